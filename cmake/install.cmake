@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# A wheel (scikit-build-core) takes the extension, the schema and the tool; a plain `cmake --install` makes the C and C++ kit.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+if(SKBUILD)
+  install(TARGETS _pumice LIBRARY DESTINATION pumice)
+  install(FILES "${PUMICE_PYTHON_SCHEMA}" DESTINATION pumice)
+  if(TARGET pumice-rt)
+    install(TARGETS pumice-rt RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}")
+  endif()
+  return()
+endif()
+
+if(TARGET pumice-rt)
+  install(TARGETS pumice-rt RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+if(TARGET pumice_c)
+  install(TARGETS pumice_c EXPORT pumiceTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(DIRECTORY runtime/include/pumice DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT pumiceTargets NAMESPACE pumice:: DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/pumice")
+  file(WRITE "${PUMICE_GENERATED}/pumiceConfig.cmake" "include(\"\${CMAKE_CURRENT_LIST_DIR}/pumiceTargets.cmake\")\n")
+  write_basic_package_version_file("${PUMICE_GENERATED}/pumiceConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${PUMICE_GENERATED}/pumiceConfig.cmake" "${PUMICE_GENERATED}/pumiceConfigVersion.cmake"
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/pumice")
+endif()

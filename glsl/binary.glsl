@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a quad of the output.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i32 u8 i8 boolean
+#include "arithmetic.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint OP = 0;  // BINARY_*
+layout(constant_id = 2) const uint A_MODE = 0;
+layout(constant_id = 3) const uint B_MODE = 0;
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
+layout(set = 0, binding = 2) readonly buffer B { WORD(DTYPE) b_[]; };
+
+#include "broadcast.glslh"
+layout(push_constant) uniform Params {
+  BROADCAST_PARAMS
+  uint repeat_a;
+  uint repeat_b;
+  uint number;  // bits of the operand that is no tensor
+  uint alpha;
+} params;
+
+BROADCAST_INDEX
+
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+#define FROM_BITS uintBitsToFloat
+#define EACH(F) vec4(F(a.x, b.x), F(a.y, b.y), F(a.z, b.z), F(a.w, b.w))
+#else
+#define FROM_BITS int
+#define EACH(F) ivec4(F(a.x, b.x), F(a.y, b.y), F(a.z, b.z), F(a.w, b.w))
+#endif
+
+OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
+OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
+
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+vec4 special(vec4 a, vec4 b) { return OP == BINARY_DIV ? a / b : EACH(atan2); }
+#else
+ivec4 special(ivec4 a, ivec4 b) { return OP == BINARY_AND ? a & b : OP == BINARY_OR ? a | b : a ^ b; }
+#endif
+
+VEC(DTYPE) compute(VEC(DTYPE) a, VEC(DTYPE) b) {
+  switch (OP) {
+    case BINARY_ADD: return a + b * FROM_BITS(params.alpha);
+    case BINARY_SUB: return a - b * FROM_BITS(params.alpha);
+    case BINARY_MUL: return a * b;
+    case BINARY_DIV_FLOOR: return EACH(floor_divide);
+    case BINARY_DIV_TRUNC: return EACH(trunc_divide);
+    case BINARY_REMAINDER: return EACH(remainder);
+    case BINARY_FMOD: return EACH(fmod);
+    case BINARY_MAXIMUM: return EACH(maximum);
+    case BINARY_MINIMUM: return EACH(minimum);
+    case BINARY_POW: return EACH(power);
+    default: return special(a, b);
+  }
+}
+
+void main() {
+  const uint q = item();
+  if (4u * q >= params.count) return;
+  STORE4(DTYPE, out_, q, compute(load_a(q), load_b(q)));
+}

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One shader file -> SPIR-V of all its variants, and a C++ header that knows them.
+
+    compile_shader.py --glslang PATH --spirv-val PATH --include DIR --out DIR SHADER.glsl
+
+A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for each value, compiled with -DAXIS=a and
+-DAXIS_a=1; several axes make the full product. ``#pragma choice NAME a b c`` names the values of a specialization
+constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
+push-constant struct, the features a device must have) is read back from the SPIR-V, so that nobody writes it twice.
+
+Writes, for a shader X: X.h (`pumice::glsl::X`, see runtime/shader.h), X.bin (all modules, one after the other) and X.d
+(for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken out after
+they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of binary[f32].
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from reflect_spirv import Module, ShaderError, strip_debug
+
+# Values of a variant axis that are element types, and the pumice::DType that each stands for.
+DTYPES = {"f32": "f32", "f16": "f16", "i32": "i32", "u8": "u8", "i8": "i8", "boolean": "boolean"}
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+FLAGS = ["-V", "--target-env", "vulkan1.1", "-S", "comp", "--quiet"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def is_dtype(self) -> bool:
+        return all(value in DTYPES for value in self.values)
+
+    def enum(self, value: str) -> str:
+        return value if IDENTIFIER.fullmatch(value) else f"_{value}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A shader file as text: its axes, its choices, and every file it includes."""
+
+    path: Path
+    axes: list[Axis]
+    choices: list[Axis]
+    files: list[Path]
+    digest: str
+
+    @property
+    def variants(self) -> list[tuple[str, ...]]:
+        return list(itertools.product(*(axis.values for axis in self.axes)))
+
+    def defines(self, variant: tuple[str, ...]) -> list[str]:
+        made = [f"-D{choice.name}_{value}={i}" for choice in self.choices for i, value in enumerate(choice.values)]
+        for axis, value in zip(self.axes, variant, strict=True):
+            made += [f"-D{axis.name}={value}", f"-D{axis.name}_{value}=1"]
+        return made
+
+    def variant_name(self, variant: tuple[str, ...]) -> str:
+        return f"{self.path.stem}[{','.join(variant)}]" if variant else self.path.stem
+
+
+def read_pragmas(path: Path, text: str) -> tuple[list[Axis], list[Axis]]:
+    """The variant axes and the choices that a file names, in order."""
+    found: dict[str, list[Axis]] = {"variant": [], "choice": []}
+    names: set[str] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("//")[0].replace("#pragma", "# pragma").split()
+        if words[:2] != ["#", "pragma"] or len(words) < 3 or words[2] not in found:
+            if words[:2] == ["#", "pragma"] and words[2:3] != ["once"]:
+                raise ShaderError(path, f"unknown pragma {' '.join(words[2:])!r}; known: variant, choice", number)
+            continue
+        kind, name, values = words[2], words[3] if len(words) > 3 else "", words[4:]
+        if not IDENTIFIER.fullmatch(name):
+            raise ShaderError(
+                path, f"'#pragma {kind} {name}': the axis needs a name: #pragma {kind} AXIS a b c", number
+            )
+        if name in names:
+            raise ShaderError(path, f"axis {name} is named twice; write all its values on one line", number)
+        if not values or len(set(values)) != len(values):
+            raise ShaderError(path, f"axis {name} needs one or more different values, got {values}", number)
+        bad = next((value for value in values if not re.fullmatch(r"\w+", value)), None)
+        if bad:
+            raise ShaderError(path, f"axis {name}: value {bad!r} is not made of letters, digits and _", number)
+        names.add(name)
+        found[kind].append(Axis(name, tuple(values)))
+    return found["variant"], found["choice"]
+
+
+def read_source(path: Path, include: Path) -> Source:
+    text = path.read_text()
+    if not IDENTIFIER.fullmatch(path.stem):
+        raise ShaderError(path, "the file's stem becomes a C++ namespace: letters, digits and _ only")
+    axes, choices = read_pragmas(path, text)
+    files: dict[Path, str] = {}
+
+    def add(file: Path, via: Path, line: int) -> None:
+        if file in files:
+            return
+        if not file.exists():
+            raise ShaderError(via, f"included file {file.name} is not in {include}", line)
+        files[file] = file.read_text()
+        for number, code in enumerate(files[file].splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', code)
+            if match:
+                beside = file.parent / match[1]
+                add(beside if beside.exists() else include / match[1], file, number)
+
+    add(path, path, 0)
+    code = "\0".join(f"{file.name}\0{_code(body)}" for file, body in files.items())
+    return Source(path, axes, choices, list(files), hashlib.sha256(code.encode()).hexdigest())
+
+
+def _code(text: str) -> str:
+    """What decides the SPIR-V: no comments, and no pragmas, whose meaning is in the -D options."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|#\s*pragma[^\n]*", " ", text, flags=re.DOTALL)
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _run(command: list[str], what: str, path: Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ShaderError(path, f"{what} failed:\n{readable(done.stdout + done.stderr, path)}")
+
+
+def readable(output: str, path: Path) -> str:
+    """glslang's `ERROR: FILE:LINE: text` as `FILE:LINE: error: text`, which editors understand."""
+    lines = []
+    for line in output.splitlines():
+        match = re.match(r"(ERROR|WARNING): (.+?):(\d+): (.*)", line)
+        if match:
+            file = path if match[2] in ("0", path.name) else match[2]
+            line = f"{file}:{match[3]}: {match[1].lower()}: {match[4]}"
+        if line.strip() and line.strip() != str(path) and "compilation errors" not in line:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+class Compiler:
+    """glslang and spirv-val, with a cache of modules below `out`."""
+
+    def __init__(self, glslang: Path, spirv_val: Path, include: Path, out: Path):
+        self.glslang, self.spirv_val, self.include, self.out = glslang, spirv_val, include, out
+        tools = [(str(tool), tool.stat().st_mtime_ns, tool.stat().st_size) for tool in (glslang, spirv_val)]
+        self.tools = json.dumps([tools, FLAGS])
+
+    def module(self, source: Source, variant: tuple[str, ...]) -> Module:
+        defines = source.defines(variant)
+        key = hashlib.sha256(json.dumps([self.tools, source.digest, defines]).encode()).hexdigest()
+        folder = self.out / "cache" / source.path.stem
+        target, stamp = folder / f"{'_'.join(variant) or 'only'}.spv", folder / f"{'_'.join(variant) or 'only'}.key"
+        if not (target.exists() and stamp.exists() and stamp.read_text() == key):
+            folder.mkdir(parents=True, exist_ok=True)
+            stamp.unlink(missing_ok=True)
+            what = f"glslang, variant {source.variant_name(variant)},"
+            command = [str(self.glslang), *FLAGS, f"-I{self.include}", *defines, "-o", str(target), str(source.path)]
+            _run(command, what, source.path)
+            _run([str(self.spirv_val), "--target-env", "vulkan1.1", str(target)], "spirv-val", source.path)
+            stamp.write_text(key)
+        return Module(target.read_bytes(), source.path, source.variant_name(variant))
+
+    def compile(self, source: Source) -> list[Module]:
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda variant: self.module(source, variant), source.variants))
+
+
+def header(source: Source, modules: list[Module]) -> str:
+    """The C++ header of a shader; `modules` in the order of source.variants."""
+    return "\n".join(_header(source, modules)) + "\n"
+
+
+def _header(source: Source, modules: list[Module]) -> Iterator[str]:
+    stem = source.path.stem
+    codes = [strip_debug(module.words) for module in modules]
+    yield "// SPDX-License-Identifier: Apache-2.0"
+    yield f"// Generated by glsl/compile_shader.py from glsl/{stem}.glsl."
+    yield "#pragma once\n"
+    yield '#include "runtime/shader.h"'
+    if any(axis.is_dtype for axis in source.axes):
+        yield '#include "serialization/program.h"'
+    hidden = 'extern "C" __attribute__((visibility("hidden")))'
+    yield f"\n{hidden} const uint32_t pumice_glsl_{stem}[{sum(map(len, codes))}];\n"
+    yield f"namespace pumice::glsl::{stem} {{\n"
+    for axis in [*source.axes, *source.choices]:
+        yield f"enum class {axis.name} : uint32_t {{ {', '.join(axis.enum(value) for value in axis.values)} }};"
+    yield from _params(source, modules)
+
+    for axis in source.axes:
+        values = ", ".join(f'"{value}"' for value in axis.values)
+        yield f"inline constexpr std::string_view k{axis.name}[] = {{{values}}};"
+    if source.axes:
+        rows = ", ".join(f'{{"{axis.name}", k{axis.name}}}' for axis in source.axes)
+        yield f"inline constexpr Axis axes[] = {{{rows}}};\n"
+    else:
+        yield "inline constexpr std::span<const Axis> axes;\n"
+
+    yield "inline constexpr Shader kVariants[] = {"
+    offset = 0
+    for variant, module, code in zip(source.variants, modules, codes, strict=True):
+        numbers = f"{len(code)}, {module.num_bindings}, {module.push_bytes}, {module.num_spec}, 0x{module.features:x}"
+        yield f'    {{"{source.variant_name(variant)}", pumice_glsl_{stem} + {offset}, {numbers}}},'
+        offset += len(code)
+    yield "};\n"
+
+    index = "0"
+    for axis in source.axes:
+        value = f"static_cast<uint32_t>({axis.name.lower()}_value)"
+        index = value if index == "0" else f"({index}) * {len(axis.values)} + {value}"
+    arguments = ", ".join(f"{axis.name} {axis.name.lower()}_value" for axis in source.axes)
+    yield f"constexpr const Shader& variant({arguments}) {{ return kVariants[{index}]; }}"
+    for axis in source.axes:
+        if axis.is_dtype:
+            yield from _dtype_function(stem, axis)
+    yield f"\n}}  // namespace pumice::glsl::{stem}"
+
+
+def _params(source: Source, modules: list[Module]) -> Iterator[str]:
+    """The push-constant struct; the same in every variant, since a launch fills it before it knows which one runs."""
+    first = modules[0]
+    for module in modules[1:]:
+        if module.params != first.params:
+            raise ShaderError(
+                source.path,
+                f"{first.name} and {module.name} declare different push constants: {first.params} and {module.params}; "
+                "Params must be the same in all variants",
+            )
+    if first.params:
+        types = {"uint": "uint32_t", "int": "int32_t", "float": "float"}
+        yield "\nstruct Params {"
+        for kind, name, count in first.params:
+            yield f"  {types[kind]} {name}{f'[{count}] = {{}}' if count else ' = 0'};"
+        yield "};"
+        yield f"static_assert(sizeof(Params) == {first.push_bytes});\n"
+
+
+def _dtype_function(stem: str, axis: Axis) -> Iterator[str]:
+    """The value of a dtype axis at run time; i64 is kept as i32 on the device, bool as one byte."""
+    yield f"\ninline {axis.name} {axis.name.lower()}(DType type) {{"
+    yield "  switch (type) {"
+    for value in axis.values:
+        extra = "case DType::i64: " if value == "i32" else ""
+        if value == "u8" and "boolean" not in axis.values:
+            extra = "case DType::boolean: "
+        yield f"    case DType::{DTYPES[value]}: {extra}return {axis.name}::{value};"
+    yield "    default:"
+    known = f"{stem}: no kernel for %s; {axis.name} is one of {', '.join(axis.values)}"
+    yield f'      fail(Code::BadDtype, Stage::plan, "", "{known}", name(type));'
+    yield "  }"
+    yield "}"
+
+
+def depfile(source: Source, out: Path) -> str:
+    def escaped(path: Path) -> str:
+        return str(path.resolve()).replace(" ", "\\ ").replace("$", "$$")
+
+    targets = " ".join(escaped(out / f"{source.path.stem}{end}") for end in (".h", ".bin"))
+    return f"{targets}: {' '.join(escaped(file) for file in source.files)}\n"
+
+
+def write_if_changed(path: Path, data: bytes) -> None:
+    if not path.exists() or path.read_bytes() != data:
+        path.write_bytes(data)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for option in ("--glslang", "--spirv-val", "--include", "--out"):
+        parser.add_argument(option, required=True, type=Path)
+    parser.add_argument("shader", type=Path)
+    options = parser.parse_args(argv)
+    try:
+        source = read_source(options.shader, options.include)
+        options.out.mkdir(parents=True, exist_ok=True)
+        modules = Compiler(options.glslang, options.spirv_val, options.include, options.out).compile(source)
+        text = header(source, modules)
+    except ShaderError as error:
+        print(error, file=sys.stderr)
+        return 1
+    stem = options.shader.stem
+    binary = b"".join(strip_debug(module.words).tobytes() for module in modules)
+    write_if_changed(options.out / f"{stem}.bin", binary)
+    write_if_changed(options.out / f"{stem}.h", text.encode())
+    (options.out / f"{stem}.d").write_text(depfile(source, options.out))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

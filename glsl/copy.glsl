@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[i] = in[base + sum(coordinate[d] * stride[d])], the coordinates those of i in a walk of `size`: permute, expand, slice,
+// select, flip and repeat. One invocation moves a quad.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant BITS b32 b16 b8
+#include "bits.glslh"
+#include "index.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+
+layout(constant_id = 1) const uint PATH = 0;  // COPY_*
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
+layout(set = 0, binding = 1) readonly buffer In { WORD(BITS) in_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint rank;
+  uint base;
+  uint step;  // stride of the innermost dimension
+  uint size[8];
+  uint stride[8];
+} params;
+
+uint input_index(uint i) {
+  uint index = params.base;
+  for (uint d = params.rank; d-- > 0u;) index += take(i, params.size[d]) * params.stride[d];
+  return index;
+}
+
+uvec4 load(uint q) {
+  const uint first = input_index(4u * q);
+  if (PATH == COPY_QUAD) return LOAD4(BITS, in_, first >> 2);
+  uvec4 v;
+  for (uint k = 0u; k < 4u; ++k) {
+    const uint i = PATH == COPY_ROW ? first + k * params.step : input_index(min(4u * q + k, params.count - 1u));
+    v[k] = LOAD1(BITS, in_, i);
+  }
+  return v;
+}
+
+void main() {
+  const uint q = item();
+  if (4u * q >= params.count) return;
+  STORE4(BITS, out_, q, load(q));
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every word of a tensor the same: full, zeros, ones.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "launch.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+layout(push_constant) uniform Params {
+  uint count;  // of 16-byte pieces
+  uint word;
+} params;
+
+void main() {
+  if (item() < params.count) out_[item()] = uvec4(params.word);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[o, p, :] = in[o, index[p], :]: rows picked by an index, negative ones from the end. One invocation moves a quad.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant BITS b32 b16 b8
+#include "bits.glslh"
+#include "index.glslh"
+#include "launch.glslh"
+
+layout(constant_id = 1) const bool QUADS = false;  // a row is whole quads
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
+#define STATUS_BINDING 1
+#include "status.glslh"
+layout(set = 0, binding = 2) readonly buffer In { WORD(BITS) in_[]; };
+layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint positions;
+  uint rows;   // that an index may pick
+  uint inner;  // elements of a row
+  uint call;
+} params;
+
+// With QUADS, i is the first of four elements to load, else the only one.
+uvec4 load(uint i) {
+  uint outer = i;
+  const uint column = take(outer, params.inner);
+  const uint position = take(outer, params.positions);
+  const int given = LOAD1(i32, index_, position);
+  int row = given < 0 ? given + int(params.rows) : given;
+  if (row < 0 || row >= int(params.rows)) {
+    report_index(params.call, position, given, int(params.rows));
+    row = 0;
+  }
+  const uint from = (outer * params.rows + uint(row)) * params.inner + column;
+  return QUADS ? LOAD4(BITS, in_, from >> 2) : uvec4(LOAD1(BITS, in_, from));
+}
+
+void main() {
+  const uint q = item();
+  const uint i = 4u * q;
+  if (i >= params.count) return;
+  uvec4 v = load(i);
+  if (!QUADS) {
+    for (uint k = 1u; k < 4u; ++k) v[k] = load(min(i + k, params.count - 1u)).x;
+  }
+  STORE4(BITS, out_, q, v);
+}

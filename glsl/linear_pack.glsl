@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights [N, K] as the file holds them (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8)
+// to the layout of packed.glslh; one invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8 is
+// the stored 8 or 128.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant WEIGHT q4 q8 f16 f32
+#include "launch.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+layout(set = 0, binding = 1) readonly buffer Weight { uint source_[]; };
+layout(push_constant) uniform Params {
+  uint n;
+  uint k;
+  uint tiles;      // of a strip
+  uint row_bytes;  // of the source
+  uint last_word;  // of the source
+  uint count;      // of vectors
+} params;
+
+// Four bytes from any byte on; past the end of the source: anything.
+uint word_at(uint byte) {
+  const uint at = byte >> 2, shift = (byte & 3u) * 8u;
+  uint word = source_[min(at, params.last_word)] >> shift;
+  if (shift != 0u) word |= source_[min(at + 1u, params.last_word)] << (32u - shift);
+  return word;
+}
+
+#if defined(WEIGHT_q4)
+#define VECTORS 1u
+// Columns k .. k+3 of row n in the low nibbles of four bytes, in the order 0, 2, 1, 3.
+uint four(uint n, uint k) {
+  uint value = 0x8888u;
+  if (n < params.n && k < params.k) {
+    const uint valid = params.k - k < 4u ? (1u << 4u * (params.k - k)) - 1u : 0xffffu;
+    value = (word_at(n * params.row_bytes + (k >> 1)) & valid) | (value & ~valid);
+  }
+  return (value & 0xf0fu) | (value & 0xf0f0u) << 12;
+}
+
+uvec4 vector_of(uint n, uint k, uint v) {
+  uvec4 made;
+  for (uint s = 0u; s < 4u; ++s) made[s] = four(n, k + 4u * s) | four(n + 8u, k + 4u * s) << 4;
+  return made;
+}
+#elif defined(WEIGHT_q8)
+#define VECTORS 2u
+uint four(uint n, uint k) {
+  uint value = 0u;
+  if (n < params.n && k < params.k) {
+    const uint valid = params.k - k < 4u ? (1u << 8u * (params.k - k)) - 1u : 0xffffffffu;
+    value = word_at(n * params.row_bytes + k) & valid;
+  }
+  return value ^ 0x80808080u;
+}
+
+uvec4 vector_of(uint n, uint k, uint v) {
+  const uint first = k + 8u * v;
+  return uvec4(four(n, first), four(n + 8u, first), four(n, first + 4u), four(n + 8u, first + 4u));
+}
+#elif defined(WEIGHT_f16)
+#define VECTORS 4u
+uint two(uint n, uint k) {
+  if (n >= params.n || k >= params.k) return 0u;
+  const uint value = word_at(n * params.row_bytes + 2u * k);
+  return k + 1u < params.k ? value : value & 0xffffu;
+}
+
+uvec4 vector_of(uint n, uint k, uint v) {
+  const uint first = k + 4u * v;
+  return uvec4(two(n, first), two(n, first + 2u), two(n + 8u, first), two(n + 8u, first + 2u));
+}
+#else
+#define VECTORS 8u
+uint one(uint n, uint k) { return n < params.n && k < params.k ? source_[n * params.k + k] : 0u; }
+
+uvec4 vector_of(uint n, uint k, uint v) {
+  const uint row = n + 8u * (v & 1u), first = k + 4u * (v >> 1);
+  return uvec4(one(row, first), one(row, first + 1u), one(row, first + 2u), one(row, first + 3u));
+}
+#endif
+
+void main() {
+  const uint i = item();
+  if (i >= params.count) return;
+  const uint l = i & 31u, v = (i >> 5) % VECTORS, tile = (i >> 5) / VECTORS;
+  const uint strip = tile / params.tiles;
+  const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 16u;
+  out_[i] = vector_of(n, k, v);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// x . w^T for many rows of x: gemm.glslh with the weights unpacked to fp32 on their way to shared memory. A chunk is one step
+// of a tile of packed.glslh; the words of the next chunk are loaded into registers before the sums of this one.
+// Rounding: that of gemm.glslh, and two more roundings for each (w - zero) * scale.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma variant WEIGHT q4 q8 f16 f32
+#define GEMM_SPEC 8
+#include "linear.glslh"
+#include "gemm.glslh"
+
+#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // quads of x an invocation brings for a chunk
+#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
+WORD(DTYPE) x_next_[X_LOADS];
+uvec4 w_next_[W_LOADS * LIVE];
+vec2 scale_next_[W_LOADS], zero_next_[W_LOADS];
+
+// The strip and the lane in it of load r; past the last strip: the last one, whose results are then not stored.
+uint strip_of(uint r, uint first_n) { return min(first_n / 16u + ((lane() + r * LANES) >> 5), (params.n - 1u) / 16u); }
+uint lane_of(uint r) { return (lane() + r * LANES) & 31u; }
+
+void load_chunk(uint chunk, uint first_m, uint first_n) {
+  const uint tile = chunk >> 2, s = chunk & 3u;
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    const uint e = lane() + r * LANES;
+    x_next_[r] = load_x(first_m + (e >> 2), tile * 64u + (e & 3u) * 16u + s * 4u);
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint l = lane_of(r), strip = strip_of(r, first_n);
+    if (FETCH_AT(s)) {
+      uvec4 w[LIVE];
+      fetch(w, strip * params.tiles + tile, l, s);
+      [[unroll]] for (uint i = 0u; i < LIVE; ++i) w_next_[r * LIVE + i] = w[i];
+    }
+#ifdef QUANTIZED
+    if (s == 0u || GROUP % 16u != 0u) {
+      const uint pair = pair_of(strip, l >> 2, tile * 64u + (l & 3u) * 16u + s * 4u);
+      scale_next_[r] = load_scale(pair);
+      zero_next_[r] = load_zero(pair);
+    }
+#endif
+  }
+}
+
+void store_chunk() {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    const uint e = lane() + r * LANES;
+    if (e < BM * 4u) a_tile_[a_quad(e >> 2, e & 3u)] = UNPACK(DTYPE, x_next_[r]);
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint e = lane() + r * LANES, row = (e >> 5) * 16u + ((e & 31u) >> 2);
+    uvec4 w[LIVE];
+    [[unroll]] for (uint i = 0u; i < LIVE; ++i) w[i] = w_next_[r * LIVE + i];
+    vec4 a, b;
+    unpack(w, zero_next_[r], a, b);
+    [[unroll]] for (uint i = 0u; i < LIVE; ++i) w_next_[r * LIVE + i] = w[i];
+#ifdef QUANTIZED
+    a *= scale_next_[r].x;
+    b *= scale_next_[r].y;
+#endif
+    if (e < BN * 2u) {
+      b_tile_[b_quad(row, e & 3u)] = a;
+      b_tile_[b_quad(row + 8u, e & 3u)] = b;
+    }
+  }
+}
+
+void main() {
+  const uint column_block = group() / params.row_blocks;
+  const uint first_m = (group() - column_block * params.row_blocks) * BM;
+  const uint first_n = column_block * BN;
+  if (first_n >= params.n) return;  // the whole workgroup
+
+  clear_sums();
+  load_chunk(0u, first_m, first_n);
+  const uint chunks = params.tiles * 4u;
+  for (uint chunk = 0u; chunk < chunks; ++chunk) {
+    store_chunk();
+    barrier();
+    if (chunk + 1u < chunks) load_chunk(chunk + 1u, first_m, first_n);
+    multiply_chunk();
+    barrier();
+  }
+
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uint m = first_m + output_row(i);
+    if (m < params.m) {
+      [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
+        const uint n = first_n + output_column(j);
+        if (n < params.n) store_quad(m, n, output_quad(i, j));
+      }
+    }
+  }
+}

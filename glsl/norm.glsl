@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer_norm (CENTER): out[row] = (x[row] - mean) * rsqrt(mean((x[row] - mean)^2) + eps) * weight + bias
+// rms_norm:            out[row] = x[row] * rsqrt(mean(x[row]^2) + eps) * weight
+// A workgroup has ROWS rows, so many that they are whole quads; sums are fp32 trees over its lanes.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16
+#include "launch.glslh"
+#include "math.glslh"
+#include "reduce.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole quads), 2 or 4
+layout(constant_id = 2) const bool CENTER = true;
+layout(constant_id = 3) const bool WEIGHT = true;
+layout(constant_id = 4) const bool BIAS = true;
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
+layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };
+layout(push_constant) uniform Params {
+  uint rows;
+  uint width;
+  float eps;
+} params;
+
+// Mean of x - shift, or of its square, over a row.
+float row_mean(uint row, float shift, bool squares) {
+  float sum = 0.0;
+  if (ROWS == 1u) {
+    vec4 sums = vec4(0);
+    const uint quads = params.width >> 2;
+    for (uint q = lane(); q < quads; q += LANES) {
+      const vec4 x = LOAD4(DTYPE, in_, row * quads + q) - shift;
+      sums += squares ? x * x : x;
+    }
+    sum = (sums.x + sums.y) + (sums.z + sums.w);
+  } else {
+    for (uint i = lane(); i < params.width; i += LANES) {
+      const float x = LOAD1(DTYPE, in_, row * params.width + i) - shift;
+      sum += squares ? x * x : x;
+    }
+  }
+  return workgroup_sum(sum) / float(params.width);
+}
+
+// Column of element k of quad q of the group's part; the part starts at a row.
+uint column(uint q, uint k) { return (4u * q + k) % params.width; }
+
+vec4 weight(uint q) {
+  if (!WEIGHT) return vec4(1);
+  if (ROWS == 1u) return LOAD4(DTYPE, weight_, q);
+  vec4 v;
+  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, weight_, column(q, k));
+  return v;
+}
+
+vec4 bias(uint q) {
+  if (!BIAS) return vec4(0);
+  if (ROWS == 1u) return LOAD4(DTYPE, bias_, q);
+  vec4 v;
+  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, bias_, column(q, k));
+  return v;
+}
+
+void main() {
+  const uint first = group() * ROWS;
+  if (first >= params.rows) return;
+  vec4 mean = vec4(0), scale = vec4(1);
+  for (uint r = 0u; r < ROWS && first + r < params.rows; ++r) {
+    if (CENTER) mean[r] = row_mean(first + r, 0.0, false);
+    scale[r] = safe_rsqrt(row_mean(first + r, mean[r], true) + params.eps);
+  }
+  const uint begin = first * params.width >> 2;
+  const uint end = min(begin + (ROWS * params.width >> 2), (params.rows * params.width + 3u) >> 2);
+  for (uint q = lane(); begin + q < end; q += LANES) {
+    vec4 means = vec4(mean.x), scales = vec4(scale.x);
+    for (uint k = 0u; ROWS > 1u && k < 4u; ++k) {
+      const uint r = min((4u * q + k) / params.width, ROWS - 1u);
+      means[k] = mean[r];
+      scales[k] = scale[r];
+    }
+    const vec4 x = LOAD4(DTYPE, in_, begin + q);
+    STORE4(DTYPE, out_, begin + q, (x - means) * scales * weight(q) + bias(q));
+  }
+}

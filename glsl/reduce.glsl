@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad of
+// outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join their parts
+// in a tree.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i32 u8 i8 boolean
+#pragma variant RESULT same i32 boolean
+#include "index.glslh"
+#include "launch.glslh"
+#include "math.glslh"
+#include "modes.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
+layout(constant_id = 2) const bool TOGETHER = false;
+layout(constant_id = 3) const bool QUADS = false;  // the inputs of a quad of outputs are quads
+
+#ifdef RESULT_same
+#define OUT DTYPE
+#else
+#define OUT RESULT
+#endif
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
+layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint reduced;
+  uint kept_rank;   // dimensions 0 .. kept_rank-1 count the outputs, the others up to rank the elements that are joined
+  uint rank;
+  float divisor;    // of MEAN and VAR
+  uint size[8];
+  uint stride[8];
+} params;
+
+#define T VEC(DTYPE)
+#define E ONE(DTYPE)
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+#define LOWEST (-infinity())
+#define HIGHEST infinity()
+T divide(T x) { return x / params.divisor; }
+T root(T x) { return safe_sqrt(x); }
+bool unordered(E x) { return is_nan(x); }
+uvec4 to_words(T x) { return floatBitsToUint(x); }
+T from_words(uvec4 x) { return uintBitsToFloat(x); }
+#else
+#define LOWEST int(0x80000000)
+#define HIGHEST 0x7fffffff
+T divide(T x) { return x; }
+T root(T x) { return x; }
+bool unordered(E x) { return false; }
+uvec4 to_words(T x) { return uvec4(x); }
+T from_words(uvec4 x) { return T(x); }
+T maximum(T a, T b) { return max(a, b); }
+T minimum(T a, T b) { return min(a, b); }
+#endif
+
+const uint kNone = 0xffffffffu;
+const bool kArg = OP == REDUCE_ARGMAX || OP == REDUCE_ARGMIN;
+
+// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from.
+struct State {
+  T value;
+  uvec4 at;
+};
+
+State start() {
+  switch (OP) {
+    case REDUCE_MAX: return State(T(LOWEST), uvec4(0));
+    case REDUCE_MIN: return State(T(HIGHEST), uvec4(0));
+    case REDUCE_PROD: case REDUCE_ALL: return State(T(1), uvec4(0));
+    default: return State(T(0), uvec4(kNone));
+  }
+}
+
+// Whether y at j beats x at i: NaN beats all, the first of equals wins.
+bool wins(E y, uint j, E x, uint i) {
+  if (j == kNone || i == kNone) return i == kNone;
+  if (unordered(x) || unordered(y)) return unordered(y) && (!unordered(x) || j < i);
+  if (x == y) return j < i;
+  return OP == REDUCE_ARGMAX ? y > x : y < x;
+}
+
+State join(State a, State b) {
+  switch (OP) {
+    case REDUCE_MAX: return State(maximum(a.value, b.value), a.at);
+    case REDUCE_MIN: return State(minimum(a.value, b.value), a.at);
+    case REDUCE_PROD: case REDUCE_ALL: return State(a.value * b.value, a.at);
+    case REDUCE_ANY: return State(max(a.value, b.value), a.at);
+    case REDUCE_ARGMAX: case REDUCE_ARGMIN:
+      for (uint k = 0u; k < 4u; ++k) {
+        if (!wins(b.value[k], b.at[k], a.value[k], a.at[k])) continue;
+        a.value[k] = b.value[k];
+        a.at[k] = b.at[k];
+      }
+      return a;
+    default: return State(a.value + b.value, a.at);
+  }
+}
+
+// What is joined of an element. `mean`: for the squares of VAR.
+T term(T x, T mean, bool squares) {
+  if (OP == REDUCE_ANY || OP == REDUCE_ALL) return T(notEqual(x, T(0)));
+  if (OP == REDUCE_NORM || squares) return (x - mean) * (x - mean);
+  return x;
+}
+
+uint index_of(uint i, uint first_dim, uint end_dim) {
+  uint index = 0u;
+  for (uint d = end_dim; d-- > first_dim;) index += take(i, params.size[d]) * params.stride[d];
+  return index;
+}
+
+shared uvec4 values_[gl_WorkGroupSize.x];
+shared uvec4 places_[gl_WorkGroupSize.x];
+
+State join_lanes(State mine) {
+  values_[lane()] = to_words(mine.value);
+  places_[lane()] = mine.at;
+  barrier();
+  for (uint n = LANES; n > 1u;) {
+    const uint above = (n + 1u) >> 1;
+    if (lane() < (n >> 1)) {
+      const uint other = lane() + above;
+      mine = join(mine, State(from_words(values_[other]), places_[other]));
+      values_[lane()] = to_words(mine.value);
+      places_[lane()] = mine.at;
+    }
+    barrier();
+    n = above;
+  }
+  const State all = State(from_words(values_[0]), places_[0]);
+  barrier();
+  return all;
+}
+
+State reduce(uvec4 kept, T mean, bool squares) {
+  State state = start();
+  for (uint j = TOGETHER ? lane() : 0u; j < params.reduced; j += TOGETHER ? LANES : 1u) {
+    const uint offset = index_of(j, params.kept_rank, params.rank);
+    T x;
+    if (QUADS) {
+      x = LOAD4(DTYPE, in_, (kept.x + offset) >> 2);
+    } else {
+      for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);
+    }
+    state = join(state, State(term(x, mean, squares), uvec4(j)));
+  }
+  return TOGETHER ? join_lanes(state) : state;
+}
+
+void main() {
+  const uint q = TOGETHER ? group() : item();
+  if (4u * q >= params.count) return;
+  uvec4 kept;
+  for (uint k = 0u; k < 4u; ++k) kept[k] = index_of(min(4u * q + k, params.count - 1u), 0u, params.kept_rank);
+  State state = reduce(kept, T(0), false);
+  if (OP == REDUCE_VAR) state = reduce(kept, state.value / E(params.reduced), true);
+  if (OP == REDUCE_MEAN || OP == REDUCE_VAR) state.value = divide(state.value);
+  if (OP == REDUCE_NORM) state.value = root(state.value);
+  const VEC(OUT) result = kArg ? VEC(OUT)(state.at) : VEC(OUT)(state.value);
+  if (!TOGETHER || lane() == 0u) STORE4(OUT, out_, q, result);
+}

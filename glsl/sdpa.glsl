@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[l, :] = softmax_s(scale * q[l, :] . k[s, :] + mask[l, s]) v[s, :] for every head of a batch; a row whose keys are all masked is
+// 0. A workgroup owns BR query rows of one head and walks the keys in blocks of BC: scores to shared memory, the running
+// maximum and sum of each row updated, then the values added (online softmax): nothing of size L x S is stored.
+//
+// Rounding: fp32. A score has E products in order, |error| <= 2^-24 (E + 2) scale sum|q k|; a weight is exp of a difference (the
+// driver's exp: 3 + 2|x| ulp) rescaled at most ceil(S / BC) times; the sums over s are in order within a block.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma choice MASK none boolean f32 f16
+#include "launch.glslh"
+#include "math.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer Q { WORD(DTYPE) q_[]; };
+layout(set = 0, binding = 2) readonly buffer K { WORD(DTYPE) k_[]; };
+layout(set = 0, binding = 3) readonly buffer V { WORD(DTYPE) v_[]; };
+layout(set = 0, binding = 4) readonly buffer Mask { uint mask_[]; };  // q again when there is none
+
+layout(push_constant) uniform Params {
+  uint l;           // query rows
+  uint s;           // keys
+  uint e;           // size of a query and a key
+  uint ev;          // of a value
+  uint batches;
+  uint heads;
+  uint per_key;     // query heads that share a head of k and v
+  uint row_blocks;
+  float scale;
+  uint q_stride[3];  // of batch, head, row, in elements
+  uint k_stride[3];
+  uint v_stride[3];
+  uint out_stride[3];
+  uint mask_stride[4];  // of batch, head, row, key; 0 where it is broadcast
+} params;
+
+layout(constant_id = 1) const uint BR = 16u;      // divides LANES
+layout(constant_id = 2) const uint BC = 64u;
+layout(constant_id = 3) const uint EQ = 8u;       // ceil(e / 4)
+layout(constant_id = 4) const uint VQ = 8u;       // ceil(ev / 4)
+layout(constant_id = 5) const uint QUADS = 0u;    // e and ev are multiples of 4
+layout(constant_id = 6) const uint CAUSAL = 0u;   // key s is masked from row l < s
+layout(constant_id = 7) const uint MASK = MASK_none;
+
+#include "store.glslh"
+
+#define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum
+#define PAIRS (BR * VQ)        // of a row and a quad of its output
+#define SPLITS max(1u, LANES / PAIRS)              // shares of the keys, when there are lanes enough
+#define OWNED ((PAIRS + LANES - 1u) / LANES)       // pairs of a lane, when there are not
+
+shared vec4 query_[BR * EQ];
+shared float score_[BR * BC];
+shared float most_[LANES], total_[LANES];
+shared float row_most_[BR], row_total_[BR], row_factor_[BR];
+shared vec4 merge_[LANES];
+
+#define DEFINE_LOAD(NAME, BUF)                                                                    \
+  vec4 NAME(uint row, uint quad, uint size) {                                                     \
+    if (QUADS != 0u) return LOAD4(DTYPE, BUF, (row >> 2) + quad);                                 \
+    vec4 value = vec4(0.0);                                                                       \
+    for (uint i = 4u * quad; i < min(4u * quad + 4u, size); ++i) value[i & 3u] = LOAD1(DTYPE, BUF, row + i); \
+    return value;                                                                                 \
+  }
+DEFINE_LOAD(load_q, q_)
+DEFINE_LOAD(load_k, k_)
+DEFINE_LOAD(load_v, v_)
+
+float masked(float score, uint row, uint key, uint mask_base) {
+  if (CAUSAL != 0u && key > row) return -infinity();
+  const uint at = mask_base + row * params.mask_stride[2] + key * params.mask_stride[3];
+  if (MASK == MASK_boolean) return byte_of(mask_[at >> 2], at) != 0 ? score : -infinity();
+  if (MASK == MASK_f32) return score + uintBitsToFloat(mask_[at]);
+  if (MASK == MASK_f16) return score + half_of(mask_[at >> 1], at);
+  return score;
+}
+
+// Scores of the rows first .. and the keys block ..; what is past the end is masked.
+void compute_scores(uint first, uint block, uint k_base, uint mask_base) {
+  for (uint i = lane(); i < BR * BC; i += LANES) {
+    const uint r = i / BC, row = first + r, key = block + i % BC;
+    float score = -infinity();
+    if (row < params.l && key < params.s) {
+      vec4 sum = vec4(0.0);
+      const uint at = k_base + key * params.k_stride[2];
+      for (uint j = 0u; j < EQ; ++j) sum = fma(query_[r * EQ + j], load_k(at, j, params.e), sum);
+      score = masked((sum.x + sum.y + sum.z + sum.w) * params.scale, row, key, mask_base);
+    }
+    score_[i] = score;
+  }
+}
+
+// Scores become weights; the rows' maxima, sums, and the factors for what was summed before are brought up to date.
+void update_rows() {
+  const uint r = lane() / SEGMENTS, segment = lane() % SEGMENTS;
+  const float before = row_most_[r];
+  float most = before;
+  for (uint c = segment; c < BC; c += SEGMENTS) most = maximum(most, score_[r * BC + c]);
+  most_[lane()] = most;
+  barrier();
+  for (uint j = 0u; j < SEGMENTS; ++j) most = maximum(most, most_[r * SEGMENTS + j]);
+  const float base = most == -infinity() ? 0.0 : most;
+  float total = 0.0;
+  for (uint c = segment; c < BC; c += SEGMENTS) {
+    const float score = score_[r * BC + c];
+    const float weight = score == -infinity() ? 0.0 : exp(score - base);
+    score_[r * BC + c] = weight;
+    total += weight;
+  }
+  total_[lane()] = total;
+  barrier();
+  if (segment == 0u) {
+    for (uint j = 1u; j < SEGMENTS; ++j) total += total_[lane() + j];
+    const float factor = before == -infinity() ? 0.0 : exp(before - base);
+    row_most_[r] = most;
+    row_factor_[r] = factor;
+    row_total_[r] = fma(row_total_[r], factor, total);
+  }
+  barrier();
+}
+
+void main() {
+  const uint first = (group() % params.row_blocks) * BR;
+  const uint head = group() / params.row_blocks % params.heads, batch = group() / params.row_blocks / params.heads;
+  if (batch >= params.batches) return;  // the whole workgroup
+  const uint key_head = head / params.per_key;
+  const uint q_base = batch * params.q_stride[0] + head * params.q_stride[1];
+  const uint k_base = batch * params.k_stride[0] + key_head * params.k_stride[1];
+  const uint v_base = batch * params.v_stride[0] + key_head * params.v_stride[1];
+  const uint mask_base = batch * params.mask_stride[0] + head * params.mask_stride[1];
+
+  for (uint i = lane(); i < BR * EQ; i += LANES) {
+    const uint row = min(first + i / EQ, params.l - 1u);
+    query_[i] = load_q(q_base + row * params.q_stride[2], i % EQ, params.e);
+  }
+  for (uint r = lane(); r < BR; r += LANES) {
+    row_most_[r] = -infinity();
+    row_total_[r] = 0.0;
+  }
+  const uint split = lane() / PAIRS;
+  vec4 sum[OWNED];
+  [[unroll]] for (uint i = 0u; i < OWNED; ++i) sum[i] = vec4(0.0);
+  barrier();
+
+  const uint end = CAUSAL != 0u ? min(params.s, first + BR) : params.s;
+  for (uint block = 0u; block < end; block += BC) {
+    compute_scores(first, block, k_base, mask_base);
+    barrier();
+    update_rows();
+    const uint keys = min(BC, end - block);
+    [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
+      const uint pair = OWNED == 1u ? lane() % PAIRS : lane() + i * LANES;
+      const uint r = pair / VQ, quad = pair % VQ;
+      if (pair < PAIRS && split < SPLITS) {
+        sum[i] *= row_factor_[r];
+        for (uint c = split; c < keys; c += SPLITS) {
+          sum[i] = fma(vec4(score_[r * BC + c]), load_v(v_base + (block + c) * params.v_stride[2], quad, params.ev), sum[i]);
+        }
+      }
+    }
+    barrier();
+  }
+
+  if (SPLITS > 1u) {
+    merge_[lane()] = sum[0];
+    barrier();
+    if (split == 0u) {
+      for (uint j = 1u; j < SPLITS; ++j) sum[0] += merge_[lane() + j * PAIRS];
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
+    const uint pair = lane() + i * LANES, r = pair / VQ, quad = pair % VQ, row = first + r;
+    if (pair < PAIRS && row < params.l) {
+      const float total = row_total_[r];
+      const vec4 v = total == 0.0 ? vec4(0.0) : sum[i] / total;
+      const uint at = batch * params.out_stride[0] + head * params.out_stride[1] + row * params.out_stride[2] + 4u * quad;
+      if (QUADS != 0u) {
+        STORE4(DTYPE, out_, at >> 2, v);
+      } else {
+        for (uint j = 0u; j < min(4u, params.ev - 4u * quad); ++j) store_one(at + j, v[j]);
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a quad of the output.
+// PART = UPDATE_ALL writes all quads; the others only those with new elements, because out is self's storage: UPDATE_TOUCH looks
+// at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`; slabs are whole quads then.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant BITS b32 b16 b8
+#include "bits.glslh"
+#include "index.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+
+layout(constant_id = 1) const uint PART = 0;  // UPDATE_*
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
+layout(set = 0, binding = 1) readonly buffer Self { WORD(BITS) self_[]; };
+layout(set = 0, binding = 2) readonly buffer Source { WORD(BITS) source_[]; };
+layout(push_constant) uniform Params {
+  uint count;       // elements of the output
+  uint items;
+  uint slab;        // elements for one `o`
+  uint begin;       // of the slice in a slab, in elements
+  uint end;
+  uint inner;
+  uint step;
+  uint extent;
+  uint part_quads;  // of a slab that UPDATE_PART visits
+} params;
+
+const uint kNone = 0xffffffffu;
+
+// Where element i of the output comes from in the source, or kNone.
+uint source(uint i) {
+  uint outer = i;
+  const uint at = take(outer, params.slab);
+  if (at < params.begin || at >= params.end) return kNone;
+  uint row = at - params.begin;
+  const uint column = take(row, params.inner);
+  return row % params.step != 0u ? kNone : (outer * params.extent + row / params.step) * params.inner + column;
+}
+
+void main() {
+  if (item() >= params.items) return;
+  uint q = item();
+  if (PART == UPDATE_PART) {
+    uint outer = q;
+    const uint k = take(outer, params.part_quads);
+    q = outer * (params.slab >> 2) + (params.begin >> 2) + k;
+  }
+  uvec4 v = LOAD4(BITS, self_, q);
+  bool touched = PART == UPDATE_ALL;
+  for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
+    const uint from = source(4u * q + k);
+    touched = touched || from != kNone;
+    if (from != kNone) v[k] = LOAD1(BITS, source_, from);
+  }
+  if (touched) STORE4(BITS, out_, q, v);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = F(x), element by element, F picked by a specialization constant. One invocation computes a quad; out may be x.
+// f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype: ops/unary.cpp.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i32 u8 i8 boolean
+#pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp log sqrt rsqrt reciprocal sin cos erf floor ceil round trunc relu neg abs sign square bitwise_not logical_not
+#include "launch.glslh"
+#include "math.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint FUNCTION = 0;
+layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+layout(push_constant) uniform Params { uint quads; } params;
+
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+vec4 apply(vec4 x) {
+  switch (FUNCTION) {
+    case FUNCTION_gelu: return 0.5 * x * (1.0 + erf(x * 0.707106781));
+    case FUNCTION_gelu_tanh: return 0.5 * x * (1.0 + safe_tanh(0.797884561 * (x + 0.044715 * x * x * x)));
+    case FUNCTION_tanh: return safe_tanh(x);
+    case FUNCTION_sigmoid: return sigmoid(x);
+    case FUNCTION_silu: return x * sigmoid(x);
+    case FUNCTION_exp: return safe_exp(x);
+    case FUNCTION_log: return safe_log(x);
+    case FUNCTION_sqrt: return safe_sqrt(x);
+    case FUNCTION_rsqrt: return safe_rsqrt(x);
+    case FUNCTION_reciprocal: return reciprocal(x);
+    case FUNCTION_sin: return sine(x);
+    case FUNCTION_cos: return cosine(x);
+    case FUNCTION_erf: return erf(x);
+    case FUNCTION_floor: return floor(x);
+    case FUNCTION_ceil: return ceil(x);
+    case FUNCTION_round: return roundEven(x);
+    case FUNCTION_trunc: return trunc(x);
+    case FUNCTION_relu: return maximum(x, vec4(0.0));
+    case FUNCTION_neg: return -x;
+    case FUNCTION_abs: return abs(x);
+    case FUNCTION_sign: return vec4(greaterThan(x, vec4(0.0))) - vec4(lessThan(x, vec4(0.0)));
+    case FUNCTION_square: return x * x;
+  }
+  return vec4(nan());
+}
+#else
+ivec4 apply(ivec4 x) {
+  switch (FUNCTION) {
+    case FUNCTION_relu: return max(x, ivec4(0));
+    case FUNCTION_neg: return -x;
+    case FUNCTION_abs: return abs(x);
+    case FUNCTION_sign: return sign(x);
+    case FUNCTION_square: return x * x;
+    case FUNCTION_bitwise_not: return ~x;
+    case FUNCTION_logical_not: return ivec4(equal(x, ivec4(0)));
+  }
+  return ivec4(0);
+}
+#endif
+
+void main() {
+  const uint q = item();
+  if (q < params.quads) STORE4(DTYPE, out_, q, apply(LOAD4(DTYPE, x_, q)));
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/build.h"
+
+#include <cinttypes>
+
+namespace pumice {
+namespace {
+
+void add_values(Graph::Impl& graph) {
+  const Method& method = graph.method();
+  for (const Value& value : method.values) {
+    TensorInfo tensor{.dtype = value.dtype, .rank = static_cast<uint32_t>(value.dims.size())};
+    tensor.value = static_cast<uint32_t>(graph.tensors.size());
+    tensor.declared = true;
+    tensor.ref = static_cast<uint32_t>(value.ref);
+    if (value.kind == ValueKind::constant) tensor.home = Home::constant;
+    if (value.kind == ValueKind::state) tensor.home = Home::state;
+    for (const SymInt& dim : value.dims)
+      tensor.shape.push_back(dim.is_expr ? graph.exprs[static_cast<size_t>(dim.value)] : dim.value);
+    graph.add(std::move(tensor));
+  }
+  graph.outputs = method.outputs;
+}
+
+// i4 has no form on the device but inside of a packed weight; constants and state have one size for all runs.
+void check_values(const Graph::Impl& graph) {
+  for (uint32_t v = 0; v < graph.tensors.size(); ++v) {
+    const TensorInfo& tensor = graph.tensors[v];
+    const std::string path = format("methods[%u].values[%u]", graph.method_index, v);
+    if (tensor.dtype == DType::i4 && tensor.home != Home::constant)
+      fail(Code::BadDtype, Stage::plan, path, "only constants are i4");
+    for (const SymInt& dim : graph.method().values[v].dims) {
+      if (dim.is_expr && tensor.home != Home::arena)
+        fail(Code::BadShape, Stage::plan, path, "a %s has a dynamic dimension", name(graph.method().values[v].kind));
+    }
+  }
+}
+
+void check_update(const Graph::Impl& graph, uint32_t index) {
+  const Update& update = graph.method().updates[index];
+  const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
+  const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
+  if (state.home != Home::state) fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
+  if (value.dtype != state.dtype)
+    fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
+  const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;
+  bool same = dims.size() == state_dims.size();
+  for (size_t d = 0; same && d < dims.size(); ++d) same = !dims[d].is_expr && dims[d].value == state_dims[d].value;
+  if (!same) fail(Code::BadShape, Stage::plan, path, "the state's new value has another shape");
+}
+
+// Every output of the call must come out of one of its nodes, those from `first_node` on.
+void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_node) {
+  for (const uint32_t output : call.outputs) {
+    bool written = false;
+    for (size_t n = first_node; n < graph.nodes.size(); ++n) {
+      for (const uint32_t id : graph.nodes[n].writes) written = written || id == output;
+    }
+    if (!written) fail(Code::Internal, Stage::plan, "", "the operator does not write value %u", output);
+  }
+}
+
+// Raw i4 is for packs alone, wherever a view may carry it.
+void check_reads(const Graph::Impl& graph, size_t first_node) {
+  for (size_t n = first_node; n < graph.nodes.size(); ++n) {
+    for (const uint32_t id : graph.nodes[n].reads) {
+      if (id != kNone && graph.tensors[id].dtype == DType::i4)
+        fail(Code::BadDtype, Stage::plan, "", "value %u is i4, which this operator does not take", id);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const Builder& builder,
+                             const std::shared_ptr<ConstantFacts>& facts) {
+  auto graph = std::make_unique<Graph>();
+  Graph::Impl& impl = graph->impl();
+  impl.program = &program;
+  impl.method_index = method;
+  impl.features = features;
+  impl.op_name = builder.op_name;
+  impl.facts = facts;
+  impl.symbols = hints(impl.method());
+  impl.exprs = evaluate(impl.method(), impl.symbols);
+  add_values(impl);
+  check_values(impl);
+  for (uint32_t c = 0; c < impl.method().ops.size(); ++c) {
+    const OpCall& call = impl.method().ops[c];
+    const size_t first_node = impl.nodes.size();
+    impl.call = c;
+    with_path(impl, c, [&] {
+      builder.add_nodes(*graph, impl.method(), call);
+      check_outputs(impl, call, first_node);
+      check_reads(impl, first_node);
+    });
+  }
+  impl.call = kNone;
+  for (uint32_t u = 0; u < impl.method().updates.size(); ++u) check_update(impl, u);
+  for (const uint32_t id : impl.outputs) {
+    if (impl.tensors[impl.view_root(id)].dtype == DType::i4)
+      fail(Code::BadDtype, Stage::plan, format("methods[%u].outputs", method), "value %u is i4", id);
+  }
+  schedule(impl);
+  return graph;
+}
+
+}  // namespace pumice

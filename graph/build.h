@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a verified method to a graph in execution order, and what is in a graph. plan, prepack and encode read it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace pumice {
+
+inline constexpr uint32_t kNone = ~0u;
+
+// Where the storage of a tensor comes from.
+enum class Home : uint8_t {
+  arena,     // memory of the run, shared by values that do not live at once
+  constant,  // TensorInfo::ref is an index in Program::constants
+  packed,    // ref is an index in Graph::Impl::packs
+  state,     // ref is an index in Program::states
+  status,
+};
+
+struct TensorInfo {
+  DType dtype;
+  uint32_t rank;
+  Home home = Home::arena;
+  uint32_t ref = kNone;
+  uint32_t value = kNone;    // index in Method::values; kNone: an operator's temporary
+  uint32_t base = kNone;     // has the storage of this tensor (a view, or written in place) ...
+  bool in_place = false;     // ... the latter only while both have the same number of bytes
+  bool declared = false;     // the file says the shape
+  bool changed = true;       // by the infer under way
+  Shape shape = {};               // live
+};
+
+// What a launch said for one combination of shapes.
+struct Record {
+  const Shader* shader = nullptr;
+  std::vector<uint32_t> spec;
+  std::array<uint32_t, 3> groups{0, 0, 0};
+  uint32_t subgroup_size = 0;
+  uint64_t flops = 0;
+  std::vector<std::byte> push;
+  bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
+};
+
+enum class NodeKind : uint8_t { dispatch, view, copy };
+
+struct Node {
+  NodeKind kind;
+  bool in_place = false;             // the operator allows it for writes[0] and reads[0]
+  uint32_t call = kNone;             // index in Method::ops; kNone: made by build
+  std::vector<uint32_t> writes = {}, reads = {};
+  LaunchFunction launch = {};
+  ShapeFunction shape = {};
+  uint32_t level = 0;                // nodes of one level do not depend on each other
+  bool inferred = false;
+  std::vector<uint32_t> used_tensors = {}, used_exprs = {};  // whose live sizes the launch asked for
+  Record record = {};
+};
+
+// A constant made at load.
+struct Pack {
+  std::string key;                   // equal keys, equal results, in any graph of a program
+  std::string what;
+  uint32_t call;
+  std::vector<uint32_t> inputs;      // tensors: constants or results of other packs
+  uint32_t result;
+  LaunchFunction launch;
+};
+
+// What building learned of the values of constants, so that a later build of the program needs no file.
+struct ConstantFacts {
+  std::map<uint32_t, bool> is_zero;
+};
+
+struct Graph::Impl {
+  const Program* program = nullptr;
+  uint32_t method_index = 0;
+  Features features;
+  std::function<std::string(uint32_t op)> op_name;
+  std::shared_ptr<ConstantFacts> facts;
+
+  std::vector<TensorInfo> tensors;   // the first ones are Method::values
+  std::vector<Node> nodes;           // in order of execution once built
+  std::vector<Pack> packs;
+  std::unordered_map<std::string, uint32_t> pack_index;  // by key
+  std::vector<uint32_t> outputs;     // a tensor for each of Method::outputs
+  uint32_t status = kNone, call = kNone;
+
+  std::vector<int64_t> symbols, exprs, previous_exprs;  // live values
+  bool inferred = false;             // symbols, shapes and records belong together
+
+  // While a launch runs: what it asks for, and the node for texts.
+  mutable Node* asking = nullptr;
+
+  const Method& method() const { return program->methods[method_index]; }
+  uint32_t add(TensorInfo info);
+  // The tensor whose storage `id` has, by views alone, or at the live shapes.
+  uint32_t view_root(uint32_t id) const;
+  uint32_t storage(uint32_t id) const;
+  uint64_t bytes(uint32_t id) const;  // on the device, at the live shape, not padded; throws LimitExceeded
+  bool granted(uint32_t id) const;    // in place, and the sizes agree
+  std::string path(uint32_t call) const;  // "methods[0].ops[17] (softmax)"
+  int64_t size(SymInt size) const;
+};
+
+// What a build needs beside the program; runtime/model.cpp knows the operators.
+struct Builder {
+  std::function<void(Graph&, const Method&, const OpCall&)> add_nodes;
+  std::function<std::string(uint32_t op)> op_name;  // of OpCall::op, for texts
+};
+
+// Shapes are at the hints. The program must outlive the graph. Errors carry the path of the operator call.
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const Builder& builder,
+                             const std::shared_ptr<ConstantFacts>& facts);
+
+// Levels, storage in place, copies of state: called by build after the last operator. schedule.cpp.
+void schedule(Graph::Impl& graph);
+
+// Brings shapes and records to `symbols`; runs the launches whose sizes changed. On an error the graph holds no shapes until
+// the next infer. Returns how many launches ran. infer.cpp.
+uint32_t infer(Graph& graph, std::span<const int64_t> symbols);
+std::vector<int64_t> hints(const Method& method);
+
+// Runs the launch of a pack or node and checks what it said against the shader and the features.
+Record launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
+
+// Runs `body`; an error out of it gets the path of the call, its own path moves into the text.
+template <class Body>
+void with_path(const Graph::Impl& graph, uint32_t call, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    throw Error(error.code(), error.stage(), graph.path(call), (error.path().empty() ? "" : error.path() + ": ") + error.what());
+  }
+}
+
+}  // namespace pumice

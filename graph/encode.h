@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph at its live shapes to a recorded command buffer.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/build.h"
+#include "graph/hazard.h"
+#include "graph/plan.h"
+#include "graph/prepack.h"
+#include "runtime/command.h"
+
+namespace pumice {
+
+// Where the host writes an input or reads an output.
+struct Port {
+  uint32_t tensor;
+  DType dtype;
+  Shape shape;
+  uint64_t count;          // elements
+  uint64_t bytes;          // on the device
+  uint64_t offset;         // in upload or download; unused where the host works in place
+  std::byte* data = nullptr;
+};
+
+struct Ports {
+  std::vector<Port> inputs, outputs;
+  uint64_t upload_bytes = 0, download_bytes = 0, status_offset = 0;
+};
+// `in_place`: the host sees the device's memory, nothing is staged.
+Ports ports(const Graph& graph, const Layout& layout, bool in_place);
+
+// What runs in order, barriers included. Knows no device. `separate`: a barrier before each, for timing.
+std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate);
+
+// The buffers of a session.
+struct Storages {
+  const Weights& weights;
+  const Buffer &arena, &upload, &download, &status;
+  std::span<const Buffer> states;
+  bool in_place;
+};
+
+struct Encoding {
+  std::vector<int64_t> symbols;
+  Ports ports;
+  std::vector<Step> steps;
+  Plan plan;
+  std::unique_ptr<Commands> commands;
+  const uint32_t* status = nullptr;  // four words, or null when no kernel reports
+  uint64_t used = 0;                 // when, for the least recently used
+};
+
+// Prepares the pipelines, sets the ports' data and records. `timed`: a timestamp before each step and one at the end.
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
+            Encoding& encoding, bool timed);
+
+PipelineKey pipeline_key(const Record& record);
+
+// Throws DeviceUnsupported for a tensor of `bytes` that no binding of the device takes.
+void check_binding(const Features& features, uint64_t bytes, const char* what);
+
+}  // namespace pumice

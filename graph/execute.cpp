@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/execute.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+
+#include "graph/convert.h"
+#include "runtime/command.h"
+
+namespace pumice {
+namespace {
+
+constexpr size_t kEncodings = 8;  // kept for each method
+constexpr uint64_t kTimeout = 60'000'000'000;
+
+// In debug builds, and where tests ask for it.
+bool checks_hazards() {
+#ifdef NDEBUG
+  static const bool kAsked = std::getenv("PUMICE_CHECK_HAZARDS") != nullptr;
+  return kAsked;
+#else
+  return true;
+#endif
+}
+
+uint64_t host_bytes(const Port& port) { return port.dtype == DType::i64 ? port.count * 8 : port.bytes; }
+
+}  // namespace
+
+Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
+                 std::vector<std::unique_ptr<Graph>> graphs, uint64_t timeout_ns)
+    : device_(std::move(device)), program_(std::move(program)), weights_(std::move(weights)),
+      timeout_ns_(timeout_ns == 0 ? kTimeout : timeout_ns), in_place_(device_->memory().unified()) {
+  state_infos_ = states(*program_, graphs);
+  for (const StateInfo& info : state_infos_) {
+    states_.push_back(info.used ? device_->memory().buffer(std::max<uint64_t>(info.bytes, 16), MemoryKind::device, "state") : Buffer());
+  }
+  for (uint32_t m = 0; m < graphs.size(); ++m)
+    methods_.push_back({.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
+  status_ = device_->memory().buffer(16, MemoryKind::device, "status");
+  clear_status();
+  reset_state();
+}
+
+Session::MethodState& Session::method_at(uint32_t method) {
+  if (method >= methods_.size())
+    fail(Code::InvalidArgument, Stage::api, "", "method %u of %zu", method, methods_.size());
+  return methods_[method];
+}
+
+void Session::run(uint32_t method_index, std::span<const InputView> inputs) {
+  const Entry entry(*this);
+  last_ = nullptr;
+  MethodState& method = method_at(method_index);
+  method.rules.bind(inputs, method.symbols);
+  Encoding& chosen = encoding(method);
+  execute(method, chosen, inputs);
+  last_ = &chosen;
+}
+
+Encoding& Session::encoding(MethodState& method) {
+  ++clock_;
+  for (const auto& known : method.encodings) {
+    if (known->symbols == method.symbols) {
+      known->used = clock_;
+      return *known;
+    }
+  }
+  std::unique_ptr<Encoding> fresh = encode(method, false);
+  fresh->used = clock_;
+  auto& all = method.encodings;
+  if (all.size() >= kEncodings)
+    all.erase(std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->used < b->used; }));
+  all.push_back(std::move(fresh));
+  return *all.back();
+}
+
+std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
+  num_launches_ += infer(*method.graph, method.symbols);
+  Layout layout = pumice::layout(*method.graph);
+  auto fresh = std::make_unique<Encoding>();
+  fresh->symbols = method.symbols;
+  fresh->ports = ports(*method.graph, layout, in_place_);
+  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place_, timed);
+  if (checks_hazards()) {
+    const std::string hazard = find_hazard(fresh->steps);
+    if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
+  }
+  make_room(fresh->ports, layout.plan.total);
+  record(device_, *method.graph, layout, storages(), *fresh, timed);
+  fresh->plan = std::move(layout.plan);
+  ++num_encodings_;
+  return fresh;
+}
+
+Storages Session::storages() const {
+  return {*weights_, arena_, upload_, download_, status_, states_, in_place_};
+}
+
+// Grows what is too small. Recordings name the old buffers, so they go first, and the old memory before the new comes.
+void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
+  const auto small = [](const Buffer& buffer, uint64_t bytes) { return bytes > 0 && (!buffer || buffer.bytes() < bytes); };
+  if (!small(arena_, arena_bytes) && !small(upload_, ports.upload_bytes) && !small(download_, ports.download_bytes)) return;
+  for (MethodState& method : methods_) method.encodings.clear();
+  last_ = nullptr;
+  grow(arena_, arena_bytes, MemoryKind::device, "arena");
+  grow(upload_, ports.upload_bytes, MemoryKind::upload, "inputs");
+  grow(download_, ports.download_bytes, MemoryKind::download, "outputs");
+}
+
+void Session::grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what) {
+  const uint64_t old = buffer ? buffer.bytes() : 0;
+  if (bytes <= old) return;
+  // A quarter more than before, so that a length that grows by one a run does not do this every time.
+  const uint64_t roomy = std::min(old + old / 4, device_->features().max_allocation_bytes);
+  buffer = Buffer();
+  buffer = device_->memory().buffer(std::max(bytes, roomy), kind, what);
+}
+
+void Session::execute(MethodState& method, Encoding& encoding, std::span<const InputView> inputs) {
+  copy_in(method, encoding, inputs);
+  device_->run(*encoding.commands, timeout_ns_);
+  check_status(method, encoding);
+}
+
+void Session::copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Port& port = encoding.ports.inputs[i];
+    const std::byte* data = static_cast<const std::byte*>(inputs[i].data);
+    if (port.count == 0) continue;
+    if (port.dtype == DType::i64) {
+      const uint64_t bad = narrow_i64(port.data, data, port.count);
+      if (bad != kNoPosition)
+        fail(Code::InvalidArgument, Stage::input, method.rules.path(i), "%" PRId64 " at position %" PRIu64 " does not fit 32 bits",
+             read_i64(data, bad), bad);
+    } else if (port.dtype == DType::boolean) {
+      const uint64_t bad = copy_bool(port.data, data, port.count);
+      if (bad != kNoPosition)
+        fail(Code::InvalidArgument, Stage::input, method.rules.path(i), "%u at position %" PRIu64 " is no bool",
+             std::to_integer<unsigned>(data[bad]), bad);
+    } else {
+      std::memcpy(port.data, data, port.bytes);
+    }
+  }
+}
+
+void Session::check_status(const MethodState& method, const Encoding& encoding) {
+  if (encoding.status == nullptr || encoding.status[0] == 0) return;
+  const uint32_t call = encoding.status[0] - 1, position = encoding.status[1];
+  const int32_t value = static_cast<int32_t>(encoding.status[2]), limit = static_cast<int32_t>(encoding.status[3]);
+  clear_status();
+  const Graph::Impl& graph = method.graph->impl();
+  if (call >= graph.method().ops.size())
+    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", call);
+  fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
+       graph.op_name(graph.method().ops[call].op).c_str(), value, position, limit - 1);
+}
+
+void Session::clear_status() {
+  Commands commands(device_);
+  commands.begin();
+  commands.fill({status_.handle(), 0, 16}, 0);
+  commands.end();
+  device_->run(commands, timeout_ns_);
+}
+
+void Session::reset() {
+  const Entry entry(*this);
+  last_ = nullptr;
+  reset_state();
+}
+
+void Session::reset_state() {
+  Commands commands(device_);
+  commands.begin();
+  for (size_t s = 0; s < states_.size(); ++s) {
+    if (!states_[s]) continue;
+    const Slice target{states_[s].handle(), 0, states_[s].bytes()};
+    const int32_t constant = program_->states[s].constant;
+    if (constant < 0) {
+      commands.fill(target, 0);
+    } else {
+      commands.copy(weights_->constant(static_cast<uint32_t>(constant), state_infos_[s].dtype).slice, target);
+    }
+  }
+  commands.end();
+  if (!states_.empty()) device_->run(commands, timeout_ns_);
+}
+
+const Port& Session::port(uint32_t index) const {
+  if (last_ == nullptr) fail(Code::WrongState, Stage::api, "", "there are no outputs: no run came before, or it failed");
+  if (index >= last_->ports.outputs.size())
+    fail(Code::InvalidArgument, Stage::api, "", "output %u of %zu", index, last_->ports.outputs.size());
+  return last_->ports.outputs[index];
+}
+
+OutputInfo Session::output(uint32_t index) const {
+  const Entry entry(*this);
+  const Port& output = port(index);
+  return {output.dtype, output.shape, host_bytes(output)};
+}
+
+void Session::read(uint32_t index, void* data, uint64_t bytes) const {
+  const Entry entry(*this);
+  const Port& output = port(index);
+  if (bytes != host_bytes(output) || (data == nullptr && bytes != 0))
+    fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64, bytes,
+         host_bytes(output));
+  if (output.count == 0) return;
+  if (output.dtype == DType::i64) {
+    widen_i32(static_cast<std::byte*>(data), output.data, output.count);
+  } else {
+    std::memcpy(data, output.data, output.bytes);
+  }
+}
+
+SessionMemory Session::memory() const {
+  const Entry entry(*this);
+  const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
+  SessionMemory memory{weights_->bytes(), 0, size(arena_), size(upload_) + size(download_) + size(status_)};
+  for (const Buffer& state : states_) memory.state += size(state);
+  return memory;
+}
+
+}  // namespace pumice

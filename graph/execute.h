@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs: inputs in, submit, wait, outputs out. A session owns state and the memory of its runs; weights are shared.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/encode.h"
+
+namespace pumice {
+
+// An input as the caller holds it; any alignment.
+struct InputView {
+  DType dtype;
+  std::span<const int64_t> dims;
+  const void* data;
+  uint64_t bytes;
+};
+
+struct OutputInfo {
+  DType dtype;
+  Shape shape;
+  uint64_t bytes;  // as the caller reads it
+};
+
+struct ProfileRow {
+  std::string op, source, kernel, shapes;
+  double us;
+  uint64_t bytes, flops;
+};
+
+struct SessionMemory {
+  uint64_t weights, state, arena, io;
+};
+
+// Which symbol each dimension of an input binds or must equal; checked before anything runs.
+class InputRules {
+ public:
+  InputRules(const Program& program, uint32_t method);
+  // Dtypes, ranks, sizes, bounds, byte counts; throws InvalidArgument naming the input. Sets `symbols`.
+  void bind(std::span<const InputView> inputs, std::vector<int64_t>& symbols) const;
+  std::string path(size_t input) const;  // "input 'ids'"
+
+ private:
+  struct Dim {
+    enum class Rule : uint8_t { fixed, binds, expr } rule;
+    int64_t value;  // the size, the symbol, the expression
+  };
+  void check_tensor(size_t index, const InputView& input) const;
+  const Method& method_;
+  std::vector<std::vector<Dim>> dims_;
+};
+
+class Session {
+ public:
+  // The program must stay where it is; one graph for each of its methods, built for the device's features.
+  Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
+          std::vector<std::unique_ptr<Graph>> graphs, uint64_t timeout_ns = 0);
+
+  // Each throws Busy while another thread is inside. After an error there are no outputs, and state is as before unless the
+  // device had begun.
+  void run(uint32_t method, std::span<const InputView> inputs);
+  OutputInfo output(uint32_t index) const;
+  void read(uint32_t index, void* data, uint64_t bytes) const;
+  void reset();
+  std::vector<ProfileRow> profile(uint32_t method, std::span<const InputView> inputs);
+  SessionMemory memory() const;
+
+  const Program& program() const { return *program_; }
+  Device& device() const { return *device_; }
+  // How often something was encoded, and how many launch functions ran for it: for tests.
+  uint64_t encodings() const { return num_encodings_; }
+  uint64_t launches() const { return num_launches_; }
+
+ private:
+  struct MethodState {
+    std::unique_ptr<Graph> graph;
+    InputRules rules;
+    std::vector<int64_t> symbols;            // of the call at hand
+    std::vector<std::unique_ptr<Encoding>> encodings;
+  };
+  // One thread at a time: throws Busy while another is inside.
+  class Entry {
+   public:
+    explicit Entry(const Session& session) : busy_(session.busy_) {
+      if (busy_.test_and_set(std::memory_order_acquire))
+        fail(Code::Busy, Stage::api, "", "another thread is using this session");
+    }
+    ~Entry() { busy_.clear(std::memory_order_release); }
+    Entry(const Entry&) = delete;
+
+   private:
+    std::atomic_flag& busy_;
+  };
+
+  Encoding& encoding(MethodState& method);
+  std::unique_ptr<Encoding> encode(MethodState& method, bool timed);
+  void make_room(const Ports& ports, uint64_t arena_bytes);
+  void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
+  Storages storages() const;
+  void execute(MethodState& method, Encoding& encoding, std::span<const InputView> inputs);
+  void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
+  void check_status(const MethodState& method, const Encoding& encoding);
+  void clear_status();
+  void reset_state();
+  MethodState& method_at(uint32_t method);
+  const Port& port(uint32_t index) const;
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const Weights> weights_;
+  std::vector<MethodState> methods_;
+  std::vector<StateInfo> state_infos_;
+  std::vector<Buffer> states_;
+  Buffer arena_, upload_, download_, status_;
+  const uint64_t timeout_ns_;
+  const bool in_place_;
+  const Encoding* last_ = nullptr;  // whose outputs are there
+  uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
+  mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+};
+
+}  // namespace pumice

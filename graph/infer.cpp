@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live shapes and launch records at given values of the symbols; only what a changed size reaches runs again.
+#include <algorithm>
+#include <cinttypes>
+
+#include "graph/build.h"
+
+namespace pumice {
+namespace {
+
+void unique(std::vector<uint32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// Forgets whom to note sizes for, also when the launch throws.
+struct Asking {
+  const Graph::Impl& graph;
+  Asking(const Graph::Impl& of, Node* node) : graph(of) {
+    node->used_tensors.clear();
+    node->used_exprs.clear();
+    graph.asking = node;
+  }
+  ~Asking() { graph.asking = nullptr; }
+};
+
+bool is_current(const Graph::Impl& graph, const Node& node) {
+  const auto changed = [&](uint32_t id) { return id != kNone && graph.tensors[id].changed; };
+  return node.inferred && std::none_of(node.used_tensors.begin(), node.used_tensors.end(), changed) &&
+         std::none_of(node.writes.begin(), node.writes.end(), changed) &&
+         std::none_of(node.used_exprs.begin(), node.used_exprs.end(),
+                      [&](uint32_t e) { return graph.exprs[e] != graph.previous_exprs[e]; });
+}
+
+void run(Graph& graph, Node& node) {
+  Graph::Impl& impl = graph.impl();
+  node.inferred = false;
+  if (node.kind == NodeKind::copy) {  // made by build, of one declared shape or a temporary
+    Tensor(&graph, node.writes[0]).resize(impl.tensors[node.reads[0]].shape);
+  } else {
+    const Asking asking(impl, &node);
+    if (node.kind == NodeKind::view) {
+      node.shape(Launch{.features = impl.features, .graph = graph});
+    } else {
+      node.record = launch(graph, node.launch, node.writes.size() + node.reads.size());
+    }
+  }
+  if (node.kind != NodeKind::dispatch && impl.bytes(node.writes[0]) != impl.bytes(node.reads[0]))
+    fail(Code::BadShape, Stage::plan, "", "a view changes the number of elements");
+  for (const uint32_t id : node.writes) impl.bytes(id);  // within limits
+  unique(node.used_tensors);
+  unique(node.used_exprs);
+  node.inferred = true;
+}
+
+void set_declared(Graph::Impl& graph) {
+  const Method& method = graph.method();
+  Shape shape;
+  for (uint32_t v = 0; v < method.values.size(); ++v) {
+    TensorInfo& tensor = graph.tensors[v];
+    const auto& dims = method.values[v].dims;
+    shape.clear();
+    for (uint32_t d = 0; d < dims.size(); ++d) {
+      const int64_t size = dims[d].is_expr ? graph.exprs[static_cast<size_t>(dims[d].value)] : dims[d].value;
+      if (size < 0)
+        fail(Code::BadShape, Stage::plan, format("methods[%u].values[%u].dims[%u]", graph.method_index, v, d),
+             "the size is %" PRId64, size);
+      shape.push_back(size);
+    }
+    tensor.changed = shape != tensor.shape;
+    if (tensor.changed) tensor.shape.swap(shape);
+    graph.bytes(v);
+  }
+  for (size_t t = method.values.size(); t < graph.tensors.size(); ++t) graph.tensors[t].changed = false;
+}
+
+}  // namespace
+
+std::vector<int64_t> hints(const Method& method) {
+  std::vector<int64_t> result;
+  for (const Symbol& symbol : method.symbols) result.push_back(symbol.hint);
+  return result;
+}
+
+Record launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
+  const Features& features = graph.impl().features;
+  Launch said{.features = features, .graph = graph};
+  function(said);
+  Record record{said.shader, std::move(said.spec), said.groups, said.subgroup_size, said.flops, std::move(said.push)};
+  if (!record.runs()) return Record{};
+  const Shader& shader = *record.shader;
+  const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
+    fail(Code::Internal, Stage::plan, "", "%s: %" PRIu64 " %s, the shader has %" PRIu64, shader.name, got, what, want);
+  };
+  if (bindings != shader.num_bindings) bug("bindings", bindings, shader.num_bindings);
+  if (record.push.size() != shader.push_bytes) bug("bytes of push constants", record.push.size(), shader.push_bytes);
+  if (record.spec.empty()) record.spec.push_back(128);
+  if (record.spec.size() > shader.num_spec) bug("specialization constants", record.spec.size(), shader.num_spec);
+  for (int axis = 0; axis < 3; ++axis) {
+    if (record.groups[axis] > features.max_groups[axis])
+      fail(Code::LimitExceeded, Stage::plan, "", "%s: %u workgroups along %c, the device takes %u", shader.name,
+           record.groups[axis], 'x' + axis, features.max_groups[axis]);
+  }
+  if (record.spec[0] > features.max_invocations || !features.runs(shader))
+    fail(Code::DeviceUnsupported, Stage::plan, "", "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u",
+         shader.name, shader.features, record.spec[0], features.bits, features.max_invocations);
+  return record;
+}
+
+uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {
+  Graph::Impl& impl = graph.impl();
+  if (impl.inferred && std::equal(symbols.begin(), symbols.end(), impl.symbols.begin(), impl.symbols.end())) return 0;
+  if (!impl.inferred) {
+    for (Node& node : impl.nodes) node.inferred = false;
+  }
+  impl.inferred = false;
+  impl.previous_exprs = std::move(impl.exprs);
+  impl.exprs = evaluate(impl.method(), symbols);
+  impl.previous_exprs.resize(impl.exprs.size());
+  impl.symbols.assign(symbols.begin(), symbols.end());
+  set_declared(impl);
+  uint32_t launches = 0;
+  for (Node& node : impl.nodes) {
+    if (is_current(impl, node)) continue;
+    with_path(impl, node.call, [&] { run(graph, node); });
+    launches += node.kind == NodeKind::dispatch;
+  }
+  impl.inferred = true;
+  return launches;
+}
+
+}  // namespace pumice

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run with a timestamp between every two steps.
+#include "graph/execute.h"
+
+namespace pumice {
+namespace {
+
+std::string text(const Graph::Impl& graph, uint32_t tensor) {
+  if (tensor == kNone) return "-";
+  const TensorInfo& info = graph.tensors[tensor];
+  std::string result = std::string(name(info.dtype)) + "[";
+  for (size_t d = 0; d < info.shape.size(); ++d) result += (d > 0 ? "," : "") + std::to_string(info.shape[d]);
+  return result + "]";
+}
+
+std::string shapes(const Graph::Impl& graph, const Node& node) {
+  std::string result;
+  for (const uint32_t id : node.reads) result += (result.empty() ? "" : " ") + text(graph, id);
+  result += " ->";
+  for (const uint32_t id : node.writes) {
+    if (graph.tensors[id].home != Home::status) result += " " + text(graph, id);
+  }
+  return result;
+}
+
+ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
+  ProfileRow row{.op = "copy", .source = "", .kernel = "copy", .shapes = "", .us = us, .bytes = 0, .flops = 0};
+  for (const Range& range : step.reads) row.bytes += range.end - range.begin;
+  for (const Range& range : step.writes) row.bytes += range.end - range.begin;
+  if (step.node == kNone) {
+    row.op = step.reads[0].space == kUpload ? "copy in" : "copy out";
+    return row;
+  }
+  const Node& node = graph.nodes[step.node];
+  row.shapes = shapes(graph, node);
+  if (node.call == kNone) return row;
+  const OpCall& call = graph.method().ops[node.call];
+  row.op = graph.op_name(call.op);
+  row.source = call.source;
+  if (node.kind == NodeKind::dispatch) row.kernel = node.record.shader->name;
+  row.flops = node.record.flops;
+  return row;
+}
+
+}  // namespace
+
+std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
+  const Entry entry(*this);
+  last_ = nullptr;
+  MethodState& method = method_at(method_index);
+  method.rules.bind(inputs, method.symbols);
+  const std::unique_ptr<Encoding> timed = encode(method, true);
+  execute(method, *timed, inputs);
+  const std::vector<double> times = timed->commands->timestamps_us();
+  std::vector<ProfileRow> rows;
+  for (size_t s = 0; s < timed->steps.size(); ++s) {
+    if (timed->steps[s].kind != StepKind::host)
+      rows.push_back(row(method.graph->impl(), timed->steps[s], times[s + 1] - times[s]));
+  }
+  return rows;
+}
+
+}  // namespace pumice

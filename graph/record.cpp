@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last part of encode: steps into a command buffer.
+#include <cinttypes>
+
+#include "graph/encode.h"
+
+namespace pumice {
+namespace {
+
+// Where a tensor lies on the device.
+class Places {
+ public:
+  Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages)
+      : graph_(graph), layout_(layout), storages_(storages) {}
+
+  Part of(uint32_t tensor) const {
+    const uint32_t storage = layout_.storage[tensor];
+    const TensorInfo& root = graph_.tensors[storage];
+    const uint64_t bytes = layout_.bytes[tensor];
+    switch (root.home) {
+      case Home::arena: return part(storages_.arena, layout_.offset[tensor], bytes);
+      case Home::state: return part(storages_.states[root.ref], 0, bytes);
+      case Home::status: return part(storages_.status, 0, bytes);
+      case Home::constant: return first(storages_.weights.constant(root.ref, root.dtype), bytes);
+      case Home::packed: return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
+    }
+    return {};
+  }
+
+  Slice of(const Range& range) const {
+    if (range.space == kUpload) return part(storages_.upload, range.begin, range.end - range.begin).slice;
+    if (range.space == kDownload) return part(storages_.download, range.begin, range.end - range.begin).slice;
+    return of(range.content).slice;  // copies read and write whole tensors
+  }
+
+  // A binding that no kernel reads: the operator left it empty.
+  Slice empty() const { return part(storages_.status, 0, 16).slice; }
+
+  static Part part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+    if (offset + bytes > buffer.bytes())
+      fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset, offset + bytes,
+           buffer.bytes());
+    return {{buffer.handle(), offset, bytes}, buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
+  }
+
+ private:
+  static Part first(const Part& part, uint64_t bytes) { return {{part.slice.buffer, part.slice.offset, bytes}, part.mapped}; }
+
+  const Graph::Impl& graph_;
+  const Layout& layout_;
+  const Storages& storages_;
+};
+
+void set_data(const Graph::Impl& graph, const Storages& storages, const Places& places, Encoding& encoding) {
+  for (Port& port : encoding.ports.inputs)
+    port.data = storages.in_place ? places.of(port.tensor).mapped
+                                  : Places::part(storages.upload, port.offset, port.bytes).mapped;
+  for (Port& port : encoding.ports.outputs)
+    port.data = storages.in_place ? places.of(port.tensor).mapped
+                                  : Places::part(storages.download, port.offset, port.bytes).mapped;
+  if (graph.status != kNone) {
+    const Part status = storages.in_place ? Places::part(storages.status, 0, 16)
+                                          : Places::part(storages.download, encoding.ports.status_offset, 16);
+    encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
+  }
+}
+
+void dispatch(Device& device, const Graph::Impl& graph, const Node& node, const Places& places, Commands& commands) {
+  std::vector<Slice> bindings;
+  for (const uint32_t id : node.writes) bindings.push_back(places.of(id).slice);
+  for (const uint32_t id : node.reads) bindings.push_back(id == kNone ? places.empty() : places.of(id).slice);
+  for (const Slice& slice : bindings) check_binding(graph.features, slice.bytes, "");
+  const Record& record = node.record;
+  commands.dispatch(device.pipelines().get(pipeline_key(record)), bindings, record.push, record.groups);
+}
+
+}  // namespace
+
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
+            Encoding& encoding, bool timed) {
+  const Graph::Impl& impl = graph.impl();
+  const Places places(impl, layout, storages);
+  std::vector<PipelineKey> keys;
+  for (const Step& step : encoding.steps) {
+    if (step.kind == StepKind::dispatch) keys.push_back(pipeline_key(impl.nodes[step.node].record));
+  }
+  device->pipelines().prepare(keys);
+  set_data(impl, storages, places, encoding);
+
+  encoding.commands = std::make_unique<Commands>(device);
+  Commands& commands = *encoding.commands;
+  uint32_t times = 0;
+  commands.begin(timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0);
+  for (const Step& step : encoding.steps) {
+    if (step.barrier) commands.barrier();
+    if (timed) commands.timestamp(times++);
+    if (step.kind == StepKind::dispatch) {
+      const Node& node = impl.nodes[step.node];
+      with_path(impl, node.call, [&] { dispatch(*device, impl, node, places, commands); });
+    } else if (step.kind == StepKind::copy) {
+      commands.copy(places.of(step.reads[0]), places.of(step.writes[0]));
+    }
+  }
+  if (timed) {
+    commands.barrier();
+    commands.timestamp(times);
+  }
+  commands.host_barrier();
+  commands.end();
+}
+
+}  // namespace pumice

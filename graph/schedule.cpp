@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of execution: nodes by level, so that those between two barriers do not depend on each other; which of them work in
+// place; and the copies that bring state to its new values.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/build.h"
+
+namespace pumice {
+namespace {
+
+constexpr uint32_t kEnd = kNone;  // the level of what happens after the last node
+
+// A fresh tensor that holds what `from` holds at its place in the order.
+uint32_t snapshot(Graph::Impl& graph, uint32_t from) {
+  const TensorInfo& source = graph.tensors[from];
+  const uint32_t copy = graph.add({.dtype = source.dtype, .rank = source.rank, .shape = source.shape});
+  graph.nodes.push_back({.kind = NodeKind::copy, .writes = {copy}, .reads = {from}});
+  return copy;
+}
+
+// The index of the state whose storage `id` has by views alone, else kNone.
+uint32_t state_of(const Graph::Impl& graph, uint32_t id) {
+  const TensorInfo& root = graph.tensors[graph.view_root(id)];
+  return root.home == Home::state ? root.ref : kNone;
+}
+
+// Outputs and new values that are the old value of a changing state are copied before it changes.
+void keep_old_values(Graph::Impl& graph, std::vector<Update>& updates) {
+  std::map<uint32_t, uint32_t> copies;
+  const auto keep = [&](uint32_t id) {
+    const auto [at, fresh] = copies.try_emplace(id, 0);
+    if (fresh) at->second = snapshot(graph, id);
+    return at->second;
+  };
+  std::erase_if(updates, [&](const Update& u) { return state_of(graph, u.state) == state_of(graph, u.value); });
+  std::set<uint32_t> changing;
+  for (const Update& update : updates) changing.insert(state_of(graph, update.state));
+  for (uint32_t& output : graph.outputs) {
+    if (changing.contains(state_of(graph, output))) output = keep(output);
+  }
+  for (Update& update : updates) {
+    if (state_of(graph, update.value) != kNone) update.value = keep(update.value);
+  }
+}
+
+// What reads or writes each storage (by views), as far as seen: enough for the level of the next node.
+struct Seen {
+  uint32_t write_level = 0, use_level = 0;
+};
+
+void set_levels(Graph::Impl& graph) {
+  std::vector<Seen> seen(graph.tensors.size());
+  for (Node& node : graph.nodes) {
+    if (node.kind == NodeKind::view) {  // inferred after what makes its storage, before what uses it
+      node.level = seen[graph.view_root(node.reads[0])].write_level;
+      continue;
+    }
+    for (const uint32_t id : node.reads) {
+      if (id != kNone) node.level = std::max(node.level, seen[graph.view_root(id)].write_level);
+    }
+    for (const uint32_t id : node.writes) {
+      if (graph.tensors[id].home != Home::status) node.level = std::max(node.level, seen[graph.view_root(id)].use_level);
+    }
+    ++node.level;
+    for (const uint32_t id : node.writes) {
+      Seen& storage = seen[graph.view_root(id)];
+      storage.write_level = storage.use_level = std::max(storage.use_level, node.level);
+    }
+    for (const uint32_t id : node.reads) {
+      if (id == kNone) continue;
+      Seen& storage = seen[graph.view_root(id)];
+      storage.use_level = std::max(storage.use_level, node.level);
+    }
+  }
+}
+
+// Storages with their members' uses, growing as nodes are allowed to work in place.
+class InPlace {
+ public:
+  InPlace(Graph::Impl& graph, const std::vector<Update>& updates) : graph_(graph) {
+    root_.resize(graph.tensors.size());
+    uses_.resize(graph.tensors.size());
+    for (uint32_t t = 0; t < graph.tensors.size(); ++t) root_[t] = graph.view_root(t);
+    for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+      const Node& node = graph.nodes[n];
+      if (node.kind == NodeKind::view) continue;
+      for (const uint32_t id : node.reads) use(id, n);
+      for (const uint32_t id : node.writes) use(id, n);
+    }
+    for (const uint32_t id : graph.outputs) use(id, kEnd);
+    for (const Update& update : updates) {
+      use(update.value, kEnd);
+      new_value_[graph.tensors[update.state].ref] = graph.view_root(update.value);
+    }
+  }
+
+  void allow(uint32_t n) {
+    const Node& node = graph_.nodes[n];
+    const uint32_t in = node.reads[0], out = node.writes[0];
+    if (in == kNone || root_[out] != out || !fits(in, out)) return;
+    const uint32_t root = find(in);
+    for (uint32_t i = 1; i < node.reads.size(); ++i) {
+      if (node.reads[i] != kNone && find(node.reads[i]) == root) return;
+    }
+    for (const uint32_t other : uses_[root]) {
+      if (other != n && (other == kEnd || graph_.nodes[other].level >= node.level)) return;
+    }
+    for (const uint32_t other : uses_[out]) {
+      if (other != kEnd && other < n) return;
+    }
+    graph_.tensors[out].base = in;
+    graph_.tensors[out].in_place = true;
+    root_[out] = root;
+    uses_[root].insert(uses_[root].end(), uses_[out].begin(), uses_[out].end());
+  }
+
+  // Whether the update happens without a copy.
+  bool done(const Update& update) { return find(update.value) == graph_.view_root(update.state); }
+
+ private:
+  void use(uint32_t id, uint32_t node) {
+    if (id != kNone) uses_[root_[id]].push_back(node);
+  }
+  uint32_t find(uint32_t id) const {
+    while (root_[id] != id) id = root_[id];
+    return id;
+  }
+  bool fits(uint32_t in, uint32_t out) const {
+    const TensorInfo& root = graph_.tensors[find(in)];
+    if (device_bytes(graph_.tensors[in].dtype) != device_bytes(graph_.tensors[out].dtype)) return false;
+    if (root.home != Home::state) return root.home == Home::arena;
+    // On a state only by what makes its new value.
+    const auto value = new_value_.find(root.ref);
+    return value != new_value_.end() && value->second == out;
+  }
+
+  Graph::Impl& graph_;
+  std::map<uint32_t, uint32_t> new_value_;  // of state ref: the tensor, by views
+  std::vector<uint32_t> root_;
+  std::vector<std::vector<uint32_t>> uses_;
+};
+
+}  // namespace
+
+void schedule(Graph::Impl& graph) {
+  // Two values may be the same state: they become one tensor's storage.
+  std::map<uint32_t, uint32_t> states;
+  for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
+    if (graph.tensors[t].home != Home::state) continue;
+    const uint32_t first = states.try_emplace(graph.tensors[t].ref, t).first->second;
+    if (first != t) graph.tensors[t].base = first;
+  }
+  std::vector<Update> updates = graph.method().updates;
+  keep_old_values(graph, updates);
+  set_levels(graph);
+  std::stable_sort(graph.nodes.begin(), graph.nodes.end(), [](const Node& a, const Node& b) { return a.level < b.level; });
+
+  InPlace in_place(graph, updates);
+  for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].in_place) in_place.allow(n);
+  }
+  const uint32_t last = graph.nodes.empty() ? 0 : graph.nodes.back().level;
+  for (const Update& update : updates) {
+    if (!in_place.done(update))
+      graph.nodes.push_back({.kind = NodeKind::copy, .writes = {update.state}, .reads = {update.value}, .level = last + 1});
+  }
+}
+
+}  // namespace pumice

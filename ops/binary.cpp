@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = a OP b, elementwise with broadcasting. Tensors have one dtype (Python casts by PyTorch's promotion); either side may be
+// a number. Integers wrap at 32 bits.
+#include "glsl/binary.h"
+
+#include "glsl/binary_compare.h"
+#include "glsl/include/modes.glslh"
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+// Both operands of a call, the tensor standing in for a number where a binding is needed.
+struct Operands {
+  Tensor a, b;
+  bool a_is_number = false, b_is_number = false;
+  double number = 0;
+  DType dtype;
+
+  Operands(const Args& args, const char* op) {
+    const Operand left = args.operand(0), right = args.operand(1);
+    a_is_number = !left.tensor;
+    b_is_number = !right.tensor;
+    check(!(a_is_number && b_is_number), "%s: one operand must be a tensor", op);
+    a = a_is_number ? right.tensor : left.tensor;
+    b = b_is_number ? left.tensor : right.tensor;
+    number = a_is_number ? left.number : right.number;
+    dtype = a.dtype();
+    check(dtype == b.dtype(), "%s: operands are %s and %s, one dtype is needed", op, name(dtype), name(b.dtype()));
+  }
+
+  // Resizes `out`, fills what Params of both shaders share.
+  template <class Params>
+  void launch(Launch& launch, Params& params, uint32_t code, Tensor out, const char* op) const {
+    static const Shape kNumber;
+    const Shape& a_shape = a_is_number ? kNumber : a.shape();
+    const Shape& b_shape = b_is_number ? kNumber : b.shape();
+    out.resize(broadcast_shape({&a_shape, &b_shape}, op));
+    const Broadcast shape = broadcast(out.shape(), {&a_shape, &b_shape});
+    put(params, shape, out);
+    params.repeat_a = shape.repeat[0];
+    params.repeat_b = shape.repeat[1];
+    launch.over(quads(out));
+    launch.spec.insert(launch.spec.end(), {code, a_is_number ? BROADCAST_NUMBER : shape.mode[0],
+                                           b_is_number ? BROADCAST_NUMBER : shape.mode[1]});
+  }
+};
+
+constexpr bool is_bitwise(uint32_t code) { return code == BINARY_AND || code == BINARY_OR || code == BINARY_XOR; }
+constexpr bool is_of_floats(uint32_t code) { return code == BINARY_DIV || code == BINARY_ATAN2; }
+
+void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
+  const Operands operands(args, op);
+  const Tensor out = args.out();
+  const DType dtype = operands.dtype;
+  check(out.dtype() == dtype, "%s: output is %s, operands are %s", op, name(out.dtype()), name(dtype));
+  check(!is_bitwise(code) || !is_float(dtype), "%s: needs integers, got %s", op, name(dtype));
+  check(!is_of_floats(code) || is_float(dtype), "%s: needs floats, got %s", op, name(dtype));
+  const bool has_number = operands.a_is_number || operands.b_is_number;
+  const uint32_t number = has_number ? number_bits(operands.number, dtype, op) : 0;
+  const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB;
+  const uint32_t alpha = has_alpha ? number_bits(args.real(2), dtype == DType::f16 ? DType::f32 : dtype, op) : 0;
+
+  graph.dispatch({out}, {operands.a, operands.b}, [=](Launch& launch) {
+    glsl::binary::Params params{};
+    operands.launch(launch, params, code, out, op);
+    params.number = number;
+    params.alpha = alpha;
+    launch.params(params);
+    launch.shader = &glsl::binary::variant(glsl::binary::dtype(dtype));
+  });
+}
+
+void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {
+  const Operands operands(args, op);
+  const Tensor out = args.out();
+  const DType dtype = operands.dtype;
+  check(out.dtype() == DType::boolean, "%s: output must be bool, got %s", op, name(out.dtype()));
+  uint32_t number = 0;
+  if (operands.a_is_number || operands.b_is_number) {
+    // PyTorch rounds the number to the tensor's dtype before it compares.
+    const double value = operands.number;
+    number = number_bits(dtype == DType::f16 ? half_value(half_bits(static_cast<float>(value))) : value, dtype, op);
+  }
+  graph.dispatch({out}, {operands.a, operands.b}, [=](Launch& launch) {
+    glsl::binary_compare::Params params{};
+    operands.launch(launch, params, code, out, op);
+    params.number = number;
+    launch.params(params);
+    launch.shader = &glsl::binary_compare::variant(glsl::binary_compare::dtype(dtype));
+  });
+}
+
+// By code: BINARY_ADD is the first, COMPARE_EQ is the first.
+constexpr const char* kArithmetic[] = {"add",     "sub",     "mul", "div",         "div_floor",  "div_trunc",   "remainder", "fmod",
+                                       "maximum", "minimum", "pow", "bitwise_and", "bitwise_or", "bitwise_xor", "atan2"};
+constexpr const char* kComparison[] = {"eq", "ne", "lt",          "le",         "gt",
+                                       "ge", "logical_and", "logical_or", "logical_xor"};
+
+template <uint32_t kCode>
+void arithmetic(Graph& graph, Args args) {
+  arithmetic(graph, args, kArithmetic[kCode], kCode);
+}
+template <uint32_t kCode>
+void comparison(Graph& graph, Args args) {
+  comparison(graph, args, kComparison[kCode], kCode);
+}
+
+// The dtypes an operator takes are a stretch of the shader's axis.
+static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i32");
+constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(2)}};
+constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(2)}};
+
+template <uint32_t kCode>
+constexpr Op arithmetic_op() {
+  constexpr bool kAlpha = kCode == BINARY_ADD || kCode == BINARY_SUB;
+  constexpr std::span<const Axis> kDtypes = is_of_floats(kCode) ? kFloats : is_bitwise(kCode) ? kIntegers : std::span(glsl::binary::axes);
+  return {{kArithmetic[kCode], 1, kAlpha ? "operand a, operand b, float alpha -> Tensor" : "operand a, operand b -> Tensor"},
+          arithmetic<kCode>,
+          kDtypes};
+}
+template <uint32_t kCode>
+constexpr Op comparison_op() {
+  return {{kComparison[kCode], 1, "operand a, operand b -> Tensor"}, comparison<kCode>, glsl::binary_compare::axes};
+}
+
+}  // namespace
+
+std::span<const Op> binary_ops() {
+  static constexpr Op kOps[] = {
+      arithmetic_op<BINARY_ADD>(),       arithmetic_op<BINARY_SUB>(),     arithmetic_op<BINARY_MUL>(),
+      arithmetic_op<BINARY_DIV>(),       arithmetic_op<BINARY_DIV_FLOOR>(), arithmetic_op<BINARY_DIV_TRUNC>(),
+      arithmetic_op<BINARY_REMAINDER>(), arithmetic_op<BINARY_FMOD>(),    arithmetic_op<BINARY_MAXIMUM>(),
+      arithmetic_op<BINARY_MINIMUM>(),   arithmetic_op<BINARY_POW>(),     arithmetic_op<BINARY_AND>(),
+      arithmetic_op<BINARY_OR>(),        arithmetic_op<BINARY_XOR>(),     arithmetic_op<BINARY_ATAN2>(),
+      comparison_op<COMPARE_EQ>(),       comparison_op<COMPARE_NE>(),     comparison_op<COMPARE_LT>(),
+      comparison_op<COMPARE_LE>(),       comparison_op<COMPARE_GT>(),     comparison_op<COMPARE_GE>(),
+      comparison_op<LOGICAL_AND>(),      comparison_op<LOGICAL_OR>(),     comparison_op<LOGICAL_XOR>(),
+  };
+  return kOps;
+}
+
+}  // namespace pumice

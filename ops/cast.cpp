@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = x as `dtype`, as tensor.to(dtype) has it. Between i64 and i32 nothing runs: both are 32 bits on the device.
+#include "glsl/cast.h"
+
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+DType stored(DType dtype) { return dtype == DType::i64 ? DType::i32 : dtype; }
+
+void cast(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0), out = args.out();
+  check(out.dtype() == args.dtype(1), "cast: the result is %s, the argument says %s", name(out.dtype()), name(args.dtype(1)));
+  if (stored(x.dtype()) == stored(out.dtype())) return graph.view(out, x, [=](const Launch&) { out.resize(x.shape()); });
+  const Shader& shader = glsl::cast::variant(glsl::cast::in(x.dtype()), glsl::cast::out(out.dtype()));
+
+  graph.dispatch({out}, {x}, [=, &shader](Launch& launch) {
+    out.resize(x.shape());
+    launch.shader = &shader;
+    launch.params(glsl::cast::Params{.quads = quads(out)});
+    launch.over(quads(out));
+  });
+}
+
+}  // namespace
+
+std::span<const Op> cast_ops() {
+  static constexpr Op kOps[] = {{{"cast", 1, "Tensor x, dtype dtype -> Tensor"}, cast, glsl::cast::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

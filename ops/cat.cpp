@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Concatenates tensors along a dimension: four inputs a kernel, more through temporaries.
+#include "glsl/cat.h"
+
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+constexpr size_t kInputs = 4;
+
+// Concatenates at most kInputs tensors.
+void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
+  std::vector<Tensor> bindings = inputs;
+  bindings.resize(kInputs, inputs.back());  // never read
+  graph.dispatch({out}, bindings, [=](Launch& launch) {
+    Shape shape = inputs[0].shape();
+    shape[dim] = 0;
+    int64_t ends[kInputs];
+    bool whole_quads = true;
+    for (size_t k = 0; k < kInputs; ++k) {
+      if (k < inputs.size()) {
+        Shape expected = inputs[k].shape();
+        expected[dim] = shape[dim];
+        check(expected == shape, "cat: input %zu differs outside of dimension %u", k, dim);
+        shape[dim] += inputs[k].dim(dim);
+      }
+      ends[k] = product(shape, dim, shape.size());
+      whole_quads = whole_quads && ends[k] % 4 == 0;
+    }
+    out.resize(shape);
+    launch.params(glsl::cat::Params{.count = u32(out.numel()),
+                                    .end0 = u32(ends[0]),
+                                    .end1 = u32(ends[1]),
+                                    .end2 = u32(ends[2]),
+                                    .end3 = u32(ends[3])});
+    launch.shader = &glsl::cat::variant(bits<glsl::cat::BITS>(out.dtype()));
+    launch.over(quads(out));
+    launch.spec.push_back(whole_quads);
+  });
+}
+
+void cat(Graph& graph, Args args) {
+  std::vector<Tensor> inputs = args.tensors(0);
+  const Tensor out = args.out();
+  check(!inputs.empty(), "cat: no input");
+  const uint32_t rank = inputs[0].rank(), dim = axis(args.integer(1), rank, "cat");
+  for (const Tensor& input : inputs) {
+    check(input.dtype() == out.dtype() && input.rank() == rank, "cat: an input is %s of rank %u, expected %s of rank %u",
+          name(input.dtype()), input.rank(), name(out.dtype()), rank);
+  }
+  while (inputs.size() > kInputs) {
+    std::vector<Tensor> joined;
+    for (size_t k = 0; k < inputs.size(); k += kInputs) {
+      const std::vector<Tensor> part(inputs.begin() + k, inputs.begin() + std::min(k + kInputs, inputs.size()));
+      joined.push_back(part.size() == 1 ? part[0] : graph.scratch(out.dtype(), rank));
+      if (part.size() > 1) join(graph, joined.back(), part, dim);
+    }
+    inputs = joined;
+  }
+  join(graph, out, inputs, dim);
+}
+
+}  // namespace
+
+std::span<const Op> cat_ops() {
+  static constexpr Op kOps[] = {{{"cat", 1, "Tensors inputs, int dim -> Tensor"}, cat, glsl::cat::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

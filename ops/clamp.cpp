@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = min(max(x, low), high); an absent bound does not bound. Bounds of an integer tensor must be whole numbers.
+#include "glsl/clamp.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+uint32_t bound(const Args& args, uint32_t index, DType dtype, double none) {
+  double number = args.has(index) ? args.real(index) : none;
+  if (is_float(dtype)) return number_bits(number, DType::f32, "clamp");
+  check(!std::isnan(number), "clamp: a bound of an integer tensor is NaN");
+  // The kernel compares 32-bit integers: a bound outside of them is the nearest of them.
+  return number_bits(std::clamp(number, -2147483648.0, 2147483647.0), DType::i32, "clamp");
+}
+
+void clamp(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0), out = args.out();
+  const DType dtype = x.dtype();
+  check(out.dtype() == dtype, "clamp: output is %s, input %s", name(out.dtype()), name(dtype));
+  const uint32_t low = bound(args, 1, dtype, -INFINITY), high = bound(args, 2, dtype, INFINITY);
+  graph.dispatch({out}, {x}, [=](Launch& launch) {
+    out.resize(x.shape());
+    launch.params(glsl::clamp::Params{.count = u32(out.numel()), .low = low, .high = high});
+    launch.shader = &glsl::clamp::variant(glsl::clamp::dtype(dtype));
+    launch.over(quads(out));
+  });
+}
+
+}  // namespace
+
+std::span<const Op> clamp_ops() {
+  static constexpr Op kOps[] = {{{"clamp", 1, "Tensor x, float? low, float? high -> Tensor"}, clamp, glsl::clamp::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each says how the
+// output walks over the input; one kernel copies.
+#include "glsl/copy.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "glsl/include/modes.glslh"
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+// The output's elements in order read the input at base + sum(coordinate * stride), coordinates counting over `sizes`.
+struct Reading {
+  Shape shape;    // of the output
+  Shape sizes;    // of the walk; as many elements as `shape`
+  Shape strides;
+  int64_t base = 0;
+};
+
+uint32_t path(const Walk& walk) {
+  if (walk.rank == 0 || walk.size[walk.rank - 1] % 4 != 0) return COPY_ANY;
+  uint32_t offsets = walk.base;
+  for (uint32_t d = 0; d + 1 < walk.rank; ++d) offsets |= walk.stride[d];
+  return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_QUAD : COPY_ROW;
+}
+
+void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading) {
+  check(in.dtype() == out.dtype(), "copy: input is %s, output %s", name(in.dtype()), name(out.dtype()));
+  graph.dispatch({out}, {in}, [=](Launch& launch) {
+    const Reading how = reading(launch);
+    out.resize(how.shape);
+    if (out.numel() == 0) return;
+    const Walk walk = collapse(how.sizes, how.strides, how.base);
+    glsl::copy::Params params{};
+    params.count = u32(out.numel());
+    params.rank = walk.rank;
+    params.base = walk.base;
+    params.step = walk.rank > 0 ? walk.stride[walk.rank - 1] : 0;
+    std::copy(walk.size.begin(), walk.size.end(), params.size);
+    std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
+    launch.params(params);
+    launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
+    launch.over(quads(out));
+    launch.spec.push_back(path(walk));
+  });
+}
+
+void permute(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  std::vector<uint32_t> order;
+  for (const int64_t d : args.ints(1)) order.push_back(axis(d, x.rank(), "permute"));
+  std::vector<uint32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool complete = order.size() == x.rank();
+  for (size_t d = 0; complete && d < sorted.size(); ++d) complete = sorted[d] == d;
+  check(complete, "permute: the dims are no permutation of %u dimensions", x.rank());
+  copy(graph, args.out(), x, [=](const Launch&) {
+    const Shape strides = contiguous_strides(x.shape());
+    Reading how;
+    for (const uint32_t d : order) {
+      how.sizes.push_back(x.dim(d));
+      how.strides.push_back(strides[d]);
+    }
+    how.shape = how.sizes;
+    return how;
+  });
+}
+
+void expand(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  const std::vector<SymInt> sizes = args.sizes(1);
+  check(sizes.size() >= x.rank(), "expand: %zu sizes for a tensor of rank %u", sizes.size(), x.rank());
+  copy(graph, args.out(), x, [=](const Launch& launch) {
+    const Shape strides = contiguous_strides(x.shape());
+    Reading how;
+    const size_t added = sizes.size() - x.rank();
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const int64_t from = d < added ? 1 : x.shape()[d - added];
+      int64_t to = launch.size(sizes[d]);
+      if (to == -1) to = from;
+      check(to >= 0 && (from == 1 || from == to), "expand: size %lld cannot become %lld", static_cast<long long>(from),
+            static_cast<long long>(to));
+      how.sizes.push_back(to);
+      how.strides.push_back(from == 1 ? 0 : strides[d - added]);
+    }
+    how.shape = how.sizes;
+    return how;
+  });
+}
+
+// Where index `at` of a dimension lies, PyTorch's way: negatives count from the end, beyond is the nearest end.
+int64_t bounded(int64_t at, int64_t size) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); }
+
+void slice(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  const uint32_t dim = axis(args.integer(1), x.rank(), "slice");
+  const SymInt start = args.size(2), end = args.size(3);
+  const int64_t step = args.integer(4);
+  check(step > 0, "slice: step %lld must be positive", static_cast<long long>(step));
+  copy(graph, args.out(), x, [=](const Launch& launch) {
+    const int64_t size = x.dim(dim), first = bounded(launch.size(start), size);
+    const int64_t count = (std::max(bounded(launch.size(end), size), first) - first + step - 1) / step;
+    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    how.shape[dim] = how.sizes[dim] = count;
+    how.base = first * how.strides[dim];
+    how.strides[dim] *= step;
+    return how;
+  });
+}
+
+void select(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  const uint32_t dim = axis(args.integer(1), x.rank(), "select");
+  const SymInt index = args.size(2);
+  copy(graph, args.out(), x, [=](const Launch& launch) {
+    const int64_t at = launch.size(index), size = x.dim(dim);
+    check(at >= -size && at < size, "select: index %lld is outside of %lld", static_cast<long long>(at), static_cast<long long>(size));
+    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    how.base = (at < 0 ? at + size : at) * how.strides[dim];
+    how.sizes[dim] = 1;
+    how.shape.erase(how.shape.begin() + dim);
+    return how;
+  });
+}
+
+void flip(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  std::vector<uint32_t> dims;
+  for (const int64_t d : args.ints(1)) dims.push_back(axis(d, x.rank(), "flip"));
+  copy(graph, args.out(), x, [=](const Launch&) {
+    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    for (const uint32_t d : dims) {
+      how.base += (x.dim(d) - 1) * how.strides[d];
+      how.strides[d] = -how.strides[d];
+    }
+    return how;
+  });
+}
+
+void repeat(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  const std::vector<SymInt> repeats = args.sizes(1);
+  check(repeats.size() >= x.rank(), "repeat: %zu repeats for a tensor of rank %u", repeats.size(), x.rank());
+  copy(graph, args.out(), x, [=](const Launch& launch) {
+    const Shape strides = contiguous_strides(x.shape());
+    Reading how;
+    const size_t added = repeats.size() - x.rank();
+    for (size_t d = 0; d < repeats.size(); ++d) {
+      const int64_t times = launch.size(repeats[d]), size = d < added ? 1 : x.shape()[d - added];
+      check(times >= 0, "repeat: %lld times", static_cast<long long>(times));
+      how.sizes.insert(how.sizes.end(), {times, size});
+      how.strides.insert(how.strides.end(), {0, d < added ? 0 : strides[d - added]});
+      how.shape.push_back(times * size);
+    }
+    return how;
+  });
+}
+
+}  // namespace
+
+std::span<const Op> copy_ops() {
+  static constexpr Op kOps[] = {
+      {{"permute", 1, "Tensor x, ints dims -> Tensor"}, permute, glsl::copy::axes},
+      {{"expand", 1, "Tensor x, sizes shape -> Tensor"}, expand, glsl::copy::axes},
+      {{"slice", 1, "Tensor x, int dim, size start, size end, int step -> Tensor"}, slice, glsl::copy::axes},
+      {{"select", 1, "Tensor x, int dim, size index -> Tensor"}, select, glsl::copy::axes},
+      {{"flip", 1, "Tensor x, ints dims -> Tensor"}, flip, glsl::copy::axes},
+      {{"repeat", 1, "Tensor x, sizes repeats -> Tensor"}, repeat, glsl::copy::axes},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors made of nothing but their size: full (one number everywhere) and arange. Only those with sizes that change from call to
+// call get here; the others are constants of the file.
+#include "glsl/full.h"
+
+#include "glsl/full_arange.h"
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+void full(Graph& graph, Args args) {
+  const Tensor out = args.out();
+  const std::vector<SymInt> sizes = args.sizes(1);
+  uint32_t word = element_bits(args.real(0), out.dtype(), "full");
+  if (device_bytes(out.dtype()) == 1) word |= word << 8;
+  if (device_bytes(out.dtype()) <= 2) word |= word << 16;
+  graph.dispatch({out}, {}, [=](Launch& launch) {
+    Shape shape;
+    for (const SymInt size : sizes) shape.push_back(launch.size(size));
+    out.resize(shape);
+    const uint32_t pieces = (u32(out.numel()) * device_bytes(out.dtype()) + 15) / 16;
+    launch.params(glsl::full::Params{.count = pieces, .word = word});
+    launch.shader = &glsl::full::variant();
+    launch.over(pieces);
+  });
+}
+
+void arange(Graph& graph, Args args) {
+  const Tensor out = args.out();
+  const SymInt start = args.size(0), step = args.size(1), count = args.size(2);
+  check(out.dtype() == DType::i64 || out.dtype() == DType::i32, "arange: the output is %s, must be an integer", name(out.dtype()));
+  graph.dispatch({out}, {}, [=](Launch& launch) {
+    out.resize({launch.size(count)});
+    const int64_t first = launch.size(start), by = launch.size(step);
+    u32(first + by * out.numel());  // throws when the last number does not fit
+    launch.params(glsl::full_arange::Params{
+        .count = u32(out.numel()), .start = static_cast<int32_t>(u32(first)), .step = static_cast<int32_t>(u32(by))});
+    launch.shader = &glsl::full_arange::variant();
+    launch.over(quads(out));
+  });
+}
+
+}  // namespace
+
+std::span<const Op> full_ops() {
+  static constexpr Op kOps[] = {{{"full", 1, "float value, sizes shape -> Tensor"}, full},
+                                {{"arange", 1, "size start, size step, size count -> Tensor"}, arange}};
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[..., m, n] = act(sum_k a'[..., m, k] * b'[..., k, n] + bias[n]), a' = a permuted by `a_perm` (empty: as it is), b' likewise;
+// batch dimensions broadcast. Both have rank 2 or more (Python gives vectors a dimension).
+//
+// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear.cpp.
+#include "glsl/matmul.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <numeric>
+
+#include "ops/common/gemm.h"
+#include "ops/common/shape.h"
+
+namespace pumice {
+namespace {
+
+constexpr uint32_t kBatchRank = 4;  // of size, a_batch and b_batch in matmul.glsl
+
+// A tensor as it is walked: permuted sizes, and the strides of the memory behind.
+struct View {
+  Shape size, stride;
+  View(const Tensor& tensor, const std::vector<int64_t>& perm) {
+    const Shape strides = contiguous_strides(tensor.shape());
+    for (const int64_t axis : perm) {
+      size.push_back(tensor.dim(axis));
+      stride.push_back(strides[static_cast<size_t>(axis)]);
+    }
+  }
+  size_t rank() const { return size.size(); }
+  int64_t rows() const { return size[rank() - 2]; }
+  int64_t columns() const { return size[rank() - 1]; }
+  int64_t row_stride() const { return stride[rank() - 2]; }
+  int64_t column_stride() const { return stride[rank() - 1]; }
+};
+
+std::vector<int64_t> permutation(std::vector<int64_t> perm, uint32_t rank) {
+  if (perm.empty()) {
+    perm.resize(rank);
+    std::iota(perm.begin(), perm.end(), 0);
+  }
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) check(sorted[i] == static_cast<int64_t>(i), "matmul: not a permutation of %u dimensions", rank);
+  check(perm.size() == rank, "matmul: a permutation of %zu dimensions for a tensor of rank %u", perm.size(), rank);
+  return perm;
+}
+
+struct Batch {
+  int64_t size, a, b;  // a, b: strides
+};
+
+// The broadcast batch dimensions, neighbours merged where both operands walk on; `shape` gets their sizes.
+std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
+  const size_t rank = std::max(a.rank(), b.rank()) - 2;
+  std::vector<Batch> merged;
+  for (size_t d = 0; d < rank; ++d) {
+    const auto at = [&](const View& v) -> std::pair<int64_t, int64_t> {
+      const size_t missing = rank - (v.rank() - 2);
+      return d < missing ? std::pair<int64_t, int64_t>{1, 0} : std::pair{v.size[d - missing], v.stride[d - missing]};
+    };
+    const auto [a_size, a_stride] = at(a);
+    const auto [b_size, b_stride] = at(b);
+    check(a_size == b_size || a_size == 1 || b_size == 1, "matmul: batch sizes %" PRId64 " and %" PRId64 " do not broadcast", a_size, b_size);
+    const Batch next = {a_size == 1 ? b_size : a_size, a_size == 1 ? 0 : a_stride, b_size == 1 ? 0 : b_stride};
+    shape.push_back(next.size);
+    if (next.size == 1) continue;
+    Batch* last = merged.empty() ? nullptr : &merged.back();
+    if (last != nullptr && last->a == next.a * next.size && last->b == next.b * next.size) {
+      *last = {last->size * next.size, next.a, next.b};
+    } else {
+      merged.push_back(next);
+    }
+  }
+  check(merged.size() <= kBatchRank, "matmul: %zu batch dimensions are left after merging, the limit is %u", merged.size(), kBatchRank);
+  return merged;
+}
+
+glsl::matmul::READ read_of(int64_t k_stride, std::initializer_list<int64_t> others) {
+  using glsl::matmul::READ;
+  if (k_stride != 1) return READ::along_rows;
+  return std::all_of(others.begin(), others.end(), [](int64_t s) { return s % 4 == 0; }) ? READ::quads : READ::along_k;
+}
+
+void matmul(Graph& graph, Args args) {
+  const Tensor a = args.tensor(0), b = args.tensor(1), bias = args.tensor(2), out = args.out();
+  check(a.rank() >= 2 && b.rank() >= 2, "matmul: operands of rank %u and %u; 2 or more are needed", a.rank(), b.rank());
+  const DType dtype = a.dtype();
+  check(b.dtype() == dtype && out.dtype() == dtype, "matmul: a is %s, b %s, the output %s", name(dtype), name(b.dtype()), name(out.dtype()));
+  if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "matmul: the bias must be %s of rank 1", name(dtype));
+  const std::vector<int64_t> a_perm = permutation(args.ints(3), a.rank()), b_perm = permutation(args.ints(4), b.rank());
+  const uint32_t act = activation(args.integer(5), "matmul");
+
+  graph.dispatch({out}, {a, b, bias ? bias : a}, [=](Launch& launch) {
+    const View left(a, a_perm), right(b, b_perm);
+    check(left.columns() == right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows", left.columns(), right.rows());
+    Shape shape;
+    const std::vector<Batch> batch = batches(left, right, shape);
+    const int64_t count = product(shape, 0, shape.size()), m = left.rows(), n = right.columns(), k = left.columns();
+    shape.insert(shape.end(), {m, n});
+    out.resize(shape);
+    if (bias) check(bias.dim(0) == n, "matmul: the bias has %" PRId64 " elements, the product %" PRId64 " columns", bias.dim(0), n);
+    if (out.numel() == 0) return;
+
+    const Tile tile = pick_tile(count, m, n, launch.features);
+    glsl::matmul::Params params{};
+    params.m = u32(m);
+    params.n = u32(n);
+    params.k = u32(k);
+    params.batches = u32(count);
+    params.row_blocks = (params.m + tile.bm - 1) / tile.bm;
+    params.column_blocks = (params.n + tile.bn - 1) / tile.bn;
+    params.a_row = u32(left.row_stride());
+    params.a_k = u32(left.column_stride());
+    params.b_k = u32(right.row_stride());
+    params.b_column = u32(right.column_stride());
+    std::fill(params.size, params.size + kBatchRank, 1u);
+    int64_t a_odd = left.row_stride(), b_odd = right.column_stride();  // not a multiple of 4 if a stride is not
+    for (size_t d = 0; d < batch.size(); ++d) {
+      const size_t at = kBatchRank - batch.size() + d;
+      params.size[at] = u32(batch[d].size);
+      params.a_batch[at] = u32(batch[d].a);
+      params.b_batch[at] = u32(batch[d].b);
+      a_odd |= batch[d].a;
+      b_odd |= batch[d].b;
+    }
+    over_groups(launch, uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.lanes());
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
+                                           static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias), n % 4 == 0, act,
+                                           tile.bm, tile.bn, tile.tm, tile.tn});
+    launch.params(params);
+    launch.flops = 2ull * static_cast<uint64_t>(count * m) * static_cast<uint64_t>(n * k);
+    launch.shader = &glsl::matmul::variant(glsl::matmul::dtype(dtype));
+  });
+}
+
+}  // namespace
+
+std::span<const Op> matmul_ops() {
+  static constexpr Op kOps[] = {
+      {{"matmul", 1, "Tensor a, Tensor b, Tensor? bias, ints a_perm, ints b_perm, int act -> Tensor"}, matmul, glsl::matmul::axes},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins elements over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An empty list of
+// dims means all. Sums of floats are fp32, those of integers 32 bits that wrap.
+#include "glsl/reduce.h"
+
+#include <algorithm>
+
+#include "glsl/include/modes.glslh"
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+struct Reduction {
+  const char* op;
+  uint32_t code;
+  std::vector<bool> over;  // for each dimension
+  bool keep;
+  double correction = 0;   // of var
+};
+
+// From this many elements on, a workgroup joins what one invocation would join alone.
+constexpr uint32_t kTogether = 64;
+
+glsl::reduce::RESULT result_axis(DType in, DType out, const char* op) {
+  using glsl::reduce::RESULT;
+  if (in == out) return RESULT::same;
+  if (out == DType::boolean) return RESULT::boolean;
+  check(out == DType::i64 || out == DType::i32, "%s: no kernel from %s to %s", op, name(in), name(out));
+  return RESULT::i32;
+}
+
+void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
+  const Shape strides = contiguous_strides(in.shape());
+  Shape shape, kept_sizes, kept_strides, sizes, steps;
+  for (size_t d = 0; d < in.rank(); ++d) {
+    const bool over = reduction.over[d];
+    (over ? sizes : kept_sizes).push_back(in.dim(d));
+    (over ? steps : kept_strides).push_back(strides[d]);
+    if (!over || reduction.keep) shape.push_back(over ? 1 : in.dim(d));
+  }
+  out.resize(shape);
+  if (out.numel() == 0) return;
+  const Walk kept = collapse(kept_sizes, kept_strides), joined = collapse(sizes, steps);
+  check(kept.rank + joined.rank <= kMaxRank, "%s: %u separate dimensions, the limit is %u", reduction.op, kept.rank + joined.rank,
+        kMaxRank);
+  glsl::reduce::Params params{};
+  params.count = u32(out.numel());
+  params.reduced = u32(product(sizes, 0, sizes.size()));
+  check(params.reduced > 0 || reduction.code < REDUCE_ARGMAX, "%s: nothing to choose from", reduction.op);
+  params.kept_rank = kept.rank;
+  params.rank = kept.rank + joined.rank;
+  params.divisor = static_cast<float>(std::max(0.0, params.reduced - reduction.correction));
+  std::copy_n(joined.size.begin(), joined.rank, std::copy_n(kept.size.begin(), kept.rank, params.size));
+  std::copy_n(joined.stride.begin(), joined.rank, std::copy_n(kept.stride.begin(), kept.rank, params.stride));
+  launch.params(params);
+
+  uint32_t offsets = 0;  // all distances but the one between neighbouring outputs
+  for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
+  for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
+  const bool whole_quads = kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
+  const bool together = params.reduced >= kTogether;
+  const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
+  launch.over(uint64_t{quads(out)} * (together ? lanes : 1), lanes);
+  launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
+  const auto result = result_axis(in.dtype(), out.dtype(), reduction.op);
+  launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
+}
+
+void reduce(Graph& graph, const Args& args, Reduction reduction) {
+  const Tensor in = args.tensor(0), out = args.out();
+  const DType from = in.dtype();
+  const std::vector<int64_t> dims = args.ints(1);
+  reduction.over.assign(in.rank(), dims.empty());
+  for (const int64_t d : dims) reduction.over[axis(d, in.rank(), reduction.op)] = true;
+  reduction.keep = args.boolean(2);
+  DType to = from;
+  switch (reduction.code) {
+    case REDUCE_SUM:
+    case REDUCE_PROD: to = is_float(from) ? from : DType::i64; break;
+    case REDUCE_ANY:
+    case REDUCE_ALL: to = DType::boolean; break;
+    case REDUCE_ARGMAX:
+    case REDUCE_ARGMIN: to = DType::i64; break;
+    case REDUCE_MEAN:
+    case REDUCE_VAR:
+    case REDUCE_NORM: check(is_float(from), "%s: needs floats, got %s", reduction.op, name(from)); break;
+    default: break;
+  }
+  check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s", reduction.op,
+        name(from), name(to), name(out.dtype()));
+  graph.dispatch({out}, {in}, [=](Launch& l) { launch(l, reduction, out, in); });
+}
+
+// By code.
+constexpr const char* kNames[] = {"sum", "mean", "amax", "amin", "prod", "any", "all", "var", "norm", "argmax", "argmin"};
+
+template <uint32_t kCode>
+void reduce(Graph& graph, Args args) {
+  reduce(graph, args, {.op = kNames[kCode], .code = kCode, .over = {}, .keep = false, .correction = 0});
+}
+
+void var(Graph& graph, Args args) {
+  reduce(graph, args, {.op = "var", .code = REDUCE_VAR, .over = {}, .keep = false, .correction = args.real(3)});
+}
+
+// The dtypes an operator takes are a stretch of the shader's axis.
+static_assert(glsl::reduce::kDTYPE[1] == "f16" && glsl::reduce::kDTYPE[2] == "i32");
+constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(2)}};
+constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};
+
+template <uint32_t kCode>
+constexpr Op reduce_op() {
+  constexpr bool kOfFloats = kCode == REDUCE_MEAN || kCode == REDUCE_NORM;
+  return {{kNames[kCode], 1, "Tensor x, ints dims, bool keepdim -> Tensor"}, reduce<kCode>, kOfFloats ? kFloats : kAll};
+}
+
+}  // namespace
+
+std::span<const Op> reduce_ops() {
+  static constexpr Op kOps[] = {
+      reduce_op<REDUCE_SUM>(),
+      reduce_op<REDUCE_MEAN>(),
+      reduce_op<REDUCE_MAX>(),
+      reduce_op<REDUCE_MIN>(),
+      reduce_op<REDUCE_PROD>(),
+      reduce_op<REDUCE_ANY>(),
+      reduce_op<REDUCE_ALL>(),
+      reduce_op<REDUCE_NORM>(),
+      reduce_op<REDUCE_ARGMAX>(),
+      reduce_op<REDUCE_ARGMIN>(),
+      {{"var", 1, "Tensor x, ints dims, bool keepdim, float correction -> Tensor"}, var, kFloats},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// triu and tril: the part of every matrix on and above, or on and below, a diagonal; zeros elsewhere.
+#include "glsl/tri.h"
+
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+template <bool kUpper>
+void tri(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0), out = args.out();
+  const SymInt diagonal = args.size(1);
+  check(x.rank() >= 2, "triu, tril: rank %u, needs a matrix", x.rank());
+  check(x.dtype() == out.dtype(), "triu, tril: input is %s, output %s", name(x.dtype()), name(out.dtype()));
+  graph.dispatch({out}, {x}, [=](Launch& launch) {
+    out.resize(x.shape());
+    launch.params(glsl::tri::Params{.count = u32(out.numel()),
+                                    .rows = u32(x.dim(-2)),
+                                    .columns = u32(x.dim(-1)),
+                                    .diagonal = static_cast<int32_t>(u32(launch.size(diagonal)))});
+    launch.shader = &glsl::tri::variant(bits<glsl::tri::BITS>(x.dtype()));
+    launch.over(quads(out));
+    launch.spec.push_back(kUpper);
+  });
+}
+
+}  // namespace
+
+std::span<const Op> tri_ops() {
+  static constexpr Op kOps[] = {{{"triu", 1, "Tensor x, size diagonal -> Tensor"}, tri<true>, glsl::tri::axes},
+                                {{"tril", 1, "Tensor x, size diagonal -> Tensor"}, tri<false>, glsl::tri::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// pumice._pumice: the runtime as Python sees it, over the public C++ header. Arrays come in contiguous, native-endian and of a
+// supported dtype (session.py sees to that); waiting is done without the GIL.
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "pumice/pumice.hpp"
+#include "python/bindings_ops.h"
+
+namespace py = pybind11;
+using pumice::Model;
+using pumice::Session;
+
+namespace {
+
+struct Kind {
+  pumice_dtype dtype;
+  char kind;      // numpy's dtype.kind
+  size_t bytes;
+  const char* name;
+};
+constexpr Kind kKinds[] = {{PUMICE_F32, 'f', 4, "float32"}, {PUMICE_F16, 'f', 2, "float16"}, {PUMICE_I32, 'i', 4, "int32"},
+                           {PUMICE_I64, 'i', 8, "int64"},   {PUMICE_BOOL, 'b', 1, "bool"},   {PUMICE_U8, 'u', 1, "uint8"},
+                           {PUMICE_I8, 'i', 1, "int8"}};
+
+const Kind& kind_of(pumice_dtype dtype) {
+  for (const Kind& kind : kKinds)
+    if (kind.dtype == dtype) return kind;
+  throw std::runtime_error("the runtime answered an unknown dtype");
+}
+
+pumice_tensor tensor_of(const py::array& array) {
+  const py::dtype dtype = array.dtype();
+  for (const Kind& kind : kKinds) {
+    if (dtype.kind() != kind.kind || static_cast<size_t>(dtype.itemsize()) != kind.bytes) continue;
+    const std::vector<int64_t> dims(array.shape(), array.shape() + array.ndim());
+    return pumice::view(kind.dtype, dims, array.data(), static_cast<uint64_t>(array.nbytes()));
+  }
+  throw py::type_error("array dtype is not one of the runtime's");
+}
+
+std::vector<pumice_tensor> tensors_of(const std::vector<py::array>& arrays) {
+  std::vector<pumice_tensor> tensors;
+  tensors.reserve(arrays.size());
+  for (const py::array& array : arrays) tensors.push_back(tensor_of(array));
+  return tensors;
+}
+
+std::span<const std::byte> bytes_of(const py::bytes& data) {
+  const std::string_view view = data;
+  return {reinterpret_cast<const std::byte*>(view.data()), view.size()};
+}
+
+// External constants are handed over as buffers that live until the load is done.
+struct External {
+  std::vector<std::pair<std::string, std::string_view>> data;
+  static int find(void* user, const char* key, const void** data, uint64_t* bytes) {
+    for (const auto& [name, view] : static_cast<External*>(user)->data) {
+      if (name != key) continue;
+      *data = view.data();
+      *bytes = view.size();
+      return 0;
+    }
+    return 1;
+  }
+};
+
+class NativeSession {
+ public:
+  NativeSession(const py::object& source, const std::string& device, const std::string& features, const std::string& cache_dir,
+                const py::dict& external)
+      : model_(load(source, {device, features, cache_dir}, external)), session_(model_) {}
+
+  std::string describe() const { return model_.describe(); }
+
+  py::list run(const std::vector<py::array>& arrays, uint32_t method) {
+    const std::vector<pumice_tensor> inputs = tensors_of(arrays);
+    {
+      py::gil_scoped_release waiting;
+      session_.run(inputs, method);
+    }
+    uint32_t num_inputs = 0, num_outputs = 0;
+    pumice::throw_if(pumice_model_counts(model_.handle(), method, &num_inputs, &num_outputs));
+    py::list results;
+    for (uint32_t i = 0; i < num_outputs; ++i) {
+      const pumice_tensor info = session_.output(i);
+      py::array result(py::dtype(kind_of(info.dtype).name), std::vector<py::ssize_t>(info.dims, info.dims + info.rank));
+      session_.read(i, result.mutable_data(), static_cast<uint64_t>(result.nbytes()));
+      results.append(std::move(result));
+    }
+    return results;
+  }
+
+  std::string profile(const std::vector<py::array>& arrays, uint32_t method) {
+    const std::vector<pumice_tensor> inputs = tensors_of(arrays);
+    py::gil_scoped_release waiting;
+    return session_.profile(inputs, method);
+  }
+
+  void reset() {
+    py::gil_scoped_release waiting;
+    session_.reset();
+  }
+
+  std::string memory() const { return session_.memory(); }
+
+ private:
+  static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {
+    External data;
+    for (const auto& [key, value] : external)
+      data.data.emplace_back(py::cast<std::string>(key), py::cast<std::string_view>(py::reinterpret_borrow<py::bytes>(value)));
+    pumice_options c = options.c();
+    c.external = External::find;
+    c.user = &data;
+    if (py::isinstance<py::bytes>(source)) {
+      const auto file = bytes_of(py::reinterpret_borrow<py::bytes>(source));
+      py::gil_scoped_release loading;
+      return Model::load(file, c);
+    }
+    const std::string path = py::cast<std::string>(source);
+    py::gil_scoped_release loading;
+    return Model::load_file(path, c);
+  }
+
+  Model model_;
+  Session session_;
+};
+
+}  // namespace
+
+PYBIND11_MODULE(_pumice, m) {
+  m.doc() = "Pumice's runtime; use the package `pumice`.";
+  py::register_exception_translator([](std::exception_ptr raised) {
+    try {
+      if (raised) std::rethrow_exception(raised);
+    } catch (const pumice::Error& error) {
+      const py::object made = py::module_::import("pumice.errors")
+                                  .attr("from_native")(error.code, error.name, error.stage, error.path, error.text);
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+    }
+  });
+  m.def("version", [] { return std::string(pumice_version()); });
+  m.def("devices", [] {
+    py::gil_scoped_release waiting;
+    return pumice::devices();
+  });
+  m.def("check", [](const py::bytes& file) { pumice::check_bytes(bytes_of(file)); });
+  m.def("check_file", [](const std::string& path) { pumice::check_file(path); });
+  m.def("inspect", [](const py::bytes& file) { return pumice::inspect(bytes_of(file)); });
+  m.def("inspect_file", [](const std::string& path) { return pumice::inspect_file(path); });
+  m.def("op_table", &pumice_op_table, "(name, version, parameters, {axis: values}) of every operator");
+  py::class_<NativeSession>(m, "NativeSession")
+      .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&>())
+      .def("describe", &NativeSession::describe)
+      .def("run", &NativeSession::run)
+      .def("profile", &NativeSession::profile)
+      .def("reset", &NativeSession::reset)
+      .def("memory", &NativeSession::memory);
+}

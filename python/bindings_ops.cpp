@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings_ops.h"
+
+#include "ops/op.h"
+
+std::vector<OpRow> pumice_op_table() {
+  std::vector<OpRow> rows;
+  for (const pumice::Op& op : pumice::op_table()) {
+    std::map<std::string, std::vector<std::string>> axes;
+    for (const pumice::Axis& axis : op.variants)
+      axes.emplace(axis.name, std::vector<std::string>(axis.values.begin(), axis.values.end()));
+    rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, std::move(axes));
+  }
+  return rows;
+}

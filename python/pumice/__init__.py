@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantized PyTorch models on any Vulkan GPU.
+
+    program = pumice.export(model, (x,)); program.save("m.pumice")     # needs torch
+    session = pumice.load("m.pumice"); y = session(x)                  # does not
+
+Importing this package touches no GPU and does not import torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
+from pumice.session import Device, ProfileRow, Session, TensorSpec, check, devices, inspect, load, why_no_devices
+
+if TYPE_CHECKING:
+    from pumice.exporter import ExportOptions, Program, export
+    from pumice.quantizer import quantize
+
+# Not named as the functions: a submodule, once imported, would take the name of the function.
+_NEEDS_TORCH = {"export": "exporter", "ExportOptions": "exporter", "Program": "exporter", "quantize": "quantizer"}
+
+__all__ = [
+    "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError", "ProfileRow", "Program",
+    "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect", "load", "quantize", "why_no_devices",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEEDS_TORCH:
+        raise AttributeError(f"module 'pumice' has no attribute '{name}'")
+    import importlib
+
+    try:
+        value = getattr(importlib.import_module(f"pumice.{_NEEDS_TORCH[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name in ("torch", "torchao", "flatbuffers", "xxhash"):
+            raise Error(f"pumice.{name} needs {error.name}: pip install 'pumice[export]'", code="MissingPackage") from None
+        raise
+    globals()[name] = value
+    return value

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pumice`. stdout is data, stderr is talk; exit codes: 0 done, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from pumice.cli import bench, devices, export, inspect, run
+from pumice.errors import DeviceError, Error
+
+
+class Commands(click.Group):
+    """Lists commands in the order a newcomer meets them, and answers a misspelt one with the nearest."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        from difflib import get_close_matches
+
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in self.commands:
+            near = get_close_matches(name, self.commands, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self.commands)}"
+            raise click.UsageError(f"no command '{name}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="pumice")
+def cli() -> None:
+    """Quantized PyTorch models on any Vulkan GPU.
+
+    \b
+    pumice export model.py:build --quantize int4 -o m.pumice    PyTorch -> file
+    pumice run m.pumice --inputs ids.npy --outputs out/         file -> answers
+    pumice bench m.pumice --shape ids=1x128                     how fast
+    pumice devices                                              where it can run
+
+    The device is --device, else $PUMICE_DEVICE, else the best GPU; a CPU driver (llvmpipe) only when named.
+    """
+
+
+for command in (
+    export.export,
+    run.run,
+    inspect.inspect,
+    inspect.check,
+    bench.bench,
+    bench.profile,
+    devices.devices,
+    devices.doctor,
+):
+    cli.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point; every error of ours becomes one message and an exit code."""
+    try:
+        cli.main(args=arguments, prog_name="pumice", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except Error as error:
+        click.echo(f"pumice: {error} [{error.code}]", err=True)
+        sys.exit(4 if isinstance(error, DeviceError) else 3)

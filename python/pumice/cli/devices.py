@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pumice devices` and `pumice doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from pumice.cli.options import json_option
+
+
+@click.command()
+@json_option
+def devices(as_json: bool) -> None:
+    """List every Vulkan device, CPU drivers included, with what Pumice can use of it."""
+    import pumice
+
+    found = pumice.devices()
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "devices": [device.to_dict() for device in found]}, indent=1))
+        return
+    if not found:
+        click.echo(f"no Vulkan device: {pumice.why_no_devices()}", err=True)
+        raise SystemExit(4)
+    table = Table()
+    for column in ("#", "name", "kind", "driver", "Vulkan", "subgroup", "features", "kernel families"):
+        table.add_column(column)
+    for device in found:
+        table.add_row(
+            str(device.index),
+            device.name,
+            device.kind,
+            f"{device.driver} {device.driver_version}",
+            device.api_version,
+            str(device.limits["subgroup_size"]),
+            " ".join(device.features) or "-",
+            " ".join(device.kernels) or "baseline",
+        )
+    Console().print(table)
+
+
+@click.command()
+def doctor() -> None:
+    """Versions, driver, settings and a self test, as a block to paste into an issue."""
+    import pumice
+
+    def version(package: str) -> str:
+        try:
+            return importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            return "not installed"
+
+    click.echo(f"pumice {version('pumice')}, Python {platform.python_version()}, {platform.platform()}")
+    click.echo(", ".join(f"{package} {version(package)}" for package in ("numpy", "torch", "torchao", "executorch")))
+    for name in sorted(os.environ):
+        if name.startswith(("PUMICE_", "VK_")):
+            click.echo(f"{name}={os.environ[name]}")
+    found = pumice.devices()
+    if not found:
+        click.echo(f"no Vulkan device: {pumice.why_no_devices()}")
+        raise SystemExit(4)
+    for device in found:
+        click.echo(f"device {device.index}: {device.name} ({device.kind}), driver {device.driver} {device.driver_version}, Vulkan {device.api_version}")
+        click.echo(f"  features: {' '.join(device.features) or 'none'}")
+    from pumice.selftest import self_test
+
+    try:
+        click.echo(f"self test: {self_test()}")
+    except pumice.Error as error:
+        click.echo(f"self test: {error} [{error.code}]")
+        raise SystemExit(4) from None

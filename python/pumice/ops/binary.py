@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise operators of two operands, either of which may be a number: arithmetic, comparisons, logic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.op import lowers
+from pumice.operands import operand, unexpanded
+from pumice.ops import norm
+
+if TYPE_CHECKING:
+    from pumice.lower import Call
+
+aten = torch.ops.aten
+
+_ARITHMETIC = {
+    aten.mul.Tensor: "mul",
+    aten.mul.Scalar: "mul",
+    aten.div.Tensor: "div",
+    aten.div.Scalar: "div",
+    aten.true_divide.Tensor: "div",
+    aten.floor_divide.default: "div_floor",
+    aten.floor_divide.Scalar: "div_floor",
+    aten.remainder.Tensor: "remainder",
+    aten.remainder.Scalar: "remainder",
+    aten.remainder.Scalar_Tensor: "remainder",
+    aten.fmod.Tensor: "fmod",
+    aten.fmod.Scalar: "fmod",
+    aten.maximum.default: "maximum",
+    aten.minimum.default: "minimum",
+    aten.max.other: "maximum",
+    aten.min.other: "minimum",
+    aten.atan2.default: "atan2",
+    aten.bitwise_and.Tensor: "bitwise_and",
+    aten.bitwise_and.Scalar: "bitwise_and",
+    aten.bitwise_and.Scalar_Tensor: "bitwise_and",
+    aten.bitwise_or.Tensor: "bitwise_or",
+    aten.bitwise_or.Scalar: "bitwise_or",
+    aten.bitwise_or.Scalar_Tensor: "bitwise_or",
+    aten.bitwise_xor.Tensor: "bitwise_xor",
+    aten.bitwise_xor.Scalar: "bitwise_xor",
+    aten.bitwise_xor.Scalar_Tensor: "bitwise_xor",
+}
+_COMPARISON = {
+    getattr(getattr(aten, name), overload): name
+    for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    for overload in ("Tensor", "Scalar")
+}
+_LOGICAL = {
+    aten.logical_and.default: "logical_and",
+    aten.logical_or.default: "logical_or",
+    aten.logical_xor.default: "logical_xor",
+}
+
+
+def _pair(call: Call) -> tuple[Any, Any]:
+    a, b = call["self"], call["other"]
+    a = unexpanded(call, a, [b])
+    return a, unexpanded(call, b, [a])
+
+
+def _arithmetic(call: Call, op: str, a: Any, b: Any, *more: Any) -> None:
+    """The result's dtype is the one to compute in: torch has promoted already."""
+    dtype = call.out.dtype
+    call.emit(op, operand(call, a, dtype), operand(call, b, dtype), *more)
+
+
+@lowers(*_ARITHMETIC)
+def arithmetic(call: Call) -> None:
+    if call.target in (aten.mul.Tensor, aten.mul.Scalar) and norm.fused_rms_norm(call):
+        return
+    _arithmetic(call, _ARITHMETIC[call.target], *_pair(call))
+
+
+@lowers(aten.add.Tensor, aten.add.Scalar)
+def add(call: Call) -> None:
+    _arithmetic(call, "add", *_pair(call), call["alpha"])
+
+
+@lowers(aten.sub.Tensor, aten.sub.Scalar)
+def sub(call: Call) -> None:
+    _arithmetic(call, "sub", *_pair(call), call["alpha"])
+
+
+@lowers(aten.rsub.Tensor, aten.rsub.Scalar)
+def rsub(call: Call) -> None:
+    a, b = _pair(call)
+    _arithmetic(call, "sub", b, a, call["alpha"])
+
+
+@lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def div_mode(call: Call) -> None:
+    op = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}.get(call["rounding_mode"])
+    if op is None:
+        call.refuse(f"rounding_mode {call['rounding_mode']!r} is not known")
+    _arithmetic(call, op, *_pair(call))
+
+
+@lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
+def power(call: Call) -> None:
+    base, exponent = call["self"], call["exponent"]
+    if isinstance(exponent, int | float) and exponent == 2:
+        return _arithmetic(call, "mul", base, base)
+    return _arithmetic(call, "pow", base, exponent)
+
+
+@lowers(*_COMPARISON, *_LOGICAL)
+def comparison(call: Call) -> None:
+    op = _COMPARISON.get(call.target) or _LOGICAL[call.target]
+    a, b = _pair(call)
+    sample = [0 if isinstance(side, torch.SymInt) else side for side in (a, b)]
+    dtype = call.promote(*sample)
+    call.emit(op, operand(call, a, dtype), operand(call, b, dtype))

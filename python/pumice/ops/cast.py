@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conversion to another dtype. What changes none is gone before this (passes/normalize.py)."""
+
+from __future__ import annotations
+
+import torch
+
+from pumice.lower import Call
+from pumice.op import lowers
+
+aten = torch.ops.aten
+
+
+@lowers(
+    aten._to_copy.default,
+    aten.to.dtype,
+    aten.to.dtype_layout,
+    aten.to.device,
+    aten.to.other,
+    aten.type_as.default,
+)
+def cast(call: Call) -> None:
+    call.emit("cast", call.tensor("self"), call.out.dtype)

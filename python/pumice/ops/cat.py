@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joining tensors: cat, stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.op import lowers
+from pumice.operands import axis
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+
+def _join(call: Call, inputs: list[Ref], dim: int) -> None:
+    if len(inputs) == 1:
+        call.emit("view", inputs[0], list(call.out.shape))
+    else:
+        call.emit("cat", inputs, dim)
+
+
+def _is_nothing(x: Ref) -> bool:
+    return x.rank == 1 and isinstance(x.shape[0], int) and x.shape[0] == 0
+
+
+@lowers(aten.cat.default)
+def cat(call: Call) -> None:
+    """PyTorch ignores inputs of shape [0], whatever the others are."""
+    rank = call.out.rank
+    inputs = [call.cast(x, call.out.dtype) for x in call["tensors"] if rank == 1 or not _is_nothing(x)]
+    if any(x.rank != rank for x in inputs):
+        call.refuse("the inputs have different ranks")
+    _join(call, inputs, axis(call["dim"], rank))
+
+
+@lowers(aten.stack.default)
+def stack(call: Call) -> None:
+    rank = call.out.rank
+    dim = axis(call["dim"], rank)
+    inputs = [call.cast(x, call.out.dtype) for x in call["tensors"]]
+    _join(call, [call.view(x, [*x.shape[:dim], 1, *x.shape[dim:]]) for x in inputs], dim)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clamp with numbers as bounds; with tensors as bounds it is maximum and minimum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.operands import broadcast
+
+if TYPE_CHECKING:
+    from pumice.lower import Call
+
+aten = torch.ops.aten
+
+
+def _clamp(call: Call, low: Any, high: Any) -> None:
+    dtype = call.out.dtype
+    if dtype is DType.bool:
+        call.refuse("clamp of bool tensors is not supported")
+    for bound in (low, high):
+        if isinstance(bound, torch.SymInt | torch.SymFloat):
+            call.refuse(f"the bound {bound} depends on the sizes of the inputs")
+        if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and bound != bound:
+            call.refuse("a bound of an integer tensor is NaN")
+    call.emit("clamp", call.cast(call.tensor("self"), dtype), low, high)
+
+
+@lowers(aten.clamp.default)
+def clamp(call: Call) -> None:
+    _clamp(call, call["min"], call["max"])
+
+
+@lowers(aten.clamp_min.default)
+def clamp_min(call: Call) -> None:
+    _clamp(call, call["min"], None)
+
+
+@lowers(aten.clamp_max.default)
+def clamp_max(call: Call) -> None:
+    _clamp(call, None, call["max"])
+
+
+@lowers(aten.hardtanh.default)
+def hardtanh(call: Call) -> None:
+    _clamp(call, call["min_val"], call["max_val"])
+
+
+@lowers(aten.relu6.default)
+def relu6(call: Call) -> None:
+    _clamp(call, 0, 6)
+
+
+@lowers(aten.clamp.Tensor, aten.clamp_min.Tensor, aten.clamp_max.Tensor)
+def clamp_tensor(call: Call) -> None:
+    dtype = call.out.dtype
+    steps = [(op, call.tensor(name)) for op, name in (("maximum", "min"), ("minimum", "max")) if call.has(name)]
+    value = call.cast(call.tensor("self"), dtype)
+    for op, bound in steps[:-1]:
+        value = call.emit(op, value, call.cast(bound, dtype), out=call.temp(dtype, broadcast(value.shape, bound.shape)))
+    op, bound = steps[-1]
+    call.emit(op, value, call.cast(bound, dtype))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that read a tensor in another order: permute, expand, slice, select, split, repeat, flip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice import shapes
+from pumice.op import lowers
+from pumice.operands import END, axis, is_one, numel, used_outputs
+from pumice.ops.sdpa import try_fold_sdpa
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+
+def _permute(call: Call, x: Ref, dims: Sequence[int]) -> None:
+    """A permutation that moves dimensions of size 1 only is a view."""
+    if try_fold_sdpa(call):
+        return
+    dims = [axis(dim, x.rank) for dim in dims]
+    moved = [dim for dim in dims if not is_one(x.shape[dim])]
+    if moved == sorted(moved):
+        call.emit("view", x, list(call.out.shape))
+    else:
+        call.emit("permute", x, dims)
+
+
+@lowers(aten.permute.default, aten.permute_copy.default)
+def permute(call: Call) -> None:
+    _permute(call, call.tensor("self"), call["dims"])
+
+
+@lowers(aten.transpose.int, aten.transpose_copy.int)
+def transpose(call: Call) -> None:
+    x = call.tensor("self")
+    dims = list(range(x.rank))
+    if dims:
+        a, b = axis(call["dim0"], x.rank), axis(call["dim1"], x.rank)
+        dims[a], dims[b] = b, a
+    _permute(call, x, dims)
+
+
+@lowers(aten.t.default, aten.t_copy.default)
+def t(call: Call) -> None:
+    x = call.tensor("self")
+    _permute(call, x, range(x.rank)[::-1])
+
+
+def _expand(call: Call, x: Ref, shape: Sequence[int | torch.SymInt]) -> None:
+    added = len(shape) - x.rank
+    if all(map(is_one, shape[:added])) and shapes.same_shape(x.shape, shape[added:]):
+        call.emit("view", x, list(shape))
+    else:
+        call.emit("expand", x, list(shape))
+
+
+@lowers(aten.expand.default, aten.expand_copy.default)
+def expand(call: Call) -> None:
+    _expand(call, call.tensor("self"), call.out.shape)
+
+
+@lowers(aten.copy.default)
+def copy(call: Call) -> None:
+    """The values of `src` with the dtype and shape of `self`."""
+    _expand(call, call.cast(call.tensor("src"), call.out.dtype), call.out.shape)
+
+
+@lowers(aten.repeat.default)
+def repeat(call: Call) -> None:
+    x, repeats = call.tensor("self"), call["repeats"]
+    if all(map(is_one, repeats)):
+        call.emit("view", x, list(call.out.shape))
+    else:
+        call.emit("repeat", x, repeats)
+
+
+@lowers(aten.repeat_interleave.self_int)
+def repeat_interleave(call: Call) -> None:
+    """[.., n, ..] -> [.., n, 1, ..] -> [.., n, times, ..] -> [.., n * times, ..]"""
+    x, times = call.tensor("self"), call["repeats"]
+    flat = x if call.has("dim") else call.view(x, [numel(x.shape)])
+    at = axis(call["dim"], x.rank) + 1 if call.has("dim") else 1
+    apart = call.view(flat, [*flat.shape[:at], 1, *flat.shape[at:]])
+    shape = [*flat.shape[:at], times, *flat.shape[at:]]
+    call.emit("view", call.emit("expand", apart, shape, out=call.temp(x.dtype, shape)), list(call.out.shape))
+
+
+@lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
+def slice_(call: Call) -> None:
+    start = call["start"] if call.has("start") else 0
+    end = call["end"] if call.has("end") else END
+    call.emit("slice", call.tensor("self"), call["dim"], start, end, call["step"])
+
+
+@lowers(aten.select.int, aten.select_copy.int)
+def select(call: Call) -> None:
+    x, dim = call.tensor("self"), call["dim"]
+    if is_one(x.shape[dim]):
+        call.emit("view", x, list(call.out.shape))
+    else:
+        call.emit("select", x, dim, call["index"])
+
+
+def _parts(call: Call, x: Ref, dim: int) -> None:
+    """Several results, one behind the other along `dim`."""
+    used, start = used_outputs(call), 0
+    for index, out in enumerate(call.outs):
+        end = start + out.shape[dim]
+        if index in used:
+            call.emit("slice", x, dim, shapes.plain(start), shapes.plain(end), 1, out=out)
+        start = end
+
+
+@lowers(
+    aten.split.Tensor,
+    aten.split.sizes,
+    aten.split_copy.Tensor,
+    aten.split_with_sizes.default,
+    aten.split_with_sizes_copy.default,
+    aten.chunk.default,
+)
+def split(call: Call) -> None:
+    x = call.tensor("self")
+    _parts(call, x, axis(call["dim"], x.rank))
+
+
+@lowers(aten.unbind.int, aten.unbind_copy.int)
+def unbind(call: Call) -> None:
+    x = call.tensor("self")
+    used = used_outputs(call)
+    for index, out in enumerate(call.outs):
+        if index in used:
+            call.emit("select", x, call["dim"], index, out=out)
+
+
+@lowers(aten.flip.default)
+def flip(call: Call) -> None:
+    call.emit("flip", call.tensor("self"), call["dims"])
+
+
+@lowers(aten.roll.default)
+def roll(call: Call) -> None:
+    """Each shift swaps the two parts of a dimension; without dims the tensor is rolled as if it were flat."""
+    x = call.tensor("self")
+    value, dims = x, call["dims"]
+    if not dims:
+        value, dims = call.view(x, [numel(x.shape)]), [0]
+    for shift, dim in zip(call["shifts"], dims, strict=True):
+        size = value.shape[dim]
+        if isinstance(size, torch.SymInt) or isinstance(shift, torch.SymInt):
+            call.refuse("rolling along a dimension, or by a distance, that changes from call to call is not supported")
+        at = (size - shift) % size if size else 0
+        if at == 0:
+            continue
+        parts = []
+        for begin, end in ((at, size), (0, at)):
+            shape = list(value.shape)
+            shape[dim] = end - begin
+            parts.append(call.emit("slice", value, dim, begin, end, 1, out=call.temp(x.dtype, shape)))
+        value = call.emit("cat", parts, dim, out=call.temp(x.dtype, value.shape))
+    call.emit("view", value, list(call.out.shape))

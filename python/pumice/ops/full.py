@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors made from sizes alone. With fixed sizes they are constants and never get here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.operands import argument, number, operand
+
+if TYPE_CHECKING:
+    from pumice.lower import Call
+
+aten = torch.ops.aten
+
+
+def _full(call: Call, value: Any) -> None:
+    out = call.out
+    if isinstance(value, torch.SymInt):
+        call.emit("expand", operand(call, value, out.dtype), list(out.shape))
+    else:
+        call.emit("full", number(call, value, out.dtype), list(out.shape))
+
+
+@lowers(aten.full.default, aten.full_like.default, aten.new_full.default)
+def full(call: Call) -> None:
+    _full(call, call["fill_value"])
+
+
+@lowers(aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)
+def zeros(call: Call) -> None:
+    _full(call, 0)
+
+
+@lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)
+def ones(call: Call) -> None:
+    _full(call, 1)
+
+
+@lowers(aten.scalar_tensor.default)
+def scalar_tensor(call: Call) -> None:
+    _full(call, call["s"])
+
+
+@lowers(aten.fill.Scalar)
+def fill(call: Call) -> None:
+    _full(call, call["value"])
+
+
+@lowers(aten.arange.default, aten.arange.start, aten.arange.start_step)
+def arange(call: Call) -> None:
+    start, step = argument(call, "start", 0), argument(call, "step", 1)
+    for value in (start, step):
+        if not isinstance(value, torch.SymInt) and int(value) != value:
+            call.refuse("arange of a size that changes from call to call needs whole numbers")
+    start, step = (value if isinstance(value, torch.SymInt) else int(value) for value in (start, step))
+    if call.out.dtype in (DType.i64, DType.i32):
+        call.emit("arange", start, step, call.out.shape[0])
+    else:
+        numbers = call.emit("arange", start, step, call.out.shape[0], out=call.temp(DType.i64, call.out.shape))
+        call.emit("cast", numbers, call.out.dtype)

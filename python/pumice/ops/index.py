@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading at positions that a tensor holds: x[i, j], index_select, gather."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.operands import Size, axis, broadcast, numel
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+
+def as_index(call: Call, index: Ref) -> Ref:
+    if index.dtype in (DType.bool, DType.u8):
+        call.refuse("indexing with a bool mask is not supported: the shape of its result depends on the data")
+    if index.dtype not in (DType.i64, DType.i32):
+        call.refuse(f"an index of {index.dtype.name} is not supported")
+    return index
+
+
+def joined(call: Call, indices: list[Ref], sizes: list[Size]) -> Ref:
+    """One index over dimensions that lie side by side, from one for each."""
+    index, size = as_index(call, indices[0]), sizes[0]
+    for other, other_size in zip(indices[1:], sizes[1:], strict=True):
+        shape = broadcast(index.shape, as_index(call, other).shape)
+        index = call.emit("index_linear", index, other, size, other_size, out=call.temp(DType.i64, shape))
+        size = size * other_size
+    return index
+
+
+def side_by_side(call: Call, x: Ref, indices: list[Ref | None]) -> tuple[Ref, list[int], list[Ref], list[int]]:
+    """(x, the indexed dimensions of it, their indices, the order x was permuted to). Indexed dimensions that are not
+    neighbours come first, which is where PyTorch puts the result's."""
+    dims = [dim for dim, index in enumerate(indices) if index is not None]
+    given = [index for index in indices if index is not None]
+    order = list(range(x.rank))
+    if dims != list(range(dims[0], dims[-1] + 1)):
+        order = dims + [dim for dim in order if dim not in dims]
+        x = call.emit("permute", x, order, out=call.temp(x.dtype, [x.shape[dim] for dim in order]))
+        dims = list(range(len(dims)))
+    return x, dims, given, order
+
+
+@lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
+def index(call: Call) -> None:
+    x, indices = call.tensor("self"), call["indices"]
+    for given in indices:
+        if given is not None:
+            as_index(call, given)
+    if all(given is None for given in indices):
+        call.emit("view", x, list(call.out.shape))
+        return
+    x, dims, given, _ = side_by_side(call, x, indices)
+    first, end = dims[0], dims[-1] + 1
+    sizes = list(x.shape[first:end])
+    at = joined(call, given, sizes)
+    call.emit("index_select", call.view(x, [*x.shape[:first], numel(sizes), *x.shape[end:]]), at, first)
+
+
+@lowers(aten.index_select.default)
+def index_select(call: Call) -> None:
+    x, at = call.tensor("self"), as_index(call, call.tensor("index"))
+    if x.rank == 0:
+        picked = call.emit("index_select", call.view(x, [1]), call.view(at, [1]), 0, out=call.temp(x.dtype, [1]))
+        call.emit("view", picked, [])
+        return
+    call.emit("index_select", x, call.view(at, [numel(at.shape)]), call["dim"])
+
+
+@lowers(aten.gather.default)
+def gather(call: Call) -> None:
+    x, at = call.tensor("self"), as_index(call, call.tensor("index"))
+    if x.rank == 0 or at.rank == 0:
+        x, at = (call.view(ref, [1]) if ref.rank == 0 else ref for ref in (x, at))
+        call.emit("view", call.emit("gather", x, at, 0, out=call.temp(x.dtype, at.shape)), list(call.out.shape))
+        return
+    call.emit("gather", x, at, axis(call["dim"], x.rank))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products of any rank; permuted operands are read in place. See ops/matmul.cpp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.op import lowers
+from pumice.ops.linear import emit_linear
+from pumice.permuted import is_identity, look_through
+from pumice.shapes import same_shape
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+
+@lowers(aten.mm.default, aten.bmm.default)
+def mm(call: Call) -> None:
+    _product(call, call.tensor("self"), call.tensor("mat2"), None, call.out)
+
+
+@lowers(aten.matmul.default)
+def matmul(call: Call) -> None:
+    a, b = call.tensor("self"), call.tensor("other")
+    if a.rank >= 2 and b.rank >= 2:
+        _product(call, a, b, None, call.out)
+    else:
+        _vectors(call, a, b)
+
+
+@lowers(aten.mv.default)
+def mv(call: Call) -> None:
+    _vectors(call, call.tensor("self"), call.tensor("vec"))
+
+
+@lowers(aten.dot.default)
+def dot(call: Call) -> None:
+    _vectors(call, call.tensor("self"), call.tensor("tensor"))
+
+
+@lowers(aten.addmm.default)
+def addmm(call: Call) -> None:
+    _plus(call, call.tensor("mat1"), call.tensor("mat2"))
+
+
+@lowers(aten.baddbmm.default)
+def baddbmm(call: Call) -> None:
+    _plus(call, call.tensor("batch1"), call.tensor("batch2"))
+
+
+def _vectors(call: Call, a: Ref, b: Ref) -> None:
+    """A vector on the left is a row, one on the right a column; the dimension that this adds is taken out again."""
+    shape = list(call.out.shape)
+    if a.rank == 1:
+        a = call.view(a, [1, *a.shape])
+        shape.insert(len(shape) if b.rank == 1 else len(shape) - 1, 1)
+    if b.rank == 1:
+        b = call.view(b, [*b.shape, 1])
+        shape.append(1)
+    made = call.temp(call.out.dtype, shape)
+    _product(call, a, b, None, made)
+    call.emit("view", made, list(call.out.shape))
+
+
+def _plus(call: Call, a: Ref, b: Ref) -> None:
+    """beta * self + alpha * (a @ b)"""
+    bias, alpha, beta, out = call.tensor("self"), call["alpha"], call["beta"], call.out
+    if beta == 0:  # self is not read then, not even its NaNs
+        _scaled(call, a, b, alpha, out)
+    elif alpha == 1 and beta == 1 and bias.rank == 1 and same_shape(bias.shape, out.shape[-1:]):
+        _product(call, a, b, bias, out)
+    else:
+        made = call.temp(out.dtype, out.shape)
+        _scaled(call, a, b, alpha, made)
+        call.emit("add", made, bias, float(beta))
+
+
+def _scaled(call: Call, a: Ref, b: Ref, alpha: float, out: Ref) -> None:
+    if alpha == 1:
+        _product(call, a, b, None, out)
+    else:
+        made = call.temp(out.dtype, out.shape)
+        _product(call, a, b, None, made)
+        call.emit("mul", made, float(alpha), out=out)
+
+
+def _product(call: Call, a: Ref, b: Ref, bias: Ref | None, out: Ref) -> None:
+    left, left_dims = look_through(call, a)
+    right, right_dims = look_through(call, b)
+    if right_dims == [1, 0] and (right.is_constant or call.quantized(right) is not None):
+        emit_linear(call, a, right, bias, out)  # x @ weight.T, with the weight packed
+        return
+    call.emit("matmul", left, right, bias, _dims(left_dims), _dims(right_dims), 0, out=out)
+
+
+def _dims(dims: list[int]) -> list[int]:
+    return [] if is_identity(dims) else dims

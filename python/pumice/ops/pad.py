@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant padding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.op import lowers
+from pumice.operands import number
+
+if TYPE_CHECKING:
+    from pumice.lower import Call
+
+aten = torch.ops.aten
+
+
+def _pad(call: Call, value: Any) -> None:
+    call.emit("pad", call.tensor("self"), call["pad"], number(call, value or 0, call.out.dtype))
+
+
+@lowers(aten.constant_pad_nd.default)
+def constant_pad_nd(call: Call) -> None:
+    _pad(call, call["value"])
+
+
+@lowers(aten.pad.default)
+def pad(call: Call) -> None:
+    if call["mode"] != "constant":
+        call.refuse(f"padding mode {call['mode']!r} is not supported, 'constant' is")
+    _pad(call, call["value"])

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scaled_dot_product_attention; a transpose(1, 2) before or behind it costs nothing. See ops/sdpa.cpp."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.permuted import look_through, permutation
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+_SDPA = aten.scaled_dot_product_attention.default
+_SWAPPED = [0, 2, 1, 3]
+
+
+@lowers(_SDPA)
+def sdpa(call: Call) -> None:
+    out = call.out
+    if out.rank == 4:
+        _emit(call, out, False)
+    else:
+        made = call.temp(out.dtype, _as_four(call, out))
+        _emit(call, made, False)
+        call.emit("view", made, list(out.shape))
+
+
+def try_fold_sdpa(call: Call) -> bool:
+    """For the record of a permutation: the attention before it writes in that order, if nobody else reads it."""
+    before = call.producer(call.tensor("self"), _SDPA, single_use=True)
+    if before is None or permutation(call) != _SWAPPED:
+        return False
+    _emit(before, call.out, True)
+    return True
+
+
+def _emit(call: Call, out: Ref, out_swapped: bool) -> None:
+    q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
+    if call["dropout_p"] != 0:
+        call.refuse("attention with dropout")
+    if not q.rank == k.rank == v.rank or q.rank < 2:
+        call.refuse(f"q, k and v of ranks {q.rank}, {k.rank} and {v.rank}; one rank from 2 on is needed")
+    mask = _mask(call, q)
+    scale = call["scale"]
+    if scale is None:
+        if isinstance(q.shape[-1], torch.SymInt):
+            call.refuse("the size of a head changes from call to call")
+        scale = 1 / math.sqrt(q.shape[-1])
+    (q, q_swapped), (k, k_swapped), (v, v_swapped) = (_four(call, ref) for ref in (q, k, v))
+    call.emit("sdpa", q, k, v, mask, call["is_causal"], scale, q_swapped, k_swapped, v_swapped, out_swapped, out=out)
+
+
+def _four(call: Call, ref: Ref) -> tuple[Ref, bool]:
+    """`ref` with four dimensions, and whether heads and rows of what is returned are swapped."""
+    if ref.rank != 4:
+        return call.view(ref, _as_four(call, ref)), False
+    inner, dims = look_through(call, ref)
+    return (inner, True) if dims == _SWAPPED else (ref, False)
+
+
+def _as_four(call: Call, ref: Ref) -> list[int | torch.SymInt]:
+    shape = list(ref.shape)
+    if len(shape) > 4:
+        call.refuse(f"attention over tensors of rank {len(shape)}; up to 4 are supported")
+    return [*shape[:-2], *[1] * (4 - len(shape)), *shape[-2:]]
+
+
+def _mask(call: Call, q: Ref) -> Ref | None:
+    """The mask with four dimensions, bool or of q's dtype; the first of three is the batch, as it is for q."""
+    if not call.has("attn_mask"):
+        return None
+    mask = call.tensor("attn_mask")
+    if mask.dtype is not DType.bool:
+        mask = call.cast(mask, q.dtype)
+    if mask.rank > q.rank:
+        call.refuse(f"an attention mask of rank {mask.rank} for queries of rank {q.rank}")
+    padded = [*[1] * (q.rank - mask.rank), *mask.shape]
+    return call.view(mask, [*padded[:-2], *[1] * (4 - q.rank), *padded[-2:]])

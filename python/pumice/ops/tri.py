@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triangles of matrices: triu, tril."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.op import lowers
+
+if TYPE_CHECKING:
+    from pumice.lower import Call
+
+aten = torch.ops.aten
+
+
+@lowers(aten.triu.default)
+def triu(call: Call) -> None:
+    call.emit("triu", call.tensor("self"), call["diagonal"])
+
+
+@lowers(aten.tril.default)
+def tril(call: Call) -> None:
+    call.emit("tril", call.tensor("self"), call["diagonal"])

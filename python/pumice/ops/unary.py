@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of one tensor, element by element: a row each. The operators are those of ops/unary.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from pumice.ir import DType
+from pumice.lower import Call
+from pumice.op import lowers
+from pumice.ops.linear import ACTIVATIONS, try_fuse_activation
+
+aten = torch.ops.aten
+
+# An integer input is converted to the dtype of the result first, as PyTorch does (sqrt of an i64 tensor is f32).
+_FUNCTIONS = {
+    aten.abs.default: "abs",
+    aten.cos.default: "cos",
+    aten.erf.default: "erf",
+    aten.exp.default: "exp",
+    aten.log.default: "log",
+    aten.neg.default: "neg",
+    aten.reciprocal.default: "reciprocal",
+    aten.relu.default: "relu",
+    aten.rsqrt.default: "rsqrt",
+    aten.sigmoid.default: "sigmoid",
+    aten.sign.default: "sign",
+    aten.sgn.default: "sign",
+    aten.silu.default: "silu",
+    aten.sin.default: "sin",
+    aten.sqrt.default: "sqrt",
+    aten.square.default: "square",
+    aten.tanh.default: "tanh",
+}
+# Integers stay as they are.
+_ROUNDING = {
+    aten.ceil.default: "ceil",
+    aten.floor.default: "floor",
+    aten.round.default: "round",
+    aten.trunc.default: "trunc",
+}
+
+
+@lowers(*_FUNCTIONS)
+def unary(call: Call) -> None:
+    x, function = call.tensor("self"), _FUNCTIONS[call.target]
+    if function not in ACTIVATIONS or not try_fuse_activation(call, x, function):
+        call.emit(function, call.cast(x, call.out.dtype))
+
+
+@lowers(*_ROUNDING)
+def rounding(call: Call) -> None:
+    x = call.tensor("self")
+    if x.dtype in (DType.f32, DType.f16):
+        call.emit(_ROUNDING[call.target], x)
+    else:
+        call.emit("cast", x, call.out.dtype)
+
+
+@lowers(aten.gelu.default)
+def gelu(call: Call) -> None:
+    x, function = call.tensor("self"), "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
+    if not try_fuse_activation(call, x, function):
+        call.emit(function, x)
+
+
+@lowers(aten.logical_not.default, aten.bitwise_not.default)
+def invert(call: Call) -> None:
+    x = call.tensor("self")
+    if call.out.dtype is DType.bool:
+        call.emit("logical_not", call.cast(x, DType.bool))
+    else:
+        call.emit("bitwise_not", x)

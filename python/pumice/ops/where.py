@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing elementwise by a mask: where, masked_fill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.operands import operand, unexpanded
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+
+def _where(call: Call, condition: Ref, a: Any, b: Any) -> None:
+    dtype = call.out.dtype
+    condition = unexpanded(call, condition, [a, b])
+    a = unexpanded(call, a, [condition, b])
+    b = unexpanded(call, b, [condition, a])
+    call.emit("where", call.cast(condition, DType.bool), operand(call, a, dtype), operand(call, b, dtype))
+
+
+@lowers(aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf, aten.where.Scalar)
+def where(call: Call) -> None:
+    _where(call, call.tensor("condition"), call["self"], call["other"])
+
+
+@lowers(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
+def masked_fill(call: Call) -> None:
+    """The mask broadcasts to self, never the other way round."""
+    _where(call, call.tensor("mask"), call["value"], call.tensor("self"))

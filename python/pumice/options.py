@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller of pumice.export may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pumice.nearest import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Options of pumice.export; an unknown one is refused with the nearest name.
+
+    strict: capture with TorchDynamo instead of running the module's own Python (torch.export's `strict`).
+    bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
+    """
+
+    strict: bool = False
+    bf16: str = "f32"
+
+    def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
+        for name in given:
+            require(name, (f.name for f in fields(cls)), "export option")
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
+
+    @staticmethod
+    def of(value: ExportOptions | Mapping[str, Any] | None) -> ExportOptions:
+        """Options as given: an ExportOptions, a mapping of names to values, or None for the defaults."""
+        if value is None:
+            return ExportOptions()
+        return value if isinstance(value, ExportOptions) else ExportOptions(**value)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes out of the graph what computes nothing: identities, duplicates, assertions and dead code.
+
+    clone(x) -> x        _to_copy(x, same dtype) -> x        slice(x, 0, 0, whole) -> x        two equal nodes -> one
+
+Nodes stay in the graph, without arguments and users, so that the report can speak of them. Values are single-assignment
+here (the graph is functional), so an alias and a copy are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from pumice.shapes import same_shape
+
+aten = torch.ops.aten
+_ALIASES = {
+    aten.alias.default,
+    aten.clone.default,
+    aten.contiguous.default,
+    aten.detach.default,
+    aten.lift_fresh_copy.default,
+    aten.lift_fresh.default,
+}
+_RESHAPES = {aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.expand.default}
+_CASTS = {
+    aten._to_copy.default,
+    aten.to.dtype,
+    aten.to.dtype_layout,
+    aten.type_as.default,
+    aten.to.other,
+    aten.to.device,
+}
+
+
+def normalize(graph: Graph, device_dtype: Callable[[torch.dtype], Any]) -> dict[Node, str]:
+    """Rewrites `graph` in place; returns the nodes that are out of it, with what they were."""
+    out: dict[Node, str] = {}
+    seen: dict[Any, Node] = {}
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        same = _identity(node, device_dtype)
+        why = f"the same as {same.name}" if same is not None else ""
+        if same is None and _pure(node):
+            same = seen.setdefault(_key(node), node)
+            why = f"a duplicate of {same.name}"
+        if same is not None and same is not node:
+            node.replace_all_uses_with(same)
+            out[node] = why
+            node.args, node.kwargs = (), {}
+    _drop_dead(graph, out)
+    return out
+
+
+def _drop_dead(graph: Graph, out: dict[Node, str]) -> None:
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and not node.users and node not in out:
+            out[node] = _assertion(node)
+            node.args, node.kwargs = (), {}
+
+
+def _assertion(node: Node) -> str:
+    name = str(node.target)
+    if "_assert_tensor_metadata" in name:
+        return "an assertion, checked at export"
+    return (
+        "an assertion on sizes or values, not checked when running"
+        if "_assert_" in name or "sym_constrain_range" in name
+        else ""
+    )
+
+
+def _pure(node: Node) -> bool:
+    target = node.target
+    return (
+        isinstance(target, torch._ops.OpOverload)
+        and not target._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in target.tags
+        and "val" in node.meta
+    )
+
+
+def _key(node: Node) -> Any:
+    return node.target, _frozen(node.args), _frozen(node.kwargs)
+
+
+def _frozen(value: Any) -> Any:
+    """A hashable form in which 1, 1.0, True and -0.0, 0.0 differ."""
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((key, _frozen(item)) for key, item in sorted(value.items()))
+    return value if isinstance(value, Node) else (type(value).__name__, repr(value))
+
+
+def _identity(node: Node, device_dtype: Callable[[torch.dtype], Any]) -> Node | None:
+    """The input that `node` equals, or None."""
+    source = node.args[0] if node.args else None
+    if not isinstance(source, Node) or not isinstance(source.meta.get("val"), torch.Tensor):
+        return None
+    before, after = source.meta["val"], node.meta.get("val")
+    if not isinstance(after, torch.Tensor):
+        return None
+    if node.target is aten.copy.default and isinstance(node.args[1], Node):
+        # The result has the values of the second argument, in the shape and dtype of the first.
+        source, before = node.args[1], node.args[1].meta["val"]
+        return source if before.dtype == after.dtype and same_shape(before.shape, after.shape) else None
+    if node.target in _ALIASES or (node.target is aten.dropout.default and not node.args[2]):
+        return source
+    if node.target in _CASTS:
+        known = device_dtype(before.dtype)
+        equal = before.dtype == after.dtype or (known is not None and known == device_dtype(after.dtype))
+        return source if equal else None
+    if node.target in _RESHAPES:
+        return source if same_shape(before.shape, after.shape) else None
+    if node.target is aten.slice.Tensor:
+        step = node.args[4] if len(node.args) > 4 else 1
+        return source if step == 1 and same_shape(before.shape, after.shape) else None
+    if node.target is aten.permute.default:
+        rank = before.dim()
+        return source if [d % rank for d in node.args[1]] == list(range(rank)) else None
+    if node.target is aten.add.Tensor and not before.dtype.is_floating_point and not node.kwargs:
+        return source if type(node.args[1]) is int and node.args[1] == 0 and before.dtype == after.dtype else None
+    return None

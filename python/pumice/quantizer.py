@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pumice.quantize: a thin call into torchao, in the configurations whose exported form Pumice recognises."""
+
+from __future__ import annotations
+
+import torch
+
+from pumice.errors import InvalidInputError
+from pumice.nearest import require
+
+SCHEMES = ("int4", "int8", "8da4w", "8da8w")
+
+
+def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torch.nn.Module:
+    """Quantizes the linear layers of `module` in place and returns it.
+
+    int4: weights in groups of `group_size` along the input. int8: one scale for each output channel.
+    8da4w, 8da8w: the same weights, and activations quantized to int8 per token while running.
+    """
+    require(scheme, SCHEMES, "quantization scheme")
+    if not isinstance(group_size, int) or group_size < 1:
+        raise InvalidInputError(
+            f"group_size must be a positive integer, got {group_size!r}", code="InvalidArgument", path="group_size"
+        )
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
+    from torchao.quantization.granularity import PerAxis, PerGroup
+
+    int4 = scheme in ("int4", "8da4w")
+    dtype, granularity = (torch.int4, PerGroup(group_size)) if int4 else (torch.int8, PerAxis(0))
+    if int4:
+        _check_groups(module, group_size)
+    if scheme.startswith("8da"):
+        quantize_(module, Int8DynamicActivationIntxWeightConfig(weight_dtype=dtype, weight_granularity=granularity))
+    else:
+        quantize_(module, IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity))
+    return module
+
+
+def _check_groups(module: torch.nn.Module, group_size: int) -> None:
+    for name, layer in module.named_modules():
+        if isinstance(layer, torch.nn.Linear) and layer.in_features % group_size:
+            text = f"layer '{name}' has {layer.in_features} inputs, which groups of {group_size} do not divide"
+            raise InvalidInputError(text, code="InvalidArgument", path=name)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where in the user's model a node of the exported graph comes from."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*(.*)')
+_LIBRARIES = tuple(str(Path(sysconfig.get_paths()["purelib"]) / name) + "/" for name in ("torch", "torchao"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line of the model's Python and the submodule it ran in; empty where torch does not tell."""
+
+    file: str = ""
+    line: int = 0
+    code: str = ""
+    module: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file else ""
+        return f"{place} ({self.module})" if place and self.module else place or self.module
+
+
+def source(node: Any, origins: dict[str, str] | None = None) -> Source:
+    """The innermost line outside of torch and torchao. `origins`: stack traces by node name before decomposition."""
+    traces = [node.meta.get("stack_trace") or ""]
+    provenance = node.meta.get("from_node") or []
+    traces += [(origins or {}).get(step.name, "") for step in reversed(provenance)]
+    for trace in traces:
+        frames = [match.groups() for match in _FRAME.finditer(trace)]
+        own = [f for f in frames if not f[0].startswith(("<", "torch/")) and not f[0].startswith(_LIBRARIES)]
+        if own:
+            file, line, _, code = own[-1]
+            return Source(_short(file), int(line), code.strip(), _module(node))
+    return Source(module=_module(node))
+
+
+def _short(file: str) -> str:
+    """Relative to the working directory or to site-packages when it lies below one of them."""
+    for root in (Path(sysconfig.get_paths()["purelib"]), Path.cwd()):
+        if file.startswith(f"{root}/"):
+            return file[len(str(root)) + 1 :]
+    return file
+
+
+def _module(node: Any) -> str:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    name = stack[-1][0] if stack else ""
+    return "" if name.startswith("_empty") else name

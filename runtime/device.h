@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One opened Vulkan device: its features and limits, its queue, its allocator, its pipelines.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/shader.h"
+
+namespace pumice {
+
+// What a kernel may be chosen by. Plain data, so that selection is tested without a GPU.
+struct Features {
+  uint64_t bits = 0;  // of Feature
+  uint32_t subgroup_size = 1, min_subgroup_size = 1, max_subgroup_size = 1;
+  uint32_t max_invocations = 128;            // of one workgroup, x also
+  uint32_t max_shared_bytes = 16384;
+  uint32_t max_push_bytes = 128;
+  uint32_t max_groups[3] = {65535, 65535, 65535};
+  uint64_t max_storage_bytes = 1ull << 27;   // of one binding
+  uint64_t max_allocation_bytes = 1ull << 30;
+  uint64_t storage_alignment = 256;          // of a binding's offset
+  bool has(Feature feature) const { return bits & bit(feature); }
+  bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
+};
+
+// The poorest device Pumice runs on: every limit at Vulkan 1.1's minimum, nothing optional.
+Features baseline_features();
+
+// `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
+// device has. An unknown name throws InvalidArgument with the nearest one. Also "subgroup=8" forces a size in range.
+Features apply(Features features, const std::string& text);
+
+struct DeviceInfo {
+  uint32_t index;
+  std::string name, driver, driver_version, kind;  // kind: "discrete", "integrated", "virtual", "cpu", "other"
+  std::string uuid;                                 // 32 hex digits
+  uint32_t api_version;
+  uint64_t memory_bytes;                            // of the device-local heaps
+  Features features;
+};
+
+// Every device the loader shows, CPU drivers included. An empty list with no loader or driver; `why` then says what was looked for.
+std::vector<DeviceInfo> list_devices(std::string* why = nullptr);
+
+struct DeviceOptions {
+  std::string device;     // index, part of the name, or UUID; "" = PUMICE_DEVICE, else the best GPU (never a CPU driver)
+  std::string features;   // see apply(); "" = PUMICE_FEATURES
+  std::string cache_dir;  // pipeline cache; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
+};
+
+struct Instance;    // runtime/instance.h
+struct Physical;    // runtime/physical.h
+struct Vk;          // runtime/vulkan.h: the table through which every Vulkan call goes
+class Pipelines;    // runtime/pipeline.h
+class Memory;       // runtime/memory.h
+class Commands;     // runtime/command.h
+
+class Device {
+ public:
+  // Throws DeviceUnsupported with what was found. Devices with equal options share one object while any user is alive.
+  static std::shared_ptr<Device> open(const DeviceOptions& options);
+  ~Device();
+
+  const DeviceInfo& info() const;
+  const Features& features() const;  // after `features` took things away
+  const Vk& vk() const;
+  Memory& memory();
+  Pipelines& pipelines();
+
+  // A lost device stays lost; open() then makes a new one.
+  bool is_lost() const;
+
+  // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the device
+  // then counts as lost), DeviceLost (sticky). Releases nothing.
+  void run(const Commands& commands, uint64_t timeout_ns = 60'000'000'000ull);
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  explicit Device(std::unique_ptr<Impl> impl);
+  static std::shared_ptr<Device> create(std::shared_ptr<Instance> instance, const Physical& physical,
+                                        const std::string& features, const std::string& cache_dir);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pumice

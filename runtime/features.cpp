@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Features as data: names, the poorest device, and the user's switches. Reading them from a device: physical.cpp.
+#include <cctype>
+#include <charconv>
+
+#include "runtime/device.h"
+#include "runtime/nearest.h"
+
+namespace pumice {
+namespace {
+
+constexpr std::string_view kNames[kNumFeatures] = {
+    "float16",
+    "int8",
+    "int16",
+    "int64",
+    "storage16",
+    "storage8",
+    "int_dot",
+    "coopmat",
+    "memory_model",
+    "bfloat16",
+    "subgroup_arithmetic",
+    "subgroup_shuffle",
+    "subgroup_clustered",
+    "subgroup_size_control",
+};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+void force_subgroup(Features& features, std::string_view value) {
+  uint32_t size = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  if (!is_number || (size & (size - 1)) != 0 || size < features.min_subgroup_size ||
+      size > features.max_subgroup_size) {
+    fail(Code::InvalidArgument, Stage::device, "features",
+         "feature 'subgroup=%s': the device takes powers of two from %u to %u", printable(value).c_str(),
+         features.min_subgroup_size, features.max_subgroup_size);
+  }
+  if (size != features.subgroup_size && !features.has(Feature::subgroup_size_control)) {
+    fail(Code::InvalidArgument, Stage::device, "features",
+         "feature 'subgroup=%u': the device runs subgroups of %u and has no subgroup_size_control to change that", size,
+         features.subgroup_size);
+  }
+  features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = size;
+}
+
+[[noreturn]] void unknown(std::string_view name) {
+  std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
+  known.insert(known.end(), {"none", "subgroup="});
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(Code::InvalidArgument, Stage::device, "features",
+       "unknown feature '%s': did you mean '%s'? Known are %s; '-' before a name takes it away, '+' gives it back",
+       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+}
+
+uint64_t bit_of(std::string_view name) {
+  for (uint32_t i = 0; i < kNumFeatures; ++i) {
+    if (name == kNames[i]) return bit(static_cast<Feature>(i));
+  }
+  unknown(name);
+}
+
+}  // namespace
+
+const char* name(Feature feature) {
+  const auto index = static_cast<uint32_t>(feature);
+  return index < kNumFeatures ? kNames[index].data() : "?";
+}
+
+Features baseline_features() {
+  return Features{};
+}
+
+Features apply(Features features, const std::string& text) {
+  const uint64_t has = features.bits;
+  constexpr std::string_view kSubgroup = "subgroup=";
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view word = trim(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    if (word.empty()) continue;
+    if (word == "none") {
+      features.bits = 0;
+    } else if (word.substr(0, kSubgroup.size()) == kSubgroup) {
+      force_subgroup(features, word.substr(kSubgroup.size()));
+    } else if (word.front() == '-') {
+      features.bits &= ~bit_of(trim(word.substr(1)));
+    } else if (word.front() == '+') {
+      features.bits |= bit_of(trim(word.substr(1))) & has;
+    } else {
+      bit_of(word);  // a known name without a sign would be a guess at what was meant
+      fail(Code::InvalidArgument, Stage::device, "features", "feature '%s' needs a sign: '-%s' or '+%s'",
+           printable(word).c_str(), printable(word).c_str(), printable(word).c_str());
+    }
+  }
+  return features;
+}
+
+}  // namespace pumice

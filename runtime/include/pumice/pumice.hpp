@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++20 interface of Pumice: RAII and exceptions on top of pumice.h, header only.
+//
+//   pumice::Model model = pumice::Model::load_file("m.pumice");
+//   pumice::Session session(model);
+//   session.run({pumice::view<float>(x, {1, 384})});
+//   std::vector<float> y = session.output<float>(0);
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pumice/pumice.h"
+
+namespace pumice {
+// Inline, so that these classes never share a symbol with the engine's own.
+inline namespace api {
+
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const pumice_error& error)
+      : std::runtime_error(std::string(error.name) + (*error.path ? " (" + std::string(error.path) + "): " : ": ") + error.text),
+        code(error.code), name(error.name), stage(error.stage), path(error.path), text(error.text) {}
+  const pumice_status code;
+  const std::string name, stage, path, text;
+};
+
+inline void throw_if(pumice_status status) {
+  if (status != PUMICE_OK) throw Error(*pumice_last_error());
+}
+
+// Owns a text that the C interface handed over.
+inline std::string take(char* text) {
+  const std::unique_ptr<char, void (*)(char*)> owner(text, pumice_text_free);
+  return text;
+}
+
+struct Options {
+  std::string device, features, cache_dir;  // "" = not said
+  uint32_t timeout_ms = 0;
+
+  pumice_options c() const {
+    pumice_options options = PUMICE_INIT(pumice_options);
+    options.timeout_ms = timeout_ms;
+    options.device = device.empty() ? nullptr : device.c_str();
+    options.features = features.empty() ? nullptr : features.c_str();
+    options.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();
+    return options;
+  }
+};
+
+inline std::string devices() {
+  char* json = nullptr;
+  throw_if(pumice_devices(&json));
+  return take(json);
+}
+
+inline void check_file(const std::string& path) { throw_if(pumice_check_file(path.c_str())); }
+inline void check_bytes(std::span<const std::byte> file) { throw_if(pumice_check(file.data(), file.size())); }
+
+inline std::string inspect_file(const std::string& path) {
+  char* json = nullptr;
+  throw_if(pumice_inspect_file(path.c_str(), &json));
+  return take(json);
+}
+
+inline std::string inspect(std::span<const std::byte> file) {
+  char* json = nullptr;
+  throw_if(pumice_inspect(file.data(), file.size(), &json));
+  return take(json);
+}
+
+class Model {
+ public:
+  static Model load(std::span<const std::byte> file, const pumice_options& options) {
+    Model model;
+    throw_if(pumice_model_load(file.data(), file.size(), &options, &model.handle_));
+    return model;
+  }
+  static Model load(std::span<const std::byte> file, const Options& options = {}) { return load(file, options.c()); }
+  static Model load_file(const std::string& path, const pumice_options& options) {
+    Model model;
+    throw_if(pumice_model_load_file(path.c_str(), &options, &model.handle_));
+    return model;
+  }
+  static Model load_file(const std::string& path, const Options& options = {}) { return load_file(path, options.c()); }
+  Model(Model&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Model& operator=(Model&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Model() {
+    if (handle_.handle) pumice_model_free(handle_);
+  }
+  pumice_model handle() const { return handle_; }
+
+  uint32_t num_methods() const {
+    uint32_t count = 0;
+    throw_if(pumice_model_num_methods(handle_, &count));
+    return count;
+  }
+  uint32_t method(const std::string& name) const {
+    uint32_t method = 0;
+    throw_if(pumice_model_method(handle_, name.c_str(), &method));
+    return method;
+  }
+  std::vector<pumice_tensor_info> inputs(uint32_t method = 0) const { return infos(method, true); }
+  std::vector<pumice_tensor_info> outputs(uint32_t method = 0) const { return infos(method, false); }
+  std::string describe() const {
+    char* json = nullptr;
+    throw_if(pumice_model_describe(handle_, &json));
+    return take(json);
+  }
+
+ private:
+  Model() = default;
+  std::vector<pumice_tensor_info> infos(uint32_t method, bool inputs) const {
+    uint32_t counts[2] = {0, 0};
+    throw_if(pumice_model_counts(handle_, method, &counts[0], &counts[1]));
+    std::vector<pumice_tensor_info> result(counts[inputs ? 0 : 1], PUMICE_INIT(pumice_tensor_info));
+    for (uint32_t i = 0; i < result.size(); ++i)
+      throw_if((inputs ? pumice_model_input : pumice_model_output)(handle_, method, i, &result[i]));
+    return result;
+  }
+  pumice_model handle_{};
+};
+
+template <class T> struct DTypeOf;
+template <> struct DTypeOf<float> { static constexpr pumice_dtype value = PUMICE_F32; };
+template <> struct DTypeOf<int32_t> { static constexpr pumice_dtype value = PUMICE_I32; };
+template <> struct DTypeOf<int64_t> { static constexpr pumice_dtype value = PUMICE_I64; };
+template <> struct DTypeOf<bool> { static constexpr pumice_dtype value = PUMICE_BOOL; };
+template <> struct DTypeOf<uint8_t> { static constexpr pumice_dtype value = PUMICE_U8; };
+template <> struct DTypeOf<int8_t> { static constexpr pumice_dtype value = PUMICE_I8; };
+
+// An input: `data` must outlive the run. Of more than PUMICE_MAX_RANK dimensions the run refuses the rank.
+inline pumice_tensor view(pumice_dtype dtype, std::span<const int64_t> dims, const void* data, uint64_t bytes) {
+  pumice_tensor tensor = PUMICE_INIT(pumice_tensor);
+  tensor.dtype = dtype;
+  tensor.rank = static_cast<uint32_t>(dims.size());
+  for (size_t i = 0; i < dims.size() && i < PUMICE_MAX_RANK; ++i) tensor.dims[i] = dims[i];
+  tensor.data = data;
+  tensor.bytes = bytes;
+  return tensor;
+}
+template <class T>
+pumice_tensor view(std::span<const T> data, std::initializer_list<int64_t> dims) {
+  return view(DTypeOf<T>::value, std::span(dims.begin(), dims.size()), data.data(), data.size_bytes());
+}
+
+class Session {
+ public:
+  explicit Session(const Model& model) { throw_if(pumice_session_new(model.handle(), &handle_)); }
+  Session(Session&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  Session& operator=(Session&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Session() {
+    if (handle_.handle) pumice_session_free(handle_);
+  }
+  pumice_session handle() const { return handle_; }
+
+  void run(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
+    throw_if(pumice_session_run(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size())));
+  }
+  void run(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0) {
+    run(std::span(inputs.begin(), inputs.size()), method);
+  }
+  // dtype, dims and bytes of an output of the last run.
+  pumice_tensor output(uint32_t index) const {
+    pumice_tensor tensor = PUMICE_INIT(pumice_tensor);
+    throw_if(pumice_session_output(handle_, index, &tensor));
+    return tensor;
+  }
+  void read(uint32_t index, void* data, uint64_t bytes) const { throw_if(pumice_session_read(handle_, index, data, bytes)); }
+  template <class T>
+  std::vector<T> output(uint32_t index) const {
+    std::vector<T> data(output(index).bytes / sizeof(T));
+    read(index, data.data(), data.size() * sizeof(T));
+    return data;
+  }
+  void reset() { throw_if(pumice_session_reset(handle_)); }
+  std::string profile(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
+    char* json = nullptr;
+    throw_if(pumice_session_profile(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), &json));
+    return take(json);
+  }
+  std::string memory() const {
+    char* json = nullptr;
+    throw_if(pumice_session_memory(handle_, &json));
+    return take(json);
+  }
+
+ private:
+  pumice_session handle_{};
+};
+
+}  // namespace api
+}  // namespace pumice

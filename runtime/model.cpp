@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/model.h"
+
+#include "ops/op.h"
+#include "runtime/model_file.h"
+
+namespace pumice {
+namespace {
+
+const Builder& builder() {
+  static const Builder kBuilder{
+      .add_nodes = [](Graph& graph, const Method& method, const OpCall& call) {
+        op_table()[call.op].build(graph, Args(graph, method, call));
+      },
+      .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },
+  };
+  return kBuilder;
+}
+
+std::vector<std::unique_ptr<Graph>> build_all(const Program& program, const Features& features,
+                                              const std::shared_ptr<ConstantFacts>& facts) {
+  std::vector<std::unique_ptr<Graph>> graphs;
+  for (uint32_t m = 0; m < program.methods.size(); ++m) graphs.push_back(build_method(program, m, features, facts));
+  return graphs;
+}
+
+// Gate 4: every launch runs once, every value has its place.
+void plan_all(const Program& program, std::span<const std::unique_ptr<Graph>> graphs) {
+  for (uint32_t m = 0; m < graphs.size(); ++m) {
+    layout(*graphs[m]);
+    const InputRules rules(program, m);
+  }
+  states(program, graphs);
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
+                                    const std::shared_ptr<ConstantFacts>& facts) {
+  std::unique_ptr<Graph> graph = build(program, method, features, builder(), facts);
+  infer(*graph, hints(program.methods[method]));
+  return graph;
+}
+
+std::shared_ptr<const Model> Model::load(std::shared_ptr<Device> device, std::span<const std::byte> file,
+                                         const ExternalData& external) {
+  const std::shared_ptr<Model> model(new Model);
+  model->device_ = std::move(device);
+  model->program_ = std::make_shared<Program>(read(file, op_signatures()));
+  model->facts_ = std::make_shared<ConstantFacts>();
+  const Program& program = *model->program_;
+  const auto graphs = build_all(program, model->device_->features(), model->facts_);
+  plan_all(program, graphs);
+  model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs);
+  model->program_->data = {};
+  return model;
+}
+
+std::shared_ptr<const Model> Model::load_file(std::shared_ptr<Device> device, const std::string& path,
+                                              const ExternalData& external) {
+  FileBytes file(path);
+  std::shared_ptr<const Model> model = load(std::move(device), file.bytes(), external);
+  file.check_unchanged();
+  return model;
+}
+
+std::unique_ptr<Session> Model::session(uint64_t timeout_ns) const {
+  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), timeout_ns);
+}
+
+void prove(std::span<const std::byte> file) {
+  const Program program = read(file, op_signatures());
+  plan_all(program, build_all(program, baseline_features(), std::make_shared<ConstantFacts>()));
+}
+
+void prove_file(const std::string& path) {
+  const FileBytes file(path);
+  prove(file.bytes());
+  file.check_unchanged();
+}
+
+std::string inspect_file(const std::string& path) {
+  const FileBytes file(path);
+  std::string text = inspect(file.bytes());
+  file.check_unchanged();
+  return text;
+}
+
+}  // namespace pumice

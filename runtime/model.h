@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a file's bytes to sessions: the one place that knows both the operators and the graph.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "graph/execute.h"
+
+namespace pumice {
+
+// The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
+class Model {
+ public:
+  static std::shared_ptr<const Model> load(std::shared_ptr<Device> device, std::span<const std::byte> file,
+                                           const ExternalData& external = {});
+  static std::shared_ptr<const Model> load_file(std::shared_ptr<Device> device, const std::string& path,
+                                                const ExternalData& external = {});
+
+  const Program& program() const { return *program_; }
+  Device& device() const { return *device_; }
+  std::unique_ptr<Session> session(uint64_t timeout_ns = 0) const;
+
+ private:
+  Model() = default;
+  std::vector<std::unique_ptr<Graph>> graphs() const;
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Program> program_;
+  std::shared_ptr<ConstantFacts> facts_;
+  std::shared_ptr<const Weights> weights_;
+};
+
+// All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.
+void prove(std::span<const std::byte> file);
+void prove_file(const std::string& path);
+
+// As JSON text: what is in a file (runs the gates first), a model's device and methods, every device.
+std::string inspect(std::span<const std::byte> file);
+std::string inspect_file(const std::string& path);
+std::string describe(const Model& model);
+std::string describe_devices();
+std::string describe(std::span<const ProfileRow> rows);
+std::string describe(const SessionMemory& memory);
+
+// Smallest and largest size of each dimension of a value, from the symbols' bounds.
+struct Bounds {
+  int64_t min, max;
+};
+std::vector<Bounds> bounds(const Method& method, const Value& value);
+// The symbol that a dimension is, or null.
+const Symbol* symbol(const Method& method, SymInt size);
+
+// One method of a program, built and inferred at its hints.
+std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
+                                    const std::shared_ptr<ConstantFacts>& facts);
+
+}  // namespace pumice

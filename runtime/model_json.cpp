@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine knows, as JSON for the layers above.
+#include <nlohmann/json.hpp>
+
+#include "ops/op.h"
+#include "runtime/model.h"
+
+namespace pumice {
+namespace {
+
+using nlohmann::json;
+
+// Names come from files: bytes that are no UTF-8 are replaced.
+std::string text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+std::string text(const Method& method, int64_t node, int depth = 0) {
+  const Expr& e = method.exprs[static_cast<size_t>(node)];
+  if (e.op == ExprOp::constant) return std::to_string(e.a);
+  if (e.op == ExprOp::symbol) return method.symbols[static_cast<size_t>(e.a)].name;
+  if (depth == 8) return "...";  // expressions share nodes: written out they may be huge
+  const std::string a = text(method, e.a, depth + 1), b = text(method, e.b, depth + 1);
+  constexpr const char* kSigns[] = {"", "", " + ", " - ", " * ", " // ", " % "};
+  if (e.op == ExprOp::min || e.op == ExprOp::max) return (e.op == ExprOp::min ? "min(" : "max(") + a + ", " + b + ")";
+  return "(" + a + kSigns[static_cast<size_t>(e.op)] + b + ")";
+}
+
+json dims(const Method& method, const Value& value) {
+  json result = json::array();
+  for (const SymInt& dim : value.dims) result.push_back(dim.is_expr ? json(text(method, dim.value)) : json(dim.value));
+  return result;
+}
+
+json brief(const Method& method, const Value& value) {
+  return {{"name", value.name}, {"dtype", name(value.dtype)}, {"dims", dims(method, value)}};
+}
+
+json port(const Method& method, const Value& value, const std::vector<int64_t>& hinted) {
+  json result = brief(method, value);
+  result["min"] = result["max"] = result["example"] = json::array();
+  for (const Bounds& size : bounds(method, value)) {
+    result["min"].push_back(size.min);
+    result["max"].push_back(size.max);
+  }
+  for (const SymInt& dim : value.dims) result["example"].push_back(dim.is_expr ? hinted[static_cast<size_t>(dim.value)] : dim.value);
+  return result;
+}
+
+json device_json(const DeviceInfo& info, const Features& features) {
+  json names = json::array();
+  for (uint32_t f = 0; f < kNumFeatures; ++f) {
+    if (features.has(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
+  }
+  const json limits = {{"subgroup_size", features.subgroup_size},
+                       {"min_subgroup_size", features.min_subgroup_size},
+                       {"max_subgroup_size", features.max_subgroup_size},
+                       {"max_invocations", features.max_invocations},
+                       {"max_shared_bytes", features.max_shared_bytes},
+                       {"max_push_bytes", features.max_push_bytes},
+                       {"max_storage_bytes", features.max_storage_bytes},
+                       {"max_allocation_bytes", features.max_allocation_bytes},
+                       {"storage_alignment", features.storage_alignment}};
+  return {{"index", info.index}, {"name", info.name}, {"driver", info.driver}, {"driver_version", info.driver_version},
+          {"kind", info.kind}, {"uuid", info.uuid}, {"memory_bytes", info.memory_bytes}, {"features", names}, {"limits", limits},
+          {"api_version", format("%u.%u.%u", info.api_version >> 22 & 0x7f, info.api_version >> 12 & 0x3ff, info.api_version & 0xfff)},
+          {"kernels", json::array({"baseline"})}};
+}
+
+json plan_json(const Graph& graph) {
+  const Layout where = layout(graph);
+  json values = json::array();
+  const Graph::Impl& impl = graph.impl();
+  for (uint32_t v = 0; v < impl.method().values.size(); ++v) {
+    json value = brief(impl.method(), impl.method().values[v]);
+    value["kind"] = name(impl.method().values[v].kind);
+    value["bytes"] = impl.bytes(v);
+    if (impl.tensors[where.storage[v]].home == Home::arena) value["offset"] = where.offset[v];
+    if (where.storage[v] != v) value["storage_of"] = where.storage[v];
+    values.push_back(std::move(value));
+  }
+  return {{"arena_bytes", where.plan.total}, {"naive_bytes", where.plan.naive}, {"lower_bound_bytes", where.plan.lower_bound},
+          {"values", std::move(values)}};
+}
+
+json method_json(const Graph& graph) {
+  const Method& method = graph.impl().method();
+  json result = {{"name", method.name}, {"symbols", json::array()}, {"inputs", json::array()}, {"outputs", json::array()},
+                 {"states", json::array()}, {"ops", json::array()}, {"plan", plan_json(graph)}};
+  for (const Symbol& s : method.symbols)
+    result["symbols"].push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}, {"hint", s.hint}});
+  for (const uint32_t id : method.inputs) result["inputs"].push_back(brief(method, method.values[id]));
+  for (const uint32_t id : method.outputs) result["outputs"].push_back(brief(method, method.values[id]));
+  for (const Value& value : method.values) {
+    if (value.kind == ValueKind::state) result["states"].push_back(brief(method, value));
+  }
+  for (const OpCall& call : method.ops) {
+    json outputs = json::array();
+    for (const uint32_t id : call.outputs) outputs.push_back(brief(method, method.values[id]));
+    result["ops"].push_back(
+        {{"name", std::string(op_table()[call.op].signature.name)}, {"outputs", std::move(outputs)}, {"source", call.source}});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string inspect(std::span<const std::byte> file) {
+  const Program program = read(file, op_signatures());
+  const auto facts = std::make_shared<ConstantFacts>();
+  json methods = json::array(), constants = json::array();
+  for (uint32_t m = 0; m < program.methods.size(); ++m)
+    methods.push_back(method_json(*build_method(program, m, baseline_features(), facts)));
+  for (const Constant& c : program.constants) constants.push_back({{"key", c.key}, {"bytes", c.size}, {"external", c.external}});
+  const json header = {{"version", program.version}, {"file_bytes", program.file_size}, {"program_bytes", program.program_bytes},
+                       {"constant_bytes", program.data.size()}, {"producer", program.producer},
+                       {"required_features", program.required_features}};
+  return text(json{{"header", header}, {"methods", std::move(methods)}, {"constants", std::move(constants)}});
+}
+
+std::string describe(const Model& model) {
+  json methods = json::array();
+  for (const Method& method : model.program().methods) {
+    const std::vector<int64_t> hinted = evaluate(method, hints(method));
+    json entry = {{"name", method.name}, {"inputs", json::array()}, {"outputs", json::array()},
+                  {"in_spec", method.in_spec}, {"out_spec", method.out_spec}};
+    for (const uint32_t id : method.inputs) entry["inputs"].push_back(port(method, method.values[id], hinted));
+    for (const uint32_t id : method.outputs) entry["outputs"].push_back(port(method, method.values[id], hinted));
+    methods.push_back(std::move(entry));
+  }
+  return text(json{{"device", device_json(model.device().info(), model.device().features())}, {"methods", std::move(methods)}});
+}
+
+std::string describe_devices() {
+  json devices = json::array();
+  std::string why;
+  for (const DeviceInfo& info : list_devices(&why)) devices.push_back(device_json(info, info.features));
+  return text(json{{"devices", std::move(devices)}, {"why", why}});
+}
+
+std::string describe(std::span<const ProfileRow> rows) {
+  json list = json::array();
+  double total = 0;
+  for (const ProfileRow& row : rows) {
+    list.push_back({{"op", row.op}, {"source", row.source}, {"kernel", row.kernel}, {"shapes", row.shapes}, {"us", row.us},
+                    {"bytes", row.bytes}, {"flops", row.flops}});
+    total += row.us;
+  }
+  return text(json{{"total_us", total}, {"rows", std::move(list)}});
+}
+
+std::string describe(const SessionMemory& memory) {
+  return text(json{{"weights", memory.weights}, {"state", memory.state}, {"arena", memory.arena}, {"io", memory.io}});
+}
+
+}  // namespace pumice

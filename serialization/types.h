@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and sizes of types, with checked results. Private to serialization/; program.h has the public part.
+#pragma once
+
+#include "serialization/checked.h"
+#include "serialization/gates.h"
+
+namespace pumice {
+
+const char* name(ArgKind kind);
+CheckedU64 checked_elements(std::span<const int64_t> dims);
+CheckedU64 checked_file_bytes(DType dtype, std::span<const int64_t> dims);
+std::string text(std::span<const int64_t> dims);  // "2, 3"
+
+}  // namespace pumice

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command in README.md and docs/ is run: `bash` blocks here, in order, page by page; ./dev demo and ./dev test by CI itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BY_CI = {"./dev demo", "./dev test"}  # .ci/run calls both; running them from a test would never end
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    joined = "".join(blocks).replace("\\\n", " ")
+    lines = [re.sub(r"\s+#.*$", "", line).strip() for line in joined.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.timeout(900)
+def test_commands(page: Path, tmp_path: Path) -> None:
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment.setdefault("PUMICE_DEVICE", "llvmpipe")
+    environment["TMPDIR"] = str(tmp_path)
+    script = "\n".join(["set -e", *(line for line in commands(page) if line not in BY_CI)])
+    done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=880)
+    assert done.returncode == 0, f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+
+
+def test_ci_runs_the_two_readme_commands() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert all(command in script for command in BY_CI)
+
+
+def test_every_python_block_runs(tmp_path: Path) -> None:
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{page.name}:\n{block}\n{done.stderr[-4000:]}"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import operator
+
+import pytest
+import torch
+from budget import ARITHMETIC, EXACT, POW, Budget
+from many import FLOATS, Many, normal
+
+INF, NAN = float("inf"), float("nan")
+INTEGERS = [torch.int64, torch.int32, torch.int8, torch.uint8]
+COMPARE = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+LOGIC = [torch.logical_and, torch.logical_or, torch.logical_xor]
+BITS = [operator.and_, operator.or_, operator.xor]
+EXACT_FLOAT = [torch.maximum, torch.minimum, torch.fmod, torch.remainder, torch.floor_divide]
+FLOAT = [
+    torch.add, torch.sub, torch.mul, torch.div, torch.atan2,
+    lambda a, b: torch.add(a, b, alpha=-0.5), lambda a, b: torch.sub(a, b, alpha=2), lambda a, b: torch.rsub(a, b, alpha=3),
+    lambda a, b: torch.div(a, b, rounding_mode="floor"), lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+]  # fmt: skip
+SCALAR = [
+    lambda x: x + 1, lambda x: 1 - x, lambda x: x * 2.5, lambda x: 3 / x, lambda x: x / 7, lambda x: x // 2, lambda x: x % 3,
+    lambda x: 7 % x, lambda x: torch.fmod(x, -1.5), lambda x: x > 0.1, lambda x: 0 >= x, lambda x: x == 1, lambda x: x != 1.5,
+]  # fmt: skip
+ATAN2 = Budget(rtol=4e-7, atol=4e-7, why="atan of the driver and one of pi or pi/2 added")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_float(road, dtype) -> None:
+    a, b = normal(5, 7, dtype=dtype), normal(5, 7, dtype=dtype, seed=2)
+    budget = Budget(rtol=ARITHMETIC.rtol, atol=ATAN2.atol, why="ARITHMETIC, and ATAN2")
+    road.check(Many(FLOAT), a, b, budget=budget, reference="eager", all_features=True)
+    road.check(Many([*EXACT_FLOAT, *COMPARE, *LOGIC]), a, b, reference="eager")
+
+
+def test_special_values(road) -> None:
+    """Every pair of them: NaN and infinity where PyTorch has them."""
+    values = torch.tensor([0.0, -0.0, 1.0, -2.5, 3e38, -1e-40, INF, -INF, NAN])
+    a, b = (side.flatten() for side in torch.meshgrid(values, values, indexing="ij"))
+    functions = [torch.add, torch.mul, torch.div, torch.fmod, torch.remainder, torch.maximum, torch.minimum, *COMPARE, *LOGIC]
+    road.check(Many(functions), a, b, reference="eager", budget=Budget(rtol=ARITHMETIC.rtol, atol=1e-37, why="subnormals"))
+
+
+def test_fmod_is_exact(road) -> None:
+    a, b = normal(1000) * 10.0 ** (normal(1000, seed=3) * 8), normal(1000, seed=2) * 10.0 ** normal(1000, seed=4)
+    road.check(Many([torch.fmod]), a, b, reference="eager", budget=EXACT)
+
+
+def test_power(road) -> None:
+    x = normal(9, 4).abs() + 0.01
+    exponents = [2, 3, 0.5, -1, -2, 1, 0, 7, 10, 1.5]
+    functions = [lambda x, _, n=n: x**n for n in exponents] + [torch.pow, lambda _, y: 2.5**y]
+    road.check(Many(functions), x, normal(9, 4, seed=2), budget=POW)
+    signed = torch.tensor([-2.0, -0.0, 0.0, 1.0, -1.0, 3.0, INF, -INF, NAN])
+    a, b = (side.flatten() for side in torch.meshgrid(signed, torch.tensor([0.0, 2.0, 3.0, -1.0, 0.5, -0.5, INF, -INF, NAN]), indexing="ij"))
+    road.check(Many([torch.pow]), a, b, budget=POW, reference="eager")
+    integers = normal(13, dtype=torch.int64, seed=3) % 7 - 3
+    road.check(Many([lambda x: x**3, lambda x: x**2, lambda x: x**0]), integers)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integer(road, dtype) -> None:
+    a, b = normal(6, 9, dtype=dtype), normal(6, 9, dtype=dtype, seed=2)
+    b[b == 0] = 3
+    divisions = [torch.floor_divide, torch.remainder, torch.fmod, lambda a, b: torch.div(a, b, rounding_mode="trunc")]
+    functions = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, *BITS, *COMPARE, *LOGIC, *divisions]
+    road.check(Many(functions), a, b)
+    road.check(Many([torch.div]), a, b, budget=ARITHMETIC)
+
+
+def test_bool(road) -> None:
+    a, b = normal(3, 11, dtype=torch.bool), normal(3, 11, dtype=torch.bool, seed=2)
+    road.check(Many([torch.add, torch.mul, torch.eq, torch.maximum, *BITS, *LOGIC]), a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool], ids=str)
+def test_numbers(road, dtype) -> None:
+    x = normal(4, 5, dtype=dtype, seed=5)
+    functions = SCALAR[:8] if dtype is torch.uint8 else SCALAR
+    if not dtype.is_floating_point:
+        x[x == 0] = 1  # a division by zero is an error in PyTorch
+    road.check(Many(functions), x, reference="eager", budget=ARITHMETIC)
+
+
+def test_promotion(road) -> None:
+    pairs = [
+        (torch.float16, torch.float32), (torch.int64, torch.float32), (torch.bool, torch.int64), (torch.int8, torch.uint8),
+        (torch.uint8, torch.int32), (torch.bool, torch.float16),
+    ]  # fmt: skip
+    for left, right in pairs:
+        a, b = normal(3, 5, dtype=left), normal(3, 5, dtype=right, seed=2)
+        road.check(Many([torch.add, torch.mul, torch.lt, torch.logical_or]), a, b, reference="eager")
+    road.check(Many([torch.add, torch.mul, torch.gt]), normal(3, 5, dtype=torch.float16), torch.tensor(2.5), reference="eager")
+
+
+SHAPES = [
+    ((5, 8), (8,)), ((5, 7), (7,)), ((5, 8), (5, 1)), ((5, 7), (5, 1)), ((1, 8), (5, 1)), ((), (3, 4)), ((2, 3, 4), (3, 1)),
+    ((2, 1, 3, 1, 2), (1, 4, 1, 5, 1)), ((1,), (1,)), ((), ()), ((0, 3), (1, 3)), ((2, 1, 2, 1, 2, 1, 2, 1), (1, 3, 1, 2, 1, 3, 1, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_broadcast(road, shapes) -> None:
+    a, b = normal(*shapes[0]), normal(*shapes[1], seed=2)
+    road.check(Many([torch.sub, lambda a, b: b - a, torch.lt]), a, b)
+    road.check(Many([torch.mul, lambda a, b: b < a]), a.to(torch.int8), b.to(torch.int8))
+
+
+def test_expand_is_free(road) -> None:
+    functions = [lambda a, b: a + b.expand(6, 5), lambda a, b: a[:, :1].expand(6, 5) * b.expand(6, 5)]
+    road.check(Many(functions[:1]), normal(6, 5), normal(5), expect_ops={"expand": 0, "add": 1})
+    road.check(Many(functions), normal(6, 5), normal(5))
+
+
+def test_sizes_as_numbers(road) -> None:
+    rows = torch.export.Dim("rows", min=2, max=64)
+    road.check(
+        Many([lambda x: x * x.shape[0], lambda x: x / x.shape[0], lambda x: x.shape[0] - x]),
+        normal(6, 5),
+        dynamic_shapes={"inputs": ({0: rows},)},
+        runs=[(normal(9, 5),)],
+        budget=ARITHMETIC,
+    )
+
+
+def test_refusals(road) -> None:
+    road.refuses(Many([lambda x: x + 2**40]), normal(3, dtype=torch.int64), match="fit")
+    road.refuses(Many([lambda x: x > -1]), normal(3, dtype=torch.uint8), match="fit")

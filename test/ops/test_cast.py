@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+DTYPES = [torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool]
+
+
+class Cast(torch.nn.Module):
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, x):
+        return x.to(self.dtype)
+
+
+def values(dtype: torch.dtype) -> torch.Tensor:
+    """What both PyTorch and Pumice define the conversion of, in every dtype: integers wrap, fractions are dropped."""
+    x = torch.tensor(
+        [0.0, 1.0, -1.0, 0.4, -0.6, 1.999, -3.5, 100.25, 127.0, -128.0, 200.0, 255.0, -7.0, 2.5, 0.0, 60.0, 3.0]
+    )
+    return x.clamp(min=0).to(dtype) if dtype in (torch.uint8, torch.bool) else x.to(dtype)
+
+
+@pytest.mark.parametrize(("source", "target"), itertools.permutations(DTYPES, 2), ids=str)
+def test_every_pair(road, source, target) -> None:
+    road.check(Cast(target), values(source), reference="eager")
+
+
+def test_what_is_special(road) -> None:
+    special = torch.tensor([float("inf"), -float("inf"), float("nan"), 1e6, -0.0])
+    road.check(Cast(torch.bool), special)
+    road.check(Cast(torch.float16), special, reference="eager")
+    road.check(Cast(torch.float32), special.half(), reference="eager")
+    road.check(Cast(torch.float32), torch.tensor([2**24 + 1, 2**24 + 3, -(2**31), 2**31 - 1], dtype=torch.int32))
+
+
+def test_a_wide_integer_wraps(road) -> None:
+    x = torch.tensor([300, -300, 65535, 2**31 - 1, -(2**31)], dtype=torch.int32)
+    for dtype in (torch.uint8, torch.int8, torch.bool):
+        road.check(Cast(dtype), x)
+
+
+def test_the_same_dtype_costs_nothing(road) -> None:
+    program = road.check(Cast(torch.int32), torch.arange(9))
+    assert set(program.report.operators) <= {"cast"}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from budget import ACTIVATION, ARITHMETIC, EXACT, EXP, LOG, ROOT, Budget
+
+from pumice.ops.unary import _FUNCTIONS, _ROUNDING
+
+SINE = Budget(
+    atol=1.6e-7, why="sine and cosine of math.glslh: the argument is reduced in integers, for every size of it"
+)
+ERF = Budget(atol=1.6e-7, why="erf of math.glslh")
+FUNCTIONS = {
+    torch.abs: EXACT, torch.neg: EXACT, torch.relu: EXACT, torch.sign: EXACT, torch.square: ARITHMETIC,
+    torch.floor: EXACT, torch.ceil: EXACT, torch.round: EXACT, torch.trunc: EXACT,
+    torch.sqrt: ROOT, torch.rsqrt: ROOT, torch.reciprocal: ARITHMETIC, torch.exp: EXP, torch.log: LOG,
+    torch.sin: SINE, torch.cos: SINE, torch.erf: ERF, torch.tanh: ACTIVATION, torch.sigmoid: ACTIVATION,
+    torch.nn.functional.silu: ACTIVATION, torch.nn.functional.gelu: ACTIVATION,
+}  # fmt: skip
+INTEGER = [torch.abs, torch.neg, torch.relu, torch.sign, torch.floor, torch.ceil, torch.trunc]
+SPECIAL = [0.0, -0.0, 0.5, 1.5, -2.5, 1e-6, -7.25, 30.0, -30.0, 9000.5, float("inf"), -float("inf"), float("nan")]
+
+
+class Apply(torch.nn.Module):
+    def __init__(self, function, **kwargs):
+        super().__init__()
+        self.function, self.kwargs = function, kwargs
+
+    def forward(self, x):
+        return self.function(x, **self.kwargs)
+
+
+def values(dtype: torch.dtype = torch.float32, *shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return (torch.randn(shape or (7, 33), generator=generator) * 3).to(dtype)
+
+
+def name(function) -> str:
+    return function.__name__
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=name)
+def test_float(road, function, dtype) -> None:
+    special = torch.tensor(SPECIAL, dtype=dtype)
+    road.check(Apply(function), values(dtype), runs=[values(dtype)], budget=FUNCTIONS[function], all_features=True)
+    road.check(Apply(function), special, budget=FUNCTIONS[function])
+
+
+def test_gelu_by_tanh(road) -> None:
+    module = Apply(torch.nn.functional.gelu, approximate="tanh")
+    road.check(module, values(), budget=ACTIVATION, expect_ops=["gelu_tanh"])
+
+
+@pytest.mark.parametrize("function", INTEGER, ids=name)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+def test_integer(road, function, dtype) -> None:
+    road.check(Apply(function), (values() * 20).to(torch.int32).to(dtype))
+
+
+def test_an_integer_becomes_float_first(road) -> None:
+    road.check(Apply(torch.exp), torch.arange(-5, 6), budget=EXP, expect_ops=["cast", "exp"])
+
+
+def test_inversion(road) -> None:
+    for x in (values() > 0, values().to(torch.int32)):
+        road.check(Apply(torch.bitwise_not), x)
+        road.check(Apply(torch.logical_not), x)
+    road.check(Apply(torch.logical_not), torch.tensor([0.0, -0.0, 1.0, float("nan")]))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (4,), (1, 0, 5), (2, 1, 3, 129)], ids=str)
+def test_shapes(road, shape) -> None:
+    road.check(Apply(torch.tanh), torch.randn(shape), budget=ACTIVATION)
+
+
+def test_a_changing_shape(road) -> None:
+    size = torch.export.Dim("n", min=1, max=4096)
+    runs = [values(torch.float32, n) for n in (1, 5, 4096, 5)]
+    road.check(
+        Apply(torch.sigmoid), values(torch.float32, 100), dynamic_shapes=({0: size},), runs=runs, budget=ACTIVATION
+    )
+
+
+def test_every_row_has_a_case() -> None:
+    tested = {name(function) for function in FUNCTIONS} | {"sgn"}
+    assert tested >= {str(target).split(".")[1] for target in [*_FUNCTIONS, *_ROUNDING]}
+
+
+def test_double_is_refused(road) -> None:
+    road.refuses(Apply(torch.exp), values(torch.float64), match="float64|f64")
