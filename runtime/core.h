@@ -68,7 +68,7 @@ struct Device::Impl {
 
   void submit(Submit& submit);  // returns at once; `submit.pending` until wait() returned
   void wait(Submit& submit, uint64_t timeout_ns);
-  void spin(Submit& submit) const;
+  void spin(const Submit& submit) const;
 };
 
 // memory.cpp

@@ -12,6 +12,7 @@
 namespace pumice {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSpin{2};
 constexpr uint64_t kLastWait =
     2'000'000'000;  // ns, for a submit that timed out before, when its objects are given back
@@ -126,23 +127,20 @@ void Device::Impl::submit(Submit& submit) {
 }
 
 // Asks again and again for a short while, as a sleeping thread wakes 15 to 25 us late (H200, driver 580.159). Not on a
-// CPU driver, whose work it would slow, nor where a battery or the last run of these commands says that it is not worth
-// it.
-void Device::Impl::spin(Submit& submit) const {
+// CPU driver, whose work it would slow, nor with a battery likely, nor where the last run says that it is not worth it.
+void Device::Impl::spin(const Submit& submit) const {
   if (submit.is_long || core->physical.type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return;
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  while (core->vk.GetFenceStatus(core->device, submit.fence) == VK_NOT_READY) {
-    if (std::chrono::steady_clock::now() < end) continue;
-    submit.is_long = true;
-    return;
-  }
+  const auto end = Clock::now() + kSpin;
+  while (core->vk.GetFenceStatus(core->device, submit.fence) == VK_NOT_READY && Clock::now() < end) continue;
 }
 
 void Device::Impl::wait(Submit& submit, uint64_t timeout_ns) {
   if (!submit.pending) return;
   const Vk& vk = core->vk;
+  const auto begin = Clock::now();
   if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // an error is met again below
   const VkResult result = vk.WaitForFences(core->device, 1, &submit.fence, VK_TRUE, timeout_ns);
+  submit.is_long = Clock::now() - begin > kSpin;
   if (result == VK_TIMEOUT) {
     core->lost = true;
     core->hung = submit.fence;

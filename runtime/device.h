@@ -23,6 +23,7 @@ struct Features {
   uint64_t max_storage_bytes = 1ull << 27;   // of one binding
   uint64_t max_allocation_bytes = 1ull << 30;
   uint64_t storage_alignment = 256;          // of a binding's offset
+  bool cpu = false;                          // invocations run on the host's processor: few workgroups fill it
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };

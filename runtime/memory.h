@@ -73,7 +73,7 @@ class Commands;
 // The targets of puts between two flushes do not overlap.
 class Uploader {
  public:
-  explicit Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes = 16ull << 20, uint32_t chunks = 4);
+  explicit Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes = 8ull << 20, uint32_t chunks = 4);
   ~Uploader();
   // Rewrites elements on the way (i64 -> i32), on several threads at once. What `function` throws, put throws.
   struct Convert {

@@ -3,7 +3,6 @@
 // calls.
 #include "serialization/method.h"
 
-#include <algorithm>
 #include <cinttypes>
 #include <unordered_set>
 
@@ -179,9 +178,8 @@ void MethodChecker::updates() {
     if (to.dtype != from.dtype) {
       bad(Code::BadDtype, {&at, "value"}, format("a %s cannot become the %s state", name(from.dtype), name(to.dtype)));
     }
-    const bool same = std::equal(to.dims.begin(), to.dims.end(), from.dims.begin(), from.dims.end(),
-                                 [](SymInt a, SymInt b) { return a.is_expr == b.is_expr && a.value == b.value; });
-    if (!same) bad(Code::BadShape, {&at, "value"}, format("value %u has another shape than the state", value));
+    if (!same_dims(to, from))
+      bad(Code::BadShape, {&at, "value"}, format("value %u has another shape than the state", value));
   }
 }
 

@@ -59,11 +59,6 @@ std::vector<Operator> find_all(std::span<const OpName> names, std::span<const Si
   return operators;
 }
 
-bool same_dims(const Value& a, const Value& b) {
-  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](SymInt x, SymInt y) { return x.is_expr == y.is_expr && x.value == y.value; });
-}
-
 // Methods share their states, so they must agree on what a state is.
 void check_states(const Program& program) {
   std::vector<const Value*> first(program.states.size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serialization/types.h"
 
+#include <algorithm>
+
 namespace pumice {
 
 const char* name(DType dtype) {
@@ -102,6 +104,11 @@ uint64_t file_bytes(DType dtype, std::span<const int64_t> dims) {
          text(dims).c_str());
   }
   return *bytes;
+}
+
+bool same_dims(const Value& a, const Value& b) {
+  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](SymInt x, SymInt y) { return x.is_expr == y.is_expr && x.value == y.value; });
 }
 
 std::string text(std::span<const int64_t> dims) {

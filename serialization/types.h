@@ -10,6 +10,7 @@ namespace pumice {
 const char* name(ArgKind kind);
 CheckedU64 checked_elements(std::span<const int64_t> dims);
 CheckedU64 checked_file_bytes(DType dtype, std::span<const int64_t> dims);
+bool same_dims(const Value& a, const Value& b);   // written alike
 std::string text(std::span<const int64_t> dims);  // "2, 3"
 
 }  // namespace pumice

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "export")]
+HERE = Path(__file__).parent
+sys.path[:0] = map(
+    str, [HERE, *(folder for folder in sorted(HERE.iterdir()) if folder.is_dir())]
+)  # for what tests share
 os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 
 from budget import EXACT, Budget  # noqa: E402 (sys.path finds it)

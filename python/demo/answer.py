@@ -42,9 +42,8 @@ def main(model: str, vectors: str) -> None:
     sentences, queries = lines("sentences.txt"), lines("queries.txt")
     found = np.stack([encode(session, tokenizer, text) for text in sentences])
     embedded = time.perf_counter()
-    again = time.perf_counter()
     asked = np.stack([encode(session, tokenizer, text) for text in queries])
-    seconds = time.perf_counter() - again
+    seconds = time.perf_counter() - embedded
 
     for query, vector in zip(queries, asked, strict=True):
         table = Table(title=query, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2))

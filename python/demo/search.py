@@ -7,6 +7,7 @@ loads the file and answers.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -24,6 +25,9 @@ def export(path: Path, console: Console):
     """Writes the int4 file; returns the quantized and the float module for the comparison."""
     import copy
 
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
     from minilm import build
 
     import pumice
@@ -53,16 +57,15 @@ def compare(vectors: Path, quantized, original, console: Console) -> bool:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(model_dir() / "tokenizer.json"))
-    tokenizer.no_padding()
+    tokenizer.enable_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     got = torch.from_numpy(np.load(vectors))
-    texts = lines("sentences.txt") + lines("queries.txt")
+    batch = tokenizer.encode_batch(lines("sentences.txt") + lines("queries.txt"))
+    ids, mask = (torch.tensor([getattr(text, name) for text in batch]) for name in ("ids", "attention_mask"))
 
     def cosines(module) -> torch.Tensor:
-        with torch.inference_mode():
-            ids = [torch.tensor([tokenizer.encode(text).ids]) for text in texts]
-            want = torch.cat([module(i, torch.ones_like(i)) for i in ids])
-        return torch.nn.functional.cosine_similarity(got.double(), want.double())
+        with torch.inference_mode():  # one padded batch: eager PyTorch dequantizes every weight on every call
+            return torch.nn.functional.cosine_similarity(got.double(), module(ids, mask).double())
 
     smallest = cosines(quantized).min().item()
     console.print(f"cosine similarity with eager PyTorch, same int4 model   smallest {smallest:.6f} (must be >= 0.9999)")
@@ -72,6 +75,8 @@ def compare(vectors: Path, quantized, original, console: Console) -> bool:
 
 def main() -> int:
     warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)  # torch, torchao and transformers speak of things that do not concern the demo
+    os.environ.update(TRANSFORMERS_VERBOSITY="error", HF_HUB_DISABLE_PROGRESS_BARS="1")
     console = Console(width=None if sys.stdout.isatty() else 110)
     OUT.mkdir(parents=True, exist_ok=True)
     model, vectors = OUT / "minilm-int4.pumice", OUT / "vectors.npy"

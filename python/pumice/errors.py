@@ -17,7 +17,8 @@ class Error(Exception):
 
 
 class UnsupportedError(Error):
-    """The model asks for something Pumice has no operator for. `reasons` has one item for every refused node."""
+    """The model asks for something Pumice has no operator for. `reasons` has one item for every refused node; `report`,
+    where the model got that far, has all nodes."""
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class UnsupportedError(Error):
     ) -> None:
         super().__init__(message, code=code, stage=stage, path=path)
         self.reasons = list(reasons)
+        self.report: object = None
 
 
 class InvalidFileError(Error):
@@ -42,3 +44,10 @@ class InvalidInputError(Error):
 
 class DeviceError(Error):
     """No such device, or one that failed, was lost or ran out of memory."""
+
+
+def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:
+    """The exception for an error of the runtime, by the group its code is in (runtime/error.h, enum Code)."""
+    groups = ((range(1, 32), InvalidFileError), (range(32, 64), InvalidInputError), (range(64, 96), DeviceError))
+    kind = next((error for codes, error in groups if int(code) in codes), Error)
+    return kind(f"{path}: {text}" if path and path not in text else text, code=name, stage=stage, path=path)

@@ -6,6 +6,7 @@ The driver behind them is selection.py: it visits nodes from the outputs to the 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -110,13 +111,16 @@ class Call:
         return [self._selection.ref(self.node, index) for index in range(len(value))]
 
     def producer(self, ref: Ref, *targets: Any, single_use: bool = False) -> Call | None:
-        """A Call for the node that makes `ref` if its target is one of `targets` (overloads, or their names)."""
+        """A Call for the node that makes `ref` if its target is one of `targets` (overloads, or their names).
+
+        Folded nodes can be looked through, too: a transposed weight is not written when what stands behind it is taken.
+        """
         node = ref.node
-        if node is None or ref.is_constant or node.op != "call_function":
+        if node is None or node.op != "call_function":
             return None
         if single_use and len(node.users) != 1:
             return None
-        made_by = node if ref.identity[0] is node else ref.identity[0]
+        made_by = node.args[0] if node.target is operator.getitem else node
         if made_by.target not in targets and str(made_by.target) not in targets:
             return None
         return self._behind(node, made_by)

@@ -118,6 +118,8 @@ def _collect(spec: Any, value: Any, path: str, leaves: list[Any]) -> None:
     kind = next(iter(spec))
     if kind in ("d", "o"):
         keys = [key for key, _ in spec[kind]]
+        if kind == "o" and not isinstance(value, Mapping) and all(hasattr(value, key) for key in keys):
+            value = {key: getattr(value, key) for key in keys}
         if not isinstance(value, Mapping) or set(value) != set(keys):
             raise _bad(f"'{path}': expected a dict with {keys}, got {_short(value)}")
         parts = [value[key] for key in keys]

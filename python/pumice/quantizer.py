@@ -17,6 +17,9 @@ def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torc
     int4: weights in groups of `group_size` along the input. int8: one scale for each output channel.
     8da4w, 8da8w: the same weights, and activations quantized to int8 per token while running.
     """
+    if not isinstance(module, torch.nn.Module):
+        text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"
+        raise InvalidInputError(text, code="InvalidArgument", path="module")
     require(scheme, SCHEMES, "quantization scheme")
     if not isinstance(group_size, int) or group_size < 1:
         raise InvalidInputError(

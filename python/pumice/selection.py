@@ -74,7 +74,7 @@ class Selection:
         """What `dtype` is on the device. `literal`: a constant of no dimensions, which takes part as a number does."""
         known = device_dtype(dtype, self.options)
         if dtype is torch.bfloat16:
-            self.notes[f"bfloat16 tensors are kept and computed as {known.name}"] = None
+            self.notes[f"bfloat16 tensors, inputs and results included, are {known.name} on the device"] = None
         if known is None and dtype is torch.float64 and literal:
             self.notes["float64 constants without dimensions are kept as f32"] = None
             known = ir.DType.f32
@@ -189,4 +189,6 @@ def _no_record(node: Node) -> str:
     if quant.is_dequantize(node.target):
         users = ", ".join(sorted({str(user.target) for user in node.users}))
         return f"a quantized tensor is used by {users}, which has no quantized form here"
+    if "quantize_" in str(node.target) or "choose_qparams" in str(node.target):
+        return "activations are quantized while running (as 8da4w and 8da8w do); only quantized weights are supported"
     return "no operator computes this"

@@ -45,3 +45,8 @@ def test_every_python_block_runs(tmp_path: Path) -> None:
         for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, f"{page.name}:\n{block}\n{done.stderr[-4000:]}"
+
+
+def test_the_operator_page_is_fresh() -> None:
+    made = subprocess.run([sys.executable, ROOT / "docs/generate_ops.py"], capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "docs/ops.md").read_text(encoding="utf-8") == made, "run docs/generate_ops.py > docs/ops.md"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import namedtuple
 
@@ -222,3 +223,53 @@ def test_bf16_becomes_f32_or_f16_and_the_report_says_so() -> None:
         program = pumice.export(module, args, options=options)
         assert {value.dtype for value in method(program).values} == {dtype}
         assert any("bfloat16" in note and dtype.name in note for note in program.report.notes)
+
+
+def test_a_transposed_weight_is_written_once_and_as_it_is() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(20, 6))
+
+        def forward(self, x, ids):
+            return x @ self.table.t(), nn.functional.embedding(ids, self.table)
+
+    program = pumice.export(Tied(), (X, torch.tensor([1, 2])))
+    assert [constant.key for constant in program.ir.constants] == ["table"]
+
+
+@dataclasses.dataclass
+class Boxes:
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+torch.export.register_dataclass(Boxes, serialized_type_name="test_export.Boxes")
+
+
+def test_dataclasses_in_and_out() -> None:
+    class Model(nn.Module):
+        def forward(self, boxes):
+            return Boxes(boxes.second + 1, boxes.first)
+
+    session = pumice.load(bytes(pumice.export(Model(), (Boxes(X, X + 1),))))
+    assert [spec.name for spec in session.inputs] == ["boxes.first", "boxes.second"]
+    for given in (Boxes(X, X + 1), {"first": X, "second": X + 1}):
+        got = session(given)
+        assert torch.equal(got.first, X + 2) and torch.equal(got["second"], X)
+
+
+def test_a_type_whose_nesting_cannot_be_written_is_refused() -> None:
+    class Opaque:
+        pass
+
+    with pytest.raises(pumice.UnsupportedError):
+        pumice.export(Plain(), (Opaque(), X))
+
+
+def test_what_a_weight_may_not_hold_is_a_refusal_when_the_file_is_written() -> None:
+    module = pumice.quantize(nn.Linear(64, 4), "int4")
+    with torch.no_grad():
+        module.weight.qdata[0, 0] = 100
+    with pytest.raises(pumice.UnsupportedError, match="100"):
+        bytes(pumice.export(module, (torch.randn(2, 64),)))

@@ -65,6 +65,8 @@ struct Case {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double gelu(double x) { return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5))); }
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double silu(double x) { return x * sigmoid(x); }
 double rsqrt(double x) { return 1 / std::sqrt(x); }
 double reciprocal(double x) { return 1 / x; }
 
@@ -100,6 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Math, Unary,
                          testing::Values(Case{"erf", FUNCTION::erf, std::erf, 1.3e-7, 0}, Case{"tanh", FUNCTION::tanh, std::tanh, 2e-7, 0},
                                          Case{"sigmoid", FUNCTION::sigmoid, sigmoid, 2e-7, 0},
                                          Case{"gelu", FUNCTION::gelu, gelu, 1e-6, 2e-7, 1e4},
+                                         Case{"gelu_tanh", FUNCTION::gelu_tanh, gelu_tanh, 1e-6, 4e-7, 1e4},
+                                         Case{"silu", FUNCTION::silu, silu, 1e-6, 4e-7, 1e4},
                                          Case{"exp", FUNCTION::exp, std::exp, 0, 4 * kUlp},
                                          Case{"log", FUNCTION::log, std::log, 4.8e-7, 3 * kUlp},
                                          Case{"sqrt", FUNCTION::sqrt, std::sqrt, 0, 3 * kUlp},

@@ -6,6 +6,7 @@ The C++ tests of serialization/ have the whole list; the ids are those of docs/f
 
 from __future__ import annotations
 
+import os
 import random
 import runpy
 import struct
@@ -145,7 +146,13 @@ def test_flipped_bits(hashes: str) -> None:
 def test_paths(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").write_bytes(b"")
-    for name, code in [("missing", "IoError"), ("folder", "IoError"), ("empty", "Truncated")]:
+    os.mkfifo(tmp_path / "pipe")
+    for name, code in [
+        ("missing", "IoError"),
+        ("folder", "PathRejected"),
+        ("pipe", "PathRejected"),
+        ("empty", "Truncated"),
+    ]:
         with pytest.raises(pumice.Error) as caught:
             pumice.check(tmp_path / name)
         assert caught.value.code == code

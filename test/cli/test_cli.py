@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands `pumice` and `pumice-rt`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def run(*command: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [str(part) for part in command], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, cwd=ROOT
+    )
+    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    path, report = folder / "mlp.pumice", folder / "report.json"
+    done = run(BIN / "pumice", "export", "python/demo/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
+    assert "linear_q4gsw" in done.stderr and "MB" in done.stdout
+    facts = json.loads(report.read_text())
+    assert "linear_q4gsw" in json.dumps(facts)
+    return path
+
+
+@pytest.fixture(params=["pumice", "pumice-rt"])
+def tool(request) -> Path:
+    return BIN / request.param
+
+
+def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
+    import torch
+
+    import pumice
+
+    sys.path.insert(0, str(ROOT / "python/demo"))
+    from mlp import build
+
+    module = build()[0]
+    pumice.quantize(module, "int4", group_size=32)
+    x = np.random.default_rng(0).standard_normal((5, 256)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    run(tool, "run", model, "--inputs", tmp_path / "x.npy", "--outputs", tmp_path / "out", PUMICE_DEVICE="llvmpipe")
+    (result,) = (tmp_path / "out").glob("*.npy")
+    with torch.no_grad():
+        np.testing.assert_allclose(np.load(result), module(torch.from_numpy(x)).numpy(), atol=1e-5)
+
+
+def test_inspect_check_devices(tool, model) -> None:
+    assert "linear_q4gsw" in run(tool, "inspect", model).stdout
+    facts = json.loads(run(tool, "inspect", model, "--json").stdout)
+    assert facts["methods"][0]["inputs"][0]["name"] == "x" and facts["constants"] and "arena_bytes" in facts["methods"][0]["plan"]
+    assert "ok" in run(tool, "check", model).stdout
+    assert "llvmpipe" in run(tool, "devices").stdout
+    assert any("llvmpipe" in device["name"] for device in json.loads(run(tool, "devices", "--json").stdout)["devices"])
+
+
+def test_bench_and_profile(tool, model) -> None:
+    device = ("--device", "llvmpipe", "--shape", "x=3x256", "-r", "3")
+    row = json.loads(run(tool, "bench", model, *device, "--warmup", "0", "--json").stdout)
+    assert row["shape"] == "x=3x256" and 0 < row["p10_ms"] <= row["median_ms"] <= row["p90_ms"] and row["load_ms"] > 0
+    assert "median" in run(tool, "bench", model, *device, "--warmup", "0").stdout
+    rows = json.loads(run(tool, "profile", model, *device, "--json").stdout)["rows"]
+    assert any("linear" in json.dumps(row) for row in rows)
+    assert "linear_q4gsw" in run(tool, "profile", model, *device).stdout
+
+
+def test_help_and_version(tool) -> None:
+    text = run(tool, "--help").stdout
+    assert all(word in text for word in ("run", "bench", "profile", "inspect", "devices"))
+    for command in ("run", "bench", "profile", "inspect", "devices"):
+        assert "--" in run(tool, command, "--help").stdout
+    assert run(tool, "--version").stdout.strip()
+
+
+def test_misuse(tool, model, tmp_path) -> None:
+    run(tool, "run", tmp_path / "none.pumice", code=2 if tool.name == "pumice" else 3)
+    run(tool, "rnu", model, code=2)
+    run(tool, "bench", model, "--shape", "y=1", "--device", "llvmpipe", code=2)
+    run(tool, "bench", model, "--shape", "x=axb", "--device", "llvmpipe", code=2)
+    run(tool, "bench", model, "--device", "GeForce 256", code=4)
+    run(tool, "run", model, "--device", "llvmpipe", code=3)  # no inputs
+    (tmp_path / "text.npy").write_text("hello")
+    done = run(tool, "run", model, "--inputs", tmp_path / "text.npy", "--device", "llvmpipe", code=2 if tool.name == "pumice" else 3)
+    assert "npy" in done.stderr
+    (tmp_path / "cut.pumice").write_bytes(model.read_bytes()[:1000])
+    assert "Truncated" in run(tool, "inspect", tmp_path / "cut.pumice", code=3).stderr
+
+
+def test_export_errors_name_the_line(tmp_path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "import torch\nclass M(torch.nn.Module):\n  def forward(self, x):\n    return torch.linalg.det(x)\n"
+        "def build():\n  return M(), (torch.eye(3),)\n"
+    )
+    done = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", "-o", tmp_path / "bad.pumice", code=3)
+    assert "det" in done.stderr and "bad.py:4" in done.stderr
+    assert not (tmp_path / "bad.pumice").exists()
+    for source in ("nothing.py:build", "python/demo/mlp.py", "python/demo/mlp.py:none", "none.pt2"):
+        run(BIN / "pumice", "export", source, "-o", tmp_path / "x.pumice", code=2)
+
+
+def test_a_saved_pt2_file(tmp_path) -> None:
+    import torch
+
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(torch.nn.Linear(8, 3), (torch.ones(2, 8),)), path)
+    run(BIN / "pumice", "export", path, "-o", tmp_path / "m.pumice")
+    assert "linear" in run(BIN / "pumice", "inspect", tmp_path / "m.pumice", "--ops").stdout
+
+
+def test_doctor() -> None:
+    text = run(BIN / "pumice", "doctor", PUMICE_DEVICE="llvmpipe").stdout
+    assert "llvmpipe" in text and "self test" in text and "is right" in text

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "ops/common/gemm.h"
+
+namespace pumice {
+namespace {
+
+Features gpu() {
+  Features features = baseline_features();
+  features.max_invocations = 1024;
+  features.max_shared_bytes = 49152;
+  return features;
+}
+
+Features cpu() {
+  Features features = gpu();
+  features.max_shared_bytes = 32768;
+  features.cpu = true;
+  return features;
+}
+
+TEST(PickLinear, FewRowsAreAGemvThatHoldsThemAll) {
+  for (const auto [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}}) {
+    EXPECT_EQ(pick_linear(m, 14336, 4096, gpu()).rows, rows) << m;
+    EXPECT_EQ(pick_linear(m, 14336, 4096, baseline_features()).rows, rows) << m;
+  }
+}
+
+TEST(PickLinear, GemvLanesGrowWithTheColumns) {
+  EXPECT_EQ(pick_linear(1, 4096, 64, gpu()).lanes, 32u);
+  EXPECT_EQ(pick_linear(1, 384, 384, gpu()).lanes, 128u);
+  EXPECT_EQ(pick_linear(1, 14336, 4096, gpu()).lanes, 256u);
+  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).lanes, 1024u);
+}
+
+TEST(PickLinear, ManyRowsAreTiled) {
+  EXPECT_EQ(pick_linear(512, 14336, 4096, gpu()).tile, (Tile{128, 128, 8, 8}));
+  EXPECT_EQ(pick_linear(512, 14336, 4096, baseline_features()).tile, (Tile{64, 128, 8, 8}));
+}
+
+TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
+  EXPECT_EQ(pick_linear(128, 384, 384, gpu()).rows, 8u);    // 24 tiles at most: too few
+  EXPECT_EQ(pick_linear(128, 1536, 384, gpu()).rows, 8u);
+  EXPECT_EQ(pick_linear(128, 384, 1536, gpu()).rows, 8u);
+  EXPECT_EQ(pick_linear(128, 1536, 384, cpu()).rows, 0u);   // a CPU has no need of many
+  EXPECT_EQ(pick_linear(16, 1536, 384, cpu()).rows, 8u);
+}
+
+// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on others.
+TEST(PickLinear, EverythingPickedFits) {
+  for (const Features& features : {baseline_features(), gpu(), cpu()}) {
+    for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {
+      for (const int64_t n : {1, 15, 16, 17, 384, 1536, 4096, 151936}) {
+        for (const int64_t k : {1, 63, 64, 65, 384, 4096, 16384}) {
+          const LinearKernel kernel = pick_linear(m, n, k, features);
+          const Tile tile = pick_tile(1, m, n, features);
+          EXPECT_LE(tile.shared_bytes(), features.max_shared_bytes);
+          EXPECT_LE(tile.lanes(), features.max_invocations);
+          if (kernel.rows == 0) {
+            EXPECT_LE(kernel.tile.shared_bytes(), features.max_shared_bytes);
+            EXPECT_LE(kernel.tile.lanes(), features.max_invocations);
+            EXPECT_EQ(kernel.tile.bn % 16, 0u);
+            EXPECT_EQ(kernel.tile.tn % 4, 0u);
+          } else {
+            EXPECT_EQ(kernel.lanes % 32, 0u);
+            EXPECT_GE(kernel.lanes, 32u);
+            EXPECT_LE(kernel.lanes, features.max_invocations);
+            EXPECT_LE(kernel.rows * kernel.lanes * 8, features.max_shared_bytes);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Forced, TakesANameAndRefusesOthers) {
+  const LinearKernel picked = pick_linear(1, 64, 64, gpu());
+  unsetenv("PUMICE_KERNEL");
+  EXPECT_EQ(forced(picked, 64, gpu()), picked);
+  setenv("PUMICE_KERNEL", "gemv8", 1);
+  EXPECT_EQ(forced(picked, 64, gpu()).rows, 8u);
+  setenv("PUMICE_KERNEL", "tile32x64", 1);
+  EXPECT_EQ(forced(picked, 64, gpu()).tile.bm, 32u);
+  setenv("PUMICE_KERNEL", "tile128x128", 1);
+  EXPECT_EQ(forced(picked, 64, baseline_features()), picked);  // needs more than that device has
+  setenv("PUMICE_KERNEL", "gemv3", 1);
+  EXPECT_THROW(forced(picked, 64, gpu()), Error);
+  unsetenv("PUMICE_KERNEL");
+}
+
+}  // namespace
+}  // namespace pumice

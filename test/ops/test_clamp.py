@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from many import ALL, Many, normal
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize("dtype", ALL[:-1], ids=str)
+def test_clamp(road, dtype) -> None:
+    functions = [
+        lambda x: x.clamp(1, 5), lambda x: x.clamp(min=2), lambda x: x.clamp(max=3), lambda x: x.clamp(5, 1),
+        lambda x: x.clamp_min(1), lambda x: x.clamp_max(0), lambda x: x.clamp(0.25, 2.5),
+        lambda x: x.clamp(x[0], x[1]), lambda x: x.clamp(max=x[:, :1]), lambda x: x.clamp(min=x[:1]),
+    ]  # fmt: skip
+    road.check(Many(functions), normal(5, 7, dtype=dtype), reference="eager", all_features=dtype is torch.float32)
+
+
+def test_special_values(road) -> None:
+    x = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, 3.4e38])
+    functions = [
+        lambda x: x.clamp(-1, 1), lambda x: x.clamp(min=-INF), lambda x: x.clamp(NAN, 1),
+        lambda x: torch.nn.functional.hardtanh(x, -2, 2), lambda x: torch.nn.functional.relu6(x),
+        lambda x: x.clamp(max=torch.tensor(NAN)), lambda x: x.clamp(max=INF),
+    ]  # fmt: skip
+    road.check(Many(functions), x, reference="eager")
+    road.check(Many([lambda x: x.clamp(-(2**40), 2**40), lambda x: x.clamp(min=-5)]), normal(9, dtype=torch.int64))
+    road.check(Many([lambda x: x.clamp(0, 1)]), normal(3, dtype=torch.bool))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from many import ALL, Many, normal
+
+import pumice
+
+DTYPES = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool]
+PERMUTE = [
+    lambda x: x.permute(0, 2, 1, 3), lambda x: x.permute(3, 2, 1, 0), lambda x: x.transpose(-1, -2),
+    lambda x: x.transpose(0, -1), lambda x: x.permute(1, 0, 2, 3).reshape(-1, 8), lambda x: x[0, 0].t(),
+    lambda x: x[0, 0, 0].t(), lambda x: x.permute(2, 3, 0, 1),
+]  # fmt: skip
+SLICE = [
+    lambda x: x[1:], lambda x: x[:, -2:], lambda x: x[..., ::2], lambda x: x[..., 1:7:3], lambda x: x[..., 4:],
+    lambda x: x[:, 5:2], lambda x: x[1], lambda x: x[..., -1], lambda x: x[:, 1, 2], lambda x: x[:, :, 1:100],
+    lambda x: x.narrow(2, 1, 2), lambda x: x.select(-1, 3), lambda x: x[None, :, 1:], lambda x: x[-1:],
+]  # fmt: skip
+EXPAND = [
+    lambda x: x[:, :1].expand(-1, 5, -1, -1), lambda x: x[..., :1].expand(3, 2, 3, 4, 8),
+    lambda x: x.repeat(1, 2, 1, 3), lambda x: x.repeat(2, 1, 1, 1, 1), lambda x: x.repeat_interleave(2, dim=1),
+    lambda x: x.repeat_interleave(3), lambda x: x.tile(2), lambda x: x[0, 0, 0, 0].expand(3, 4),
+    lambda x: x.repeat(0, 1, 1, 1),
+]  # fmt: skip
+SPLIT = [
+    lambda x: x.split(3, -1), lambda x: x.split([1, 2, 5], 3), lambda x: x.chunk(2, 2), lambda x: x.unbind(1),
+    lambda x: x.unbind(-1), lambda x: x.split(3, -1)[1], lambda x: torch.stack(x.unbind(0)[::-1]),
+]  # fmt: skip
+TURN = [
+    lambda x: x.flip(0), lambda x: x.flip(-1, 1), lambda x: x.roll(1, -1), lambda x: x.roll((-1, 3), (0, 3)),
+    lambda x: x.roll(5), lambda x: x.rot90(1, (2, 3)), lambda x: x.movedim(0, 2),
+    lambda x: x.swapaxes(0, 1).contiguous(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "functions", [PERMUTE, SLICE, EXPAND, SPLIT, TURN], ids=["permute", "slice", "expand", "split", "turn"]
+)
+def test_copy(road, functions, dtype) -> None:
+    road.check(Many(functions), normal(2, 3, 4, 8, dtype=dtype), reference="eager")
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_odd_sizes(road, dtype) -> None:
+    functions = [
+        lambda x: x.permute(2, 0, 1), lambda x: x.transpose(0, 1), lambda x: x[:, 1:], lambda x: x[..., 1:6:2],
+        lambda x: x[1, :, 3], lambda x: x[:, :, :1].expand(3, 5, 9), lambda x: x.repeat(2, 1, 3),
+        lambda x: x.flip(-1), lambda x: x.split(2, 1),
+    ]  # fmt: skip
+    road.check(Many(functions), normal(3, 5, 7, dtype=dtype), reference="eager", all_features=True)
+
+
+def test_bits_stay(road) -> None:
+    """NaN payloads, subnormals and signed zeros are moved, not computed with."""
+    bits = torch.tensor([0x7FC00001, 0x7F800001, 1, -(2**31), 0x00400000, 0x3F800000], dtype=torch.int32).view(
+        torch.float32
+    )
+    halves = torch.tensor([0x7E01, 0x7C01, 1, -(2**15), 0x0200, 0x3C00], dtype=torch.int16).view(torch.float16)
+    functions = [lambda x: x.reshape(2, 3).t(), lambda x: x.flip(0), lambda x: torch.cat([x[1:], x[:1]])]
+    for x, integer in ((bits, torch.int32), (halves, torch.int16)):
+        program = road.export(Many(functions), x)
+        for got, want in zip(pumice.load(bytes(program))(x), Many(functions)(x), strict=True):
+            assert torch.equal(got.contiguous().view(integer), want.contiguous().view(integer))
+
+
+def test_moves_of_ones_are_views(road) -> None:
+    functions = [
+        lambda x: x.permute(1, 0, 2), lambda x: x.expand(1, 5, 7), lambda x: x.transpose(0, 1)[:, 0], lambda x: x[0],
+    ]  # fmt: skip
+    program = road.check(Many(functions), normal(1, 5, 7))
+    assert set(program.report.operators) == {"view"}
+
+
+def test_rank_8_and_rank_0(road) -> None:
+    x = normal(2, 1, 3, 2, 1, 2, 3, 2)
+    road.check(
+        Many(
+            [lambda x: x.permute(7, 5, 3, 1, 6, 4, 2, 0), lambda x: x.flip(0, 2, 5), lambda x: x[1, :, 2, ..., 1:, 0]]
+        ),
+        x,
+    )
+    road.check(Many([lambda x: x.expand(4), lambda x: x.expand(2, 3), lambda x: x.repeat(5)]), torch.tensor(3.5))
+
+
+def test_empty(road) -> None:
+    x = normal(0, 3, 4)
+    road.check(
+        Many([lambda x: x.permute(2, 1, 0), lambda x: x[:, 1], lambda x: x.repeat(2, 1, 1), lambda x: x.flip(1)]), x
+    )
+
+
+def test_changing_sizes(road) -> None:
+    rows, columns = torch.export.Dim("rows", min=4, max=64), torch.export.Dim("columns", min=4, max=64)
+    functions = [
+        lambda x: x.transpose(0, 1), lambda x: x[:, 2:], lambda x: x[-1], lambda x: x[:, None].expand(-1, 3, -1),
+        lambda x: x.repeat(2, 1), lambda x: x.reshape(-1), lambda x: x.split([2, x.shape[0] - 2]),
+        lambda x: x.flip(1),
+    ]  # fmt: skip
+    shapes = {"inputs": ({0: rows, 1: columns},)}
+    runs = [(normal(r, c),) for r, c in ((4, 5), (9, 4), (64, 64))]
+    road.check(Many(functions), normal(6, 8), dynamic_shapes=shapes, runs=runs)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from many import ALL, Many, normal
+
+import pumice
+
+I, J = torch.tensor([2, 0, -1, 1]), torch.tensor([[0, 3], [-4, 1]])
+FUNCTIONS = [
+    lambda x, i, j: x[i], lambda x, i, j: x[:, i], lambda x, i, j: x[..., i], lambda x, i, j: x[j % 3],
+    lambda x, i, j: x[:, j], lambda x, i, j: x[i, i], lambda x, i, j: x[:, i[:, None], j[0]],
+    lambda x, i, j: x[i[:2], j, 1], lambda x, i, j: x[i, j[:, :1], i], lambda x, i, j: x[i, :, i],
+    lambda x, i, j: x[:, i][:, :, i], lambda x, i, j: x[i.int()], lambda x, i, j: x.index_select(0, i % 3),
+    lambda x, i, j: x.index_select(-1, i % 4), lambda x, i, j: x.index_select(1, (i % 4)[0]),
+]  # fmt: skip
+GATHER = [
+    lambda x, i: x.gather(0, i % 3), lambda x, i: x.gather(1, i), lambda x, i: x.gather(-1, i),
+    lambda x, i: x.gather(2, i[:1, :2]), lambda x, i: torch.take_along_dim(x[..., :4], i[:, :1], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("width", [5, 8])
+def test_index(road, dtype, width) -> None:
+    road.check(
+        Many(FUNCTIONS), normal(3, 4, width, dtype=dtype), I, J, reference="eager", all_features=dtype is torch.float32
+    )
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_gather(road, dtype) -> None:
+    road.check(
+        Many(GATHER), normal(3, 4, 5, dtype=dtype), normal(3, 4, 4, dtype=torch.int64).abs() % 4, reference="eager"
+    )
+
+
+def test_rank_0_and_empty(road) -> None:
+    road.check(
+        Many([lambda x: x.gather(0, torch.tensor([0])), lambda x: x.index_select(0, torch.tensor([0]))]),
+        torch.tensor(3.0),
+    )
+    road.check(
+        Many([lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x.gather(0, i[:, None])]), normal(3, 4), I[:0]
+    )
+    road.check(Many([lambda x, i: x[i]]), normal(3, 0), I)
+
+
+def test_mask_of_two_indices(road) -> None:
+    """As transformers reads a padding mask: mask[batch, position], both broadcast; sizes change."""
+
+    class Mask(torch.nn.Module):
+        def forward(self, mask):
+            batch = torch.arange(mask.shape[0])[:, None, None, None]
+            return (
+                mask.bool()[batch, torch.arange(mask.shape[1])[None, None, None, :]]
+                & (torch.arange(mask.shape[1]) >= 0)[:, None]
+            )
+
+    rows, columns = torch.export.Dim("rows", min=2, max=9), torch.export.Dim("columns", min=2, max=64)
+    runs = [(normal(r, c, dtype=torch.int64) % 2,) for r, c in ((2, 5), (7, 33))]
+    road.check(Mask(), normal(3, 6, dtype=torch.int64) % 2, dynamic_shapes=({0: rows, 1: columns},), runs=runs)
+
+
+def test_out_of_range(road) -> None:
+    """An error that names the index; the session goes on."""
+    for function in (
+        lambda x, i: x[i],
+        lambda x, i: x[:, i],
+        lambda x, i: x[i, i],
+        lambda x, i: x.gather(0, i[:, None]),
+    ):
+        session = pumice.load(bytes(road.export(Many([function]), normal(3, 3), torch.tensor([0, 1]))))
+        for bad in (3, -4, 2**31 - 1, -(2**31)):
+            with pytest.raises(pumice.InvalidInputError, match=str(bad)):
+                session(normal(3, 3), torch.tensor([1, bad]))
+        good = torch.tensor([2, 1])
+        assert torch.equal(session(normal(3, 3), good)[0], function(normal(3, 3), good))
+
+
+def test_refusals(road) -> None:
+    road.refuses(Many([lambda x: x[x > 0]]), normal(4), match="mask|data|capture")
+    road.refuses(Many([lambda x: x.topk(2)]), normal(4), match="topk|operator|type")

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""linear with float weights, the kernels it shares with the quantized ones, and activations fused into it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from budget import ACTIVATION, MATMUL, Budget
+from quantized import check_linear
+from torch.nn import functional as F
+
+import pumice
+
+# Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
+KERNELS = ["", "gemv1", "gemv2", "gemv4", "gemv8", "tile128x128", "tile64x128", "tile64x64", "tile32x64"]
+ROWS = [1, 2, 3, 5, 8, 17, 33, 129]
+
+
+def check_rows(monkeypatch, layer: torch.nn.Linear, operator: str, kernels=KERNELS, rows=ROWS, make=torch.randn) -> None:
+    """The layer with a dynamic number of rows, through every kernel, against fp64 of the same weights; twice, bit for bit."""
+    dtype = layer.weight.dtype
+    width = layer.weight.shape[1]
+    example = torch.zeros(5, width, dtype=dtype)
+    dims = ({0: torch.export.Dim("m", min=0, max=4096)},)
+    program = pumice.export(layer, (example,), dynamic_shapes=dims)
+    assert program.report.operators == {operator: 1}
+    data = bytes(program)
+    torch.manual_seed(7)
+    inputs = [make(m, width).to(dtype) for m in rows]
+    for kernel in kernels:
+        monkeypatch.setenv("PUMICE_KERNEL", kernel)
+        session = pumice.load(data)
+        for x in inputs:
+            got = session(x)
+            check_linear(got, x, layer, f"{kernel} with {x.shape[0]} rows")
+            assert torch.equal(got, session(x)), f"{kernel}: a replay gave other bits"
+    assert session(inputs[0][:0]).shape == (0, layer.weight.shape[0])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(("n", "k"), [(37, 70), (16, 64), (129, 65), (1, 1), (3, 1000)])
+def test_every_kernel(monkeypatch, n, k, dtype, bias) -> None:
+    torch.manual_seed(n + k)
+    kernels = KERNELS if bias else ["gemv1", "tile32x64"]
+    check_rows(monkeypatch, torch.nn.Linear(k, n, bias=bias).to(dtype).eval(), "linear", kernels)
+
+
+def test_batch_dimensions(road) -> None:
+    road.check(torch.nn.Linear(24, 20), torch.randn(2, 3, 5, 24), budget=MATMUL, expect_ops={"linear": 1}, all_features=True)
+    road.check(torch.nn.Linear(24, 20), torch.randn(24), budget=MATMUL)
+
+
+def test_special_values(road) -> None:
+    """An infinity or NaN in a row of x reaches that row only, padding of K included."""
+    x = torch.randn(9, 30)
+    x[2, 29], x[4, 0], x[7, 3] = float("inf"), float("nan"), -float("inf")
+    road.check(torch.nn.Linear(30, 33), x, budget=MATMUL, reference="eager")
+
+
+class Computed(torch.nn.Module):
+    def forward(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, weight, bias)
+
+
+def test_a_computed_weight_is_a_matmul(road) -> None:
+    road.check(Computed(), torch.randn(3, 5, 24), torch.randn(20, 24), torch.randn(20), budget=MATMUL, expect_ops={"matmul": 1})
+
+
+class Activated(torch.nn.Module):
+    def __init__(self, function, twice: bool = False) -> None:
+        super().__init__()
+        self.layer, self.function, self.twice = torch.nn.Linear(40, 50), function, twice
+
+    def forward(self, x: torch.Tensor):
+        y = self.layer(x)
+        return (self.function(y), y) if self.twice else self.function(y)
+
+
+FUNCTIONS = [F.relu, F.gelu, lambda x: F.gelu(x, approximate="tanh"), F.silu]
+FUSED = Budget(ACTIVATION.atol + 1e-6, ACTIVATION.rtol, MATMUL.of_max, why="MATMUL, then ACTIVATION")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=["relu", "gelu", "gelu_tanh", "silu"])
+def test_activation_is_fused(road, function) -> None:
+    for rows in (2, 70):
+        program = road.check(Activated(function), torch.randn(rows, 40) * 4, budget=FUSED)
+        assert program.report.operators == {"linear": 1}
+    program = road.check(Activated(function, twice=True), torch.randn(2, 40) * 4, budget=FUSED)
+    assert program.report.operators["linear"] == 1 and len(program.report.operators) == 2

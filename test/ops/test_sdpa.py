@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from budget import ATTENTION
+from torch.nn import functional as F
+
+INF = float("inf")
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, **options) -> None:
+        super().__init__()
+        self.options = options
+
+    def forward(self, q, k, v, mask=None):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **self.options)
+
+
+def heads(*shapes, dtype=torch.float32):
+    torch.manual_seed(sum(map(sum, shapes)))
+    return [torch.randn(shape).to(dtype) for shape in shapes]
+
+
+SHAPES = [
+    # batch, heads, rows, keys, size of a head, of a value
+    (1, 2, 5, 5, 8, 8), (2, 12, 33, 33, 32, 32), (1, 2, 17, 70, 64, 64), (1, 2, 17, 70, 7, 5), (1, 1, 1, 200, 128, 128),
+    (2, 3, 2, 65, 40, 36), (1, 1, 3, 129, 256, 256), (1, 1, 4, 9, 300, 20), (1, 2, 3, 3, 1, 1), (1, 1, 130, 64, 16, 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(("b", "h", "rows", "keys", "e", "ev"), SHAPES)
+def test_shapes(road, b, h, rows, keys, e, ev, dtype) -> None:
+    q, k, v = heads((b, h, rows, e), (b, h, keys, e), (b, h, keys, ev), dtype=dtype)
+    program = road.check(Attention(), q, k, v, budget=ATTENTION, all_features=rows == 5)
+    assert program.report.operators == {"sdpa": 1}
+    road.check(Attention(is_causal=True), q, k, v, budget=ATTENTION)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 9, 70), (2, 1, 1, 70), (1, 3, 9, 1), (9, 70), (1, 70), (70,)], ids=str)
+def test_masks(road, shape, dtype) -> None:
+    """Bool and float masks, broadcast; rows that see nothing are 0, as eager has them."""
+    q, k, v = heads((2, 3, 9, 8), (2, 3, 70, 8), (2, 3, 70, 8), dtype=dtype)
+    seen = torch.rand(shape) > 0.5
+    seen.reshape(-1, shape[-1])[-1] = False
+    road.check(Attention(), q, k, v, seen, budget=ATTENTION, reference="eager" if dtype is torch.float16 else "auto")
+    added = torch.randn(shape).to(dtype).masked_fill(~seen, -INF)
+    road.check(Attention(), q, k, v, added, budget=ATTENTION)
+
+
+def test_grouped_heads_and_scale(road) -> None:
+    q, k, v = heads((2, 8, 5, 64), (2, 2, 100, 64), (2, 2, 100, 64))
+    road.check(Attention(enable_gqa=True, scale=0.3), q, k, v, budget=ATTENTION)
+    q, k, v = heads((1, 8, 1, 128), (1, 2, 100, 128), (1, 2, 100, 128))
+    road.check(Attention(enable_gqa=True), q, k, v, budget=ATTENTION)
+
+
+def test_other_ranks(road) -> None:
+    for lead in ((), (3,)):
+        q, k, v = heads((*lead, 9, 8), (*lead, 11, 8), (*lead, 11, 8))
+        road.check(Attention(), q, k, v, budget=ATTENTION)
+        road.check(Attention(), q, k, v, torch.randn(9, 11), budget=ATTENTION)
+    q, k, v = heads((3, 9, 8), (3, 11, 8), (3, 11, 8))
+    road.check(Attention(), q, k, v, torch.randn(3, 9, 11), budget=ATTENTION)
+
+
+def test_empty(road) -> None:
+    road.check(Attention(), *heads((1, 2, 0, 8), (1, 2, 3, 8), (1, 2, 3, 8)), budget=ATTENTION)
+    road.check(Attention(), *heads((1, 2, 2, 8), (1, 2, 0, 8), (1, 2, 0, 8)), budget=ATTENTION)
+
+
+class Block(torch.nn.Module):
+    """How models write it: [B, L, H, E] through transposes, and back."""
+
+    def forward(self, q, k, v):
+        y = F.scaled_dot_product_attention(q.transpose(1, 2), k.permute(0, 2, 1, 3), v.transpose(1, 2))
+        return y.transpose(1, 2).reshape(q.shape[0], q.shape[1], -1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_transposes_are_folded(road, dtype) -> None:
+    q, k, v = heads((2, 9, 3, 8), (2, 70, 3, 8), (2, 70, 3, 8), dtype=dtype)
+    program = road.check(Block(), q, k, v, budget=ATTENTION)
+    assert set(program.report.operators) == {"sdpa", "view"}
+
+
+def test_large_scores(road) -> None:
+    q, k, v = heads((1, 2, 9, 16), (1, 2, 200, 16), (1, 2, 200, 16))
+    road.check(Attention(scale=1.0), q * 20, k * 5, v, budget=ATTENTION)
+
+
+def test_dynamic_lengths(road) -> None:
+    rows, keys = torch.export.Dim("rows", min=1, max=300), torch.export.Dim("keys", min=1, max=300)
+    sizes = [(1, 1), (2, 300), (17, 64), (130, 65)]
+    runs = [tuple(heads((1, 2, n, 16), (1, 2, s, 16), (1, 2, s, 16))) for n, s in sizes]
+    shapes = {"q": {2: rows}, "k": {2: keys}, "v": {2: keys}, "mask": None}
+    road.check(Attention(), *heads((1, 2, 5, 16), (1, 2, 7, 16), (1, 2, 7, 16)), dynamic_shapes=shapes, runs=runs, budget=ATTENTION)
+
+
+def test_dropout_is_refused(road) -> None:
+    road.refuses(Attention(dropout_p=0.5), *heads((1, 2, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)), match="dropout")
