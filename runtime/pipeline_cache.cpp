@@ -130,7 +130,10 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
     return {};
   };
   struct stat about{};
-  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) return refuse("is no regular file");
+  if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    warn(printable(path_) + " is no regular file");
+    return {};
+  }
   const auto bytes = static_cast<uint64_t>(about.st_size);
   PipelineCacheHeader found{};
   if (bytes < sizeof(found) || bytes - sizeof(found) > kMaxPipelineCacheBytes) return refuse("has an impossible size");

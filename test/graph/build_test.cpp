@@ -173,6 +173,7 @@ TEST(State, UpdatesAreChecked) {
   EXPECT_EQ(error_of([&] { fake.build(); }).code(), Code::BadShape);
   fake.method().updates = {{fake.old, fake.value(ValueKind::input, kDims, -1, DType::i32)}};
   EXPECT_EQ(error_of([&] { fake.build(); }).code(), Code::BadDtype);
+  fake.method().exprs = {{ExprOp::constant, 4, 0}};
   fake.method().values[fake.old].dims[0] = expr(0);
   EXPECT_EQ(error_of([&] { fake.build(); }).code(), Code::BadShape);
 }

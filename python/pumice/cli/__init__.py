@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from pumice import _pumice
 from pumice.cli import bench, devices, export, inspect, run
 from pumice.errors import DeviceError, Error
 
@@ -29,7 +30,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="pumice")
+@click.version_option(_pumice.version(), prog_name="pumice")
 def cli() -> None:
     """Quantized PyTorch models on any Vulkan GPU.
 

@@ -56,7 +56,7 @@ def doctor() -> None:
         except importlib.metadata.PackageNotFoundError:
             return "not installed"
 
-    click.echo(f"pumice {version('pumice')}, Python {platform.python_version()}, {platform.platform()}")
+    click.echo(f"pumice {pumice._pumice.version()}, Python {platform.python_version()}, {platform.platform()}")
     click.echo(", ".join(f"{package} {version(package)}" for package in ("numpy", "torch", "torchao", "executorch")))
     for name in sorted(os.environ):
         if name.startswith(("PUMICE_", "VK_")):
