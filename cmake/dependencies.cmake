@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything that comes from outside. CMake packages first, wherever CMAKE_PREFIX_PATH and the system have them; a package that
-# has only headers is found by its header. `./dev setup` brings all of them (third-party/README.md).
+# Everything that comes from outside. CMake packages first, wherever CMAKE_PREFIX_PATH and the system have them; a
+# package that has only headers is found by its header. `./dev setup` brings all of them (third-party/README.md).
 
 # A checkout that was set up needs no option to find its prefix; what the user names comes first.
 foreach(prefix "${PROJECT_SOURCE_DIR}/build/prefix/hdr/usr" "${PROJECT_SOURCE_DIR}/.venv")
@@ -39,11 +39,11 @@ pumice_find_header(PUMICE_JSON_INCLUDE nlohmann/json.hpp "JSON for Modern C++, n
 # VK_KHR_cooperative_matrix came with 1.3.255.
 file(STRINGS "${PUMICE_VULKAN_INCLUDE}/vulkan/vulkan_core.h" cooperative REGEX "define VK_KHR_cooperative_matrix 1")
 if(NOT cooperative)
-  message(FATAL_ERROR "The Vulkan headers in ${PUMICE_VULKAN_INCLUDE} are older than 1.3.255: run ./dev setup for newer ones")
+  message(FATAL_ERROR "The Vulkan headers in ${PUMICE_VULKAN_INCLUDE} are older than 1.3.255: run ./dev setup")
 endif()
 
-# One folder of links to exactly these: -isystem /usr/include would come before the compiler's own folders, and must not be
-# seen by a cross compiler at all. Not ours, so no warnings from them.
+# One folder of links to exactly these: -isystem /usr/include would come before the compiler's own folders, and must not
+# be seen by a cross compiler at all. Not ours, so no warnings from them.
 set(pumice_links "${PROJECT_BINARY_DIR}/headers")
 file(MAKE_DIRECTORY "${pumice_links}")
 foreach(item "${PUMICE_VULKAN_INCLUDE}/vulkan" "${PUMICE_VULKAN_INCLUDE}/vk_video" "${PUMICE_VOLK_INCLUDE}/volk.h"

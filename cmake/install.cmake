@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A wheel (scikit-build-core) takes the extension, the schema and the tool; a plain `cmake --install` makes the C and C++ kit.
+# A wheel (scikit-build-core) takes the extension, the schema and the tool; a plain `cmake --install` makes the C and
+# C++ kit.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

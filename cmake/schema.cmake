@@ -19,7 +19,8 @@ add_custom_target(pumice_schema DEPENDS "${PUMICE_GENERATED}/serialization/schem
 add_custom_command(
   OUTPUT "${PUMICE_PYTHON_SCHEMA}"
   COMMAND "${PUMICE_FLATC}" --python --gen-onefile -o "${PUMICE_GENERATED}/python" "${PUMICE_SCHEMA}"
-  COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${PUMICE_GENERATED}/python/schema_generated.py" "${PUMICE_PYTHON_SCHEMA}"
+  COMMAND "${CMAKE_COMMAND}" -E copy_if_different "${PUMICE_GENERATED}/python/schema_generated.py"
+          "${PUMICE_PYTHON_SCHEMA}"
   DEPENDS "${PUMICE_SCHEMA}"
   COMMENT "schema.fbs -> Python"
   VERBATIM)

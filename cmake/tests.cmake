@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# One executable for each folder of test/ that holds *_test.cpp, with the other .cpp files of that folder; ctest runs each case.
+# One executable for each folder of test/ that holds *_test.cpp, with the other .cpp files of that folder; ctest runs
+# each case.
 if(PUMICE_TESTS AND GTest_FOUND)
   enable_testing()
   include(GoogleTest)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to integer
-// drops the fraction; what does not fit in 32 bits saturates, NaN is 0; to u8 and i8 the low eight bits of that are kept.
-// Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to
+// integer drops the fraction; what does not fit in 32 bits saturates, NaN is 0; to u8 and i8 the low eight bits of that
+// are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean

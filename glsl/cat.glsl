@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenates up to four inputs. A row of the output (all that one index over the dimensions in front of `dim` selects) is
-// a row of input 0, then one of input 1, and so on. One invocation moves a quad.
+// Concatenates up to four inputs. A row of the output (all that one index over the dimensions in front of `dim`
+// selects) is a row of input 0, then one of input 1, and so on. One invocation moves a quad.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

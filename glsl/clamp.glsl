@@ -16,7 +16,9 @@ layout(push_constant) uniform Params {
 } params;
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-vec4 bound(vec4 x) { return minimum(maximum(x, vec4(uintBitsToFloat(params.low))), vec4(uintBitsToFloat(params.high))); }
+vec4 bound(vec4 x) {
+  return minimum(maximum(x, vec4(uintBitsToFloat(params.low))), vec4(uintBitsToFloat(params.high)));
+}
 #else
 ivec4 bound(ivec4 x) { return min(max(x, ivec4(params.low)), ivec4(params.high)); }
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup runs along a row, LANES elements a time:
-// a scan in shared memory, and the sum of all before.
+// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup runs along a row, LANES
+// elements a time: a scan in shared memory, and the sum of all before.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 i32

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a * b_size + b: two indices, broadcast, become one over both dimensions. One that is out of range is reported, and
-// gives an index that stays out of range for whoever reads it.
+// out = a * b_size + b: two indices, broadcast, become one over both dimensions. One that is out of range is reported,
+// and gives an index that stays out of range for whoever reads it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "launch.glslh"

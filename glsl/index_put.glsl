@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts, whatever the
-// order of the invocations. One that is out of range is reported and writes nothing.
+// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts,
+// whatever the order of the invocations. One that is out of range is reported and writes nothing.
 //
-// PART = UPDATE_ALL: an invocation makes a quad of the output from self and values. UPDATE_TOUCH: out is self's storage, only
-// quads that get a new value are written. UPDATE_PART: so too, and an invocation has a quad of `values`, if rows are whole quads.
+// PART = UPDATE_ALL: an invocation makes a quad of the output from self and values. UPDATE_TOUCH: out is self's
+// storage, only quads that get a new value are written. UPDATE_PART: so too, and an invocation has a quad of `values`,
+// if rows are whole quads.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

@@ -12,13 +12,92 @@
 #pragma variant WEIGHT q4 q8 f16 f32
 #include "linear.glslh"
 
-layout(constant_id = 8) const uint ROWS = 1u;
+layout(constant_id = 9) const uint ROWS = 1u;
+layout(constant_id = 10) const uint DEPTH = 1u;  // tiles whose weights and scales are on their way while one is multiplied
 
 #define SLOTS (LANES / 32u)
 #define PARTS (LANES / 8u)
+#ifdef QUANTIZED
+shared uint zero_shared_;
+#endif
 shared float sums_[ROWS * LANES * 2u];  // [row of x][part][16 weight rows]
 
+// What is on its way: the first vectors of a tile and, where a lane's columns have one scale, its scale and zero words.
+uvec4 coming_[DEPTH * LIVE];
+#ifdef QUANTIZED
+uvec2 coming_scale_[DEPTH];
+uint coming_zero_[DEPTH];
+#endif
+
+// Asks for tile `tile` of the strip, the last one again past the end (a branch would make the loads wait for each other).
+void ask(uint d, uint strip, uint tile, uint l) {
+  const uint at = min(tile, params.tiles - 1u);
+  uvec4 w[LIVE];
+  fetch(w, strip * params.tiles + at, l, 0u);
+  [[unroll]] for (uint i = 0u; i < LIVE; ++i) coming_[d * LIVE + i] = w[i];
+#ifdef QUANTIZED
+  if (GROUP % 16u == 0u) {
+    const uint pair = pair_of(strip, l >> 2, at * 64u + (l & 3u) * 16u);
+    coming_scale_[d] = scale_words(pair);
+    if (HAS_ZERO != 0u) coming_zero_[d] = zero_[pair];
+  }
+#endif
+}
+
 void multiply_add(inout float sum, vec4 a, vec4 b) { sum = fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
+
+float sum_a_[ROWS], sum_b_[ROWS];
+
+// Multiplies tile `tile`, which is at place d, and asks for the one that takes its place.
+void multiply_tile(uint d, uint strip, uint tile, uint first_row, uint l) {
+  uvec4 w[LIVE];
+  [[unroll]] for (uint i = 0u; i < LIVE; ++i) w[i] = coming_[d * LIVE + i];
+#ifdef QUANTIZED
+  vec2 scale = scale_of(coming_scale_[d]);
+  vec2 zero = HAS_ZERO != 0u ? unpackHalf2x16(coming_zero_[d]) : vec2(PLAIN_ZERO);
+#else
+  const vec2 zero = vec2(0.0);
+#endif
+  ask(d, strip, tile + SLOTS * DEPTH, l);
+  const uint k = tile * 64u + (l & 3u) * 16u;
+  float part_a[ROWS], part_b[ROWS];
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) part_a[r] = part_b[r] = 0.0;
+  [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+#ifdef QUANTIZED
+    if (GROUP % 16u != 0u) {
+      const uint pair = pair_of(strip, l >> 2, k + 4u * s);
+      scale = scale_of(scale_words(pair));
+      zero = load_zero(pair);
+    }
+#endif
+    if (s != 0u && FETCH_AT(s)) fetch(w, strip * params.tiles + tile, l, s);
+    vec4 a, b;
+    unpack(w, zero, a, b);
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+      const vec4 x = UNPACK(DTYPE, load_x(first_row + r, k + 4u * s));
+      multiply_add(part_a[r], x, a);
+      multiply_add(part_b[r], x, b);
+#ifdef QUANTIZED
+      if (GROUP % 16u != 0u) {
+        sum_a_[r] = fma(part_a[r], scale.x, sum_a_[r]);
+        sum_b_[r] = fma(part_b[r], scale.y, sum_b_[r]);
+        part_a[r] = part_b[r] = 0.0;
+      }
+#endif
+    }
+  }
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+#ifdef QUANTIZED
+    if (GROUP % 16u == 0u) {
+      sum_a_[r] = fma(part_a[r], scale.x, sum_a_[r]);
+      sum_b_[r] = fma(part_b[r], scale.y, sum_b_[r]);
+    }
+#else
+    sum_a_[r] += part_a[r];
+    sum_b_[r] += part_b[r];
+#endif
+  }
+}
 
 void main() {
   const uint strip = group() / params.row_blocks;
@@ -27,69 +106,23 @@ void main() {
   const uint l = lane() & 31u, slot = lane() >> 5;
   const uint g = l >> 2, t = l & 3u;
 
-  float sum_a[ROWS], sum_b[ROWS];
-  [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_a[r] = sum_b[r] = 0.0;
-
-  uvec4 w[LIVE];
-  uvec4 next[LIVE];
-  const uint first_tile = strip * params.tiles;
-  if (slot < params.tiles) fetch(next, first_tile + slot, l, 0u);
-  for (uint tile = slot; tile < params.tiles; tile += SLOTS) {
-    w = next;
-    if (tile + SLOTS < params.tiles) fetch(next, first_tile + tile + SLOTS, l, 0u);
-    const uint k = tile * 64u + t * 16u;
-    vec2 zero = vec2(0.0);
-    float part_a[ROWS], part_b[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) part_a[r] = part_b[r] = 0.0;
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_a_[r] = sum_b_[r] = 0.0;
+  [[unroll]] for (uint d = 0u; d < DEPTH; ++d) ask(d, strip, slot + d * SLOTS, l);
 #ifdef QUANTIZED
-    vec2 scale;
-    if (GROUP % 16u == 0u) {
-      const uint pair = pair_of(strip, g, k);
-      scale = load_scale(pair);
-      zero = load_zero(pair);
-    }
+  if (lane() == 0u) zero_shared_ = 0u;
+  barrier();
+  hidden_zero_ = zero_shared_;
 #endif
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-#ifdef QUANTIZED
-      if (GROUP % 16u != 0u) {
-        const uint pair = pair_of(strip, g, k + 4u * s);
-        scale = load_scale(pair);
-        zero = load_zero(pair);
-      }
-#endif
-      if (s != 0u && FETCH_AT(s)) fetch(w, first_tile + tile, l, s);
-      vec4 a, b;
-      unpack(w, zero, a, b);
-      [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-        const vec4 x = UNPACK(DTYPE, load_x(first_row + r, k + 4u * s));
-        multiply_add(part_a[r], x, a);
-        multiply_add(part_b[r], x, b);
-#ifdef QUANTIZED
-        if (GROUP % 16u != 0u) {
-          sum_a[r] = fma(part_a[r], scale.x, sum_a[r]);
-          sum_b[r] = fma(part_b[r], scale.y, sum_b[r]);
-          part_a[r] = part_b[r] = 0.0;
-        }
-#endif
-      }
-    }
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-#ifdef QUANTIZED
-      if (GROUP % 16u == 0u) {
-        sum_a[r] = fma(part_a[r], scale.x, sum_a[r]);
-        sum_b[r] = fma(part_b[r], scale.y, sum_b[r]);
-      }
-#else
-      sum_a[r] += part_a[r];
-      sum_b[r] += part_b[r];
-#endif
+  for (uint tile = slot; tile < params.tiles; tile += SLOTS * DEPTH) {
+    [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
+      if (tile + d * SLOTS < params.tiles) multiply_tile(d, strip, tile + d * SLOTS, first_row, l);
     }
   }
 
   const uint part = slot * 4u + t;
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    sums_[(r * PARTS + part) * 16u + g] = sum_a[r];
-    sums_[(r * PARTS + part) * 16u + g + 8u] = sum_b[r];
+    sums_[(r * PARTS + part) * 16u + g] = sum_a_[r];
+    sums_[(r * PARTS + part) * 16u + g + 8u] = sum_b_[r];
   }
   barrier();
   for (uint i = lane(); i < ROWS * 16u; i += LANES) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad of
-// outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join their parts
-// in a tree.
+// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad
+// of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join
+// their parts in a tree.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean

@@ -44,6 +44,8 @@ layout(constant_id = 4) const uint VQ = 8u;       // ceil(ev / 4)
 layout(constant_id = 5) const uint QUADS = 0u;    // e and ev are multiples of 4
 layout(constant_id = 6) const uint CAUSAL = 0u;   // key s is masked from row l < s
 layout(constant_id = 7) const uint MASK = MASK_none;
+layout(constant_id = 8) const uint STAGED = 0u;   // 1: keys and values pass through shared memory, loaded a block ahead
+layout(constant_id = 9) const uint PITCH = 9u;    // quads of a row there: one more than the longer of a key and a value
 
 #include "store.glslh"
 
@@ -58,6 +60,12 @@ shared float most_[LANES], total_[LANES];
 shared float row_most_[BR], row_total_[BR], row_factor_[BR];
 shared vec4 merge_[LANES];
 
+// Staged: the keys of a block, then its values, PITCH apart so that neighbouring rows lie in different banks.
+#define K_LOADS ((BC * EQ + LANES - 1u) / LANES)
+#define V_LOADS ((BC * VQ + LANES - 1u) / LANES)
+shared vec4 staged_[STAGED * BC * PITCH + 1u];
+vec4 k_next_[STAGED * K_LOADS + 1u], v_next_[STAGED * V_LOADS + 1u];
+
 #define DEFINE_LOAD(NAME, BUF)                                                                    \
   vec4 NAME(uint row, uint quad, uint size) {                                                     \
     if (QUADS != 0u) return LOAD4(DTYPE, BUF, (row >> 2) + quad);                                 \
@@ -68,6 +76,34 @@ shared vec4 merge_[LANES];
 DEFINE_LOAD(load_q, q_)
 DEFINE_LOAD(load_k, k_)
 DEFINE_LOAD(load_v, v_)
+
+void fetch_keys(uint block, uint k_base) {
+  [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
+    const uint e = lane() + i * LANES, key = min(block + e / EQ, params.s - 1u);
+    k_next_[i] = load_k(k_base + key * params.k_stride[2], e % EQ, params.e);
+  }
+}
+
+void fetch_values(uint block, uint v_base) {
+  [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
+    const uint e = lane() + i * LANES, key = min(block + e / VQ, params.s - 1u);
+    v_next_[i] = load_v(v_base + key * params.v_stride[2], e % VQ, params.ev);
+  }
+}
+
+void store_keys() {
+  [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
+    const uint e = lane() + i * LANES;
+    if (e < BC * EQ) staged_[e / EQ * PITCH + e % EQ] = k_next_[i];
+  }
+}
+
+void store_values() {
+  [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
+    const uint e = lane() + i * LANES;
+    if (e < BC * VQ) staged_[e / VQ * PITCH + e % VQ] = v_next_[i];
+  }
+}
 
 float masked(float score, uint row, uint key, uint mask_base) {
   if (CAUSAL != 0u && key > row) return -infinity();
@@ -86,7 +122,10 @@ void compute_scores(uint first, uint block, uint k_base, uint mask_base) {
     if (row < params.l && key < params.s) {
       vec4 sum = vec4(0.0);
       const uint at = k_base + key * params.k_stride[2];
-      for (uint j = 0u; j < EQ; ++j) sum = fma(query_[r * EQ + j], load_k(at, j, params.e), sum);
+      for (uint j = 0u; j < EQ; ++j) {
+        const vec4 k = STAGED != 0u ? staged_[i % BC * PITCH + j] : load_k(at, j, params.e);
+        sum = fma(query_[r * EQ + j], k, sum);
+      }
       score = masked((sum.x + sum.y + sum.z + sum.w) * params.scale, row, key, mask_base);
     }
     score_[i] = score;
@@ -143,12 +182,22 @@ void main() {
   const uint split = lane() / PAIRS;
   vec4 sum[OWNED];
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) sum[i] = vec4(0.0);
+  if (STAGED != 0u) fetch_keys(0u, k_base);
   barrier();
 
   const uint end = CAUSAL != 0u ? min(params.s, first + BR) : params.s;
   for (uint block = 0u; block < end; block += BC) {
+    if (STAGED != 0u) {
+      store_keys();
+      fetch_values(block, v_base);
+      barrier();
+    }
     compute_scores(first, block, k_base, mask_base);
     barrier();
+    if (STAGED != 0u) {
+      store_values();  // over the keys; update_rows has the barrier before they are read
+      if (block + BC < end) fetch_keys(block + BC, k_base);
+    }
     update_rows();
     const uint keys = min(BC, end - block);
     [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
@@ -157,7 +206,9 @@ void main() {
       if (pair < PAIRS && split < SPLITS) {
         sum[i] *= row_factor_[r];
         for (uint c = split; c < keys; c += SPLITS) {
-          sum[i] = fma(vec4(score_[r * BC + c]), load_v(v_base + (block + c) * params.v_stride[2], quad, params.ev), sum[i]);
+          const vec4 v =
+              STAGED != 0u ? staged_[c * PITCH + quad] : load_v(v_base + (block + c) * params.v_stride[2], quad, params.ev);
+          sum[i] = fma(vec4(score_[r * BC + c]), v, sum[i]);
         }
       }
     }

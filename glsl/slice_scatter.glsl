@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a quad of the output.
-// PART = UPDATE_ALL writes all quads; the others only those with new elements, because out is self's storage: UPDATE_TOUCH looks
-// at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`; slabs are whole quads then.
+// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a quad of the
+// output. PART = UPDATE_ALL writes all quads; the others only those with new elements, because out is self's storage:
+// UPDATE_TOUCH looks at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`;
+// slabs are whole quads then.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

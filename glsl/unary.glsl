@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = F(x), element by element, F picked by a specialization constant. One invocation computes a quad; out may be x.
-// f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype: ops/unary.cpp.
+// f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype:
+// ops/unary.cpp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean

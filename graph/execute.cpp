@@ -30,9 +30,9 @@ uint64_t host_bytes(const Port& port) { return port.dtype == DType::i64 ? port.c
 }  // namespace
 
 Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
-                 std::vector<std::unique_ptr<Graph>> graphs, uint64_t timeout_ns)
+                 std::vector<std::unique_ptr<Graph>> graphs, const SessionOptions& options)
     : device_(std::move(device)), program_(std::move(program)), weights_(std::move(weights)),
-      timeout_ns_(timeout_ns == 0 ? kTimeout : timeout_ns), in_place_(device_->memory().unified()) {
+      timeout_ns_(options.timeout_ns == 0 ? kTimeout : options.timeout_ns), in_place_(device_->memory().unified() && !options.staged) {
   state_infos_ = states(*program_, graphs);
   for (const StateInfo& info : state_infos_) {
     states_.push_back(info.used ? device_->memory().buffer(std::max<uint64_t>(info.bytes, 16), MemoryKind::device, "state") : Buffer());

@@ -33,6 +33,11 @@ struct ProfileRow {
   uint64_t bytes, flops;
 };
 
+struct SessionOptions {
+  uint64_t timeout_ns = 0;  // of one run; 0: a minute
+  bool staged = false;      // inputs and outputs are copied also where the host sees device memory: for tests
+};
+
 struct SessionMemory {
   uint64_t weights, state, arena, io;
 };
@@ -59,7 +64,7 @@ class Session {
  public:
   // The program must stay where it is; one graph for each of its methods, built for the device's features.
   Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
-          std::vector<std::unique_ptr<Graph>> graphs, uint64_t timeout_ns = 0);
+          std::vector<std::unique_ptr<Graph>> graphs, const SessionOptions& options = {});
 
   // Each throws Busy while another thread is inside. After an error there are no outputs, and state is as before unless the
   // device had begun.

@@ -14,11 +14,8 @@ namespace pumice {
 namespace {
 
 constexpr uint64_t kBatchBytes = uint64_t{64} << 20;  // of raw constants at once, unless one is larger
-constexpr uint64_t kBlockBytes = uint64_t{64} << 20;
 
 using Key = std::pair<uint32_t, DType>;  // a constant as a value of that type
-
-uint64_t padded(uint64_t bytes, uint64_t alignment) { return std::max<uint64_t>((bytes + alignment - 1) / alignment, 1) * alignment; }
 
 // A part of a buffer that goes when the last part of it does.
 struct Raw {
@@ -45,7 +42,7 @@ class Prepack {
     for (const Pack& pack : impl.packs) {
       if (!keys_.insert(pack.key).second) continue;
       packs_.push_back({&graph, &pack});
-      total_ += padded(impl.bytes(pack.result), alignment_);
+      weights_.blocks_.expect(impl.bytes(pack.result));
       for (const uint32_t id : pack.inputs) {
         if (const auto key = constant(impl, id)) {
           bytes_[*key] = impl.bytes(impl.view_root(id));
@@ -56,7 +53,7 @@ class Prepack {
   }
 
   void keep(uint32_t index, DType dtype, uint64_t bytes) {
-    if (kept_.insert({index, dtype}).second) total_ += padded(bytes, alignment_);
+    if (kept_.insert({index, dtype}).second) weights_.blocks_.expect(bytes);
     bytes_[{index, dtype}] = bytes;
   }
 
@@ -88,24 +85,7 @@ class Prepack {
     if (const auto key = constant(graph, id)) keep(key->first, key->second, graph.bytes(graph.view_root(id)));
   }
 
-  Part allocate(uint64_t bytes, const char* what) {
-    const uint64_t size = padded(bytes, alignment_);
-    if (weights_.blocks_.empty() || weights_.blocks_.back().bytes() - block_used_ < size) {
-      const uint64_t block = std::max(size, std::min(kBlockBytes, total_));
-      weights_.blocks_.push_back(device_->memory().buffer(block, MemoryKind::device, what));
-      weights_.bytes_ += block;
-      block_used_ = 0;
-    }
-    const Buffer& block = weights_.blocks_.back();
-    const Part part = part_of(block, block_used_, padded(bytes, 16));
-    block_used_ += size;
-    total_ -= size;
-    return part;
-  }
-
-  static Part part_of(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
-    return {{buffer.handle(), offset, bytes}, buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
-  }
+  Part allocate(uint64_t bytes, const char* what) { return weights_.blocks_.allocate(device_->memory(), bytes, what); }
 
   void upload(const Key& key, Slice target) {
     const std::span<const std::byte> source = constant_bytes(program_, key.first, external_);
@@ -169,7 +149,7 @@ class Prepack {
         std::make_shared<Buffer>(device_->memory().buffer(bytes_of(keys), MemoryKind::device, "constants to be packed"));
     uint64_t offset = 0;
     for (const Key& key : keys) {
-      const Part part = part_of(*buffer, offset, padded(bytes_[key], 16));
+      const Part part = part_of(*buffer, offset, bytes_[key]);
       upload(key, part.slice);
       raw_[key] = {buffer, part};
       offset += padded(bytes_[key], alignment_);
@@ -234,11 +214,11 @@ class Prepack {
   std::map<Key, Raw> raw_;           // on the device for now
   std::vector<Job> packs_;
   std::set<std::string> keys_;
-  uint64_t total_ = 0, block_used_ = 0;  // still to be allocated; of the last block
 };
 
 Weights::Weights(std::shared_ptr<Device> device, const Program& program, const ExternalData& external,
-                 std::span<const std::unique_ptr<Graph>> graphs) {
+                 std::span<const std::unique_ptr<Graph>> graphs)
+    : blocks_(device->features().storage_alignment) {
   Prepack prepack(*this, std::move(device), program, external);
   for (const auto& graph : graphs) prepack.collect(*graph);
   const std::vector<StateInfo> infos = states(program, graphs);

@@ -9,16 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/blocks.h"
 #include "graph/build.h"
-#include "runtime/memory.h"
 
 namespace pumice {
-
-// A tensor's memory outside of the arena.
-struct Part {
-  Slice slice;
-  std::byte* mapped = nullptr;  // null when the host cannot see it
-};
 
 class Weights {
  public:
@@ -28,14 +22,13 @@ class Weights {
 
   const Part& constant(uint32_t index, DType dtype) const;
   const Part& packed(const std::string& key) const;
-  uint64_t bytes() const { return bytes_; }
+  uint64_t bytes() const { return blocks_.bytes(); }
 
  private:
   friend class Prepack;
   std::map<std::pair<uint32_t, DType>, Part> constants_;
   std::unordered_map<std::string, Part> packed_;
-  std::vector<Buffer> blocks_;
-  uint64_t bytes_ = 0;
+  Blocks blocks_;
 };
 
 // The shape and dtype that each state has in the methods that use it. Throws BadShape or BadDtype where two disagree, or where

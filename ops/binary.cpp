@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a OP b, elementwise with broadcasting. Tensors have one dtype (Python casts by PyTorch's promotion); either side may be
-// a number. Integers wrap at 32 bits.
+// out = a OP b, elementwise with broadcasting. Tensors have one dtype (Python casts by PyTorch's promotion); either
+// side may be a number. Integers wrap at 32 bits.
 #include "glsl/binary.h"
 
 #include "glsl/binary_compare.h"
@@ -47,8 +47,12 @@ struct Operands {
   }
 };
 
-constexpr bool is_bitwise(uint32_t code) { return code == BINARY_AND || code == BINARY_OR || code == BINARY_XOR; }
-constexpr bool is_of_floats(uint32_t code) { return code == BINARY_DIV || code == BINARY_ATAN2; }
+constexpr bool is_bitwise(uint32_t code) {
+  return code == BINARY_AND || code == BINARY_OR || code == BINARY_XOR;
+}
+constexpr bool is_of_floats(uint32_t code) {
+  return code == BINARY_DIV || code == BINARY_ATAN2;
+}
 
 void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
   const Operands operands(args, op);
@@ -93,10 +97,11 @@ void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {
 }
 
 // By code: BINARY_ADD is the first, COMPARE_EQ is the first.
-constexpr const char* kArithmetic[] = {"add",     "sub",     "mul", "div",         "div_floor",  "div_trunc",   "remainder", "fmod",
-                                       "maximum", "minimum", "pow", "bitwise_and", "bitwise_or", "bitwise_xor", "atan2"};
-constexpr const char* kComparison[] = {"eq", "ne", "lt",          "le",         "gt",
-                                       "ge", "logical_and", "logical_or", "logical_xor"};
+constexpr const char* kArithmetic[] = {"add",       "sub",         "mul",        "div",         "div_floor",
+                                       "div_trunc", "remainder",   "fmod",       "maximum",     "minimum",
+                                       "pow",       "bitwise_and", "bitwise_or", "bitwise_xor", "atan2"};
+constexpr const char* kComparison[] = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"};
+static_assert(std::size(kArithmetic) == BINARY_ATAN2 + 1 && std::size(kComparison) == LOGICAL_XOR + 1);
 
 template <uint32_t kCode>
 void arithmetic(Graph& graph, Args args) {
@@ -115,8 +120,11 @@ constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(
 template <uint32_t kCode>
 constexpr Op arithmetic_op() {
   constexpr bool kAlpha = kCode == BINARY_ADD || kCode == BINARY_SUB;
-  constexpr std::span<const Axis> kDtypes = is_of_floats(kCode) ? kFloats : is_bitwise(kCode) ? kIntegers : std::span(glsl::binary::axes);
-  return {{kArithmetic[kCode], 1, kAlpha ? "operand a, operand b, float alpha -> Tensor" : "operand a, operand b -> Tensor"},
+  constexpr std::span<const Axis> kDtypes = is_of_floats(kCode) ? kFloats
+                                            : is_bitwise(kCode) ? kIntegers
+                                                                : std::span(glsl::binary::axes);
+  return {{kArithmetic[kCode], 1,
+           kAlpha ? "operand a, operand b, float alpha -> Tensor" : "operand a, operand b -> Tensor"},
           arithmetic<kCode>,
           kDtypes};
 }
@@ -129,14 +137,14 @@ constexpr Op comparison_op() {
 
 std::span<const Op> binary_ops() {
   static constexpr Op kOps[] = {
-      arithmetic_op<BINARY_ADD>(),       arithmetic_op<BINARY_SUB>(),     arithmetic_op<BINARY_MUL>(),
+      arithmetic_op<BINARY_ADD>(),       arithmetic_op<BINARY_SUB>(),       arithmetic_op<BINARY_MUL>(),
       arithmetic_op<BINARY_DIV>(),       arithmetic_op<BINARY_DIV_FLOOR>(), arithmetic_op<BINARY_DIV_TRUNC>(),
-      arithmetic_op<BINARY_REMAINDER>(), arithmetic_op<BINARY_FMOD>(),    arithmetic_op<BINARY_MAXIMUM>(),
-      arithmetic_op<BINARY_MINIMUM>(),   arithmetic_op<BINARY_POW>(),     arithmetic_op<BINARY_AND>(),
-      arithmetic_op<BINARY_OR>(),        arithmetic_op<BINARY_XOR>(),     arithmetic_op<BINARY_ATAN2>(),
-      comparison_op<COMPARE_EQ>(),       comparison_op<COMPARE_NE>(),     comparison_op<COMPARE_LT>(),
-      comparison_op<COMPARE_LE>(),       comparison_op<COMPARE_GT>(),     comparison_op<COMPARE_GE>(),
-      comparison_op<LOGICAL_AND>(),      comparison_op<LOGICAL_OR>(),     comparison_op<LOGICAL_XOR>(),
+      arithmetic_op<BINARY_REMAINDER>(), arithmetic_op<BINARY_FMOD>(),      arithmetic_op<BINARY_MAXIMUM>(),
+      arithmetic_op<BINARY_MINIMUM>(),   arithmetic_op<BINARY_POW>(),       arithmetic_op<BINARY_AND>(),
+      arithmetic_op<BINARY_OR>(),        arithmetic_op<BINARY_XOR>(),       arithmetic_op<BINARY_ATAN2>(),
+      comparison_op<COMPARE_EQ>(),       comparison_op<COMPARE_NE>(),       comparison_op<COMPARE_LT>(),
+      comparison_op<COMPARE_LE>(),       comparison_op<COMPARE_GT>(),       comparison_op<COMPARE_GE>(),
+      comparison_op<LOGICAL_AND>(),      comparison_op<LOGICAL_OR>(),       comparison_op<LOGICAL_XOR>(),
   };
   return kOps;
 }

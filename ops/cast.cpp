@@ -8,12 +8,16 @@
 namespace pumice {
 namespace {
 
-DType stored(DType dtype) { return dtype == DType::i64 ? DType::i32 : dtype; }
+DType stored(DType dtype) {
+  return dtype == DType::i64 ? DType::i32 : dtype;
+}
 
 void cast(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), out = args.out();
-  check(out.dtype() == args.dtype(1), "cast: the result is %s, the argument says %s", name(out.dtype()), name(args.dtype(1)));
-  if (stored(x.dtype()) == stored(out.dtype())) return graph.view(out, x, [=](const Launch&) { out.resize(x.shape()); });
+  check(out.dtype() == args.dtype(1), "cast: the result is %s, the argument says %s", name(out.dtype()),
+        name(args.dtype(1)));
+  if (stored(x.dtype()) == stored(out.dtype()))
+    return graph.view(out, x, [=](const Launch&) { out.resize(x.shape()); });
   const Shader& shader = glsl::cast::variant(glsl::cast::in(x.dtype()), glsl::cast::out(out.dtype()));
 
   graph.dispatch({out}, {x}, [=, &shader](Launch& launch) {

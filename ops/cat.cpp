@@ -47,8 +47,9 @@ void cat(Graph& graph, Args args) {
   check(!inputs.empty(), "cat: no input");
   const uint32_t rank = inputs[0].rank(), dim = axis(args.integer(1), rank, "cat");
   for (const Tensor& input : inputs) {
-    check(input.dtype() == out.dtype() && input.rank() == rank, "cat: an input is %s of rank %u, expected %s of rank %u",
-          name(input.dtype()), input.rank(), name(out.dtype()), rank);
+    check(input.dtype() == out.dtype() && input.rank() == rank,
+          "cat: an input is %s of rank %u, expected %s of rank %u", name(input.dtype()), input.rank(),
+          name(out.dtype()), rank);
   }
   while (inputs.size() > kInputs) {
     std::vector<Tensor> joined;

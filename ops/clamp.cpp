@@ -35,7 +35,8 @@ void clamp(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> clamp_ops() {
-  static constexpr Op kOps[] = {{{"clamp", 1, "Tensor x, float? low, float? high -> Tensor"}, clamp, glsl::clamp::axes}};
+  static constexpr Op kOps[] = {
+      {{"clamp", 1, "Tensor x, float? low, float? high -> Tensor"}, clamp, glsl::clamp::axes}};
   return kOps;
 }
 

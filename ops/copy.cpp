@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each says how the
-// output walks over the input; one kernel copies.
+// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each says
+// how the output walks over the input; one kernel copies.
 #include "glsl/copy.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 // The output's elements in order read the input at base + sum(coordinate * stride), coordinates counting over `sizes`.
 struct Reading {
-  Shape shape;    // of the output
-  Shape sizes;    // of the walk; as many elements as `shape`
+  Shape shape;  // of the output
+  Shape sizes;  // of the walk; as many elements as `shape`
   Shape strides;
   int64_t base = 0;
 };
@@ -93,7 +93,9 @@ void expand(Graph& graph, Args args) {
 }
 
 // Where index `at` of a dimension lies, PyTorch's way: negatives count from the end, beyond is the nearest end.
-int64_t bounded(int64_t at, int64_t size) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); }
+int64_t bounded(int64_t at, int64_t size) {
+  return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+}
 
 void slice(Graph& graph, Args args) {
   const Tensor x = args.tensor(0);
@@ -118,7 +120,8 @@ void select(Graph& graph, Args args) {
   const SymInt index = args.size(2);
   copy(graph, args.out(), x, [=](const Launch& launch) {
     const int64_t at = launch.size(index), size = x.dim(dim);
-    check(at >= -size && at < size, "select: index %lld is outside of %lld", static_cast<long long>(at), static_cast<long long>(size));
+    check(at >= -size && at < size, "select: index %lld is outside of %lld", static_cast<long long>(at),
+          static_cast<long long>(size));
     Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
     how.base = (at < 0 ? at + size : at) * how.strides[dim];
     how.sizes[dim] = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made of nothing but their size: full (one number everywhere) and arange. Only those with sizes that change from call to
-// call get here; the others are constants of the file.
+// Tensors made of nothing but their size: full (one number everywhere) and arange. Only those with sizes that change
+// from call to call get here; the others are constants of the file.
 #include "glsl/full.h"
 
 #include "glsl/full_arange.h"
@@ -30,7 +30,8 @@ void full(Graph& graph, Args args) {
 void arange(Graph& graph, Args args) {
   const Tensor out = args.out();
   const SymInt start = args.size(0), step = args.size(1), count = args.size(2);
-  check(out.dtype() == DType::i64 || out.dtype() == DType::i32, "arange: the output is %s, must be an integer", name(out.dtype()));
+  check(out.dtype() == DType::i64 || out.dtype() == DType::i32, "arange: the output is %s, must be an integer",
+        name(out.dtype()));
   graph.dispatch({out}, {}, [=](Launch& launch) {
     out.resize({launch.size(count)});
     const int64_t first = launch.size(start), by = launch.size(step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading at positions that a tensor holds: index_select (rows of one dimension), gather (elements along one), and index_linear,
-// which makes one index of two. Negative indices count from the end; others out of range fail the run.
+// Reading at positions that a tensor holds: index_select (rows of one dimension), gather (elements along one), and
+// index_linear, which makes one index of two. Negative indices count from the end; others out of range fail the run.
 #include "glsl/index.h"
 
 #include "glsl/index_gather.h"
@@ -50,8 +50,9 @@ void gather(Graph& graph, Args args) {
     if (out.numel() == 0) return;
     Shape strides = contiguous_strides(x.shape());
     for (uint32_t d = 0; d < x.rank(); ++d) {
-      check(d == dim ? x.dim(d) > 0 : index.dim(d) <= x.dim(d), "gather: index has size %lld in dimension %u, input %lld",
-            static_cast<long long>(index.dim(d)), d, static_cast<long long>(x.dim(d)));
+      check(d == dim ? x.dim(d) > 0 : index.dim(d) <= x.dim(d),
+            "gather: index has size %lld in dimension %u, input %lld", static_cast<long long>(index.dim(d)), d,
+            static_cast<long long>(x.dim(d)));
     }
     glsl::index_gather::Params params{};
     params.count = u32(out.numel());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[.., index[p], ..] = values[.., p, ..] along `dim`, for every position p; the last of equal indices counts.
-// With a state behind `self` this writes in place, and only the rows that change: a key/value cache.
+// out = self, then out[.., index[p], ..] = values[.., p, ..] along `dim`, for every position p; the last of equal
+// indices counts. With a state behind `self` this writes in place, and only the rows that change: a key/value cache.
 #include "glsl/index_put.h"
 
 #include "glsl/include/modes.glslh"
@@ -24,7 +24,7 @@ void index_put(Graph& graph, Args args) {
   const Tensor table = graph.scratch(DType::i32, 1);
   graph.dispatch({table}, {index}, [=](Launch& launch) {
     const bool needed = index.numel() > kLook;
-    table.resize({needed ? self.dim(dim) : 1});
+    table.resize({needed ? self.dim(dim) : 0});
     if (!needed) return;
     launch.params(glsl::index_put_last::Params{.positions = u32(index.numel()), .rows = u32(self.dim(dim))});
     launch.shader = &glsl::index_put_last::variant();
@@ -58,8 +58,9 @@ void index_put(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> index_put_ops() {
-  static constexpr Op kOps[] = {
-      {{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"}, index_put, glsl::index_put::axes}};
+  static constexpr Op kOps[] = {{{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
+                                 index_put,
+                                 glsl::index_put::axes}};
   return kOps;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]), with weights of x's dtype; a weight that is not a constant is a
+// out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight that is not a constant is a
 // matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/common/gemm.h.
 //
 // Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 24) * sum|x w| * L, u = 2^-11 for f16 outputs and 2^-24 for f32, L = 1.13
@@ -13,14 +13,15 @@ namespace {
 void linear(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), weight = args.tensor(1);
   check(x.dtype() == weight.dtype(), "linear: x is %s, the weight %s", name(x.dtype()), name(weight.dtype()));
-  linear(graph, "linear", args.out(), x, pack_weight(graph, "linear", weight), args.tensor(2), args.integer(3));
+  linear(graph, "linear", args.out(), x, pack_weight(graph, "linear", weight),
+         {args.tensor(2), args.tensor(4), args.integer(3)});
 }
 
 }  // namespace
 
 std::span<const Op> linear_ops() {
   static constexpr Op kOps[] = {
-      {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act -> Tensor"}, linear, glsl::linear_gemv::axes},
+      {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act, Tensor? residual -> Tensor"}, linear, glsl::linear_gemv::axes},
   };
   return kOps;
 }

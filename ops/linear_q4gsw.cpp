@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]), weights int4 in
-// groups of `group` columns. Zero points are any int8; absent or all zero they cost nothing.
+// out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]) + residual[..., n],
+// weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost nothing.
 // Shaders, layout and choice of kernel: ops/common/gemm.h.
 //
 // Error, against fp64 of the same integers and scales: that of ops/linear.cpp with K + 26 (the product with the scale rounds, too).
@@ -16,14 +16,15 @@ void linear_q4gsw(Graph& graph, Args args) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i4, "%s: the weight is %s, not i4", kOp, name(weight.dtype()));
   const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(2), args.tensor(3), args.integer(5));
-  linear(graph, kOp, args.out(), args.tensor(0), packed, args.tensor(4), args.integer(6));
+  linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(7), args.integer(6)});
 }
 
 }  // namespace
 
 std::span<const Op> linear_q4gsw_ops() {
   static constexpr Op kOps[] = {
-      {{"linear_q4gsw", 1, "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act -> Tensor"},
+      {{"linear_q4gsw", 1, "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
+        "Tensor? residual -> Tensor"},
        linear_q4gsw,
        glsl::linear_gemv::axes},
   };

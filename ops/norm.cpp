@@ -9,11 +9,13 @@
 namespace pumice {
 namespace {
 
-void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Tensor weight, Tensor bias, double eps, bool center) {
+void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Tensor weight, Tensor bias, double eps,
+          bool center) {
   check(count >= 1 && count <= x.rank(), "%s: over %lld dimensions of %u", op, static_cast<long long>(count), x.rank());
   check(x.dtype() == out.dtype(), "%s: input is %s, output %s", op, name(x.dtype()), name(out.dtype()));
   for (const Tensor& factor : {weight, bias}) {
-    check(!factor || factor.dtype() == x.dtype(), "%s: input is %s, a factor %s", op, name(x.dtype()), name(factor.dtype()));
+    check(!factor || factor.dtype() == x.dtype(), "%s: input is %s, a factor %s", op, name(x.dtype()),
+          name(factor.dtype()));
   }
   const auto first = static_cast<int64_t>(x.rank()) - count;
   graph.dispatch({out}, {x, weight ? weight : x, bias ? bias : x}, [=](Launch& launch) {
@@ -33,7 +35,8 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
 }
 
 void layer_norm(Graph& graph, Args args) {
-  norm(graph, "layer_norm", args.out(), args.tensor(0), args.integer(1), args.tensor(2), args.tensor(3), args.real(4), true);
+  norm(graph, "layer_norm", args.out(), args.tensor(0), args.integer(1), args.tensor(2), args.tensor(3), args.real(4),
+       true);
 }
 
 void rms_norm(Graph& graph, Args args) {
@@ -44,7 +47,9 @@ void rms_norm(Graph& graph, Args args) {
 
 std::span<const Op> norm_ops() {
   static constexpr Op kOps[] = {
-      {{"layer_norm", 1, "Tensor x, int count, Tensor? weight, Tensor? bias, float eps -> Tensor"}, layer_norm, glsl::norm::axes},
+      {{"layer_norm", 1, "Tensor x, int count, Tensor? weight, Tensor? bias, float eps -> Tensor"},
+       layer_norm,
+       glsl::norm::axes},
       {{"rms_norm", 1, "Tensor x, int count, Tensor? weight, float eps -> Tensor"}, rms_norm, glsl::norm::axes},
   };
   return kOps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant padding. `pads` as in torch.nn.functional.pad: before and after the last dimension, then the one in front of it, and
-// so on; negative ones cut off.
+// Constant padding. `pads` as in torch.nn.functional.pad: before and after the last dimension, then the one in front of
+// it, and so on; negative ones cut off.
 #include "glsl/pad.h"
 
 #include "ops/common/shape.h"

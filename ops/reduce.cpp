@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins elements over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An empty list of
-// dims means all. Sums of floats are fp32, those of integers 32 bits that wrap.
+// Joins elements over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An
+// empty list of dims means all. Sums of floats are fp32, those of integers 32 bits that wrap.
 #include "glsl/reduce.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Reduction {
   uint32_t code;
   std::vector<bool> over;  // for each dimension
   bool keep;
-  double correction = 0;   // of var
+  double correction = 0;  // of var
 };
 
 // From this many elements on, a workgroup joins what one invocation would join alone.
@@ -43,8 +43,8 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   out.resize(shape);
   if (out.numel() == 0) return;
   const Walk kept = collapse(kept_sizes, kept_strides), joined = collapse(sizes, steps);
-  check(kept.rank + joined.rank <= kMaxRank, "%s: %u separate dimensions, the limit is %u", reduction.op, kept.rank + joined.rank,
-        kMaxRank);
+  check(kept.rank + joined.rank <= kMaxRank, "%s: %u separate dimensions, the limit is %u", reduction.op,
+        kept.rank + joined.rank, kMaxRank);
   glsl::reduce::Params params{};
   params.count = u32(out.numel());
   params.reduced = u32(product(sizes, 0, sizes.size()));
@@ -59,7 +59,8 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   uint32_t offsets = 0;  // all distances but the one between neighbouring outputs
   for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
   for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
-  const bool whole_quads = kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
+  const bool whole_quads =
+      kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{quads(out)} * (together ? lanes : 1), lanes);
@@ -78,23 +79,34 @@ void reduce(Graph& graph, const Args& args, Reduction reduction) {
   DType to = from;
   switch (reduction.code) {
     case REDUCE_SUM:
-    case REDUCE_PROD: to = is_float(from) ? from : DType::i64; break;
+    case REDUCE_PROD:
+      to = is_float(from) ? from : DType::i64;
+      break;
     case REDUCE_ANY:
-    case REDUCE_ALL: to = DType::boolean; break;
+    case REDUCE_ALL:
+      to = DType::boolean;
+      break;
     case REDUCE_ARGMAX:
-    case REDUCE_ARGMIN: to = DType::i64; break;
+    case REDUCE_ARGMIN:
+      to = DType::i64;
+      break;
     case REDUCE_MEAN:
     case REDUCE_VAR:
-    case REDUCE_NORM: check(is_float(from), "%s: needs floats, got %s", reduction.op, name(from)); break;
-    default: break;
+    case REDUCE_NORM:
+      check(is_float(from), "%s: needs floats, got %s", reduction.op, name(from));
+      break;
+    default:
+      break;
   }
-  check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s", reduction.op,
-        name(from), name(to), name(out.dtype()));
+  check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s",
+        reduction.op, name(from), name(to), name(out.dtype()));
   graph.dispatch({out}, {in}, [=](Launch& l) { launch(l, reduction, out, in); });
 }
 
 // By code.
-constexpr const char* kNames[] = {"sum", "mean", "amax", "amin", "prod", "any", "all", "var", "norm", "argmax", "argmin"};
+constexpr const char* kNames[] = {"sum", "mean", "amax", "amin",   "prod",  "any",
+                                  "all", "var",  "norm", "argmax", "argmin"};
+static_assert(std::size(kNames) == REDUCE_ARGMIN + 1);
 
 template <uint32_t kCode>
 void reduce(Graph& graph, Args args) {

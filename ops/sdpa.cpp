@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
+#include <cstdlib>
 
 #include "ops/common/gemm.h"
 #include "ops/common/shape.h"
@@ -34,11 +35,26 @@ void put_strides(uint32_t (&stride)[3], const Sizes& s, bool blhd) {
   stride[2] = u32(blhd ? s.heads * s.size : s.size);
 }
 
-// Rows a workgroup owns: all of few, else 16, fewer for long ones so that queries take at most 8 KiB of shared memory. Estimate
-// (12 heads of 32 at 128 rows give 96 workgroups), to be measured.
-uint32_t block_rows(int64_t rows, uint32_t quads) {
-  const uint32_t wanted = std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(rows, 16)));
-  return std::max(1u, std::min(wanted, std::bit_floor(std::max(1u, 512 / quads))));
+// How a workgroup goes over its head: query rows it owns, keys of a block, and whether keys and values pass through shared
+// memory (a GPU; on a CPU driver that is one more copy).
+struct Blocks {
+  uint32_t rows, keys;
+  bool staged;
+};
+
+uint32_t shared_bytes(const Blocks& b, uint32_t e_quads, uint32_t v_quads) {
+  const uint32_t staged = b.staged ? b.keys * (std::max(e_quads, v_quads) + 1) : 1;
+  return 16 * (b.rows * e_quads + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
+}
+
+// All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
+Blocks pick_blocks(int64_t rows, uint32_t e_quads, uint32_t v_quads, const Features& features) {
+  Blocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(rows, 16))), rows == 1 ? 128u : 64u, false};
+  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_quads, v_quads)))));
+  if ((features.cpu && !std::getenv("PUMICE_STAGE")) || b.rows == 1) return b;
+  for (Blocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
+    if (shared_bytes(s, e_quads, v_quads) <= features.max_shared_bytes) return s;
+  return b;
 }
 
 glsl::sdpa::MASK mask_of(const Tensor& mask, DType dtype) {
@@ -96,13 +112,12 @@ void sdpa(Graph& graph, Args args) {
     if (mask) put_mask(params, mask, {sq.batch, sq.heads, sq.rows, sk.rows});
 
     const uint32_t e_quads = (params.e + 3) / 4, v_quads = (params.ev + 3) / 4;
-    const uint32_t rows = block_rows(sq.rows, std::max(e_quads, v_quads));
-    const uint32_t keys = rows == 1 ? 128 : 64;
-    check(rows * e_quads <= 512, "sdpa: heads of %u elements; the limit is 2048", params.e);
-    params.row_blocks = (params.l + rows - 1) / rows;
+    const Blocks blocks = pick_blocks(sq.rows, e_quads, v_quads, launch.features);
+    check(blocks.rows * e_quads <= 512, "sdpa: heads of %u elements; the limit is 2048", params.e);
+    params.row_blocks = (params.l + blocks.rows - 1) / blocks.rows;
     over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, kLanes);
-    launch.spec.insert(launch.spec.end(), {rows, keys, e_quads, v_quads, params.e % 4 == 0 && params.ev % 4 == 0, causal,
-                                           static_cast<uint32_t>(mask_kind)});
+    launch.spec.insert(launch.spec.end(), {blocks.rows, blocks.keys, e_quads, v_quads, params.e % 4 == 0 && params.ev % 4 == 0, causal,
+                                           static_cast<uint32_t>(mask_kind), blocks.staged, std::max(e_quads, v_quads) + 1});
     launch.params(params);
     launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
     launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(dtype));

@@ -27,8 +27,9 @@ void slice_scatter(Graph& graph, Args args) {
     const int64_t extent = (last - first + step - 1) / step;
     Shape expected = self.shape();
     expected[dim] = extent;
-    check(source.numel() == product(expected, 0, expected.size()), "slice_scatter: source has %lld elements, the slice %lld",
-          static_cast<long long>(source.numel()), static_cast<long long>(product(expected, 0, expected.size())));
+    check(source.numel() == product(expected, 0, expected.size()),
+          "slice_scatter: source has %lld elements, the slice %lld", static_cast<long long>(source.numel()),
+          static_cast<long long>(product(expected, 0, expected.size())));
     const bool in_place = launch.graph.shares(out, self);
     if (out.numel() == 0 || (in_place && source.numel() == 0)) return;
     glsl::slice_scatter::Params params{.count = u32(out.numel()),

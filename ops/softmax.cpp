@@ -29,8 +29,9 @@ void softmax(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> softmax_ops() {
-  static constexpr Op kOps[] = {{{"softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<false>, glsl::softmax::axes},
-                                {{"log_softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<true>, glsl::softmax::axes}};
+  static constexpr Op kOps[] = {
+      {{"softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<false>, glsl::softmax::axes},
+      {{"log_softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<true>, glsl::softmax::axes}};
   return kOps;
 }
 

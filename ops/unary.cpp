@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = F(x), element by element: the functions of glsl/unary.glsl, one row each. This is the shortest operator of its form.
+// out = F(x), element by element: the functions of glsl/unary.glsl, one row each. This is the shortest operator of its
+// form.
 #include "glsl/unary.h"
 
 #include "ops/common/shape.h"
@@ -13,7 +14,8 @@ using glsl::unary::FUNCTION;
 template <FUNCTION function>
 void unary(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), out = args.out();
-  check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()), name(out.dtype()));
+  check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()),
+        name(out.dtype()));
   const Shader& shader = glsl::unary::variant(glsl::unary::dtype(x.dtype()));
 
   graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
@@ -28,8 +30,10 @@ void unary(Graph& graph, Args args) {
 // The dtypes a function takes are a stretch of the shader's axis: f32 f16 i32 u8 i8 boolean.
 template <size_t first, size_t count>
 constexpr Axis kDtypes[] = {{"DTYPE", std::span(glsl::unary::kDTYPE).subspan(first, count)}};
-constexpr std::span<const Axis> kFloat = kDtypes<0, 2>, kNumber = kDtypes<0, 5>, kInteger = kDtypes<2, 3>, kBool = kDtypes<5, 1>;
-static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32" && glsl::unary::kDTYPE[5] == "boolean");
+constexpr std::span<const Axis> kFloat = kDtypes<0, 2>, kNumber = kDtypes<0, 5>, kInteger = kDtypes<2, 3>,
+                                kBool = kDtypes<5, 1>;
+static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32" &&
+              glsl::unary::kDTYPE[5] == "boolean");
 
 template <FUNCTION function>
 constexpr Op row(std::string_view name, std::span<const Axis> dtypes) {
@@ -40,18 +44,30 @@ constexpr Op row(std::string_view name, std::span<const Axis> dtypes) {
 
 std::span<const Op> unary_ops() {
   static constexpr Op kOps[] = {
-      row<FUNCTION::gelu>("gelu", kFloat),           row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat),
-      row<FUNCTION::tanh>("tanh", kFloat),           row<FUNCTION::sigmoid>("sigmoid", kFloat),
-      row<FUNCTION::silu>("silu", kFloat),           row<FUNCTION::exp>("exp", kFloat),
-      row<FUNCTION::log>("log", kFloat),             row<FUNCTION::sqrt>("sqrt", kFloat),
-      row<FUNCTION::rsqrt>("rsqrt", kFloat),         row<FUNCTION::reciprocal>("reciprocal", kFloat),
-      row<FUNCTION::sin>("sin", kFloat),             row<FUNCTION::cos>("cos", kFloat),
-      row<FUNCTION::erf>("erf", kFloat),             row<FUNCTION::floor>("floor", kFloat),
-      row<FUNCTION::ceil>("ceil", kFloat),           row<FUNCTION::round>("round", kFloat),
-      row<FUNCTION::trunc>("trunc", kFloat),         row<FUNCTION::relu>("relu", kNumber),
-      row<FUNCTION::neg>("neg", kNumber),            row<FUNCTION::abs>("abs", kNumber),
-      row<FUNCTION::sign>("sign", kNumber),          row<FUNCTION::square>("square", kNumber),
-      row<FUNCTION::bitwise_not>("bitwise_not", kInteger), row<FUNCTION::logical_not>("logical_not", kBool),
+      row<FUNCTION::gelu>("gelu", kFloat),
+      row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat),
+      row<FUNCTION::tanh>("tanh", kFloat),
+      row<FUNCTION::sigmoid>("sigmoid", kFloat),
+      row<FUNCTION::silu>("silu", kFloat),
+      row<FUNCTION::exp>("exp", kFloat),
+      row<FUNCTION::log>("log", kFloat),
+      row<FUNCTION::sqrt>("sqrt", kFloat),
+      row<FUNCTION::rsqrt>("rsqrt", kFloat),
+      row<FUNCTION::reciprocal>("reciprocal", kFloat),
+      row<FUNCTION::sin>("sin", kFloat),
+      row<FUNCTION::cos>("cos", kFloat),
+      row<FUNCTION::erf>("erf", kFloat),
+      row<FUNCTION::floor>("floor", kFloat),
+      row<FUNCTION::ceil>("ceil", kFloat),
+      row<FUNCTION::round>("round", kFloat),
+      row<FUNCTION::trunc>("trunc", kFloat),
+      row<FUNCTION::relu>("relu", kNumber),
+      row<FUNCTION::neg>("neg", kNumber),
+      row<FUNCTION::abs>("abs", kNumber),
+      row<FUNCTION::sign>("sign", kNumber),
+      row<FUNCTION::square>("square", kNumber),
+      row<FUNCTION::bitwise_not>("bitwise_not", kInteger),
+      row<FUNCTION::logical_not>("logical_not", kBool),
   };
   return kOps;
 }

@@ -11,7 +11,8 @@ Shape resolve(const Launch& launch, const Tensor& x, const std::vector<SymInt>& 
   size_t open = sizes.size();
   for (size_t d = 0; d < sizes.size(); ++d) {
     const int64_t size = launch.size(sizes[d]);
-    check(size >= -1 && (size != -1 || open == sizes.size()), "view: size %lld in dimension %zu", static_cast<long long>(size), d);
+    check(size >= -1 && (size != -1 || open == sizes.size()), "view: size %lld in dimension %zu",
+          static_cast<long long>(size), d);
     if (size == -1) open = d;
     shape.push_back(size);
     if (size != -1) check(!__builtin_mul_overflow(known, size, &known), "view: the sizes overflow");
@@ -21,7 +22,8 @@ Shape resolve(const Launch& launch, const Tensor& x, const std::vector<SymInt>& 
     shape[open] = x.numel() / known;
     known *= shape[open];
   }
-  check(known == x.numel(), "view: %lld elements seen as %lld", static_cast<long long>(x.numel()), static_cast<long long>(known));
+  check(known == x.numel(), "view: %lld elements seen as %lld", static_cast<long long>(x.numel()),
+        static_cast<long long>(known));
   return shape;
 }
 

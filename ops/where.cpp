@@ -19,7 +19,8 @@ void where(Graph& graph, Args args) {
   for (int k = 0; k < 2; ++k) {
     const Operand& side = k == 0 ? a : b;
     if (side.tensor) {
-      check(side.tensor.dtype() == dtype, "where: an operand is %s, the output %s", name(side.tensor.dtype()), name(dtype));
+      check(side.tensor.dtype() == dtype, "where: an operand is %s, the output %s", name(side.tensor.dtype()),
+            name(dtype));
     } else {
       numbers[k] = element_bits(side.number, dtype, "where");
     }
@@ -49,7 +50,8 @@ void where(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> where_ops() {
-  static constexpr Op kOps[] = {{{"where", 1, "Tensor condition, operand a, operand b -> Tensor"}, where, glsl::where::axes}};
+  static constexpr Op kOps[] = {
+      {{"where", 1, "Tensor condition, operand a, operand b -> Tensor"}, where, glsl::where::axes}};
   return kOps;
 }
 

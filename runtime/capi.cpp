@@ -215,7 +215,7 @@ pumice_status pumice_session_new(pumice_model model, pumice_session* session) {
   return guarded([&] {
     required(session, "session") = {};
     const auto entry = models().get(model.handle);
-    session->handle = sessions().add(std::make_shared<SessionEntry>(SessionEntry{entry->model->session(entry->timeout_ns)}));
+    session->handle = sessions().add(std::make_shared<SessionEntry>(SessionEntry{entry->model->session({.timeout_ns = entry->timeout_ns})}));
   });
 }
 

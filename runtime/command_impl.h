@@ -32,7 +32,7 @@ struct Commands::Impl {
     bool operator==(const SetKey& other) const;
   };
   struct SetHash {
-    size_t operator()(const SetKey& key) const;
+    size_t operator()(const SetKey& of) const;
   };
 
   std::shared_ptr<Device> device;

@@ -20,10 +20,10 @@ bool Commands::Impl::SetKey::operator==(const SetKey& other) const {
                                               });
 }
 
-size_t Commands::Impl::SetHash::operator()(const SetKey& key) const {
-  size_t hash = std::hash<const void*>{}(key.layout);
+size_t Commands::Impl::SetHash::operator()(const SetKey& of) const {
+  size_t hash = std::hash<const void*>{}(of.layout);
   const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ull + (hash >> 29); };
-  for (const VkDescriptorBufferInfo& each : key.bindings) {
+  for (const VkDescriptorBufferInfo& each : of.bindings) {
     mix(reinterpret_cast<uint64_t>(each.buffer));
     mix(each.offset);
     mix(each.range);

@@ -105,6 +105,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
     if (each.member(chain)) features.bits |= bit(each.feature);
   }
   if (features.has(Feature::coopmat) && !has_matrix_shapes(vk, out.handle)) features.bits &= ~bit(Feature::coopmat);
+  // The memory model alone would forbid the atomics of other kernels (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
+  if (!chain.model.vulkanMemoryModelDeviceScope) features.bits &= ~bit(Feature::memory_model);
   const bool compute = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   const auto add = [&](VkSubgroupFeatureFlagBits operation, Feature feature) {
     if (compute && (subgroup.supportedOperations & operation) != 0) features.bits |= bit(feature);
@@ -127,6 +129,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
 VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features) {
   Chain chain;
   for (const Switch& each : kSwitches) each.member(chain) = features.has(each.feature);
+  chain.model.vulkanMemoryModelDeviceScope = chain.model.vulkanMemoryModel;
   if (physical.full_subgroups) chain.subgroup.computeFullSubgroups = chain.subgroup.subgroupSizeControl;
   std::vector<const char*> extensions;
   link(chain, [&](const Node& node, VkBaseOutStructure* structure) {

@@ -64,8 +64,8 @@ std::shared_ptr<const Model> Model::load_file(std::shared_ptr<Device> device, co
   return model;
 }
 
-std::unique_ptr<Session> Model::session(uint64_t timeout_ns) const {
-  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), timeout_ns);
+std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
+  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), options);
 }
 
 void prove(std::span<const std::byte> file) {

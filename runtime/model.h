@@ -20,7 +20,7 @@ class Model {
 
   const Program& program() const { return *program_; }
   Device& device() const { return *device_; }
-  std::unique_ptr<Session> session(uint64_t timeout_ns = 0) const;
+  std::unique_ptr<Session> session(const SessionOptions& options = {}) const;
 
  private:
   Model() = default;

@@ -14,9 +14,8 @@ import pytest
 import torch
 
 HERE = Path(__file__).parent
-sys.path[:0] = map(
-    str, [HERE, *(folder for folder in sorted(HERE.iterdir()) if folder.is_dir())]
-)  # for what tests share
+# What tests share lies beside them.
+sys.path[:0] = map(str, [HERE, *(folder for folder in sorted(HERE.iterdir()) if folder.is_dir())])
 os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 
 from budget import EXACT, Budget  # noqa: E402 (sys.path finds it)

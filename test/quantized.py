@@ -12,7 +12,7 @@ UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11}
 
 
 def quantized(module: torch.nn.Module, bits: int, group: int | None, affine: bool = False) -> torch.nn.Module:
-    """torchao's weights, unchanged, for every Linear and Embedding; group None: one scale a row. `affine`: zero points."""
+    """torchao's weights, unchanged, in every Linear and Embedding; group None: a scale a row; affine: zero points."""
     mapping = MappingType.ASYMMETRIC if affine else MappingType.SYMMETRIC
     config = IntxWeightOnlyConfig(
         weight_dtype=torch.int4 if bits == 4 else torch.int8,
@@ -29,7 +29,9 @@ def weight64(weight: torch.Tensor) -> torch.Tensor:
         return weight.detach().double()
     groups = weight.scale.reshape(weight.qdata.shape[0], -1).shape[1]
     width = weight.qdata.shape[1] // groups
-    scale, zero = (t.double().reshape(-1, groups).repeat_interleave(width, 1) for t in (weight.scale, weight.zero_point))
+    scale, zero = (
+        t.double().reshape(-1, groups).repeat_interleave(width, 1) for t in (weight.scale, weight.zero_point)
+    )
     return (weight.qdata.double() - zero) * scale
 
 

@@ -65,27 +65,28 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
 
 // The part of the two kernels' Params and specialization constants that is one.
 template <class Params>
-void describe(Launch& launch, const PackedWeight& w, uint32_t m, uint32_t row_blocks, bool has_bias, uint32_t act) {
+void describe(Launch& launch, const PackedWeight& w, uint32_t m, uint32_t row_blocks, const Epilogue& end) {
   launch.params(Params{m, w.n, w.k, tiles(w.k), w.groups, row_blocks});
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), has_bias, w.k % 4 == 0, w.n % 4 == 0, act});
+  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(end.bias), w.k % 64 == 0 ? 2u : uint32_t{w.k % 4 == 0},
+                                         w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual)});
   launch.flops = 2ull * m * w.n * w.k;
 }
 
-void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, bool has_bias, uint32_t act) {
+void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, const Epilogue& end) {
   const LinearKernel kernel = forced(pick_linear(m, w.n, w.k, launch.features), w.k, launch.features);
   if (kernel.rows != 0) {
     using namespace glsl::linear_gemv;
     const uint32_t blocks = (m + kernel.rows - 1) / kernel.rows;
     over_groups(launch, uint64_t{strips(w.n)} * blocks, kernel.lanes);
-    describe<Params>(launch, w, m, blocks, has_bias, act);
-    launch.spec.push_back(kernel.rows);
+    describe<Params>(launch, w, m, blocks, end);
+    launch.spec.insert(launch.spec.end(), {kernel.rows, kernel.depth});
     launch.shader = &variant(glsl::linear_gemv::dtype(dtype), static_cast<WEIGHT>(w.storage));
   } else {
     using namespace glsl::linear_tiled;
     const Tile& t = kernel.tile;
     const uint32_t blocks = (m + t.bm - 1) / t.bm;
     over_groups(launch, uint64_t{(w.n + t.bn - 1) / t.bn} * blocks, t.lanes());
-    describe<Params>(launch, w, m, blocks, has_bias, act);
+    describe<Params>(launch, w, m, blocks, end);
     launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
     launch.shader = &variant(glsl::linear_tiled::dtype(dtype), static_cast<WEIGHT>(w.storage));
   }
@@ -138,13 +139,15 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   return packed;
 }
 
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Tensor bias, int64_t act) {
-  const uint32_t act_code = activation(act, op);
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
+  activation(end.act, op);
   const DType dtype = x.dtype();
+  const Tensor bias = end.bias, residual = end.residual;
   check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
   check(x.rank() >= 1, "%s: x has no dimension", op);
   if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  std::vector<Tensor> reads = {x, weight.weight, bias ? bias : x};
+  if (residual) check(residual.dtype() == dtype, "%s: the residual is %s, x %s", op, name(residual.dtype()), name(dtype));
+  std::vector<Tensor> reads = {x, weight.weight, bias ? bias : x, residual ? residual : x};
   if (quantized(weight.storage)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
@@ -154,10 +157,11 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
     if (bias) check(bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, bias.dim(0), weight.n);
     shape.back() = weight.n;
+    if (residual) check(residual.shape() == shape, "%s: the residual has another shape than the output", op);
     out.resize(shape);
     const uint32_t m = u32(x.numel() / weight.k);
     u32(out.numel());
-    if (m != 0) launch_linear(launch, dtype, weight, m, bool(bias), act_code);
+    if (m != 0) launch_linear(launch, dtype, weight, m, end);
   });
 }
 

@@ -23,6 +23,7 @@ struct Tile {
 struct LinearKernel {
   uint32_t rows = 0;
   uint32_t lanes = 0;  // of the GEMV
+  uint32_t depth = 1;  // tiles of weights a lane has on their way
   Tile tile{};
   bool operator==(const LinearKernel&) const = default;
 };
@@ -51,8 +52,13 @@ struct PackedWeight {
 // groups of `group` columns: G * group == K, and one group or a multiple of 4 columns.
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {}, int64_t group = 0);
 
-// out[..., n] = act(x[..., k] . weight^T + bias); act: ACT_* of glsl/include/activation.glslh. Adds the node.
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Tensor bias, int64_t act);
+// out[..., n] = act(x[..., k] . weight^T + bias) + residual[..., n]; bias and residual may be absent; act: ACT_* of
+// glsl/include/activation.glslh. Adds the node.
+struct Epilogue {
+  Tensor bias, residual;
+  int64_t act = 0;
+};
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end);
 
 // Checks an `act` argument.
 uint32_t activation(int64_t act, const char* op);

@@ -2,6 +2,7 @@
 // Kernel selection for matrix products. Every threshold says what set it.
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -28,48 +29,63 @@ int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {
   return batch * ceil_div(m, tile.bm) * ceil_div(n, tile.bn);
 }
 
-// Fewer workgroups than this leave most of the device idle. GPU: estimate from 132 multiprocessors, to be measured. CPU:
-// lavapipe on 2 cores runs 128 x 1536 x 384 as 12 tiles of 128 x 128 in 18 ms, as gemv8 in 35 to 55 ms.
+// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores runs
+// 128 x 1536 x 384 as 12 tiles of 128 x 128 in 18 ms, as gemv8 in 35 to 55 ms.
 int64_t fill(const Features& features) { return features.cpu ? 2 : 128; }
 
-// Up to here the GEMV wins. GPU: one pass over the weights, its lanes hold the sums of 8 rows without spilling; estimate, to be
-// measured. CPU: lavapipe, 16 rows: 2.8 ms against 3.3 to 3.7 of the best tile at 384 x 1536, 6.6 against 5.8 at 1024 x 1024;
-// the tiles cost the same up to 32 rows, the GEMV twice as much.
-int64_t gemv_rows(const Features& features) { return features.cpu ? 16 : 8; }
+// Up to here the GEMV wins. GPU: H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221 against 206.
+// CPU: lavapipe, 16 rows: 2.8 ms against 3.3 to 3.7 of the best tile at 384 x 1536, 6.6 against 5.8 at 1024 x 1024; the tiles
+// cost the same up to 32 rows, the GEMV twice as much.
+constexpr int64_t kGemvRows = 16;
 
-// Products up to this many multiplications run as GEMVs of 8 rows when no tile gives enough workgroups: the weights are then
-// read m / 8 times, from cache. Estimate from 128 x 384 x 1536 on 132 multiprocessors, to be measured.
-constexpr int64_t kGemvWork = int64_t{1} << 27;
+// Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or multiplications:
+// the weights are then read again, from cache. H200: 64 x 14336 -> 4096 448 us against 500, 128 rows 888 against 703;
+// 256 x 1536 -> 384 27 us against 63.
+constexpr int64_t kPassesRows = 64;
+constexpr int64_t kPassesWork = int64_t{1} << 28;
+
+// Rows of a pass. H200, MiniLM: 4 beat 8 up to 128 rows (128 x 384 -> 384 7.6 us against 8.4), 8 beat 4 at 256 (1536 -> 384 27
+// against 31); 16 x 4096 -> 14336 8 rows.
+uint32_t pass_rows(int64_t m, int64_t n, int64_t k) { return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8; }
 
 // Lanes of a workgroup that shares one strip: 32 for about each 6 of its tiles of 64 columns, so that a lane has several loads
-// in flight and few partial sums are left. Estimate from kernels of this form (256 lanes at k = 4096, 1024 at 14336).
+// in flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 22.0 us, 512 23; k = 14336: 512 lanes 21.7, 256
+// 26, 1024 23.
 uint32_t gemv_lanes(uint32_t rows, int64_t k, const Features& features) {
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64));
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
-    return s * 32 > features.max_invocations || rows * s * 32 * 8 > features.max_shared_bytes;
+    return s > 16 || s * 32 > features.max_invocations || rows * s * 32 * 8 > features.max_shared_bytes;
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
   return slots * 32;
 }
 
-LinearKernel gemv(uint32_t rows, int64_t k, const Features& features) { return {rows, gemv_lanes(rows, k, features), {}}; }
+// Tiles on their way: 2 beat 1 by 2 to 4 % at 2 to 8 rows on the H200; a CPU has no use for it.
+LinearKernel gemv(uint32_t rows, int64_t k, const Features& features) {
+  const char* t = std::getenv("PUMICE_TUNE");
+  int lanes = 0, depth = 0;
+  if (t) std::sscanf(t, "%d,%d", &lanes, &depth);
+  return {rows, lanes ? uint32_t(lanes) : gemv_lanes(rows, k, features), depth ? uint32_t(depth) : features.cpu ? 1u : 2u, {}};
+}
 
 }  // namespace
 
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features) {
   for (const Tile& tile : kTiles) {
     const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
+    if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
     if (fits(tile, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) return tile;
   }
   return kTiles[std::size(kTiles) - 1];
 }
 
 LinearKernel pick_linear(int64_t m, int64_t n, int64_t k, const Features& features) {
-  if (m <= gemv_rows(features)) return gemv(std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(m, 8))), k, features);
+  if (m <= 8 && (m <= 4 || pass_rows(m, n, k) == 8)) return gemv(std::bit_ceil(static_cast<uint32_t>(m)), k, features);
   const Tile tile = pick_tile(1, m, n, features);
-  if (workgroups(tile, 1, m, n) < fill(features) && m * n * k <= kGemvWork) return gemv(8, k, features);
-  return {0, 0, tile};
+  const bool few = workgroups(tile, 1, m, n) < fill(features) && (m <= kPassesRows || m * n * k <= kPassesWork);
+  if (m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(m, n, k), k, features);
+  return {0, 0, 1, tile};
 }
 
 LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
@@ -84,7 +100,7 @@ LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
   }
   for (const Tile& tile : kTiles) {
     const std::string candidate = "tile" + std::to_string(tile.bm) + "x" + std::to_string(tile.bn);
-    if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, tile} : picked;
+    if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, 1, tile} : picked;
     known += candidate + ", ";
   }
   fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "'%s' is none of %s", text, known.substr(0, known.size() - 2).c_str());

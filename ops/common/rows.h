@@ -6,7 +6,8 @@
 
 namespace pumice {
 
-// A workgroup for every spec[1] rows, so many that their elements are whole quads (no two workgroups then write one word).
+// A workgroup for every spec[1] rows, so many that their elements are whole quads (no two workgroups then write one
+// word).
 inline void launch_rows(Launch& launch, uint32_t rows, uint32_t width) {
   const uint32_t together = width % 4 == 0 ? 1 : width % 2 == 0 ? 2 : 4;
   const uint32_t lanes = width > 128 ? 128 : width > 64 ? 64 : 32;

@@ -17,7 +17,9 @@ uint32_t u32(int64_t value) {
   return static_cast<uint32_t>(value);
 }
 
-uint32_t quads(const Tensor& out) { return (u32(out.numel()) + 3) / 4; }
+uint32_t quads(const Tensor& out) {
+  return (u32(out.numel()) + 3) / 4;
+}
 
 int64_t product(std::span<const int64_t> sizes, size_t first, size_t last) {
   int64_t count = 1;
@@ -107,7 +109,9 @@ Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operan
   return b;
 }
 
-bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f16; }
+bool is_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16;
+}
 
 uint16_t half_bits(float number) {
   const uint32_t word = std::bit_cast<uint32_t>(number);
@@ -136,8 +140,8 @@ uint32_t number_bits(double number, DType dtype, const char* op) {
   if (dtype == DType::u8) low = 0, high = 255;
   if (dtype == DType::i8) low = -128, high = 127;
   if (dtype == DType::boolean) low = 0, high = 1;
-  check(number >= low && number <= high && number == std::floor(number), "%s: the number %g does not fit dtype %s", op, number,
-        name(dtype));
+  check(number >= low && number <= high && number == std::floor(number), "%s: the number %g does not fit dtype %s", op,
+        number, name(dtype));
   return static_cast<uint32_t>(static_cast<int32_t>(number));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index arithmetic that several operators share: checked 32-bit counts, walks over strided inputs, broadcasting, raw bits.
-// Pure functions of live shapes, called from launch functions.
+// Index arithmetic that several operators share: checked 32-bit counts, walks over strided inputs, broadcasting, raw
+// bits. Pure functions of live shapes, called from launch functions.
 #pragma once
 
 #include <algorithm>
@@ -30,17 +30,17 @@ struct Walk {
   uint32_t rank = 0, base = 0;
   std::array<uint32_t, kMaxRank> size{}, stride{};
 };
-// Dimensions of size 1 dropped, neighbours merged where they walk like one. `sizes` may have any length; throws when more than
-// kMaxRank are left.
+// Dimensions of size 1 dropped, neighbours merged where they walk like one. `sizes` may have any length; throws when
+// more than kMaxRank are left.
 Walk collapse(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t base = 0);
 
 // How a kernel reads an operand that is broadcast to the output (glsl/include/broadcast.glslh reads these).
 struct Broadcast {
   uint32_t rank = 0;
-  std::array<uint32_t, kMaxRank> size{};   // of the output, merged
-  std::array<uint32_t, 3> repeat{};        // for each operand: bit d set = it has size 1 in merged dimension d
-  std::array<uint32_t, 3> mode{};          // BROADCAST_FLAT ... BROADCAST_ANY
-  uint32_t row_quads = 1;                  // quads of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
+  std::array<uint32_t, kMaxRank> size{};  // of the output, merged
+  std::array<uint32_t, 3> repeat{};       // for each operand: bit d set = it has size 1 in merged dimension d
+  std::array<uint32_t, 3> mode{};         // BROADCAST_FLAT ... BROADCAST_ANY
+  uint32_t row_quads = 1;  // quads of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
 };
 // Throws when the shapes do not broadcast together.
 Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op);

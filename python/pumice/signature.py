@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
+_MAX_RANK = 8  # Limits::max_rank of serialization/program.h
 
 
 def encode(op: str, version: int, args: list[Any], outputs: list[Ref], sizes: Sizes) -> list[Any]:
@@ -31,6 +32,8 @@ def encode(op: str, version: int, args: list[Any], outputs: list[Ref], sizes: Si
     if len(outputs) != len(signature.outputs) and signature.outputs != ("Tensors",):
         raise Refused(f"{op} has {len(signature.outputs)} results, got {len(outputs)}")
     for output in outputs:
+        if len(output.shape) > _MAX_RANK:
+            raise Refused(f"{op}: a result of rank {len(output.shape)}, the limit is {_MAX_RANK}")
         for size in output.shape:
             sizes.check(size)
     _check_dtypes(signature, encoded, outputs)

@@ -40,7 +40,7 @@ def linear_chain(layers: int, narrow: int, wide: int, group: int, dtype: ir.DTyp
         scale = constant(f"s{layer}", scales.nbytes, scales.tobytes, ir.DType.f16, list(scales.shape))
         last = layer == layers - 1
         out = value(ir.ValueKind.output if last else ir.ValueKind.scratch, dtype, [rows, n], name="out" if last else "")
-        method.ops.append(ir.OpCall("linear_q4gsw", 1, [ir.ValueId(x), weight, scale, None, None, group, 0], [out], f"layer {layer}"))
+        method.ops.append(ir.OpCall("linear_q4gsw", 1, [ir.ValueId(x), weight, scale, None, None, group, 0, None], [out], f"layer {layer}"))
         x = out
     method.outputs.append(x)
     program.methods.append(method)

@@ -66,7 +66,7 @@ def linear() -> ir.Program:
     weight = b.constant("weight", DType.f32, [4, 8], np.arange(32, dtype="<f4").tobytes())
     bias = b.constant("bias", DType.f32, [4], np.ones(4, "<f4").tobytes())
     x, hidden = b.input(DType.f32, [ROWS, 8]), b.scratch(DType.f32, [ROWS, 4])
-    b.call("linear", [ValueId(x), ValueId(weight), ValueId(bias), 0], [hidden])
+    b.call("linear", [ValueId(x), ValueId(weight), ValueId(bias), 0, None], [hidden])
     b.call("add", [ValueId(hidden), 2, 1.0], [b.output(DType.f32, [ROWS, 4])])
     return b.program
 
@@ -76,7 +76,7 @@ def linear_q4gsw() -> ir.Program:
     weight = b.constant("weight", DType.i4, [4, 64], bytes(range(128)))
     scale = b.constant("scale", DType.f32, [4, 2], np.linspace(0.5, 1, 8).astype("<f4").tobytes())
     x, y = b.input(DType.f32, [ROWS, 64]), b.output(DType.f32, [ROWS, 4])
-    b.call("linear_q4gsw", [ValueId(x), ValueId(weight), ValueId(scale), None, None, 32, 0], [y])
+    b.call("linear_q4gsw", [ValueId(x), ValueId(weight), ValueId(scale), None, None, 32, 0, None], [y])
     return b.program
 
 

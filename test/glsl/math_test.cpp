@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// glsl/include/math.glslh and types.glslh against libm in fp64, over bit patterns of the whole range, through glsl/unary.glsl
-// and glsl/cast.glsl: errors are in the unit that the header comment of math.glslh promises.
+// glsl/include/math.glslh and types.glslh against libm in fp64, over bit patterns of the whole range, through
+// glsl/unary.glsl and glsl/cast.glsl: errors are in the unit that the header comment of math.glslh promises.
 #include <cmath>
 #include <cstring>
 
@@ -15,11 +15,12 @@ using glsl::unary::FUNCTION;
 constexpr uint32_t kCount = 1u << 18;
 
 // Runs `shader` over quads of `in` (words of the buffer as they are) and returns the words of the result.
-std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, const std::vector<uint32_t>& in, size_t out_words,
-                          uint32_t quads) {
+std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, const std::vector<uint32_t>& in,
+                          size_t out_words, uint32_t quads) {
   const auto device = test::open();
   Memory& memory = device->memory();
-  const Buffer x = memory.buffer(in.size() * 4, MemoryKind::device, "x"), y = memory.buffer(out_words * 4, MemoryKind::device, "y"),
+  const Buffer x = memory.buffer(in.size() * 4, MemoryKind::device, "x"),
+               y = memory.buffer(out_words * 4, MemoryKind::device, "y"),
                down = memory.buffer(out_words * 4, MemoryKind::download, "answer");
   Uploader uploader(device, 1 << 20, 2);
   uploader.put(std::as_bytes(std::span(in)), test::whole(x));
@@ -27,7 +28,8 @@ std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, cons
   Commands commands(device);
   commands.begin();
   const Slice slices[] = {test::whole(y), test::whole(x)};
-  commands.dispatch(device->pipelines().get({&shader, std::move(spec), 0}), slices, test::bytes(quads), {(quads + 63) / 64, 1, 1});
+  commands.dispatch(device->pipelines().get({&shader, std::move(spec), 0}), slices, test::bytes(quads),
+                    {(quads + 63) / 64, 1, 1});
   commands.barrier();
   commands.copy(test::whole(y), test::whole(down));
   commands.host_barrier();
@@ -50,7 +52,8 @@ To as(const From& from) {
 std::vector<uint32_t> patterns() {
   std::vector<uint32_t> words(kCount);
   for (uint32_t i = 0; i < kCount; ++i) words[i] = i * 16381u;  // an odd step: mantissas vary
-  const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0.5f, 1.5f, 2.5f, -2.5f, 3.14159274f, 1e10f, 88.7f};
+  const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN,         1.0f,  -1.0f,
+                           0.5f, 1.5f,  2.5f,     -2.5f,     3.14159274f, 1e10f, 88.7f};
   for (size_t i = 0; i < std::size(special); ++i) words[i] = as<uint32_t>(special[i]);
   return words;
 }
@@ -63,19 +66,32 @@ struct Case {
   double within = INFINITY;  // |x| up to which it is compared
 };
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double gelu(double x) { return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5))); }
-double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
-double silu(double x) { return x * sigmoid(x); }
-double rsqrt(double x) { return 1 / std::sqrt(x); }
-double reciprocal(double x) { return 1 / x; }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double gelu(double x) {
+  return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+}
+double gelu_tanh(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double silu(double x) {
+  return x * sigmoid(x);
+}
+double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}
+double reciprocal(double x) {
+  return 1 / x;
+}
 
 class Unary : public testing::TestWithParam<Case> {};
 
 TEST_P(Unary, IsNearLibm) {
   const Case& test = GetParam();
   const std::vector<uint32_t> in = patterns();
-  const auto out = run(glsl::unary::variant(glsl::unary::DTYPE::f32), {64, static_cast<uint32_t>(test.function)}, in, kCount, kCount / 4);
+  const auto out = run(glsl::unary::variant(glsl::unary::DTYPE::f32), {64, static_cast<uint32_t>(test.function)}, in,
+                       kCount, kCount / 4);
   double worst = 0;
   int failures = 0;
   for (uint32_t i = 0; i < kCount && failures < 5; ++i) {
@@ -84,7 +100,8 @@ TEST_P(Unary, IsNearLibm) {
     const double exact = test.exact(x);
     const float want = static_cast<float>(exact);
     if (!std::isfinite(want) || std::isnan(got) || std::isinf(got)) {
-      const bool same = std::isnan(want) ? std::isnan(got) : got == want || (std::fabs(exact) > 3.402e38 && std::fabs(got) > 3.402e38f);
+      const bool same = std::isnan(want) ? std::isnan(got)
+                                         : got == want || (std::fabs(exact) > 3.402e38 && std::fabs(got) > 3.402e38f);
       EXPECT_TRUE(same) << test.name << "(" << x << ") = " << got << ", not " << want;
       failures += !same;
       continue;
@@ -98,21 +115,20 @@ TEST_P(Unary, IsNearLibm) {
 }
 
 constexpr double kUlp = 1.2e-7;
-INSTANTIATE_TEST_SUITE_P(Math, Unary,
-                         testing::Values(Case{"erf", FUNCTION::erf, std::erf, 1.3e-7, 0}, Case{"tanh", FUNCTION::tanh, std::tanh, 2e-7, 0},
-                                         Case{"sigmoid", FUNCTION::sigmoid, sigmoid, 2e-7, 0},
-                                         Case{"gelu", FUNCTION::gelu, gelu, 1e-6, 2e-7, 1e4},
-                                         Case{"gelu_tanh", FUNCTION::gelu_tanh, gelu_tanh, 1e-6, 4e-7, 1e4},
-                                         Case{"silu", FUNCTION::silu, silu, 1e-6, 4e-7, 1e4},
-                                         Case{"exp", FUNCTION::exp, std::exp, 0, 4 * kUlp},
-                                         Case{"log", FUNCTION::log, std::log, 4.8e-7, 3 * kUlp},
-                                         Case{"sqrt", FUNCTION::sqrt, std::sqrt, 0, 3 * kUlp},
-                                         Case{"rsqrt", FUNCTION::rsqrt, rsqrt, 0, 2 * kUlp},
-                                         Case{"reciprocal", FUNCTION::reciprocal, reciprocal, 0, 2.5 * kUlp, 1e37},
-                                         Case{"sin", FUNCTION::sin, std::sin, 1.5e-7, 0}, Case{"cos", FUNCTION::cos, std::cos, 1.5e-7, 0},
-                                         Case{"round", FUNCTION::round, std::nearbyint, 0, 0}, Case{"floor", FUNCTION::floor, std::floor, 0, 0},
-                                         Case{"trunc", FUNCTION::trunc, std::trunc, 0, 0}),
-                         [](const auto& named) { return std::string(named.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Math, Unary,
+    testing::Values(
+        Case{"erf", FUNCTION::erf, std::erf, 1.3e-7, 0}, Case{"tanh", FUNCTION::tanh, std::tanh, 2e-7, 0},
+        Case{"sigmoid", FUNCTION::sigmoid, sigmoid, 2e-7, 0}, Case{"gelu", FUNCTION::gelu, gelu, 1e-6, 2e-7, 1e4},
+        Case{"gelu_tanh", FUNCTION::gelu_tanh, gelu_tanh, 1e-6, 4e-7, 1e4},
+        Case{"silu", FUNCTION::silu, silu, 1e-6, 4e-7, 1e4}, Case{"exp", FUNCTION::exp, std::exp, 0, 4 * kUlp},
+        Case{"log", FUNCTION::log, std::log, 4.8e-7, 3 * kUlp}, Case{"sqrt", FUNCTION::sqrt, std::sqrt, 0, 3 * kUlp},
+        Case{"rsqrt", FUNCTION::rsqrt, rsqrt, 0, 2 * kUlp},
+        Case{"reciprocal", FUNCTION::reciprocal, reciprocal, 0, 2.5 * kUlp, 1e37},
+        Case{"sin", FUNCTION::sin, std::sin, 1.5e-7, 0}, Case{"cos", FUNCTION::cos, std::cos, 1.5e-7, 0},
+        Case{"round", FUNCTION::round, std::nearbyint, 0, 0}, Case{"floor", FUNCTION::floor, std::floor, 0, 0},
+        Case{"trunc", FUNCTION::trunc, std::trunc, 0, 0}),
+    [](const auto& named) { return std::string(named.param.name); });
 
 float half_value(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
@@ -128,14 +144,16 @@ TEST(Cast, EveryHalfWidensExactly) {
   const auto out = run(glsl::cast::variant(glsl::cast::IN::f16, glsl::cast::OUT::f32), {64}, in, 1u << 16, 1u << 14);
   for (uint32_t i = 0; i < out.size(); ++i) {
     const float want = half_value(static_cast<uint16_t>(i)), got = as<float>(out[i]);
-    ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << "half " << i << " gave " << got << ", not " << want;
+    ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)))
+        << "half " << i << " gave " << got << ", not " << want;
   }
 }
 
 TEST(Cast, FloatToHalfRoundsToNearestEven) {
   std::vector<uint32_t> in(1u << 16);
   for (uint32_t i = 0; i < in.size(); ++i) {  // each half, its upper tie, and the neighbours of the tie
-    const float low = half_value(static_cast<uint16_t>(i & 0x7bff)), high = half_value(static_cast<uint16_t>((i & 0x7bff) + 1));
+    const float low = half_value(static_cast<uint16_t>(i & 0x7bff)),
+                high = half_value(static_cast<uint16_t>((i & 0x7bff) + 1));
     const float tie = std::isinf(high) ? low : low + (high - low) / 2;
     in[i] = as<uint32_t>(tie) + (i >> 15) - ((i >> 10) & 1);
   }

@@ -24,7 +24,7 @@ Features cpu() {
 }
 
 TEST(PickLinear, FewRowsAreAGemvThatHoldsThemAll) {
-  for (const auto [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}}) {
+  for (const auto& [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}}) {
     EXPECT_EQ(pick_linear(m, 14336, 4096, gpu()).rows, rows) << m;
     EXPECT_EQ(pick_linear(m, 14336, 4096, baseline_features()).rows, rows) << m;
   }

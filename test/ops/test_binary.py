@@ -21,7 +21,7 @@ FLOAT = [
 ]  # fmt: skip
 SCALAR = [
     lambda x: x + 1, lambda x: 1 - x, lambda x: x * 2.5, lambda x: 3 / x, lambda x: x / 7, lambda x: x // 2,
-    lambda x: x % 3, lambda x: 7 % x, lambda x: torch.fmod(x, -1.5), lambda x: x > 0.1, lambda x: 0 >= x,
+    lambda x: x % 3, lambda x: 7 % x, lambda x: torch.fmod(x, -1.5), lambda x: x > 0.1, lambda x: x <= 0,
     lambda x: x == 1, lambda x: x != 1.5,
 ]  # fmt: skip
 ATAN2 = Budget(atol=4e-7, why="atan2 of arithmetic.glslh")

@@ -82,6 +82,9 @@ def test_rank_8_and_rank_0(road) -> None:
         ),
         x,
     )
+    road.check(Many([lambda x: x.repeat(1, 2, 1, 1, 3, 1, 1, 2)]), x)
+    road.refuses(Many([lambda x: x.repeat(2, 1, 2, 2, 2, 2, 2, 2)]), x, match="8 dimensions")
+    road.refuses(Many([lambda x: x.unsqueeze(0) + 1]), x, match="rank 9")
     road.check(Many([lambda x: x.expand(4), lambda x: x.expand(2, 3), lambda x: x.repeat(5)]), torch.tensor(3.5))
 
 

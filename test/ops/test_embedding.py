@@ -22,7 +22,9 @@ def test_float(road, columns, dtype) -> None:
 
 @pytest.mark.parametrize("affine", [False, True], ids=["symmetric", "affine"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize(("bits", "columns", "group"), [(4, 64, 32), (4, 24, 12), (4, 30, None), (8, 64, 32), (8, 33, None)])
+@pytest.mark.parametrize(
+    ("bits", "columns", "group"), [(4, 64, 32), (4, 24, 12), (4, 30, None), (8, 64, 32), (8, 33, None)]
+)
 def test_quantized(road, bits, columns, group, dtype, affine) -> None:
     """(q - zero) * scale with one rounding, as eager."""
     torch.manual_seed(columns)

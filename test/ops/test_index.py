@@ -7,7 +7,7 @@ from many import ALL, Many, normal
 
 import pumice
 
-I, J = torch.tensor([2, 0, -1, 1]), torch.tensor([[0, 3], [-4, 1]])
+ROWS, GRID = torch.tensor([2, 0, -1, 1]), torch.tensor([[0, 3], [-4, 1]])
 FUNCTIONS = [
     lambda x, i, j: x[i], lambda x, i, j: x[:, i], lambda x, i, j: x[..., i], lambda x, i, j: x[j % 3],
     lambda x, i, j: x[:, j], lambda x, i, j: x[i, i], lambda x, i, j: x[:, i[:, None], j[0]],
@@ -24,9 +24,8 @@ GATHER = [
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("width", [5, 8])
 def test_index(road, dtype, width) -> None:
-    road.check(
-        Many(FUNCTIONS), normal(3, 4, width, dtype=dtype), I, J, reference="eager", all_features=dtype is torch.float32
-    )
+    x = normal(3, 4, width, dtype=dtype)
+    road.check(Many(FUNCTIONS), x, ROWS, GRID, reference="eager", all_features=dtype is torch.float32)
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
@@ -42,9 +41,9 @@ def test_rank_0_and_empty(road) -> None:
         torch.tensor(3.0),
     )
     road.check(
-        Many([lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x.gather(0, i[:, None])]), normal(3, 4), I[:0]
+        Many([lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x.gather(0, i[:, None])]), normal(3, 4), ROWS[:0]
     )
-    road.check(Many([lambda x, i: x[i]]), normal(3, 0), I)
+    road.check(Many([lambda x, i: x[i]]), normal(3, 0), ROWS)
 
 
 def test_mask_of_two_indices(road) -> None:
@@ -60,7 +59,19 @@ def test_mask_of_two_indices(road) -> None:
 
     rows, columns = torch.export.Dim("rows", min=2, max=9), torch.export.Dim("columns", min=2, max=64)
     runs = [(normal(r, c, dtype=torch.int64) % 2,) for r, c in ((2, 5), (7, 33))]
-    road.check(Mask(), normal(3, 6, dtype=torch.int64) % 2, dynamic_shapes=({0: rows, 1: columns},), runs=runs)
+    mask = normal(3, 6, dtype=torch.int64) % 2
+    road.check(Mask(), mask, dynamic_shapes=({0: rows, 1: columns},), runs=runs, expect_ops={"index_select": 0})
+
+
+def test_counting_in_another_order(road) -> None:
+    """What looks like picking all, and is not: transposed, shifted, a diagonal, every second."""
+    count = torch.arange(4)
+    functions = [
+        lambda x: x[count[None, :], count[:, None]], lambda x: x[torch.arange(1, 4)], lambda x: x[count, count],
+        lambda x: x[torch.arange(0, 4, 2)], lambda x: x[:, count], lambda x: x[count[:, None], count],
+        lambda x: x[count[:3]],
+    ]  # fmt: skip
+    road.check(Many(functions), normal(4, 4))
 
 
 def test_out_of_range(road) -> None:

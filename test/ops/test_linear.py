@@ -12,12 +12,15 @@ from torch.nn import functional as F
 import pumice
 
 # Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
-KERNELS = ["", "gemv1", "gemv2", "gemv4", "gemv8", "tile128x128", "tile64x128", "tile64x64", "tile32x64"]
+ALL = ["", "gemv1", "gemv2", "gemv4", "gemv8", "tile128x128", "tile64x128", "tile64x64", "tile32x64"]
+FEW = ["gemv1", "gemv8", "tile64x128"]  # for the many shapes of weights
 ROWS = [1, 2, 3, 5, 8, 17, 33, 129]
 
 
-def check_rows(monkeypatch, layer: torch.nn.Linear, operator: str, kernels=KERNELS, rows=ROWS, make=torch.randn) -> None:
-    """The layer with a dynamic number of rows, through every kernel, against fp64 of the same weights; twice, bit for bit."""
+def check_rows(
+    monkeypatch, layer: torch.nn.Linear, operator: str, kernels=FEW, rows=(1, 9, 65), make=torch.randn
+) -> None:
+    """The layer with any number of rows, through every kernel, against fp64 of the same weights; twice, bit for bit."""
     dtype = layer.weight.dtype
     width = layer.weight.shape[1]
     example = torch.zeros(5, width, dtype=dtype)
@@ -33,21 +36,28 @@ def check_rows(monkeypatch, layer: torch.nn.Linear, operator: str, kernels=KERNE
         for x in inputs:
             got = session(x)
             check_linear(got, x, layer, f"{kernel} with {x.shape[0]} rows")
-            assert torch.equal(got, session(x)), f"{kernel}: a replay gave other bits"
+        assert torch.equal(got, session(x)), f"{kernel}: a replay gave other bits"
     assert session(inputs[0][:0]).shape == (0, layer.weight.shape[0])
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize(("n", "k"), [(37, 70), (16, 64), (129, 65), (1, 1), (3, 1000)])
-def test_every_kernel(monkeypatch, n, k, dtype, bias) -> None:
+def test_shapes(monkeypatch, n, k, dtype, bias) -> None:
     torch.manual_seed(n + k)
-    kernels = KERNELS if bias else ["gemv1", "tile32x64"]
-    check_rows(monkeypatch, torch.nn.Linear(k, n, bias=bias).to(dtype).eval(), "linear", kernels)
+    check_rows(monkeypatch, torch.nn.Linear(k, n, bias=bias).to(dtype).eval(), "linear")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_every_kernel(monkeypatch, dtype) -> None:
+    torch.manual_seed(3)
+    check_rows(monkeypatch, torch.nn.Linear(70, 131).to(dtype).eval(), "linear", ALL, ROWS)
 
 
 def test_batch_dimensions(road) -> None:
-    road.check(torch.nn.Linear(24, 20), torch.randn(2, 3, 5, 24), budget=MATMUL, expect_ops={"linear": 1}, all_features=True)
+    road.check(
+        torch.nn.Linear(24, 20), torch.randn(2, 3, 5, 24), budget=MATMUL, expect_ops={"linear": 1}, all_features=True
+    )
     road.check(torch.nn.Linear(24, 20), torch.randn(24), budget=MATMUL)
 
 
@@ -64,7 +74,9 @@ class Computed(torch.nn.Module):
 
 
 def test_a_computed_weight_is_a_matmul(road) -> None:
-    road.check(Computed(), torch.randn(3, 5, 24), torch.randn(20, 24), torch.randn(20), budget=MATMUL, expect_ops={"matmul": 1})
+    road.check(
+        Computed(), torch.randn(3, 5, 24), torch.randn(20, 24), torch.randn(20), budget=MATMUL, expect_ops={"matmul": 1}
+    )
 
 
 class Activated(torch.nn.Module):
@@ -88,3 +100,40 @@ def test_activation_is_fused(road, function) -> None:
         assert program.report.operators == {"linear": 1}
     program = road.check(Activated(function, twice=True), torch.randn(2, 40) * 4, budget=FUSED)
     assert program.report.operators["linear"] == 1 and len(program.report.operators) == 2
+
+
+class Residual(torch.nn.Module):
+    def __init__(self, n: int, case: str) -> None:
+        super().__init__()
+        self.layer, self.case = torch.nn.Linear(40, n), case
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor):
+        y = self.layer(x)
+        match self.case:
+            case "left":
+                return y + other
+            case "right":
+                return other + y
+            case "self":
+                return y + y
+            case "read twice":
+                return y + other, y
+            case "scaled":
+                return torch.add(y, other, alpha=2)
+            case _:
+                return y + other[:1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("n", [52, 37])
+def test_residual_is_fused(road, n, dtype) -> None:
+    for rows in (3, 70):
+        x, other = torch.randn(rows, 40).to(dtype), torch.randn(rows, n).to(dtype)
+        for case in ("left", "right"):
+            module = Residual(n, case).to(dtype)
+            road.check(module, x, other, budget=MATMUL, expect_ops={"linear": 1, "add": 0})
+    for case in ("self", "read twice", "scaled", "broadcast"):
+        rounded = Budget(
+            2.0**-8 if dtype is torch.float16 else 0.0, MATMUL.rtol, MATMUL.of_max, why="y is stored, then added"
+        )
+        road.check(Residual(n, case).to(dtype), x, other, budget=rounded, expect_ops={"linear": 1, "add": 1})

@@ -23,9 +23,9 @@ def check(function, a: torch.Tensor, b: torch.Tensor, operators: dict[str, int] 
 
 
 SHAPES = [
-    ((5, 7), (7, 9)), ((1, 300), (300, 1)), ((64, 64), (64, 64)), ((130, 33), (33, 129)), ((17, 16), (16, 65)), ((3, 1), (1, 5)),
-    ((3, 5, 7), (7, 9)), ((5, 7), (3, 7, 9)), ((2, 3, 5, 8), (3, 8, 9)), ((2, 1, 5, 8), (4, 8, 12)), ((3, 1, 2, 5, 7), (2, 1, 7, 4)),
-    ((7,), (7,)), ((7,), (7, 3)), ((4, 7), (7,)), ((2, 4, 7), (7,)), ((7,), (2, 7, 4)),
+    ((5, 7), (7, 9)), ((1, 300), (300, 1)), ((64, 64), (64, 64)), ((130, 33), (33, 129)), ((17, 16), (16, 65)),
+    ((3, 1), (1, 5)), ((3, 5, 7), (7, 9)), ((5, 7), (3, 7, 9)), ((2, 3, 5, 8), (3, 8, 9)), ((2, 1, 5, 8), (4, 8, 12)),
+    ((3, 1, 2, 5, 7), (2, 1, 7, 4)), ((7,), (7,)), ((7,), (7, 3)), ((4, 7), (7,)), ((2, 4, 7), (7,)), ((7,), (2, 7, 4)),
 ]  # fmt: skip
 
 
@@ -78,4 +78,6 @@ def test_dynamic_sizes(road) -> None:
     runs = [(torch.randn(2, m, 8), torch.randn(2, m, 8)) for m in (1, 2, 65, 130)]
     scores = Many([lambda a, b: a @ b.transpose(-1, -2), lambda a, b: a.transpose(-1, -2) @ b])
     road.check(scores, *runs[0][:1], runs[0][1], dynamic_shapes=None, budget=MATMUL)
-    road.check(scores, torch.randn(2, 5, 8), torch.randn(2, 5, 8), dynamic_shapes=[({1: n}, {1: n})], runs=runs, budget=MATMUL)
+    road.check(
+        scores, torch.randn(2, 5, 8), torch.randn(2, 5, 8), dynamic_shapes=[({1: n}, {1: n})], runs=runs, budget=MATMUL
+    )

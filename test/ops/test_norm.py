@@ -29,7 +29,7 @@ def randomised(module: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("width", [1, 3, 6, 8, 63, 64, 384, 1000])
+@pytest.mark.parametrize("width", [1, 3, 6, 8, 63, 384])
 def test_norm(road, dtype, width) -> None:
     x = normal(2, 5, width, dtype=dtype) * 3 + 1
     for module in (nn.LayerNorm(width), nn.LayerNorm(width, elementwise_affine=False), nn.LayerNorm(width, bias=False)):
@@ -56,11 +56,11 @@ def test_default_eps(road) -> None:
     """That of fp32, also for fp16."""
     for dtype in FLOATS:
         budget = Budget(rtol=2**-10 if dtype is torch.float16 else NORM.rtol, atol=1e-6, why="eager rounds once more")
-        road.check(nn.RMSNorm(12), normal(3, 12, dtype=dtype) * 0.1, budget=budget, reference="eager")
+        road.check(nn.RMSNorm(12).to(dtype), normal(3, 12, dtype=dtype) * 0.1, budget=budget, reference="eager")
 
 
 def test_offset_and_special_values(road) -> None:
-    """The mean is subtracted before squaring: an offset costs only what its own rounding costs (eager PyTorch: 7e-6)."""
+    """The mean is subtracted before squaring: an offset costs what rounding it costs (eager PyTorch: 7e-6)."""
     x = normal(6, 100) + 100
     road.check(nn.LayerNorm(100), x, budget=Budget(atol=2e-5, why="the mean, 100, is rounded to 2^-17"))
     x = normal(6, 100)

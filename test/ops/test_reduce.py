@@ -13,10 +13,11 @@ SUMS = [
     lambda x: x.mean(),
 ]  # fmt: skip
 FLOAT = [
-    lambda x: x.mean((0, 2)), lambda x: x.mean(-1, keepdim=True), lambda x: x.var(-1),
-    lambda x: x.std((1, 2), correction=0), lambda x: x.var((0, 3), unbiased=False, keepdim=True),
-    lambda x: torch.linalg.vector_norm(x, dim=(1, 2)), lambda x: torch.linalg.vector_norm(x, 1, dim=-1),
-    lambda x: torch.linalg.vector_norm(x, INF), lambda x: (x * 0.5).prod(1), lambda x: x[0, 0, 0].prod(),
+    lambda x: torch.var_mean(x, (1, 2)), lambda x: torch.std_mean(x, -1, correction=0)[0], lambda x: x.mean((0, 2)),
+    lambda x: x.mean(-1, keepdim=True), lambda x: x.var(-1), lambda x: x.std((1, 2), correction=0),
+    lambda x: x.var((0, 3), unbiased=False, keepdim=True), lambda x: torch.linalg.vector_norm(x, dim=(1, 2)),
+    lambda x: torch.linalg.vector_norm(x, 1, dim=-1), lambda x: torch.linalg.vector_norm(x, INF),
+    lambda x: (x * 0.5).prod(1), lambda x: x[0, 0, 0].prod(),
 ]  # fmt: skip
 CHOICES = [
     lambda x: x.amax(-1), lambda x: x.amin((0, 2), keepdim=True), lambda x: x.amax((1, 2, 3)), lambda x: x.max(),

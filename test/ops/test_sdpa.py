@@ -40,13 +40,13 @@ def test_shapes(road, b, h, rows, keys, e, ev, dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize("shape", [(2, 3, 9, 70), (2, 1, 1, 70), (1, 3, 9, 1), (9, 70), (1, 70), (70,)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 9, 70), (2, 1, 1, 70), (1, 3, 9, 1), (9, 70), (1, 70)], ids=str)
 def test_masks(road, shape, dtype) -> None:
     """Bool and float masks, broadcast; rows that see nothing are 0, as eager has them."""
     q, k, v = heads((2, 3, 9, 8), (2, 3, 70, 8), (2, 3, 70, 8), dtype=dtype)
     seen = torch.rand(shape) > 0.5
     seen.reshape(-1, shape[-1])[-1] = False
-    road.check(Attention(), q, k, v, seen, budget=ATTENTION, reference="eager" if dtype is torch.float16 else "auto")
+    road.check(Attention(), q, k, v, seen, budget=ATTENTION)
     added = torch.randn(shape).to(dtype).masked_fill(~seen, -INF)
     road.check(Attention(), q, k, v, added, budget=ATTENTION)
 
@@ -96,8 +96,14 @@ def test_dynamic_lengths(road) -> None:
     rows, keys = torch.export.Dim("rows", min=1, max=300), torch.export.Dim("keys", min=1, max=300)
     sizes = [(1, 1), (2, 300), (17, 64), (130, 65)]
     runs = [tuple(heads((1, 2, n, 16), (1, 2, s, 16), (1, 2, s, 16))) for n, s in sizes]
-    shapes = {"q": {2: rows}, "k": {2: keys}, "v": {2: keys}, "mask": None}
-    road.check(Attention(), *heads((1, 2, 5, 16), (1, 2, 7, 16), (1, 2, 7, 16)), dynamic_shapes=shapes, runs=runs, budget=ATTENTION)
+    shapes = {"q": {2: rows}, "k": {2: keys}, "v": {2: keys}}
+    road.check(
+        Attention(),
+        *heads((1, 2, 5, 16), (1, 2, 7, 16), (1, 2, 7, 16)),
+        dynamic_shapes=shapes,
+        runs=runs,
+        budget=ATTENTION,
+    )
 
 
 def test_dropout_is_refused(road) -> None:

@@ -10,6 +10,7 @@ import torch
 from pumice.op import lowers
 from pumice.operands import FLOATS, operand, unexpanded
 from pumice.ops import norm
+from pumice.ops.linear import try_fuse_residual
 
 if TYPE_CHECKING:
     from pumice.lower import Call
@@ -77,7 +78,10 @@ def arithmetic(call: Call) -> None:
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(call: Call) -> None:
-    _arithmetic(call, "add", *_pair(call), call["alpha"])
+    a, b = _pair(call)
+    if hasattr(a, "identity") and hasattr(b, "identity") and call["alpha"] == 1 and try_fuse_residual(call, a, b):
+        return
+    _arithmetic(call, "add", a, b, call["alpha"])
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)

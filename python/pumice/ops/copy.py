@@ -76,8 +76,21 @@ def repeat(call: Call) -> None:
     x, repeats = call.tensor("self"), call["repeats"]
     if all(map(is_one, repeats)):
         call.emit("view", x, list(call.out.shape))
-    else:
-        call.emit("repeat", x, repeats)
+        return
+    if _counters(x, repeats) > 8:
+        call.refuse("the kernel counts over 8 dimensions; these repeats and the dimensions between them are more")
+    call.emit("repeat", x, repeats)
+
+
+def _counters(x: Ref, repeats: Sequence[int | torch.SymInt]) -> int:
+    """Every repeat, and every run of dimensions between two of them."""
+    counters, in_run = 0, False
+    for times, size in zip(repeats, [1] * (len(repeats) - x.rank) + list(x.shape), strict=True):
+        if not is_one(times):
+            counters, in_run = counters + 1, False
+        if not is_one(size) and not in_run:
+            counters, in_run = counters + 1, True
+    return counters
 
 
 @lowers(aten.repeat_interleave.self_int)

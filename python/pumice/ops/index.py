@@ -9,7 +9,8 @@ import torch
 
 from pumice.ir import DType
 from pumice.op import lowers
-from pumice.operands import Size, axis, broadcast, numel
+from pumice.operands import Size, axis, broadcast, is_one, numel
+from pumice.shapes import same
 
 if TYPE_CHECKING:
     from pumice.lower import Call, Ref
@@ -48,6 +49,32 @@ def side_by_side(call: Call, x: Ref, indices: list[Ref | None]) -> tuple[Ref, li
     return x, dims, given, order
 
 
+_SHAPES = (aten.unsqueeze.default, aten.view.default, aten.reshape.default, aten.alias.default, aten.clone.default)
+_ARANGES = (aten.arange.default, aten.arange.start, aten.arange.start_step)
+
+
+def _counts_all(index: Ref, size: Size) -> bool:
+    """Whether an index is 0, 1, .. size-1 (under any shape), as transformers writes mask[batch, position]."""
+    node = index.node
+    while node is not None and node.target in _SHAPES:
+        node = node.args[0]
+    if node is None or node.target not in _ARANGES or not same(node.meta["val"].shape[0], size):
+        return False
+    bounds = node.args if node.target is not aten.arange.default else (0, *node.args)
+    return bounds[0] == 0 and (len(bounds) < 3 or bounds[2] == 1)
+
+
+def _is_view(x: Ref, dims: list[int], given: list[Ref]) -> bool:
+    """Whether the indices pick everything in order: each counts along a dimension of its own, one behind the other."""
+    rank, last = max(index.rank for index in given), -1
+    for dim, index in zip(dims, given, strict=True):
+        places = [at + rank - index.rank for at, size in enumerate(index.shape) if not is_one(size)]
+        if len(places) != 1 or places[0] <= last or not _counts_all(index, x.shape[dim]):
+            return False
+        last = places[0]
+    return True
+
+
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(call: Call) -> None:
     x, indices = call.tensor("self"), call["indices"]
@@ -58,6 +85,9 @@ def index(call: Call) -> None:
         call.emit("view", x, list(call.out.shape))
         return
     x, dims, given, _ = side_by_side(call, x, indices)
+    if _is_view(x, dims, given):
+        call.emit("view", x, list(call.out.shape))
+        return
     first, end = dims[0], dims[-1] + 1
     sizes = list(x.shape[first:end])
     at = joined(call, given, sizes)

@@ -82,6 +82,14 @@ def var(call: Call) -> None:
     _reduce(call, "var", call.tensor("self"), _correction(call))
 
 
+@lowers(aten.var_mean.default, aten.var_mean.dim, aten.var_mean.correction)
+def var_mean(call: Call) -> None:
+    x = call.tensor("self")
+    for index in used_outputs(call):
+        op, more = (("var", (_correction(call),)), ("mean", ()))[index]
+        _reduce(call, op, x, *more, out=call.outs[index])
+
+
 @lowers(aten.std.default, aten.std.dim, aten.std.correction)
 def std(call: Call) -> None:
     x = call.tensor("self")

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions on a real device: conversions, shapes that change, state, refusals.
+#include <random>
+#include <thread>
+
+#include "test/graph/make.h"
+
+namespace pumice::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Both ways of inputs and outputs: in place where the host sees device memory, and through staging.
+struct Execute : testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, Execute, testing::Bool(), [](const auto& test) { return test.param ? "staged" : "direct"; });
+
+struct Loaded {
+  explicit Loaded(const Maker& maker) {
+    const Bytes file = maker.file();
+    model = pumice::Model::load(open_device(), file);  // the file goes away here
+    session = make();
+  }
+  std::unique_ptr<Session> make() const { return model->session({.staged = Execute::GetParam()}); }
+  std::shared_ptr<const pumice::Model> model;
+  std::unique_ptr<Session> session;
+};
+
+std::vector<float> run_adds(Session& session, int64_t rows, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> x(static_cast<size_t>(rows) * 3);
+  for (float& value : x) value = static_cast<float>(random() % 1000) / 8;
+  session.run(0, std::vector{view(DType::f32, x, {rows, 3})});
+  std::vector<float> z = output<float>(session, 0);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(z[i], x[i] + x[i] + 1);
+  return z;
+}
+
+TEST_P(Execute, EqualsAFreshSessionForEveryShape) {  // R05
+  Loaded loaded(adds());
+  std::mt19937 random(1);
+  for (uint32_t step = 0; step < 60; ++step) {
+    const int64_t rows = step % 7 == 0 ? 1000 : 1 + random() % 40;
+    EXPECT_EQ(run_adds(*loaded.session, rows, step), run_adds(*loaded.make(), rows, step));
+  }
+}
+
+TEST_P(Execute, LastShapesReplay) {
+  Loaded loaded(adds());
+  // The largest comes first: memory that grows drops what was recorded.
+  for (int64_t rows : {100, 8, 7, 6, 5, 4, 3, 2, 1}) run_adds(*loaded.session, rows, 0);
+  const uint64_t encodings = loaded.session->encodings();
+  for (int64_t rows : {1, 8, 5, 5, 2, 7}) run_adds(*loaded.session, rows, 0);
+  EXPECT_EQ(loaded.session->encodings(), encodings);
+  run_adds(*loaded.session, 9, 0);  // 6 goes, the least recently used
+  run_adds(*loaded.session, 8, 0);
+  EXPECT_EQ(loaded.session->encodings(), encodings + 1);
+  run_adds(*loaded.session, 6, 0);
+  EXPECT_EQ(loaded.session->encodings(), encodings + 2);
+}
+
+TEST_P(Execute, I64IsRangeChecked) {
+  Loaded loaded(adds(DType::i64));
+  const std::vector<int64_t> good{1, -2, 3}, bad{1, 2, int64_t{1} << 31};
+  loaded.session->run(0, std::vector{view(DType::i64, good, {1, 3})});
+  EXPECT_THAT(output<int64_t>(*loaded.session, 0), ElementsAre(3, -3, 7));
+  const Error error = error_of([&] { loaded.session->run(0, std::vector{view(DType::i64, bad, {1, 3})}); });
+  EXPECT_EQ(error.code(), Code::InvalidArgument);
+  EXPECT_EQ(error.path(), "input 'x'");
+  EXPECT_STREQ(error.what(), "2147483648 at position 2 does not fit 32 bits");
+  EXPECT_EQ(error_of([&] { loaded.session->output(0); }).code(), Code::WrongState);
+}
+
+TEST_P(Execute, InputsAreChecked) {  // R01, R02
+  Loaded loaded(adds());
+  const std::vector<float> x(12);
+  const auto refused = [&](std::vector<InputView> inputs) {
+    const Error error = error_of([&] { loaded.session->run(0, inputs); });
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    EXPECT_EQ(error.stage(), Stage::input);
+    return error.path() + ": " + error.what();
+  };
+  const std::vector<int64_t> right{4, 3}, flat{12}, wide{3, 4}, many{1001, 3}, none{0, 3}, negative{-4, 3};
+  EXPECT_THAT(refused({}), HasSubstr("0 inputs given, the method 'forward' takes 1"));
+  EXPECT_THAT(refused({{DType::f16, right, x.data(), 24}}), HasSubstr("input 'x': dtype is f16, expected f32"));
+  EXPECT_THAT(refused({{DType::f32, flat, x.data(), 48}}), HasSubstr("rank is 1, expected 2"));
+  EXPECT_THAT(refused({{DType::f32, wide, x.data(), 48}}), HasSubstr("dimension 1 is 4, expected 3"));
+  EXPECT_THAT(refused({{DType::f32, many, x.data(), 12012}}), HasSubstr("dimension 0 ('s') is 1001, allowed are 1 to 1000"));
+  EXPECT_THAT(refused({{DType::f32, none, x.data(), 0}}), HasSubstr("dimension 0 ('s') is 0"));
+  EXPECT_THAT(refused({{DType::f32, negative, x.data(), 48}}), HasSubstr("dimension 0 ('s') is -4"));
+  EXPECT_THAT(refused({{DType::f32, right, x.data(), 47}}), HasSubstr("has 47 bytes, its shape asks for 48"));
+  EXPECT_THAT(refused({{DType::f32, right, nullptr, 48}}), HasSubstr("has no data"));
+  EXPECT_EQ(error_of([&] { loaded.session->run(1, {}); }).code(), Code::InvalidArgument);
+  run_adds(*loaded.session, 4, 1);
+}
+
+TEST_P(Execute, StateStaysAndResets) {
+  Loaded loaded(counter());
+  const auto second = loaded.make();
+  const auto step = [](Session& session) {
+    session.run(0, std::vector{view<int64_t>(DType::i64, {1, 2}, {2})});
+    return output<int64_t>(session, 0);
+  };
+  EXPECT_THAT(step(*loaded.session), ElementsAre(11, 22));
+  EXPECT_THAT(step(*loaded.session), ElementsAre(12, 24));
+  EXPECT_THAT(step(*second), ElementsAre(11, 22));
+  loaded.session->reset();
+  EXPECT_THAT(step(*loaded.session), ElementsAre(11, 22));
+}
+
+TEST_P(Execute, BadIndexIsNamed) {  // R04
+  Loaded loaded(lookup());
+  loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {4, 0}, {2})});
+  EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(8, 9, 0, 1));
+  for (const int64_t bad : {5, -1, 1 << 30}) {
+    const Error error = error_of([&] { loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {1, 1, bad}, {3})}); });
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    EXPECT_EQ(error.path(), "methods[0].ops[0] (embedding)");
+    EXPECT_EQ(error.what(), format("embedding: index %d at position 2 is outside 0..4", static_cast<int>(bad)));
+  }
+  loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {2}, {1})});
+  EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(4, 5));
+}
+
+TEST_P(Execute, ASecondThreadIsRefused) {  // R07
+  Loaded loaded(adds());
+  std::atomic<int> good{0}, busy{0}, bad{0};
+  const auto work = [&] {
+    const std::vector<float> x(3000);
+    for (int i = 0; i < 40; ++i) {
+      try {
+        loaded.session->run(0, std::vector{view(DType::f32, x, {1000, 3})});
+        ++good;
+      } catch (const Error& error) {
+        ++(error.code() == Code::Busy ? busy : bad);
+      }
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  EXPECT_GT(good, 0);
+  EXPECT_EQ(bad, 0);
+  EXPECT_EQ(good + busy, 80);
+}
+
+TEST_P(Execute, SessionsRunSideBySide) {
+  Loaded loaded(adds());
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&loaded, t] {
+      const auto session = loaded.make();
+      for (uint32_t i = 0; i < 10; ++i) run_adds(*session, 1 + 100 * t + i, i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Execute, ProfileHasARowForEveryKernel) {
+  Loaded loaded(adds());
+  const std::vector<float> x(12);
+  const auto rows = loaded.session->profile(0, std::vector{view(DType::f32, x, {4, 3})});
+  std::vector<std::string> names;
+  for (const ProfileRow& row : rows) {
+    EXPECT_GE(row.us, 0);
+    EXPECT_GT(row.bytes, 0u);
+    if (row.kernel != "copy") names.push_back(row.op + " " + row.kernel.substr(0, 6) + " " + row.shapes + " " + row.source);
+  }
+  EXPECT_THAT(names, ElementsAre("add binary f32[4,3] f32[4,3] -> f32[4,3] model.py:1",
+                                 "add binary f32[4,3] f32[4,3] -> f32[4,3] model.py:1"));
+}
+
+TEST_P(Execute, MemoryIsReportedByKind) {
+  Loaded loaded(lookup());
+  loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {4, 3}, {2})});
+  const SessionMemory memory = loaded.session->memory();
+  EXPECT_GE(memory.weights, 40u);
+  EXPECT_GE(memory.arena, 16u);
+  EXPECT_EQ(memory.state, 0u);
+  EXPECT_GE(memory.io, 16u);
+}
+
+TEST(Load, ConstantsWithoutAFormOnTheDeviceAreRefused) {
+  Maker maker;
+  const uint32_t c = maker.constant<int64_t>(DType::i64, {fixed(2)}, {7, int64_t{1} << 40});
+  const uint32_t out = maker.value(ValueKind::output, DType::i64, {fixed(2)});
+  maker.op("add", {tensor(c), integer(1), real(1)}, {out});
+  const Bytes file = maker.file();
+  const Error error = error_of([&] { pumice::Model::load(open_device(), file); });
+  EXPECT_EQ(error.path(), "constants[0]");
+  EXPECT_THAT(error.what(), HasSubstr("element 1 has no form on the device: 1099511627776"));
+}
+
+}  // namespace
+}  // namespace pumice::test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants on the device: packed once, shared, raw ones gone, batches, external ones, errors that leave nothing behind.
+#include "test/graph/make.h"
+
+namespace pumice::test {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr int64_t kN = 8, kK = 64;
+
+// `count` linear layers of one input; `tied`: all of one weight. The scale is 0.5, every weight 3, so out = 1.5 * sum(x).
+Maker linears(size_t count, bool tied, int64_t n = kN, int64_t k = kK) {
+  Maker maker;
+  const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(1), fixed(k)}, -1, "x");
+  std::vector<uint8_t> weight(static_cast<size_t>(n * k / 2), 0xbb);
+  const std::vector<float> scale(static_cast<size_t>(n * k / 32), 0.5f);
+  const uint32_t s = maker.constant(DType::f32, {fixed(n), fixed(k / 32)}, scale);
+  uint32_t w = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i == 0 || !tied) w = maker.constant(DType::i4, {fixed(n), fixed(k)}, weight);
+    const uint32_t out = maker.value(ValueKind::output, DType::f32, {fixed(1), fixed(n)});
+    maker.op("linear_q4gsw", {tensor(x), tensor(w), tensor(s), {}, {}, integer(32), integer(0), {}}, {out});
+  }
+  return maker;
+}
+
+struct Used {
+  uint64_t weights, device_bytes;
+};
+
+Used load_and_run(const Maker& maker, int64_t k = kK) {
+  const auto device = open_device();
+  const uint64_t before = device->memory().use().device_bytes;
+  const Bytes file = maker.file();
+  const auto model = pumice::Model::load(device, file);
+  const uint64_t after = device->memory().use().device_bytes;
+  const auto session = model->session();
+  const std::vector<float> x(static_cast<size_t>(k), 1.0f);
+  session->run(0, std::vector{view(DType::f32, x, {1, k})});
+  for (uint32_t o = 0; o < maker.model.program.methods[0].outputs.size(); ++o)
+    EXPECT_THAT(output<float>(*session, o), Each(1.5f * static_cast<float>(k)));
+  return {session->memory().weights, after - before};
+}
+
+TEST(Prepack, AConstantUsedTwiceIsPackedOnce) {  // W11
+  const Used one = load_and_run(linears(1, true)), tied = load_and_run(linears(4, true)), own = load_and_run(linears(4, false));
+  EXPECT_EQ(tied.weights, one.weights);
+  EXPECT_GT(own.weights, one.weights);
+}
+
+TEST(Prepack, MethodsShareWeights) {
+  Maker maker = linears(1, true);
+  const uint64_t one = load_and_run(maker).weights;
+  maker.model.program.methods.push_back(maker.method());
+  maker.model.program.methods[1].name = "again";
+  EXPECT_EQ(load_and_run(maker).weights, one);
+}
+
+TEST(Prepack, RawConstantsGoAlsoOverSeveralBatches) {
+  const Used used = load_and_run(linears(3, false, 8192, 8192), 8192);  // 32 MiB each
+  EXPECT_EQ(used.device_bytes, used.weights);
+  EXPECT_LT(used.weights, uint64_t{120} << 20);
+}
+
+TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
+  Maker maker = lookup();
+  Constant& table = maker.model.program.constants[0];
+  const Bytes data = maker.model.constants;
+  table.external = true;
+  maker.model.constants.clear();
+  const Bytes file = maker.file();
+  int asked = 0;
+  const auto model = pumice::Model::load(open_device(), file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
+    EXPECT_EQ(key, "c0");
+    ++asked;
+    return data;
+  });
+  EXPECT_EQ(asked, 1);
+  const auto session = model->session();
+  session->run(0, std::vector{view<int64_t>(DType::i64, {3}, {1})});
+  EXPECT_EQ(output<float>(*session, 0)[1], 7);
+  Bytes other = data;
+  other[3] ^= std::byte{1};
+  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device(), file, [&](auto) { return std::optional(std::span<const std::byte>(other)); }); }).code(),
+            Code::WeightsMismatch);
+  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device(), file); }).code(), Code::WeightsMismatch);
+}
+
+TEST(Prepack, ARefusedLoadLeavesNothing) {
+  const auto device = open_device();
+  const uint64_t before = device->memory().use().device_bytes;
+  Maker maker;
+  const uint32_t c = maker.constant<uint8_t>(DType::boolean, {fixed(4)}, {0, 1, 2, 1});
+  const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(4)}, -1, "x");
+  const uint32_t out = maker.value(ValueKind::output, DType::f32, {fixed(4)});
+  maker.op("where", {tensor(c), tensor(x), integer(0)}, {out});
+  const Bytes file = maker.file();
+  const Error error = error_of([&] { pumice::Model::load(device, file); });
+  EXPECT_EQ(error.path(), "constants[0]");
+  EXPECT_THAT(error.what(), HasSubstr("element 2"));
+  EXPECT_EQ(device->memory().use().device_bytes, before);
+}
+
+}  // namespace
+}  // namespace pumice::test
