@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints docs/ops.md from the native operator table and the Python records. A test holds the page against this.
 
-    .venv/bin/python docs/generate_ops.py > docs/ops.md
+.venv/bin/python docs/generate_ops.py > docs/ops.md
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pumice.op import record_for, targets
 
 def main() -> None:
     print("# Which operators are there?\n")
-    print("Made by `docs/generate_ops.py` from the compiled shaders and the Python records: what stands here loads and runs.\n")
+    print(
+        "Made by `docs/generate_ops.py` from the compiled shaders and the Python records: what stands here loads and runs.\n"
+    )
     print("## What the exporter accepts\n")
     print("| record | overloads |\n|---|---|")
     by_module = defaultdict(list)
@@ -24,7 +26,9 @@ def main() -> None:
     for module in sorted(by_module):
         print(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
     print("\n## What the runtime runs\n")
-    print("`operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none.")
+    print(
+        "`operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none."
+    )
     print("Variants are those of the main shader; i64 runs as i32, b8/b16/b32 move elements of that width.\n")
     print("| operator | parameters | variants |\n|---|---|---|")
     for name, version, parameters, axes in sorted(op_table()):

@@ -21,7 +21,8 @@ inline uint64_t padded(uint64_t bytes, uint64_t alignment) {
 
 // `bytes` of a tensor at `offset` of a buffer, up to the next multiple of 16.
 inline Part part_of(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
-  return {{buffer.handle(), offset, padded(bytes, 16)}, buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
+  return {{buffer.handle(), offset, padded(bytes, 16)},
+          buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
 }
 
 class Blocks {

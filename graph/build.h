@@ -30,12 +30,12 @@ struct TensorInfo {
   uint32_t rank;
   Home home = Home::arena;
   uint32_t ref = kNone;
-  uint32_t value = kNone;    // index in Method::values; kNone: an operator's temporary
-  uint32_t base = kNone;     // has the storage of this tensor (a view, or written in place) ...
-  bool in_place = false;     // ... the latter only while both have the same number of bytes
-  bool declared = false;     // the file says the shape
-  bool changed = true;       // by the infer under way
-  Shape shape = {};               // live
+  uint32_t value = kNone;  // index in Method::values; kNone: an operator's temporary
+  uint32_t base = kNone;   // has the storage of this tensor (a view, or written in place) ...
+  bool in_place = false;   // ... the latter only while both have the same number of bytes
+  bool declared = false;   // the file says the shape
+  bool changed = true;     // by the infer under way
+  Shape shape = {};        // live
 };
 
 // What a launch said for one combination of shapes.
@@ -53,12 +53,12 @@ enum class NodeKind : uint8_t { dispatch, view, copy };
 
 struct Node {
   NodeKind kind;
-  bool in_place = false;             // the operator allows it for writes[0] and reads[0]
-  uint32_t call = kNone;             // index in Method::ops; kNone: made by build
+  bool in_place = false;  // the operator allows it for writes[0] and reads[0]
+  uint32_t call = kNone;  // index in Method::ops; kNone: made by build
   std::vector<uint32_t> writes = {}, reads = {};
   LaunchFunction launch = {};
   ShapeFunction shape = {};
-  uint32_t level = 0;                // nodes of one level do not depend on each other
+  uint32_t level = 0;  // nodes of one level do not depend on each other
   bool inferred = false;
   std::vector<uint32_t> used_tensors = {}, used_exprs = {};  // whose live sizes the launch asked for
   Record record = {};
@@ -66,10 +66,10 @@ struct Node {
 
 // A constant made at load.
 struct Pack {
-  std::string key;                   // equal keys, equal results, in any graph of a program
+  std::string key;  // equal keys, equal results, in any graph of a program
   std::string what;
   uint32_t call;
-  std::vector<uint32_t> inputs;      // tensors: constants or results of other packs
+  std::vector<uint32_t> inputs;  // tensors: constants or results of other packs
   uint32_t result;
   LaunchFunction launch;
 };
@@ -86,15 +86,15 @@ struct Graph::Impl {
   std::function<std::string(uint32_t op)> op_name;
   std::shared_ptr<ConstantFacts> facts;
 
-  std::vector<TensorInfo> tensors;   // the first ones are Method::values
-  std::vector<Node> nodes;           // in order of execution once built
+  std::vector<TensorInfo> tensors;  // the first ones are Method::values
+  std::vector<Node> nodes;          // in order of execution once built
   std::vector<Pack> packs;
   std::unordered_map<std::string, uint32_t> pack_index;  // by key
-  std::vector<uint32_t> outputs;     // a tensor for each of Method::outputs
+  std::vector<uint32_t> outputs;                         // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;
 
   std::vector<int64_t> symbols, exprs, previous_exprs;  // live values
-  bool inferred = false;             // symbols, shapes and records belong together
+  bool inferred = false;                                // symbols, shapes and records belong together
 
   // While a launch runs: what it asks for, and the node for texts.
   mutable Node* asking = nullptr;
@@ -104,8 +104,8 @@ struct Graph::Impl {
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
   uint32_t storage(uint32_t id) const;
-  uint64_t bytes(uint32_t id) const;  // on the device, at the live shape, not padded; throws LimitExceeded
-  bool granted(uint32_t id) const;    // in place, and the sizes agree
+  uint64_t bytes(uint32_t id) const;      // on the device, at the live shape, not padded; throws LimitExceeded
+  bool granted(uint32_t id) const;        // in place, and the sizes agree
   std::string path(uint32_t call) const;  // "methods[0].ops[17] (softmax)"
   int64_t size(SymInt size) const;
 };
@@ -123,8 +123,8 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
 // Levels, storage in place, copies of state: called by build after the last operator. schedule.cpp.
 void schedule(Graph::Impl& graph);
 
-// Brings shapes and records to `symbols`; runs the launches whose sizes changed. On an error the graph holds no shapes until
-// the next infer. Returns how many launches ran. infer.cpp.
+// Brings shapes and records to `symbols`; runs the launches whose sizes changed. On an error the graph holds no shapes
+// until the next infer. Returns how many launches ran. infer.cpp.
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols);
 std::vector<int64_t> hints(const Method& method);
 
@@ -137,7 +137,8 @@ void with_path(const Graph::Impl& graph, uint32_t call, const Body& body) {
   try {
     body();
   } catch (const Error& error) {
-    throw Error(error.code(), error.stage(), graph.path(call), (error.path().empty() ? "" : error.path() + ": ") + error.what());
+    throw Error(error.code(), error.stage(), graph.path(call),
+                (error.path().empty() ? "" : error.path() + ": ") + error.what());
   }
 }
 

@@ -10,20 +10,29 @@ namespace {
 Port port(const Graph::Impl& graph, uint32_t tensor) {
   const TensorInfo& info = graph.tensors[tensor];
   const uint64_t bytes = graph.bytes(tensor);
-  return {.tensor = tensor, .dtype = info.dtype, .shape = info.shape, .count = bytes / device_bytes(info.dtype), .bytes = bytes,
+  return {.tensor = tensor,
+          .dtype = info.dtype,
+          .shape = info.shape,
+          .count = bytes / device_bytes(info.dtype),
+          .bytes = bytes,
           .offset = 0};
 }
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const TensorInfo& root = graph.tensors[layout.storage[tensor]];
-  const uint64_t bytes = graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
+  const uint64_t bytes =
+      graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
   const uint32_t content = graph.view_root(tensor);
   switch (root.home) {
-    case Home::arena: return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
-    case Home::state: return {kFirstState + root.ref, 0, bytes, content};
-    case Home::status: return {kStatus, 0, bytes, content};
+    case Home::arena:
+      return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
+    case Home::state:
+      return {kFirstState + root.ref, 0, bytes, content};
+    case Home::status:
+      return {kStatus, 0, bytes, content};
     case Home::constant:
-    case Home::packed: break;
+    case Home::packed:
+      break;
   }
   return {kFixed, 0, bytes, layout.storage[tensor]};
 }
@@ -36,8 +45,8 @@ Range staged(Space space, const Port& port) {
 
 void check_binding(const Features& features, uint64_t bytes, const char* what) {
   if (bytes > features.max_storage_bytes)
-    fail(Code::DeviceUnsupported, Stage::plan, what, "%" PRIu64 " bytes; a storage buffer of this device has at most %" PRIu64,
-         bytes, features.max_storage_bytes);
+    fail(Code::DeviceUnsupported, Stage::plan, what,
+         "%" PRIu64 " bytes; a storage buffer of this device has at most %" PRIu64, bytes, features.max_storage_bytes);
 }
 
 PipelineKey pipeline_key(const Record& record) {
@@ -99,7 +108,8 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
       steps.push_back(std::move(step));
     }
     if (impl.status != kNone)
-      steps.push_back({.kind = StepKind::copy, .writes = {{kDownload, ports.status_offset, ports.status_offset + 16, impl.status}},
+      steps.push_back({.kind = StepKind::copy,
+                       .writes = {{kDownload, ports.status_offset, ports.status_offset + 16, impl.status}},
                        .reads = {at(impl.status)}});
   }
   place_barriers(steps);

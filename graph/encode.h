@@ -19,9 +19,9 @@ struct Port {
   uint32_t tensor;
   DType dtype;
   Shape shape;
-  uint64_t count;          // elements
-  uint64_t bytes;          // on the device
-  uint64_t offset;         // in upload or download; unused where the host works in place
+  uint64_t count;   // elements
+  uint64_t bytes;   // on the device
+  uint64_t offset;  // in upload or download; unused where the host works in place
   std::byte* data = nullptr;
 };
 

@@ -25,20 +25,29 @@ bool checks_hazards() {
 #endif
 }
 
-uint64_t host_bytes(const Port& port) { return port.dtype == DType::i64 ? port.count * 8 : port.bytes; }
+uint64_t host_bytes(const Port& port) {
+  return port.dtype == DType::i64 ? port.count * 8 : port.bytes;
+}
 
 }  // namespace
 
-Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
-                 std::vector<std::unique_ptr<Graph>> graphs, const SessionOptions& options)
-    : device_(std::move(device)), program_(std::move(program)), weights_(std::move(weights)),
-      timeout_ns_(options.timeout_ns == 0 ? kTimeout : options.timeout_ns), in_place_(device_->memory().unified() && !options.staged) {
+Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
+                 std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
+                 const SessionOptions& options)
+    : device_(std::move(device)),
+      program_(std::move(program)),
+      weights_(std::move(weights)),
+      timeout_ns_(options.timeout_ns == 0 ? kTimeout : options.timeout_ns),
+      in_place_(device_->memory().unified() && !options.staged) {
   state_infos_ = states(*program_, graphs);
   for (const StateInfo& info : state_infos_) {
-    states_.push_back(info.used ? device_->memory().buffer(std::max<uint64_t>(info.bytes, 16), MemoryKind::device, "state") : Buffer());
+    states_.push_back(info.used
+                          ? device_->memory().buffer(std::max<uint64_t>(info.bytes, 16), MemoryKind::device, "state")
+                          : Buffer());
   }
   for (uint32_t m = 0; m < graphs.size(); ++m)
-    methods_.push_back({.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
+    methods_.push_back(
+        {.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
   status_ = device_->memory().buffer(16, MemoryKind::device, "status");
   clear_status();
   reset_state();
@@ -101,8 +110,11 @@ Storages Session::storages() const {
 
 // Grows what is too small. Recordings name the old buffers, so they go first, and the old memory before the new comes.
 void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
-  const auto small = [](const Buffer& buffer, uint64_t bytes) { return bytes > 0 && (!buffer || buffer.bytes() < bytes); };
-  if (!small(arena_, arena_bytes) && !small(upload_, ports.upload_bytes) && !small(download_, ports.download_bytes)) return;
+  const auto small = [](const Buffer& buffer, uint64_t bytes) {
+    return bytes > 0 && (!buffer || buffer.bytes() < bytes);
+  };
+  if (!small(arena_, arena_bytes) && !small(upload_, ports.upload_bytes) && !small(download_, ports.download_bytes))
+    return;
   for (MethodState& method : methods_) method.encodings.clear();
   last_ = nullptr;
   grow(arena_, arena_bytes, MemoryKind::device, "arena");
@@ -133,8 +145,8 @@ void Session::copy_in(const MethodState& method, const Encoding& encoding, std::
     if (port.dtype == DType::i64) {
       const uint64_t bad = narrow_i64(port.data, data, port.count);
       if (bad != kNoPosition)
-        fail(Code::InvalidArgument, Stage::input, method.rules.path(i), "%" PRId64 " at position %" PRIu64 " does not fit 32 bits",
-             read_i64(data, bad), bad);
+        fail(Code::InvalidArgument, Stage::input, method.rules.path(i),
+             "%" PRId64 " at position %" PRIu64 " does not fit 32 bits", read_i64(data, bad), bad);
     } else if (port.dtype == DType::boolean) {
       const uint64_t bad = copy_bool(port.data, data, port.count);
       if (bad != kNoPosition)
@@ -190,7 +202,8 @@ void Session::reset_state() {
 }
 
 const Port& Session::port(uint32_t index) const {
-  if (last_ == nullptr) fail(Code::WrongState, Stage::api, "", "there are no outputs: no run came before, or it failed");
+  if (last_ == nullptr)
+    fail(Code::WrongState, Stage::api, "", "there are no outputs: no run came before, or it failed");
   if (index >= last_->ports.outputs.size())
     fail(Code::InvalidArgument, Stage::api, "", "output %u of %zu", index, last_->ports.outputs.size());
   return last_->ports.outputs[index];
@@ -206,8 +219,8 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
   const Entry entry(*this);
   const Port& output = port(index);
   if (bytes != host_bytes(output) || (data == nullptr && bytes != 0))
-    fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64, bytes,
-         host_bytes(output));
+    fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64,
+         bytes, host_bytes(output));
   if (output.count == 0) return;
   if (output.dtype == DType::i64) {
     widen_i32(static_cast<std::byte*>(data), output.data, output.count);

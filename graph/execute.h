@@ -63,11 +63,12 @@ class InputRules {
 class Session {
  public:
   // The program must stay where it is; one graph for each of its methods, built for the device's features.
-  Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, std::shared_ptr<const Weights> weights,
-          std::vector<std::unique_ptr<Graph>> graphs, const SessionOptions& options = {});
+  Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
+          std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
+          const SessionOptions& options = {});
 
-  // Each throws Busy while another thread is inside. After an error there are no outputs, and state is as before unless the
-  // device had begun.
+  // Each throws Busy while another thread is inside. After an error there are no outputs, and state is as before unless
+  // the device had begun.
   void run(uint32_t method, std::span<const InputView> inputs);
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
@@ -85,7 +86,7 @@ class Session {
   struct MethodState {
     std::unique_ptr<Graph> graph;
     InputRules rules;
-    std::vector<int64_t> symbols;            // of the call at hand
+    std::vector<int64_t> symbols;  // of the call at hand
     std::vector<std::unique_ptr<Encoding>> encodings;
   };
   // One thread at a time: throws Busy while another is inside.

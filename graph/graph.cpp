@@ -36,7 +36,8 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
 
 void add_dispatch(Graph::Impl& graph, const std::vector<Tensor>& writes, const std::vector<Tensor>& reads,
                   LaunchFunction&& launch, bool in_place) {
-  Node node{.kind = NodeKind::dispatch, .in_place = in_place, .call = graph.call, .writes = ids(writes), .reads = ids(reads)};
+  Node node{
+      .kind = NodeKind::dispatch, .in_place = in_place, .call = graph.call, .writes = ids(writes), .reads = ids(reads)};
   check_writes(graph, node.writes);
   if (in_place && node.reads.empty()) bug(graph, "works in place on nothing");
   node.launch = std::move(launch);
@@ -58,6 +59,7 @@ void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> re
 
 bool Graph::shares(Tensor a, Tensor b) const {
   if (Node* node = impl_->asking) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
+  if (impl_->tensors[a.id()].base == b.id() && impl_->granted(a.id())) return true;
   return impl_->storage(a.id()) == impl_->storage(b.id());
 }
 
@@ -66,14 +68,20 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   check_writes(*impl_, node.writes);
   if (!in || device_bytes(out.dtype()) != device_bytes(in.dtype())) bug(*impl_, "views elements of another size");
   node.shape = std::move(shape);
-  impl_->tensors[out.id()].base = in.id();
+  impl_->tensors[out.id()].base = impl_->view_root(in.id());  // never a chain
   impl_->nodes.push_back(std::move(node));
 }
 
-Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape, LaunchFunction launch) {
+Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
+                      LaunchFunction launch) {
   std::string key = what + " " + name(dtype);
   for (const int64_t size : shape) key += "," + std::to_string(size);
-  Pack pack{.key = "", .what = what, .call = impl_->call, .inputs = ids(inputs), .result = kNone, .launch = std::move(launch)};
+  Pack pack{.key = "",
+            .what = what,
+            .call = impl_->call,
+            .inputs = ids(inputs),
+            .result = kNone,
+            .launch = std::move(launch)};
   for (const uint32_t id : pack.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());
@@ -85,8 +93,11 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   const auto [known, fresh] = impl_->pack_index.try_emplace(key, static_cast<uint32_t>(impl_->packs.size()));
   if (!fresh) return Tensor(this, impl_->packs[known->second].result);
   pack.key = std::move(key);
-  pack.result = impl_->add({.dtype = dtype, .rank = static_cast<uint32_t>(shape.size()), .home = Home::packed,
-                            .ref = static_cast<uint32_t>(impl_->packs.size()), .shape = shape});
+  pack.result = impl_->add({.dtype = dtype,
+                            .rank = static_cast<uint32_t>(shape.size()),
+                            .home = Home::packed,
+                            .ref = static_cast<uint32_t>(impl_->packs.size()),
+                            .shape = shape});
   impl_->bytes(pack.result);
   impl_->packs.push_back(std::move(pack));
   return Tensor(this, impl_->packs.back().result);
@@ -98,11 +109,14 @@ Tensor Graph::scratch(DType dtype, uint32_t rank) {
 }
 
 Tensor Graph::status() {
-  if (impl_->status == kNone) impl_->status = impl_->add({.dtype = DType::i32, .rank = 1, .home = Home::status, .shape = {4}});
+  if (impl_->status == kNone)
+    impl_->status = impl_->add({.dtype = DType::i32, .rank = 1, .home = Home::status, .shape = {4}});
   return Tensor(this, impl_->status);
 }
 
-uint32_t Graph::call_id() const { return impl_->call; }
+uint32_t Graph::call_id() const {
+  return impl_->call;
+}
 
 void Launch::over(uint64_t count, uint32_t size) {
   size = std::min(size, features.max_invocations);
@@ -116,7 +130,9 @@ void Launch::over(uint64_t count, uint32_t size) {
   spec[0] = size;
 }
 
-int64_t Launch::size(SymInt size) const { return graph.impl().size(size); }
+int64_t Launch::size(SymInt size) const {
+  return graph.impl().size(size);
+}
 
 int64_t Graph::Impl::size(SymInt size) const {
   if (!size.is_expr) return size.value;
@@ -152,7 +168,8 @@ uint64_t Graph::Impl::bytes(uint32_t id) const {
   constexpr uint64_t kMax = uint64_t{1} << 31;
   const auto value = bytes.value();
   if (!value || *value / device_bytes(tensor.dtype) >= kMax)
-    fail(Code::LimitExceeded, Stage::plan, tensor.value == kNone ? "" : format("methods[%u].values[%u]", method_index, tensor.value),
+    fail(Code::LimitExceeded, Stage::plan,
+         tensor.value == kNone ? "" : format("methods[%u].values[%u]", method_index, tensor.value),
          "a tensor has %" PRIu64 " elements or more, the limit is 2^31", kMax);
   return *value;
 }

@@ -21,11 +21,12 @@ struct Launch {
   const Features& features;
   const Graph& graph;
 
-  const Shader* shader = nullptr;           // stays null: nothing to run (an empty output, a view)
-  std::vector<uint32_t> spec = {};          // specialization constants; spec[0] is the workgroup's size, set by over() or by hand
+  const Shader* shader = nullptr;  // stays null: nothing to run (an empty output, a view)
+  std::vector<uint32_t> spec =
+      {};  // specialization constants; spec[0] is the workgroup's size, set by over() or by hand
   std::array<uint32_t, 3> groups{0, 0, 0};  // a zero: nothing to run
   uint32_t subgroup_size = 0;
-  uint64_t flops = 0;                       // for reports; 0 = not counted
+  uint64_t flops = 0;  // for reports; 0 = not counted
   std::vector<std::byte> push = {};
 
   template <class P>
@@ -36,7 +37,7 @@ struct Launch {
   // One invocation for each of `count` items, in workgroups of `size`: groups (x, y) with x within the device's limit.
   // The shader's item is `item()` of glsl/include/launch.glslh; it must compare it with its own count.
   void over(uint64_t count, uint32_t size = 128);
-  int64_t size(SymInt size) const;          // a size argument's live value
+  int64_t size(SymInt size) const;  // a size argument's live value
 };
 
 using LaunchFunction = std::function<void(Launch&)>;
@@ -44,29 +45,33 @@ using ShapeFunction = std::function<void(const Launch&)>;
 
 class Graph {
  public:
-  // ---- for operators -------------------------------------------------------------------------------------------------
-  // A kernel call. Bindings are `writes` then `reads`, in that order. `launch` first resizes every write, then says what to run;
-  // it is called for every new combination of live shapes, and must depend on nothing else.
+  // ---- for operators
+  // ------------------------------------------------------------------------------------------------- A kernel call.
+  // Bindings are `writes` then `reads`, in that order. `launch` first resizes every write, then says what to run; it is
+  // called for every new combination of live shapes, and must depend on nothing else.
   void dispatch(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
-  // As dispatch, and writes[0] may take over the storage of reads[0] (the kernel reads an element of it only before it writes it,
-  // from the same invocation). `launch` learns by shares(...) whether it did.
+  // As dispatch, and writes[0] may take over the storage of reads[0] (the kernel reads an element of it only before it
+  // writes it, from the same invocation). `launch` learns by shares(...) whether it did.
   void dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
   bool shares(Tensor a, Tensor b) const;
   // `out` is `in` under another shape; nothing runs. `shape` resizes out (same numel).
   void view(Tensor out, Tensor in, ShapeFunction shape);
-  // A constant made once at load from constants, shared by all calls with the same `what`, inputs, dtype and shape. The inputs
-  // need not stay on the device. Bindings: the result, then `inputs`.
-  Tensor prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape, LaunchFunction launch);
-  // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load, external).
+  // A constant made once at load from constants, shared by all calls with the same `what`, inputs, dtype and shape. The
+  // inputs need not stay on the device. Bindings: the result, then `inputs`.
+  Tensor prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
+                 LaunchFunction launch);
+  // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load,
+  // external).
   bool is_zero(Tensor constant) const;
   // A temporary; its shape is set by resize in a launch.
   Tensor scratch(DType dtype, uint32_t rank);
-  // Four words a kernel reports a bad data-dependent index into (glsl/include/status.glslh), bound as a write. `describe` turns the
-  // words {call + 1, position, value, limit} into text for InvalidArgument.
+  // Four words a kernel reports a bad data-dependent index into (glsl/include/status.glslh), bound as a write.
+  // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports
 
-  // ---- for build, plan, encode: see build.h ---------------------------------------------------------------------------
+  // ---- for build, plan, encode: see build.h
+  // ---------------------------------------------------------------------------
   struct Impl;
   Graph();
   ~Graph();  // tensors point at their graph: it neither moves nor is copied

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every step of a recording touches, and two opinions on where barriers belong: place_barriers puts them, find_hazard, which
-// shares no code with it, says what they miss.
+// What every step of a recording touches, and two opinions on where barriers belong: place_barriers puts them,
+// find_hazard, which shares no code with it, says what they miss.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,17 @@ enum class StepKind : uint8_t { host, dispatch, copy };  // host: written before
 
 struct Step {
   StepKind kind;
-  uint32_t node = ~0u;  // index in Graph::Impl::nodes, for a dispatch
+  uint32_t node = ~0u;   // index in Graph::Impl::nodes, for a dispatch
   bool barrier = false;  // before it
   std::vector<Range> writes = {}, reads = {};
 };
 
-// Sets Step::barrier where a step depends on one since the last barrier: read after write, write after read, write after write.
-// Status words are written by atomics, which need no order among themselves.
+// Sets Step::barrier where a step depends on one since the last barrier: read after write, write after read, write
+// after write. Status words are written by atomics, which need no order among themselves.
 void place_barriers(std::vector<Step>& steps);
 
-// The first pair of steps that may run at once but must not, or the first read of bytes that something else has overwritten;
+// The first pair of steps that may run at once but must not, or the first read of bytes that something else has
+// overwritten;
 // "" when there is none. Naive on purpose.
 std::string find_hazard(std::span<const Step> steps);
 

@@ -102,8 +102,9 @@ Record launch(const Graph& graph, const LaunchFunction& function, size_t binding
            record.groups[axis], 'x' + axis, features.max_groups[axis]);
   }
   if (record.spec[0] > features.max_invocations || !features.runs(shader))
-    fail(Code::DeviceUnsupported, Stage::plan, "", "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u",
-         shader.name, shader.features, record.spec[0], features.bits, features.max_invocations);
+    fail(Code::DeviceUnsupported, Stage::plan, "",
+         "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u", shader.name,
+         shader.features, record.spec[0], features.bits, features.max_invocations);
   return record;
 }
 

@@ -23,8 +23,8 @@ InputRules::InputRules(const Program& program, uint32_t method) : method_(progra
   }
   for (size_t s = 0; s < bound.size(); ++s) {
     if (!bound[s])
-      fail(Code::BadShape, Stage::plan, format("methods[%u].symbols[%zu]", method, s), "no dimension of an input is '%s'",
-           printable(method_.symbols[s].name).c_str());
+      fail(Code::BadShape, Stage::plan, format("methods[%u].symbols[%zu]", method, s),
+           "no dimension of an input is '%s'", printable(method_.symbols[s].name).c_str());
   }
 }
 
@@ -36,9 +36,11 @@ std::string InputRules::path(size_t input) const {
 void InputRules::check_tensor(size_t index, const InputView& input) const {
   const Value& value = method_.values[method_.inputs[index]];
   if (input.dtype != value.dtype)
-    fail(Code::InvalidArgument, Stage::input, path(index), "dtype is %s, expected %s", name(input.dtype), name(value.dtype));
+    fail(Code::InvalidArgument, Stage::input, path(index), "dtype is %s, expected %s", name(input.dtype),
+         name(value.dtype));
   if (input.dims.size() != value.dims.size())
-    fail(Code::InvalidArgument, Stage::input, path(index), "rank is %zu, expected %zu", input.dims.size(), value.dims.size());
+    fail(Code::InvalidArgument, Stage::input, path(index), "rank is %zu, expected %zu", input.dims.size(),
+         value.dims.size());
 }
 
 void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& symbols) const {
@@ -53,13 +55,15 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
       const int64_t got = inputs[i].dims[d];
       const Dim& dim = dims_[i][d];
       if (dim.rule == Dim::Rule::fixed && got != dim.value)
-        fail(Code::InvalidArgument, Stage::input, path(i), "dimension %zu is %" PRId64 ", expected %" PRId64, d, got, dim.value);
+        fail(Code::InvalidArgument, Stage::input, path(i), "dimension %zu is %" PRId64 ", expected %" PRId64, d, got,
+             dim.value);
       has_exprs |= dim.rule == Dim::Rule::expr;
       if (dim.rule != Dim::Rule::binds) continue;
       const Symbol& symbol = method_.symbols[static_cast<size_t>(dim.value)];
       if (got < symbol.min || got > symbol.max)
-        fail(Code::InvalidArgument, Stage::input, path(i), "dimension %zu ('%s') is %" PRId64 ", allowed are %" PRId64 " to %" PRId64,
-             d, printable(symbol.name).c_str(), got, symbol.min, symbol.max);
+        fail(Code::InvalidArgument, Stage::input, path(i),
+             "dimension %zu ('%s') is %" PRId64 ", allowed are %" PRId64 " to %" PRId64, d,
+             printable(symbol.name).c_str(), got, symbol.min, symbol.max);
       symbols[static_cast<size_t>(dim.value)] = got;
     }
   }
@@ -78,7 +82,8 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint64_t want = file_bytes(inputs[i].dtype, inputs[i].dims);
     if (inputs[i].bytes != want)
-      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape asks for %" PRIu64, inputs[i].bytes, want);
+      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape asks for %" PRIu64,
+           inputs[i].bytes, want);
     if (inputs[i].data == nullptr && want != 0) fail(Code::InvalidArgument, Stage::input, path(i), "has no data");
   }
 }

@@ -10,7 +10,8 @@ namespace pumice {
 Layout layout(const Graph& graph) {
   const Graph::Impl& impl = graph.impl();
   const uint32_t count = static_cast<uint32_t>(impl.tensors.size());
-  Layout result{.storage = std::vector<uint32_t>(count), .offset = std::vector<uint64_t>(count), .bytes = {}, .plan = {}};
+  Layout result{
+      .storage = std::vector<uint32_t>(count), .offset = std::vector<uint64_t>(count), .bytes = {}, .plan = {}};
   const uint32_t end = impl.nodes.empty() ? 1 : impl.nodes.back().level + 1;
 
   std::vector<uint32_t> first(count, kNone), last(count, 0);
@@ -20,8 +21,23 @@ Layout layout(const Graph& graph) {
     first[storage] = std::min(first[storage], level);
     last[storage] = std::max(last[storage], level);
   };
+  std::vector<bool> known(count, false);
+  const auto storage = [&](uint32_t id) {  // chains of kernels in place may be long: each is walked once
+    std::vector<uint32_t> chain;
+    for (; !known[id]; id = impl.tensors[id].base) {
+      chain.push_back(id);
+      if (impl.tensors[id].base != kNone && (!impl.tensors[id].in_place || impl.granted(id))) continue;
+      result.storage[id] = id;
+      break;
+    }
+    const uint32_t root = result.storage[id];
+    for (const uint32_t t : chain) {
+      result.storage[t] = root;
+      known[t] = true;
+    }
+  };
   for (uint32_t t = 0; t < count; ++t) {
-    result.storage[t] = impl.storage(t);
+    storage(t);
     result.bytes.push_back(std::max<uint64_t>(16, (impl.bytes(t) + 15) & ~uint64_t{15}));
   }
   for (const uint32_t input : impl.method().inputs) use(input, 0);

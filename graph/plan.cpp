@@ -16,16 +16,19 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 63;
 // Up to here every pair is looked at (greedy by size, the denser plan); longer lists are swept in order of time.
 constexpr size_t kMaxPairwise = 2048;
 
-uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+uint64_t round_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
 // Bytes rounded up to the largest alignment, so that every place that is free is aligned for everybody.
 std::vector<uint64_t> rounded(std::span<const Interval> intervals, uint64_t& naive) {
   uint64_t alignment = 1;
   for (size_t i = 0; i < intervals.size(); ++i) {
     const Interval& interval = intervals[i];
-    if (interval.last < interval.first || interval.alignment == 0 || (interval.alignment & (interval.alignment - 1)) != 0)
-      fail(Code::BadGraph, Stage::plan, format("plan[%zu]", i), "alive from %u to %u, aligned to %" PRIu64, interval.first,
-           interval.last, interval.alignment);
+    if (interval.last < interval.first || interval.alignment == 0 ||
+        (interval.alignment & (interval.alignment - 1)) != 0)
+      fail(Code::BadGraph, Stage::plan, format("plan[%zu]", i), "alive from %u to %u, aligned to %" PRIu64,
+           interval.first, interval.last, interval.alignment);
     alignment = std::max(alignment, interval.alignment);
   }
   std::vector<uint64_t> sizes;
@@ -34,8 +37,8 @@ std::vector<uint64_t> rounded(std::span<const Interval> intervals, uint64_t& nai
     const uint64_t bytes = intervals[i].bytes;
     const bool fits = bytes < kMaxBytes && alignment < kMaxBytes && round_up(bytes, alignment) < kMaxBytes - naive;
     if (!fits)
-      fail(Code::LimitExceeded, Stage::plan, format("plan[%zu]", i), "%" PRIu64 " bytes beside %" PRIu64 " pass the limit of 2^63",
-           bytes, naive);
+      fail(Code::LimitExceeded, Stage::plan, format("plan[%zu]", i),
+           "%" PRIu64 " bytes beside %" PRIu64 " pass the limit of 2^63", bytes, naive);
     sizes.push_back(round_up(bytes, alignment));
     naive += sizes.back();
   }
@@ -45,7 +48,8 @@ std::vector<uint64_t> rounded(std::span<const Interval> intervals, uint64_t& nai
 std::vector<uint32_t> order_of_time(std::span<const Interval> intervals) {
   std::vector<uint32_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return intervals[a].first < intervals[b].first; });
   return order;
 }
 
@@ -79,7 +83,8 @@ Plan by_size(std::span<const Interval> intervals, const std::vector<uint64_t>& s
     plan.offsets[i] = at;
     plan.total = std::max(plan.total, at + sizes[i]);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](uint32_t a, uint32_t b) { return plan.offsets[a] < plan.offsets[b]; }), i);
+                                   [&](uint32_t a, uint32_t b) { return plan.offsets[a] < plan.offsets[b]; }),
+                  i);
   }
   return plan;
 }
@@ -87,7 +92,7 @@ Plan by_size(std::span<const Interval> intervals, const std::vector<uint64_t>& s
 // In order of time, each in the smallest free block that holds it.
 Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& sizes) {
   Plan plan{.offsets = std::vector<uint64_t>(intervals.size())};
-  std::map<uint64_t, uint64_t> free;                    // offset -> bytes; neighbours are joined
+  std::map<uint64_t, uint64_t> free;                     // offset -> bytes; neighbours are joined
   std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // bytes, offset
   const auto take = [&](std::map<uint64_t, uint64_t>::iterator block) {
     free_by_size.erase({block->second, block->first});
@@ -134,8 +139,9 @@ Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& s
 Plan plan(std::span<const Interval> intervals) {
   uint64_t naive = 0, alive = 0, lower_bound = 0;
   const std::vector<uint64_t> sizes = rounded(intervals, naive);
-  sweep(intervals, [&](uint32_t i) { lower_bound = std::max(lower_bound, alive += sizes[i]); },
-        [&](uint32_t i) { alive -= sizes[i]; });
+  sweep(
+      intervals, [&](uint32_t i) { lower_bound = std::max(lower_bound, alive += sizes[i]); },
+      [&](uint32_t i) { alive -= sizes[i]; });
   Plan best = by_time(intervals, sizes);
   if (best.total > lower_bound && intervals.size() <= kMaxPairwise) {
     Plan other = by_size(intervals, sizes);

@@ -19,12 +19,12 @@ struct Interval {
 struct Plan {
   std::vector<uint64_t> offsets;  // one for each interval
   uint64_t total = 0;
-  uint64_t lower_bound = 0;       // no plan can be smaller: the most bytes alive at once
-  uint64_t naive = 0;             // every interval a place of its own
+  uint64_t lower_bound = 0;  // no plan can be smaller: the most bytes alive at once
+  uint64_t naive = 0;        // every interval a place of its own
 };
 
-// Pure. Intervals that share a step never share a byte; total <= naive. Throws LimitExceeded where 2^63 bytes are passed,
-// BadGraph for an interval that ends before it begins or an alignment that is no power of two.
+// Pure. Intervals that share a step never share a byte; total <= naive. Throws LimitExceeded where 2^63 bytes are
+// passed, BadGraph for an interval that ends before it begins or an alignment that is no power of two.
 Plan plan(std::span<const Interval> intervals);
 
 // The plan of a graph at its live shapes.

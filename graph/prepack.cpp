@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a batch at
-// a time, so that the peak is the packed weights plus one batch.
+// Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a
+// batch at a time, so that the peak is the packed weights plus one batch.
 #include "graph/prepack.h"
 
 #include <algorithm>
@@ -28,7 +28,11 @@ struct Raw {
 class Prepack {
  public:
   Prepack(Weights& weights, std::shared_ptr<Device> device, const Program& program, const ExternalData& external)
-      : weights_(weights), device_(std::move(device)), program_(program), external_(external), uploader_(device_),
+      : weights_(weights),
+        device_(std::move(device)),
+        program_(program),
+        external_(external),
+        uploader_(device_),
         alignment_(device_->features().storage_alignment) {}
 
   void collect(const Graph& graph) {
@@ -94,7 +98,8 @@ class Prepack {
       if (position != kNoPosition)
         fail(Code::BadGraph, Stage::prepack, path, "element %" PRIu64 " has no form on the device: %s",
              position + static_cast<uint64_t>(in - source.data()) / (key.second == DType::i64 ? 8 : 1),
-             key.second == DType::i64 ? std::to_string(read_i64(in, position)).c_str() : "a bool that is neither 0 nor 1");
+             key.second == DType::i64 ? std::to_string(read_i64(in, position)).c_str()
+                                      : "a bool that is neither 0 nor 1");
     };
     if (key.second == DType::i64) {
       uploader_.put(source, target, {8, 4, [&](std::byte* out, const std::byte* in, size_t count) {
@@ -112,7 +117,8 @@ class Prepack {
   void pack_all() {
     std::vector<PipelineKey> pipelines;
     for (Job& job : packs_) {
-      with_path(job.impl(), job.pack->call, [&] { job.record = launch(*job.graph, job.pack->launch, job.pack->inputs.size() + 1); });
+      with_path(job.impl(), job.pack->call,
+                [&] { job.record = launch(*job.graph, job.pack->launch, job.pack->inputs.size() + 1); });
       if (job.record.runs()) pipelines.push_back(pipeline_key(job.record));
     }
     device_->pipelines().prepare(pipelines);
@@ -145,8 +151,8 @@ class Prepack {
 
   void upload_raw(const std::set<Key>& keys) {
     if (keys.empty()) return;
-    const auto buffer =
-        std::make_shared<Buffer>(device_->memory().buffer(bytes_of(keys), MemoryKind::device, "constants to be packed"));
+    const auto buffer = std::make_shared<Buffer>(
+        device_->memory().buffer(bytes_of(keys), MemoryKind::device, "constants to be packed"));
     uint64_t offset = 0;
     for (const Key& key : keys) {
       const Part part = part_of(*buffer, offset, bytes_[key]);
@@ -171,7 +177,8 @@ class Prepack {
       }
       check_binding(device_->features(), result.slice.bytes, job.pack->what.c_str());
       if (job.record.runs())
-        commands.dispatch(device_->pipelines().get(pipeline_key(job.record)), bindings, job.record.push, job.record.groups);
+        commands.dispatch(device_->pipelines().get(pipeline_key(job.record)), bindings, job.record.push,
+                          job.record.groups);
       weights_.packed_[job.pack->key] = result;
       fresh.insert(job.pack->key);
     }
@@ -208,10 +215,10 @@ class Prepack {
   const ExternalData& external_;
   Uploader uploader_;
   const uint64_t alignment_;
-  std::set<Key> kept_;               // raw constants that stay
-  std::map<Key, uint64_t> bytes_;    // on the device
-  std::map<Key, uint32_t> uses_;     // by packs still to be made
-  std::map<Key, Raw> raw_;           // on the device for now
+  std::set<Key> kept_;             // raw constants that stay
+  std::map<Key, uint64_t> bytes_;  // on the device
+  std::map<Key, uint32_t> uses_;   // by packs still to be made
+  std::map<Key, Raw> raw_;         // on the device for now
   std::vector<Job> packs_;
   std::set<std::string> keys_;
 };
@@ -229,7 +236,11 @@ Weights::Weights(std::shared_ptr<Device> device, const Program& program, const E
   prepack.run();
 }
 
-const Part& Weights::constant(uint32_t index, DType dtype) const { return constants_.at({index, dtype}); }
-const Part& Weights::packed(const std::string& key) const { return packed_.at(key); }
+const Part& Weights::constant(uint32_t index, DType dtype) const {
+  return constants_.at({index, dtype});
+}
+const Part& Weights::packed(const std::string& key) const {
+  return packed_.at(key);
+}
 
 }  // namespace pumice

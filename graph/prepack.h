@@ -31,8 +31,8 @@ class Weights {
   Blocks blocks_;
 };
 
-// The shape and dtype that each state has in the methods that use it. Throws BadShape or BadDtype where two disagree, or where
-// the initial value does not fit.
+// The shape and dtype that each state has in the methods that use it. Throws BadShape or BadDtype where two disagree,
+// or where the initial value does not fit.
 struct StateInfo {
   bool used = false;
   DType dtype = DType::f32;

@@ -18,11 +18,16 @@ class Places {
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
     switch (root.home) {
-      case Home::arena: return part(storages_.arena, layout_.offset[tensor], bytes);
-      case Home::state: return part(storages_.states[root.ref], 0, bytes);
-      case Home::status: return part(storages_.status, 0, bytes);
-      case Home::constant: return first(storages_.weights.constant(root.ref, root.dtype), bytes);
-      case Home::packed: return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
+      case Home::arena:
+        return part(storages_.arena, layout_.offset[tensor], bytes);
+      case Home::state:
+        return part(storages_.states[root.ref], 0, bytes);
+      case Home::status:
+        return part(storages_.status, 0, bytes);
+      case Home::constant:
+        return first(storages_.weights.constant(root.ref, root.dtype), bytes);
+      case Home::packed:
+        return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
     }
     return {};
   }
@@ -38,13 +43,15 @@ class Places {
 
   static Part part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
-      fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset, offset + bytes,
-           buffer.bytes());
+      fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset,
+           offset + bytes, buffer.bytes());
     return {{buffer.handle(), offset, bytes}, buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
   }
 
  private:
-  static Part first(const Part& part, uint64_t bytes) { return {{part.slice.buffer, part.slice.offset, bytes}, part.mapped}; }
+  static Part first(const Part& part, uint64_t bytes) {
+    return {{part.slice.buffer, part.slice.offset, bytes}, part.mapped};
+  }
 
   const Graph::Impl& graph_;
   const Layout& layout_;

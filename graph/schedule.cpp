@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of execution: nodes by level, so that those between two barriers do not depend on each other; which of them work in
-// place; and the copies that bring state to its new values.
+// The order of execution: nodes by level, so that those between two barriers do not depend on each other; which of them
+// work in place; and the copies that bring state to its new values.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -61,7 +61,8 @@ void set_levels(Graph::Impl& graph) {
       if (id != kNone) node.level = std::max(node.level, seen[graph.view_root(id)].write_level);
     }
     for (const uint32_t id : node.writes) {
-      if (graph.tensors[id].home != Home::status) node.level = std::max(node.level, seen[graph.view_root(id)].use_level);
+      if (graph.tensors[id].home != Home::status)
+        node.level = std::max(node.level, seen[graph.view_root(id)].use_level);
     }
     ++node.level;
     for (const uint32_t id : node.writes) {
@@ -76,22 +77,20 @@ void set_levels(Graph::Impl& graph) {
   }
 }
 
-// Storages with their members' uses, growing as nodes are allowed to work in place.
+// Storages and when they are used, growing as nodes are allowed to work in place.
 class InPlace {
  public:
-  InPlace(Graph::Impl& graph, const std::vector<Update>& updates) : graph_(graph) {
-    root_.resize(graph.tensors.size());
-    uses_.resize(graph.tensors.size());
-    for (uint32_t t = 0; t < graph.tensors.size(); ++t) root_[t] = graph.view_root(t);
+  InPlace(Graph::Impl& graph, const std::vector<Update>& updates) : graph_(graph), uses_(graph.tensors.size()) {
+    for (uint32_t t = 0; t < graph.tensors.size(); ++t) root_.push_back(graph.view_root(t));
     for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = graph.nodes[n];
       if (node.kind == NodeKind::view) continue;
-      for (const uint32_t id : node.reads) use(id, n);
-      for (const uint32_t id : node.writes) use(id, n);
+      for (const uint32_t id : node.reads) use(id, n, node.level);
+      for (const uint32_t id : node.writes) use(id, n, node.level);
     }
-    for (const uint32_t id : graph.outputs) use(id, kEnd);
+    for (const uint32_t id : graph.outputs) use(id, kEnd, kEnd);
     for (const Update& update : updates) {
-      use(update.value, kEnd);
+      use(update.value, kEnd, kEnd);
       new_value_[graph.tensors[update.state].ref] = graph.view_root(update.value);
     }
   }
@@ -104,24 +103,31 @@ class InPlace {
     for (uint32_t i = 1; i < node.reads.size(); ++i) {
       if (node.reads[i] != kNone && find(node.reads[i]) == root) return;
     }
-    for (const uint32_t other : uses_[root]) {
-      if (other != n && (other == kEnd || graph_.nodes[other].level >= node.level)) return;
-    }
-    for (const uint32_t other : uses_[out]) {
-      if (other != kEnd && other < n) return;
-    }
+    // This node is the storage's last use, alone in its level, and the output's first.
+    if (uses_[root].last != node.level || uses_[root].at_last != 1 || uses_[out].first < n) return;
     graph_.tensors[out].base = in;
     graph_.tensors[out].in_place = true;
     root_[out] = root;
-    uses_[root].insert(uses_[root].end(), uses_[out].begin(), uses_[out].end());
+    if (uses_[out].last == uses_[root].last) uses_[out].at_last += uses_[root].at_last;
+    uses_[root] = {uses_[root].first, uses_[out].last, uses_[out].at_last};
   }
 
   // Whether the update happens without a copy.
   bool done(const Update& update) { return find(update.value) == graph_.view_root(update.state); }
 
  private:
-  void use(uint32_t id, uint32_t node) {
-    if (id != kNone) uses_[root_[id]].push_back(node);
+  struct Uses {
+    uint32_t first = kNone;          // node
+    uint32_t last = 0, at_last = 0;  // level; how many uses it has there
+  };
+
+  void use(uint32_t id, uint32_t node, uint32_t level) {
+    if (id == kNone) return;
+    Uses& uses = uses_[root_[id]];
+    uses.first = std::min(uses.first, node);
+    if (level > uses.last) uses.at_last = 0;
+    uses.last = std::max(uses.last, level);
+    uses.at_last += level == uses.last;
   }
   uint32_t find(uint32_t id) const {
     while (root_[id] != id) id = root_[id];
@@ -139,7 +145,7 @@ class InPlace {
   Graph::Impl& graph_;
   std::map<uint32_t, uint32_t> new_value_;  // of state ref: the tensor, by views
   std::vector<uint32_t> root_;
-  std::vector<std::vector<uint32_t>> uses_;
+  std::vector<Uses> uses_;  // by root
 };
 
 }  // namespace
@@ -155,7 +161,8 @@ void schedule(Graph::Impl& graph) {
   std::vector<Update> updates = graph.method().updates;
   keep_old_values(graph, updates);
   set_levels(graph);
-  std::stable_sort(graph.nodes.begin(), graph.nodes.end(), [](const Node& a, const Node& b) { return a.level < b.level; });
+  std::stable_sort(graph.nodes.begin(), graph.nodes.end(),
+                   [](const Node& a, const Node& b) { return a.level < b.level; });
 
   InPlace in_place(graph, updates);
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -164,7 +171,8 @@ void schedule(Graph::Impl& graph) {
   const uint32_t last = graph.nodes.empty() ? 0 : graph.nodes.back().level;
   for (const Update& update : updates) {
     if (!in_place.done(update))
-      graph.nodes.push_back({.kind = NodeKind::copy, .writes = {update.state}, .reads = {update.value}, .level = last + 1});
+      graph.nodes.push_back(
+          {.kind = NodeKind::copy, .writes = {update.state}, .reads = {update.value}, .level = last + 1});
   }
 }
 

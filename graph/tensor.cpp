@@ -26,18 +26,26 @@ uint32_t device_bytes(DType dtype) {
   switch (dtype) {
     case DType::f32:
     case DType::i32:
-    case DType::i64: return 4;
-    case DType::f16: return 2;
+    case DType::i64:
+      return 4;
+    case DType::f16:
+      return 2;
     case DType::boolean:
     case DType::u8:
-    case DType::i8: return 1;
-    case DType::i4: break;
+    case DType::i8:
+      return 1;
+    case DType::i4:
+      break;
   }
   fail(Code::BadDtype, Stage::plan, "", "%s has no element on the device", name(dtype));
 }
 
-DType Tensor::dtype() const { return info(graph_, id_).dtype; }
-uint32_t Tensor::rank() const { return info(graph_, id_).rank; }
+DType Tensor::dtype() const {
+  return info(graph_, id_).dtype;
+}
+uint32_t Tensor::rank() const {
+  return info(graph_, id_).rank;
+}
 
 const Shape& Tensor::shape() const {
   const TensorInfo& tensor = info(graph_, id_);
@@ -53,12 +61,15 @@ int64_t Tensor::dim(int64_t axis) const {
   return sizes[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
 }
 
-int64_t Tensor::numel() const { return numel(0, static_cast<int64_t>(shape().size())); }
+int64_t Tensor::numel() const {
+  return numel(0, static_cast<int64_t>(shape().size()));
+}
 
 int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
   const Shape& sizes = shape();
   if (first_axis < 0 || last_axis < first_axis || last_axis > static_cast<int64_t>(sizes.size()))
-    fail(Code::BadShape, Stage::plan, "", "axes %" PRId64 " to %" PRId64 " of %s", first_axis, last_axis, text(sizes).c_str());
+    fail(Code::BadShape, Stage::plan, "", "axes %" PRId64 " to %" PRId64 " of %s", first_axis, last_axis,
+         text(sizes).c_str());
   CheckedI64 count = 1;
   for (int64_t i = first_axis; i < last_axis; ++i) count = count * sizes[static_cast<size_t>(i)];
   if (!count.ok()) fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", text(sizes).c_str());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value as an operator sees it. On the device every tensor is contiguous, row-major, starts on Features::storage_alignment
-// and is readable and writable up to the next multiple of 16 bytes; i64 is stored as i32, bool as one byte.
+// A value as an operator sees it. On the device every tensor is contiguous, row-major, starts on
+// Features::storage_alignment and is readable and writable up to the next multiple of 16 bytes; i64 is stored as i32,
+// bool as one byte.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace pumice {
 
 class Graph;
 
-// A handle: copy it freely. Shapes are *live*: during build they are those at the symbols' hints, during a launch those of
-// the call at hand. Only dtype and rank may be relied on outside of a launch when a dimension is symbolic.
+// A handle: copy it freely. Shapes are *live*: during build they are those at the symbols' hints, during a launch those
+// of the call at hand. Only dtype and rank may be relied on outside of a launch when a dimension is symbolic.
 class Tensor {
  public:
   Tensor() = default;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i.., :] = weight[index[i..], :]. An index out of range fails the run (InvalidArgument) and reads nothing out of bounds.
-// Float weights are copied bit for bit. embedding_q4gsw and embedding_q8gsw read (weight - zero) * scale from the packed layout
-// of ops/common/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y| for the output's type.
+// out[i.., :] = weight[index[i..], :]. An index out of range fails the run (InvalidArgument) and reads nothing out of
+// bounds. Float weights are copied bit for bit. embedding_q4gsw and embedding_q8gsw read (weight - zero) * scale from
+// the packed layout of ops/common/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y|
+// for the output's type.
 #include <cinttypes>
 
 #include "glsl/embedding.h"
@@ -19,13 +20,15 @@ void resize(Tensor out, Tensor index, int64_t columns) {
 }
 
 void check_index(Tensor index, const char* op) {
-  check(index.dtype() == DType::i64 || index.dtype() == DType::i32, "%s: indices are %s, not i32 or i64", op, name(index.dtype()));
+  check(index.dtype() == DType::i64 || index.dtype() == DType::i32, "%s: indices are %s, not i32 or i64", op,
+        name(index.dtype()));
 }
 
 void embedding(Graph& graph, Args args) {
   const Tensor weight = args.tensor(0), index = args.tensor(1), out = args.out();
   check_index(index, "embedding");
-  check(weight.rank() == 2 && weight.dtype() == out.dtype(), "embedding: the weight must have rank 2 and the output's dtype");
+  check(weight.rank() == 2 && weight.dtype() == out.dtype(),
+        "embedding: the weight must have rank 2 and the output's dtype");
   const uint32_t call = graph.call_id();
   graph.dispatch({out, graph.status()}, {weight, index}, [=](Launch& launch) {
     resize(out, index, weight.dim(1));
@@ -48,12 +51,17 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
     launch.over(quads(out));
     launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero)});
     launch.params(Params{u32(out.numel()), w.n, w.k, (w.k + 63) / 64, w.groups, call});
-    launch.shader = &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8);
+    launch.shader =
+        &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8);
   });
 }
 
-void embedding_q4gsw(Graph& graph, Args args) { packed(graph, args, "embedding_q4gsw", DType::i4); }
-void embedding_q8gsw(Graph& graph, Args args) { packed(graph, args, "embedding_q8gsw", DType::i8); }
+void embedding_q4gsw(Graph& graph, Args args) {
+  packed(graph, args, "embedding_q4gsw", DType::i4);
+}
+void embedding_q8gsw(Graph& graph, Args args) {
+  packed(graph, args, "embedding_q8gsw", DType::i8);
+}
 
 // Of embedding_packed the first axis alone: the first tensor argument is the packed weight, not one of DTYPE.
 constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE}};
@@ -63,8 +71,12 @@ constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE}};
 std::span<const Op> embedding_ops() {
   static constexpr Op kOps[] = {
       {{"embedding", 1, "Tensor weight, Tensor index -> Tensor"}, embedding, glsl::embedding::axes},
-      {{"embedding_q4gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"}, embedding_q4gsw, kPackedAxes},
-      {{"embedding_q8gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"}, embedding_q8gsw, kPackedAxes},
+      {{"embedding_q4gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"},
+       embedding_q4gsw,
+       kPackedAxes},
+      {{"embedding_q8gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"},
+       embedding_q8gsw,
+       kPackedAxes},
   };
   return kOps;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight that is not a constant is a
-// matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/common/gemm.h.
+// out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight
+// that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/common/gemm.h.
 //
-// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 24) * sum|x w| * L, u = 2^-11 for f16 outputs and 2^-24 for f32, L = 1.13
-// (the largest slope of an activation); gelu and silu add 4e-7 * |y before them|.
+// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 24) * sum|x w| * L, u = 2^-11 for f16 outputs and 2^-24 for f32,
+// L = 1.13 (the largest slope of an activation); gelu and silu add 4e-7 * |y before them|.
 #include "glsl/linear_gemv.h"
 #include "ops/common/gemm.h"
 
@@ -21,7 +21,9 @@ void linear(Graph& graph, Args args) {
 
 std::span<const Op> linear_ops() {
   static constexpr Op kOps[] = {
-      {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act, Tensor? residual -> Tensor"}, linear, glsl::linear_gemv::axes},
+      {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act, Tensor? residual -> Tensor"},
+       linear,
+       glsl::linear_gemv::axes},
   };
   return kOps;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]) + residual[..., n],
-// weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost nothing.
-// Shaders, layout and choice of kernel: ops/common/gemm.h.
+// out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]) +
+// residual[..., n], weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost
+// nothing. Shaders, layout and choice of kernel: ops/common/gemm.h.
 //
-// Error, against fp64 of the same integers and scales: that of ops/linear.cpp with K + 26 (the product with the scale rounds, too).
-// weight - zero is exact, and scaled before or after a partial sum of it, so a weight equal to its zero point adds nothing.
+// Error, against fp64 of the same integers and scales: that of ops/linear.cpp with K + 26 (the product with the scale
+// rounds, too). weight - zero is exact, and scaled before or after a partial sum of it, so a weight equal to its zero
+// point adds nothing.
 #include "glsl/linear_gemv.h"
 #include "ops/common/gemm.h"
 
@@ -23,7 +24,8 @@ void linear_q4gsw(Graph& graph, Args args) {
 
 std::span<const Op> linear_q4gsw_ops() {
   static constexpr Op kOps[] = {
-      {{"linear_q4gsw", 1, "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
+      {{"linear_q4gsw", 1,
+        "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
         "Tensor? residual -> Tensor"},
        linear_q4gsw,
        glsl::linear_gemv::axes},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[..., m, n] = act(sum_k a'[..., m, k] * b'[..., k, n] + bias[n]), a' = a permuted by `a_perm` (empty: as it is), b' likewise;
-// batch dimensions broadcast. Both have rank 2 or more (Python gives vectors a dimension).
+// out[..., m, n] = act(sum_k a'[..., m, k] * b'[..., k, n] + bias[n]), a' = a permuted by `a_perm` (empty: as it is),
+// b' likewise; batch dimensions broadcast. Both have rank 2 or more (Python gives vectors a dimension).
 //
 // Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear.cpp.
 #include "glsl/matmul.h"
@@ -41,7 +41,8 @@ std::vector<int64_t> permutation(std::vector<int64_t> perm, uint32_t rank) {
   }
   std::vector<int64_t> sorted = perm;
   std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) check(sorted[i] == static_cast<int64_t>(i), "matmul: not a permutation of %u dimensions", rank);
+  for (size_t i = 0; i < sorted.size(); ++i)
+    check(sorted[i] == static_cast<int64_t>(i), "matmul: not a permutation of %u dimensions", rank);
   check(perm.size() == rank, "matmul: a permutation of %zu dimensions for a tensor of rank %u", perm.size(), rank);
   return perm;
 }
@@ -61,7 +62,8 @@ std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
     };
     const auto [a_size, a_stride] = at(a);
     const auto [b_size, b_stride] = at(b);
-    check(a_size == b_size || a_size == 1 || b_size == 1, "matmul: batch sizes %" PRId64 " and %" PRId64 " do not broadcast", a_size, b_size);
+    check(a_size == b_size || a_size == 1 || b_size == 1,
+          "matmul: batch sizes %" PRId64 " and %" PRId64 " do not broadcast", a_size, b_size);
     const Batch next = {a_size == 1 ? b_size : a_size, a_size == 1 ? 0 : a_stride, b_size == 1 ? 0 : b_stride};
     shape.push_back(next.size);
     if (next.size == 1) continue;
@@ -72,7 +74,8 @@ std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
       merged.push_back(next);
     }
   }
-  check(merged.size() <= kBatchRank, "matmul: %zu batch dimensions are left after merging, the limit is %u", merged.size(), kBatchRank);
+  check(merged.size() <= kBatchRank, "matmul: %zu batch dimensions are left after merging, the limit is %u",
+        merged.size(), kBatchRank);
   return merged;
 }
 
@@ -86,20 +89,24 @@ void matmul(Graph& graph, Args args) {
   const Tensor a = args.tensor(0), b = args.tensor(1), bias = args.tensor(2), out = args.out();
   check(a.rank() >= 2 && b.rank() >= 2, "matmul: operands of rank %u and %u; 2 or more are needed", a.rank(), b.rank());
   const DType dtype = a.dtype();
-  check(b.dtype() == dtype && out.dtype() == dtype, "matmul: a is %s, b %s, the output %s", name(dtype), name(b.dtype()), name(out.dtype()));
+  check(b.dtype() == dtype && out.dtype() == dtype, "matmul: a is %s, b %s, the output %s", name(dtype),
+        name(b.dtype()), name(out.dtype()));
   if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "matmul: the bias must be %s of rank 1", name(dtype));
   const std::vector<int64_t> a_perm = permutation(args.ints(3), a.rank()), b_perm = permutation(args.ints(4), b.rank());
   const uint32_t act = activation(args.integer(5), "matmul");
 
   graph.dispatch({out}, {a, b, bias ? bias : a}, [=](Launch& launch) {
     const View left(a, a_perm), right(b, b_perm);
-    check(left.columns() == right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows", left.columns(), right.rows());
+    check(left.columns() == right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows", left.columns(),
+          right.rows());
     Shape shape;
     const std::vector<Batch> batch = batches(left, right, shape);
     const int64_t count = product(shape, 0, shape.size()), m = left.rows(), n = right.columns(), k = left.columns();
     shape.insert(shape.end(), {m, n});
     out.resize(shape);
-    if (bias) check(bias.dim(0) == n, "matmul: the bias has %" PRId64 " elements, the product %" PRId64 " columns", bias.dim(0), n);
+    if (bias)
+      check(bias.dim(0) == n, "matmul: the bias has %" PRId64 " elements, the product %" PRId64 " columns", bias.dim(0),
+            n);
     if (out.numel() == 0) return;
 
     const Tile tile = pick_tile(count, m, n, launch.features);
@@ -126,8 +133,8 @@ void matmul(Graph& graph, Args args) {
     }
     over_groups(launch, uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.lanes());
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
-                                           static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias), n % 4 == 0, act,
-                                           tile.bm, tile.bn, tile.tm, tile.tn});
+                                           static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias),
+                                           n % 4 == 0, act, tile.bm, tile.bn, tile.tm, tile.tn});
     launch.params(params);
     launch.flops = 2ull * static_cast<uint64_t>(count * m) * static_cast<uint64_t>(n * k);
     launch.shader = &glsl::matmul::variant(glsl::matmul::dtype(dtype));
@@ -138,7 +145,9 @@ void matmul(Graph& graph, Args args) {
 
 std::span<const Op> matmul_ops() {
   static constexpr Op kOps[] = {
-      {{"matmul", 1, "Tensor a, Tensor b, Tensor? bias, ints a_perm, ints b_perm, int act -> Tensor"}, matmul, glsl::matmul::axes},
+      {{"matmul", 1, "Tensor a, Tensor b, Tensor? bias, ints a_perm, ints b_perm, int act -> Tensor"},
+       matmul,
+       glsl::matmul::axes},
   };
   return kOps;
 }

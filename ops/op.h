@@ -13,8 +13,8 @@ namespace pumice {
 
 // A tensor or a number, for operators whose either side may be a Python scalar.
 struct Operand {
-  Tensor tensor;          // set, or
-  double number = 0;      // this
+  Tensor tensor;      // set, or
+  double number = 0;  // this
   bool is_integer = false;
 };
 
@@ -22,22 +22,21 @@ struct Operand {
 class Args {
  public:
   Args(Graph& graph, const Method& method, const OpCall& call);
-  Tensor tensor(uint32_t index) const;            // optional ones: an empty Tensor when absent
+  Tensor tensor(uint32_t index) const;  // optional ones: an empty Tensor when absent
   std::vector<Tensor> tensors(uint32_t index) const;
   Operand operand(uint32_t index) const;
   int64_t integer(uint32_t index) const;
   double real(uint32_t index) const;
   bool boolean(uint32_t index) const;
   DType dtype(uint32_t index) const;
-  SymInt size(uint32_t index) const;              // resolve in a launch: launch.size(...)
+  SymInt size(uint32_t index) const;  // resolve in a launch: launch.size(...)
   std::vector<int64_t> ints(uint32_t index) const;
   std::vector<SymInt> sizes(uint32_t index) const;
-  bool has(uint32_t index) const;                 // not none
+  bool has(uint32_t index) const;  // not none
   Tensor out(uint32_t index = 0) const;
 
  private:
   Graph& graph_;
-  const Method& method_;
   const OpCall& call_;
 };
 
@@ -45,9 +44,9 @@ class Args {
 uint32_t axis(int64_t index, uint32_t rank, const char* op);
 
 struct Op {
-  Signature signature;                    // name, version, parameters
-  void (*build)(Graph&, Args);            // checks once, adds nodes
-  std::span<const Axis> variants = {};    // of its main shader: the dtypes and storages the partitioner may accept
+  Signature signature;                  // name, version, parameters
+  void (*build)(Graph&, Args);          // checks once, adds nodes
+  std::span<const Axis> variants = {};  // of its main shader: the dtypes and storages the partitioner may accept
 };
 
 // The operators of every file in ops/, in a fixed order; written by CMake.

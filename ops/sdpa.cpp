@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = softmax(q k^T * scale + mask) v for q [B, H, L, E], k [B, G, S, E], v [B, G, S, F], G divides H; mask: none, bool (true =
-// seen) or q's dtype, rank 4, each dimension full or 1; causal: key s is seen from row l >= s. A row that sees nothing is 0.
-// q_blhd (and so on): the tensor at hand is [B, L, H, E], permuted only in thought.
+// out = softmax(q k^T * scale + mask) v for q [B, H, L, E], k [B, G, S, E], v [B, G, S, F], G divides H; mask: none,
+// bool (true = seen) or q's dtype, rank 4, each dimension full or 1; causal: key s is seen from row l >= s. A row that
+// sees nothing is 0. q_blhd (and so on): the tensor at hand is [B, L, H, E], permuted only in thought.
 //
-// Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s sum|q k|, the
-// error of a score, u of the output's type: glsl/sdpa.glsl has the roundings.
+// Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s
+// sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings.
 #include "glsl/sdpa.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ void put_strides(uint32_t (&stride)[3], const Sizes& s, bool blhd) {
   stride[2] = u32(blhd ? s.heads * s.size : s.size);
 }
 
-// How a workgroup goes over its head: query rows it owns, keys of a block, and whether keys and values pass through shared
-// memory (a GPU; on a CPU driver that is one more copy).
+// How a workgroup goes over its head: query rows it owns, keys of a block, and whether keys and values pass through
+// shared memory (a GPU; on a CPU driver that is one more copy).
 struct Blocks {
   uint32_t rows, keys;
   bool staged;
@@ -70,7 +70,8 @@ void put_mask(glsl::sdpa::Params& params, const Tensor& mask, const Shape& full)
   const Shape& shape = mask.shape();
   const Shape strides = contiguous_strides(shape);
   for (size_t d = 0; d < 4; ++d) {
-    check(shape[d] == 1 || shape[d] == full[d], "sdpa: the mask has %" PRId64 " in dimension %zu, not 1 or %" PRId64, shape[d], d, full[d]);
+    check(shape[d] == 1 || shape[d] == full[d], "sdpa: the mask has %" PRId64 " in dimension %zu, not 1 or %" PRId64,
+          shape[d], d, full[d]);
     params.mask_stride[d] = shape[d] == 1 ? 0 : u32(strides[d]);
   }
 }
@@ -88,10 +89,13 @@ void sdpa(Graph& graph, Args args) {
 
   graph.dispatch({out}, {q, k, v, mask ? mask : q}, [=](Launch& launch) {
     const Sizes sq = sizes(q, q_blhd), sk = sizes(k, k_blhd), sv = sizes(v, v_blhd);
-    check(sk.batch == sq.batch && sv.batch == sq.batch, "sdpa: batches of %" PRId64 ", %" PRId64 " and %" PRId64, sq.batch, sk.batch, sv.batch);
+    check(sk.batch == sq.batch && sv.batch == sq.batch, "sdpa: batches of %" PRId64 ", %" PRId64 " and %" PRId64,
+          sq.batch, sk.batch, sv.batch);
     check(sk.heads == sv.heads && sk.rows == sv.rows, "sdpa: k and v differ in heads or rows");
-    check(sk.heads >= 1 && sq.heads % sk.heads == 0, "sdpa: %" PRId64 " heads of k do not divide %" PRId64, sk.heads, sq.heads);
-    check(sk.size == sq.size && sq.size >= 1 && sv.size >= 1, "sdpa: a query has %" PRId64 " elements, a key %" PRId64, sq.size, sk.size);
+    check(sk.heads >= 1 && sq.heads % sk.heads == 0, "sdpa: %" PRId64 " heads of k do not divide %" PRId64, sk.heads,
+          sq.heads);
+    check(sk.size == sq.size && sq.size >= 1 && sv.size >= 1, "sdpa: a query has %" PRId64 " elements, a key %" PRId64,
+          sq.size, sk.size);
     const Sizes so = {sq.batch, sq.heads, sq.rows, sv.size};
     out.resize(out_blhd ? Shape{so.batch, so.rows, so.heads, so.size} : Shape{so.batch, so.heads, so.rows, so.size});
     if (out.numel() == 0) return;
@@ -116,8 +120,9 @@ void sdpa(Graph& graph, Args args) {
     check(blocks.rows * e_quads <= 512, "sdpa: heads of %u elements; the limit is 2048", params.e);
     params.row_blocks = (params.l + blocks.rows - 1) / blocks.rows;
     over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, kLanes);
-    launch.spec.insert(launch.spec.end(), {blocks.rows, blocks.keys, e_quads, v_quads, params.e % 4 == 0 && params.ev % 4 == 0, causal,
-                                           static_cast<uint32_t>(mask_kind), blocks.staged, std::max(e_quads, v_quads) + 1});
+    launch.spec.insert(launch.spec.end(),
+                       {blocks.rows, blocks.keys, e_quads, v_quads, params.e % 4 == 0 && params.ev % 4 == 0, causal,
+                        static_cast<uint32_t>(mask_kind), blocks.staged, std::max(e_quads, v_quads) + 1});
     launch.params(params);
     launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
     launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(dtype));
@@ -131,7 +136,8 @@ std::span<const Op> sdpa_ops() {
       {{"sdpa", 1,
         "Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal, float scale, bool q_blhd, bool k_blhd, bool v_blhd, "
         "bool out_blhd -> Tensor"},
-       sdpa, glsl::sdpa::axes},
+       sdpa,
+       glsl::sdpa::axes},
   };
   return kOps;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pumice._pumice: the runtime as Python sees it, over the public C++ header. Arrays come in contiguous, native-endian and of a
-// supported dtype (session.py sees to that); waiting is done without the GIL.
+// pumice._pumice: the runtime as Python sees it, over the public C++ header. Arrays come in contiguous, native-endian
+// and of a supported dtype (session.py sees to that); waiting is done without the GIL.
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -17,12 +17,13 @@ namespace {
 
 struct Kind {
   pumice_dtype dtype;
-  char kind;      // numpy's dtype.kind
+  char kind;  // numpy's dtype.kind
   size_t bytes;
   const char* name;
 };
-constexpr Kind kKinds[] = {{PUMICE_F32, 'f', 4, "float32"}, {PUMICE_F16, 'f', 2, "float16"}, {PUMICE_I32, 'i', 4, "int32"},
-                           {PUMICE_I64, 'i', 8, "int64"},   {PUMICE_BOOL, 'b', 1, "bool"},   {PUMICE_U8, 'u', 1, "uint8"},
+constexpr Kind kKinds[] = {{PUMICE_F32, 'f', 4, "float32"}, {PUMICE_F16, 'f', 2, "float16"},
+                           {PUMICE_I32, 'i', 4, "int32"},   {PUMICE_I64, 'i', 8, "int64"},
+                           {PUMICE_BOOL, 'b', 1, "bool"},   {PUMICE_U8, 'u', 1, "uint8"},
                            {PUMICE_I8, 'i', 1, "int8"}};
 
 const Kind& kind_of(pumice_dtype dtype) {
@@ -69,8 +70,8 @@ struct External {
 
 class NativeSession {
  public:
-  NativeSession(const py::object& source, const std::string& device, const std::string& features, const std::string& cache_dir,
-                const py::dict& external)
+  NativeSession(const py::object& source, const std::string& device, const std::string& features,
+                const std::string& cache_dir, const py::dict& external)
       : model_(load(source, {device, features, cache_dir}, external)), session_(model_) {}
 
   std::string describe() const { return model_.describe(); }
@@ -110,7 +111,8 @@ class NativeSession {
   static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {
     External data;
     for (const auto& [key, value] : external)
-      data.data.emplace_back(py::cast<std::string>(key), py::cast<std::string_view>(py::reinterpret_borrow<py::bytes>(value)));
+      data.data.emplace_back(py::cast<std::string>(key),
+                             py::cast<std::string_view>(py::reinterpret_borrow<py::bytes>(value)));
     pumice_options c = options.c();
     c.external = External::find;
     c.user = &data;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface: arguments checked, handles looked up, everything inside of guarded().
-#include <cstring>
-
+// The C interface to files and models: arguments checked, handles looked up, everything inside of guarded().
 #include "pumice/pumice.h"
 #include "runtime/capi_guard.h"
 #include "runtime/capi_handles.h"
-#include "runtime/model.h"
 
 namespace pumice {
 namespace {
@@ -16,26 +13,9 @@ static_assert(PUMICE_OK == static_cast<uint32_t>(Code::Ok) && PUMICE_IO_ERROR ==
               PUMICE_INTERNAL == static_cast<uint32_t>(Code::Internal));
 static_assert(PUMICE_I8 == static_cast<uint32_t>(DType::i8));
 
-struct ModelEntry {
-  std::shared_ptr<const Model> model;
-  uint64_t timeout_ns;
-};
-
-struct SessionEntry {
-  std::unique_ptr<Session> session;
-};
-
-// Never destroyed: at exit a driver may be gone before them.
-Handles<ModelEntry>& models() {
-  static auto& handles = *new Handles<ModelEntry>("model");
-  return handles;
+std::string or_empty(const char* text) {
+  return text == nullptr ? "" : text;
 }
-Handles<SessionEntry>& sessions() {
-  static auto& handles = *new Handles<SessionEntry>("session");
-  return handles;
-}
-
-std::string or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 ExternalData external_of(const pumice_options& options) {
   if (options.external == nullptr) return {};
@@ -51,9 +31,12 @@ template <class Load>
 void load(const pumice_options* given, pumice_model* model, const Load& load_with) {
   const pumice_options options = given == nullptr ? PUMICE_INIT(pumice_options) : known(given, "options");
   required(model, "model") = {};
-  const auto device = Device::open({or_empty(options.device), or_empty(options.features), or_empty(options.cache_dir)});
-  const auto loaded = load_with(device, external_of(options));
-  model->handle = models().add(std::make_shared<ModelEntry>(ModelEntry{loaded, uint64_t{options.timeout_ms} * 1'000'000}));
+  const auto open_device = [&] {
+    return Device::open({or_empty(options.device), or_empty(options.features), or_empty(options.cache_dir)});
+  };
+  const auto loaded = load_with(open_device, external_of(options));
+  model->handle =
+      models().add(std::make_shared<ModelEntry>(ModelEntry{loaded, uint64_t{options.timeout_ms} * 1'000'000}));
 }
 
 const Method& method_of(const ModelEntry& entry, uint32_t method) {
@@ -62,7 +45,8 @@ const Method& method_of(const ModelEntry& entry, uint32_t method) {
   return methods[method];
 }
 
-void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index, const char* what, pumice_tensor_info* info) {
+void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index, const char* what,
+          pumice_tensor_info* info) {
   known(info, "info");
   if (index >= ids.size()) fail(Code::InvalidArgument, Stage::api, what, "%u of %zu", index, ids.size());
   const Value& value = method.values[ids[index]];
@@ -70,10 +54,11 @@ void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index
   result.struct_size = info->struct_size;
   result.dtype = static_cast<uint32_t>(value.dtype);
   result.rank = static_cast<uint32_t>(value.dims.size());
-  const std::vector<Bounds> sizes = bounds(method, value);
-  for (size_t d = 0; d < sizes.size() && d < PUMICE_MAX_RANK; ++d) {
-    result.min[d] = sizes[d].min;
-    result.max[d] = sizes[d].max;
+  const std::vector<Bounds> exprs = bounds(method);
+  for (size_t d = 0; d < value.dims.size() && d < PUMICE_MAX_RANK; ++d) {
+    const Bounds size = bounds(exprs, value.dims[d]);
+    result.min[d] = size.min;
+    result.max[d] = size.max;
     const Symbol* name = symbol(method, value.dims[d]);
     result.symbol[d] = name == nullptr ? nullptr : name->name.c_str();
   }
@@ -81,38 +66,28 @@ void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index
   *info = result;
 }
 
-// The inputs as the engine takes them; `given` is an array whose items have the size that the first one says.
-std::span<const InputView> views(const pumice_tensor* given, uint32_t count) {
-  thread_local std::vector<InputView> result;
-  result.clear();
-  if (count == 0) return result;
-  const size_t stride = known(given, "inputs[0]").struct_size;
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto* input = reinterpret_cast<const pumice_tensor*>(reinterpret_cast<const char*>(given) + i * stride);
-    const bool same = input->struct_size == stride;
-    if (!same || input->rank > PUMICE_MAX_RANK || input->dtype > PUMICE_I8)
-      fail(Code::InvalidArgument, Stage::input, format("inputs[%u]", i), "struct_size %u, rank %u, dtype %u: sizes are %zu, ranks at most %d, dtypes at most %d",
-           input->struct_size, input->rank, input->dtype, stride, PUMICE_MAX_RANK, PUMICE_I8);
-    known(input, "inputs");
-    result.push_back({static_cast<DType>(input->dtype), std::span(input->dims, input->rank), input->data, input->bytes});
-  }
-  return result;
-}
-
 }  // namespace
 }  // namespace pumice
 
 using namespace pumice;  // NOLINT: the functions below are C
 
-const pumice_error* pumice_last_error(void) { return &last_error(); }
-uint32_t pumice_api_version(void) { return PUMICE_API_VERSION; }
-const char* pumice_version(void) { return PUMICE_VERSION; }
-void pumice_text_free(char* text) { std::free(text); }
+const pumice_error* pumice_last_error(void) {
+  return &last_error();
+}
+uint32_t pumice_api_version(void) {
+  return PUMICE_API_VERSION;
+}
+const char* pumice_version(void) {
+  return PUMICE_VERSION;
+}
+void pumice_text_free(char* text) {
+  std::free(text);
+}
 
 pumice_status pumice_devices(char** json) {
   return guarded([&] {
     required(json, "json") = nullptr;
-      *json = handed_over(describe_devices());
+    *json = handed_over(describe_devices());
   });
 }
 
@@ -140,16 +115,16 @@ pumice_status pumice_inspect_file(const char* path, char** json) {
 
 pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options, pumice_model* model) {
   return guarded([&] {
-    load(options, model, [&](const auto& device, const ExternalData& external) {
-      return Model::load(device, bytes_of(file, bytes), external);
+    load(options, model, [&](const auto& open_device, const ExternalData& external) {
+      return Model::load(open_device, bytes_of(file, bytes), external);
     });
   });
 }
 
 pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model) {
   return guarded([&] {
-    load(options, model, [&](const auto& device, const ExternalData& external) {
-      return Model::load_file(device, &required(path, "path"), external);
+    load(options, model, [&](const auto& open_device, const ExternalData& external) {
+      return Model::load_file(open_device, &required(path, "path"), external);
     });
   });
 }
@@ -182,7 +157,8 @@ pumice_status pumice_model_method(pumice_model model, const char* name, uint32_t
       *method = m;
       return;
     }
-    fail(Code::InvalidArgument, Stage::api, "method", "the model has no method '%s'", name == nullptr ? "" : printable(name).c_str());
+    fail(Code::InvalidArgument, Stage::api, "method", "the model has no method '%s'",
+         name == nullptr ? "" : printable(name).c_str());
   });
 }
 
@@ -208,58 +184,5 @@ pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t 
     const auto entry = models().get(model.handle);
     const Method& chosen = method_of(*entry, method);
     fill(chosen, chosen.outputs, index, "output", info);
-  });
-}
-
-pumice_status pumice_session_new(pumice_model model, pumice_session* session) {
-  return guarded([&] {
-    required(session, "session") = {};
-    const auto entry = models().get(model.handle);
-    session->handle = sessions().add(std::make_shared<SessionEntry>(SessionEntry{entry->model->session({.timeout_ns = entry->timeout_ns})}));
-  });
-}
-
-pumice_status pumice_session_free(pumice_session session) {
-  return guarded([&] { sessions().remove(session.handle); });
-}
-
-pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs, uint32_t num_inputs) {
-  return guarded([&] { sessions().get(session.handle)->session->run(method, views(inputs, num_inputs)); });
-}
-
-pumice_status pumice_session_output(pumice_session session, uint32_t index, pumice_tensor* output) {
-  return guarded([&] {
-    pumice_tensor result = known(output, "output");
-    const OutputInfo info = sessions().get(session.handle)->session->output(index);
-    result.dtype = static_cast<uint32_t>(info.dtype);
-    result.rank = static_cast<uint32_t>(info.shape.size());
-    result.data = nullptr;
-    result.bytes = info.bytes;
-    std::memset(result.dims, 0, sizeof(result.dims));
-    for (size_t d = 0; d < info.shape.size() && d < PUMICE_MAX_RANK; ++d) result.dims[d] = info.shape[d];
-    *output = result;
-  });
-}
-
-pumice_status pumice_session_read(pumice_session session, uint32_t index, void* data, uint64_t bytes) {
-  return guarded([&] { sessions().get(session.handle)->session->read(index, data, bytes); });
-}
-
-pumice_status pumice_session_reset(pumice_session session) {
-  return guarded([&] { sessions().get(session.handle)->session->reset(); });
-}
-
-pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs, uint32_t num_inputs,
-                                     char** json) {
-  return guarded([&] {
-    required(json, "json") = nullptr;
-    *json = handed_over(describe(sessions().get(session.handle)->session->profile(method, views(inputs, num_inputs))));
-  });
-}
-
-pumice_status pumice_session_memory(pumice_session session, char** json) {
-  return guarded([&] {
-    required(json, "json") = nullptr;
-    *json = handed_over(describe(sessions().get(session.handle)->session->memory()));
   });
 }

@@ -18,7 +18,9 @@ std::atomic<bool> is_child{false};
 
 }  // namespace
 
-const pumice_error& last_error() { return last.view; }
+const pumice_error& last_error() {
+  return last.view;
+}
 
 pumice_status set_error(Code code, const char* stage, const char* path, const char* text) noexcept {
   const uint32_t number = static_cast<uint32_t>(code);
@@ -37,7 +39,8 @@ void must_be_parent() {
   static const int kWatching = pthread_atfork(nullptr, nullptr, [] { is_child = true; });
   (void)kWatching;
   if (is_child)
-    fail(Code::WrongState, Stage::api, "", "this process was forked after Pumice was used; load the model in a fresh process");
+    fail(Code::WrongState, Stage::api, "",
+         "this process was forked after Pumice was used; load the model in a fresh process");
 }
 
 }  // namespace pumice

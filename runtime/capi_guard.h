@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every function of the C interface begins: the one place where exceptions are caught, and the checks of what callers hand in.
+// How every function of the C interface begins: the one place where exceptions are caught, and the checks of what
+// callers hand in.
 #pragma once
 
 #include <cstdlib>
@@ -40,7 +41,8 @@ pumice_status guarded(const Body& body) noexcept {
   }
 }
 
-// ---- arguments ---------------------------------------------------------------------------------------------------------------
+// ---- arguments
+// ---------------------------------------------------------------------------------------------------------------
 template <class T>
 T& required(T* pointer, const char* what) {
   if (pointer == nullptr) fail(Code::InvalidArgument, Stage::api, what, "is null");
@@ -52,13 +54,14 @@ template <class T>
 T known(const T* given, const char* what) {
   const uint32_t size = required(given, what).struct_size;
   if (size < sizeof(T))
-    fail(Code::InvalidArgument, Stage::api, what, "struct_size is %u, expected %zu; was it made with PUMICE_INIT?", size, sizeof(T));
+    fail(Code::InvalidArgument, Stage::api, what, "struct_size is %u, expected %zu; was it made with PUMICE_INIT?",
+         size, sizeof(T));
   if (size > 4096) fail(Code::InvalidArgument, Stage::api, what, "struct_size is %u", size);
   const char* bytes = reinterpret_cast<const char*>(given);
   for (size_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] != 0)
-      fail(Code::UnsupportedVersion, Stage::api, what, "byte %zu is set, which this library (interface %d) does not know", i,
-           PUMICE_API_VERSION);
+      fail(Code::UnsupportedVersion, Stage::api, what,
+           "byte %zu is set, which this library (interface %d) does not know", i, PUMICE_API_VERSION);
   }
   return *given;
 }

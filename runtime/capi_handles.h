@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/error.h"
+#include "runtime/model.h"
 
 namespace pumice {
 
@@ -58,5 +58,24 @@ class Handles {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
 };
+
+struct ModelEntry {
+  std::shared_ptr<const Model> model;
+  uint64_t timeout_ns;
+};
+
+struct SessionEntry {
+  std::unique_ptr<Session> session;
+};
+
+// Never destroyed: at exit a driver may be gone before them.
+inline Handles<ModelEntry>& models() {
+  static auto& handles = *new Handles<ModelEntry>("model");
+  return handles;
+}
+inline Handles<SessionEntry>& sessions() {
+  static auto& handles = *new Handles<SessionEntry>("session");
+  return handles;
+}
 
 }  // namespace pumice

@@ -27,14 +27,14 @@ class Commands {
   // `bindings` has shader->num_bindings entries; groups are within Features::max_groups and not zero.
   void dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
                 std::array<uint32_t, 3> groups);
-  void copy(Slice from, Slice to);              // to.bytes bytes
+  void copy(Slice from, Slice to);  // to.bytes bytes
   void fill(Slice target, uint32_t word);
   // Kernels and copies before -> kernels and copies after, all memory.
   void barrier();
   // Kernels and copies before -> the host reading mapped memory after the wait.
   void host_barrier();
   void timestamp(uint32_t index);
-  std::vector<double> timestamps_us() const;    // after a run: microseconds, relative to the first
+  std::vector<double> timestamps_us() const;  // after a run: microseconds, relative to the first
 
   struct Impl;
   Impl& impl() const { return *impl_; }

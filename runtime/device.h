@@ -16,14 +16,14 @@ namespace pumice {
 struct Features {
   uint64_t bits = 0;  // of Feature
   uint32_t subgroup_size = 1, min_subgroup_size = 1, max_subgroup_size = 1;
-  uint32_t max_invocations = 128;            // of one workgroup, x also
+  uint32_t max_invocations = 128;  // of one workgroup, x also
   uint32_t max_shared_bytes = 16384;
   uint32_t max_push_bytes = 128;
   uint32_t max_groups[3] = {65535, 65535, 65535};
-  uint64_t max_storage_bytes = 1ull << 27;   // of one binding
+  uint64_t max_storage_bytes = 1ull << 27;  // of one binding
   uint64_t max_allocation_bytes = 1ull << 30;
-  uint64_t storage_alignment = 256;          // of a binding's offset
-  bool cpu = false;                          // invocations run on the host's processor: few workgroups fill it
+  uint64_t storage_alignment = 256;  // of a binding's offset
+  bool cpu = false;                  // invocations run on the host's processor: few workgroups fill it
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -38,27 +38,28 @@ Features apply(Features features, const std::string& text);
 struct DeviceInfo {
   uint32_t index;
   std::string name, driver, driver_version, kind;  // kind: "discrete", "integrated", "virtual", "cpu", "other"
-  std::string uuid;                                 // 32 hex digits
+  std::string uuid;                                // 32 hex digits
   uint32_t api_version;
-  uint64_t memory_bytes;                            // of the device-local heaps
+  uint64_t memory_bytes;  // of the device-local heaps
   Features features;
 };
 
-// Every device the loader shows, CPU drivers included. An empty list with no loader or driver; `why` then says what was looked for.
+// Every device the loader shows, CPU drivers included. An empty list with no loader or driver; `why` then says what was
+// looked for.
 std::vector<DeviceInfo> list_devices(std::string* why = nullptr);
 
 struct DeviceOptions {
-  std::string device;     // index, part of the name, or UUID; "" = PUMICE_DEVICE, else the best GPU (never a CPU driver)
-  std::string features;   // see apply(); "" = PUMICE_FEATURES
+  std::string device;    // index, part of the name, or UUID; "" = PUMICE_DEVICE, else the best GPU (never a CPU driver)
+  std::string features;  // see apply(); "" = PUMICE_FEATURES
   std::string cache_dir;  // pipeline cache; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
 };
 
-struct Instance;    // runtime/instance.h
-struct Physical;    // runtime/physical.h
-struct Vk;          // runtime/vulkan.h: the table through which every Vulkan call goes
-class Pipelines;    // runtime/pipeline.h
-class Memory;       // runtime/memory.h
-class Commands;     // runtime/command.h
+struct Instance;  // runtime/instance.h
+struct Physical;  // runtime/physical.h
+struct Vk;        // runtime/vulkan.h: the table through which every Vulkan call goes
+class Pipelines;  // runtime/pipeline.h
+class Memory;     // runtime/memory.h
+class Commands;   // runtime/command.h
 
 class Device {
  public:
@@ -75,8 +76,8 @@ class Device {
   // A lost device stays lost; open() then makes a new one.
   bool is_lost() const;
 
-  // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the device
-  // then counts as lost), DeviceLost (sticky). Releases nothing.
+  // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the
+  // device then counts as lost), DeviceLost (sticky). Releases nothing.
   void run(const Commands& commands, uint64_t timeout_ns = 60'000'000'000ull);
 
   struct Impl;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One error type for the whole engine: a code, the stage and object it happened at, and text that says got, limit and remedy.
+// One error type for the whole engine: a code, the stage and object it happened at, and text that says got, limit and
+// remedy.
 #pragma once
 
 #include <cstdarg>
@@ -14,13 +15,32 @@ namespace pumice {
 enum class Code : uint32_t {
   Ok = 0,
   // the file
-  BadHeader = 1, Truncated = 2, UnsupportedVersion = 3, ChecksumMismatch = 4, BadSchema = 5, LimitExceeded = 6,
-  BadIndex = 7, BadGraph = 8, BadShape = 9, BadDtype = 10, BadQuantParams = 11, UnknownOp = 12, WeightsMismatch = 13,
-  PathRejected = 14, IoError = 15,
+  BadHeader = 1,
+  Truncated = 2,
+  UnsupportedVersion = 3,
+  ChecksumMismatch = 4,
+  BadSchema = 5,
+  LimitExceeded = 6,
+  BadIndex = 7,
+  BadGraph = 8,
+  BadShape = 9,
+  BadDtype = 10,
+  BadQuantParams = 11,
+  UnknownOp = 12,
+  WeightsMismatch = 13,
+  PathRejected = 14,
+  IoError = 15,
   // the caller
-  InvalidArgument = 32, WrongState = 33, Busy = 34, Cancelled = 35,
+  InvalidArgument = 32,
+  WrongState = 33,
+  Busy = 34,
+  Cancelled = 35,
   // the machine
-  Timeout = 64, OutOfHostMemory = 65, OutOfDeviceMemory = 66, DeviceUnsupported = 67, DeviceLost = 68,
+  Timeout = 64,
+  OutOfHostMemory = 65,
+  OutOfDeviceMemory = 66,
+  DeviceUnsupported = 67,
+  DeviceLost = 68,
   // ours; in a test always a failure
   Internal = 96,
 };
@@ -54,11 +74,11 @@ std::string printable(std::string_view text);
 
 [[noreturn]] void fail(Code code, Stage stage, std::string path, const char* text, ...) PUMICE_PRINTF(4, 5);
 
-// For operators: `check(ok, "softmax: dim %d is outside rank %u", dim, rank)`. Throws BadGraph at stage plan; graph/build
-// adds the path of the operator call.
-#define check(condition, ...)                                                                             \
-  do {                                                                                                    \
-    if (!(condition)) ::pumice::fail(::pumice::Code::BadGraph, ::pumice::Stage::plan, "", __VA_ARGS__);    \
+// For operators: `check(ok, "softmax: dim %d is outside rank %u", dim, rank)`. Throws BadGraph at stage plan;
+// graph/build adds the path of the operator call.
+#define check(condition, ...)                                                                           \
+  do {                                                                                                  \
+    if (!(condition)) ::pumice::fail(::pumice::Code::BadGraph, ::pumice::Stage::plan, "", __VA_ARGS__); \
   } while (false)
 
 }  // namespace pumice

@@ -15,12 +15,13 @@ typedef struct VkBuffer_T* VkBuffer;
 namespace pumice {
 
 enum class MemoryKind : uint8_t {
-  device,    // read and written by kernels; mapped only where device memory is also cached host memory (CPU, integrated)
-  upload,    // written by the host in order, read by copies
+  device,  // read and written by kernels; mapped only where device memory is also cached host memory (CPU, integrated)
+  upload,  // written by the host in order, read by copies
   download,  // written by copies, read by the host (cached)
 };
 
-// A storage + transfer buffer; its size is rounded up to 16 bytes. Move only; frees itself. Keeps its Device's allocator alive.
+// A storage + transfer buffer; its size is rounded up to 16 bytes. Move only; frees itself. Keeps its Device's
+// allocator alive.
 class Buffer {
  public:
   Buffer();
@@ -84,7 +85,7 @@ class Uploader {
   void put(std::span<const std::byte> source, Slice target, const Convert& convert);
   void fill_zero(Slice target);
   void submit();  // everything put so far is on its way: a later Device::run sees it
-  void flush();  // everything put so far is on the device when it returns
+  void flush();   // everything put so far is on the device when it returns
 
  private:
   struct Impl;

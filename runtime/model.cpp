@@ -9,9 +9,8 @@ namespace {
 
 const Builder& builder() {
   static const Builder kBuilder{
-      .add_nodes = [](Graph& graph, const Method& method, const OpCall& call) {
-        op_table()[call.op].build(graph, Args(graph, method, call));
-      },
+      .add_nodes = [](Graph& graph, const Method& method,
+                      const OpCall& call) { op_table()[call.op].build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },
   };
   return kBuilder;
@@ -42,13 +41,14 @@ std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, con
   return graph;
 }
 
-std::shared_ptr<const Model> Model::load(std::shared_ptr<Device> device, std::span<const std::byte> file,
+std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
                                          const ExternalData& external) {
   const std::shared_ptr<Model> model(new Model);
-  model->device_ = std::move(device);
   model->program_ = std::make_shared<Program>(read(file, op_signatures()));
   model->facts_ = std::make_shared<ConstantFacts>();
   const Program& program = *model->program_;
+  plan_all(program, build_all(program, baseline_features(), model->facts_));
+  model->device_ = open_device();
   const auto graphs = build_all(program, model->device_->features(), model->facts_);
   plan_all(program, graphs);
   model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs);
@@ -56,16 +56,17 @@ std::shared_ptr<const Model> Model::load(std::shared_ptr<Device> device, std::sp
   return model;
 }
 
-std::shared_ptr<const Model> Model::load_file(std::shared_ptr<Device> device, const std::string& path,
+std::shared_ptr<const Model> Model::load_file(const OpenDevice& open_device, const std::string& path,
                                               const ExternalData& external) {
   FileBytes file(path);
-  std::shared_ptr<const Model> model = load(std::move(device), file.bytes(), external);
+  std::shared_ptr<const Model> model = load(open_device, file.bytes(), external);
   file.check_unchanged();
   return model;
 }
 
 std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
-  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), options);
+  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_),
+                                   options);
 }
 
 void prove(std::span<const std::byte> file) {

@@ -13,9 +13,11 @@ namespace pumice {
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
  public:
-  static std::shared_ptr<const Model> load(std::shared_ptr<Device> device, std::span<const std::byte> file,
+  // Opens a device; called after all four gates have passed, so that a bad file touches none.
+  using OpenDevice = std::function<std::shared_ptr<Device>()>;
+  static std::shared_ptr<const Model> load(const OpenDevice& open_device, std::span<const std::byte> file,
                                            const ExternalData& external = {});
-  static std::shared_ptr<const Model> load_file(std::shared_ptr<Device> device, const std::string& path,
+  static std::shared_ptr<const Model> load_file(const OpenDevice& open_device, const std::string& path,
                                                 const ExternalData& external = {});
 
   const Program& program() const { return *program_; }
@@ -44,11 +46,12 @@ std::string describe_devices();
 std::string describe(std::span<const ProfileRow> rows);
 std::string describe(const SessionMemory& memory);
 
-// Smallest and largest size of each dimension of a value, from the symbols' bounds.
+// Smallest and largest value of each of a method's expressions, from the symbols' bounds; then of a size.
 struct Bounds {
   int64_t min, max;
 };
-std::vector<Bounds> bounds(const Method& method, const Value& value);
+std::vector<Bounds> bounds(const Method& method);
+Bounds bounds(const std::vector<Bounds>& exprs, SymInt size);
 // The symbol that a dimension is, or null.
 const Symbol* symbol(const Method& method, SymInt size);
 

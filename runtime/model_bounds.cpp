@@ -11,9 +11,13 @@ namespace {
 using Wide = __int128;
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
 
-int64_t narrow(Wide value) { return static_cast<int64_t>(std::clamp<Wide>(value, kMin, kMax)); }
+int64_t narrow(Wide value) {
+  return static_cast<int64_t>(std::clamp<Wide>(value, kMin, kMax));
+}
 
-Wide floordiv(Wide a, Wide b) { return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0); }
+Wide floordiv(Wide a, Wide b) {
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
 
 template <class F>
 Bounds corners(Bounds a, Bounds b, const F& f) {
@@ -23,9 +27,12 @@ Bounds corners(Bounds a, Bounds b, const F& f) {
 
 Bounds apply(ExprOp op, Bounds a, Bounds b) {
   switch (op) {
-    case ExprOp::add: return {narrow(Wide{a.min} + b.min), narrow(Wide{a.max} + b.max)};
-    case ExprOp::sub: return {narrow(Wide{a.min} - b.max), narrow(Wide{a.max} - b.min)};
-    case ExprOp::mul: return corners(a, b, [](Wide x, Wide y) { return x * y; });
+    case ExprOp::add:
+      return {narrow(Wide{a.min} + b.min), narrow(Wide{a.max} + b.max)};
+    case ExprOp::sub:
+      return {narrow(Wide{a.min} - b.max), narrow(Wide{a.max} - b.min)};
+    case ExprOp::mul:
+      return corners(a, b, [](Wide x, Wide y) { return x * y; });
     case ExprOp::floordiv:
       if (b.min > 0 || b.max < 0) return corners(a, b, [](Wide x, Wide y) { return floordiv(x, y); });
       break;
@@ -33,17 +40,20 @@ Bounds apply(ExprOp op, Bounds a, Bounds b) {
       if (b.min > 0 && a.min >= 0 && a.max < b.min) return a;
       if (b.min > 0) return {0, b.max - 1};
       break;
-    case ExprOp::min: return {std::min(a.min, b.min), std::min(a.max, b.max)};
-    case ExprOp::max: return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case ExprOp::min:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case ExprOp::max:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
     case ExprOp::constant:
-    case ExprOp::symbol: break;
+    case ExprOp::symbol:
+      break;
   }
   return {kMin, kMax};
 }
 
 }  // namespace
 
-std::vector<Bounds> bounds(const Method& method, const Value& value) {
+std::vector<Bounds> bounds(const Method& method) {
   std::vector<Bounds> exprs;
   for (const Expr& e : method.exprs) {
     if (e.op == ExprOp::constant) {
@@ -55,12 +65,12 @@ std::vector<Bounds> bounds(const Method& method, const Value& value) {
       exprs.push_back(apply(e.op, exprs[static_cast<size_t>(e.a)], exprs[static_cast<size_t>(e.b)]));
     }
   }
-  std::vector<Bounds> result;
-  for (const SymInt& dim : value.dims) {
-    const Bounds found = dim.is_expr ? exprs[static_cast<size_t>(dim.value)] : Bounds{dim.value, dim.value};
-    result.push_back({std::max<int64_t>(found.min, 0), std::max<int64_t>(found.max, 0)});
-  }
-  return result;
+  return exprs;
+}
+
+Bounds bounds(const std::vector<Bounds>& exprs, SymInt size) {
+  const Bounds found = size.is_expr ? exprs[static_cast<size_t>(size.value)] : Bounds{size.value, size.value};
+  return {std::max<int64_t>(found.min, 0), std::max<int64_t>(found.max, 0)};
 }
 
 const Symbol* symbol(const Method& method, SymInt size) {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr uint64_t kMapBytes = uint64_t{64} << 20;  // from here on a file is mapped
 
-// ---- the guard: which ranges of memory are mapped files ---------------------------------------------------------------------
+// ---- the guard: which ranges of memory are mapped files
+// ---------------------------------------------------------------------
 struct Guarded {
   std::atomic<uintptr_t> begin{0}, end{0};
 };
@@ -52,7 +53,7 @@ int guard(void* data, size_t bytes) {
     if (guarded[i].end != 0) continue;
     if (num_guarded == 0) {
       page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-      struct sigaction action {};
+      struct sigaction action{};
       action.sa_sigaction = on_sigbus;
       action.sa_flags = SA_SIGINFO | SA_ONSTACK;
       sigemptyset(&action.sa_mask);
@@ -71,9 +72,10 @@ void release(int slot) {
   guarded[slot].end = 0;
   guarded[slot].begin = 0;
   if (--num_guarded > 0) return;
-  struct sigaction now {};
+  struct sigaction now{};
   // Somebody who took the signal over since keeps it.
-  if (sigaction(SIGBUS, nullptr, &now) == 0 && now.sa_sigaction == on_sigbus) sigaction(SIGBUS, &previous_action, nullptr);
+  if (sigaction(SIGBUS, nullptr, &now) == 0 && now.sa_sigaction == on_sigbus)
+    sigaction(SIGBUS, &previous_action, nullptr);
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ FileBytes::FileBytes(const std::string& path) : path_(printable(path)) {
   fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) fail(Code::IoError, Stage::header, path_, "cannot open the file: %s", std::strerror(errno));
   try {
-    if (fstat(fd_, &before_) != 0) fail(Code::IoError, Stage::header, path_, "cannot look at the file: %s", std::strerror(errno));
+    if (fstat(fd_, &before_) != 0)
+      fail(Code::IoError, Stage::header, path_, "cannot look at the file: %s", std::strerror(errno));
     if (!S_ISREG(before_.st_mode)) fail(Code::PathRejected, Stage::header, path_, "is no regular file");
     if (static_cast<uint64_t>(before_.st_size) >= kMapBytes) map();
     if (mapping_ == nullptr) read_all();
@@ -116,8 +119,7 @@ void FileBytes::read_all() {
   for (size_t at = 0; at < data_.size();) {
     const ssize_t got = pread(fd_, data_.data() + at, data_.size() - at, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      fail(Code::IoError, Stage::header, path_, "cannot read at %zu: %s", at, std::strerror(errno));
+    if (got < 0) fail(Code::IoError, Stage::header, path_, "cannot read at %zu: %s", at, std::strerror(errno));
     if (got == 0) fail(Code::IoError, Stage::header, path_, "the file ends at %zu; it had %zu bytes", at, data_.size());
     at += static_cast<size_t>(got);
   }
@@ -125,9 +127,9 @@ void FileBytes::read_all() {
 }
 
 void FileBytes::check_unchanged() const {
-  struct stat now {};
-  const bool same = fstat(fd_, &now) == 0 && now.st_size == before_.st_size && now.st_mtim.tv_sec == before_.st_mtim.tv_sec &&
-                    now.st_mtim.tv_nsec == before_.st_mtim.tv_nsec;
+  struct stat now{};
+  const bool same = fstat(fd_, &now) == 0 && now.st_size == before_.st_size &&
+                    now.st_mtim.tv_sec == before_.st_mtim.tv_sec && now.st_mtim.tv_nsec == before_.st_mtim.tv_nsec;
   if (!same) fail(Code::IoError, Stage::header, path_, "the file changed while it was read");
 }
 

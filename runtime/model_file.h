@@ -11,8 +11,8 @@
 
 namespace pumice {
 
-// Small files are read. Large ones are mapped, guarded: when somebody cuts the file meanwhile, the missing pages read as zeros
-// instead of raising SIGBUS, a hash then fails, and check_unchanged says why.
+// Small files are read. Large ones are mapped, guarded: when somebody cuts the file meanwhile, the missing pages read
+// as zeros instead of raising SIGBUS, a hash then fails, and check_unchanged says why.
 class FileBytes {
  public:
   // Throws IoError, or PathRejected for what is no regular file (nothing blocks on a FIFO).
@@ -31,7 +31,7 @@ class FileBytes {
 
   std::string path_;
   int fd_ = -1;
-  struct stat before_ {};
+  struct stat before_{};
   std::vector<std::byte> data_;
   void* mapping_ = nullptr;
   int guard_ = -1;

@@ -11,7 +11,9 @@ namespace {
 using nlohmann::json;
 
 // Names come from files: bytes that are no UTF-8 are replaced.
-std::string text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 std::string text(const Method& method, int64_t node, int depth = 0) {
   const Expr& e = method.exprs[static_cast<size_t>(node)];
@@ -34,14 +36,16 @@ json brief(const Method& method, const Value& value) {
   return {{"name", value.name}, {"dtype", name(value.dtype)}, {"dims", dims(method, value)}};
 }
 
-json port(const Method& method, const Value& value, const std::vector<int64_t>& hinted) {
+json port(const Method& method, const Value& value, const std::vector<Bounds>& exprs,
+          const std::vector<int64_t>& hinted) {
   json result = brief(method, value);
   result["min"] = result["max"] = result["example"] = json::array();
-  for (const Bounds& size : bounds(method, value)) {
+  for (const SymInt& dim : value.dims) {
+    const Bounds size = bounds(exprs, dim);
     result["min"].push_back(size.min);
     result["max"].push_back(size.max);
+    result["example"].push_back(dim.is_expr ? hinted[static_cast<size_t>(dim.value)] : dim.value);
   }
-  for (const SymInt& dim : value.dims) result["example"].push_back(dim.is_expr ? hinted[static_cast<size_t>(dim.value)] : dim.value);
   return result;
 }
 
@@ -50,18 +54,23 @@ json device_json(const DeviceInfo& info, const Features& features) {
   for (uint32_t f = 0; f < kNumFeatures; ++f) {
     if (features.has(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
   }
-  const json limits = {{"subgroup_size", features.subgroup_size},
-                       {"min_subgroup_size", features.min_subgroup_size},
-                       {"max_subgroup_size", features.max_subgroup_size},
-                       {"max_invocations", features.max_invocations},
-                       {"max_shared_bytes", features.max_shared_bytes},
-                       {"max_push_bytes", features.max_push_bytes},
-                       {"max_storage_bytes", features.max_storage_bytes},
-                       {"max_allocation_bytes", features.max_allocation_bytes},
-                       {"storage_alignment", features.storage_alignment}};
-  return {{"index", info.index}, {"name", info.name}, {"driver", info.driver}, {"driver_version", info.driver_version},
-          {"kind", info.kind}, {"uuid", info.uuid}, {"memory_bytes", info.memory_bytes}, {"features", names}, {"limits", limits},
-          {"api_version", format("%u.%u.%u", info.api_version >> 22 & 0x7f, info.api_version >> 12 & 0x3ff, info.api_version & 0xfff)},
+  const json limits = {
+      {"subgroup_size", features.subgroup_size},         {"min_subgroup_size", features.min_subgroup_size},
+      {"max_subgroup_size", features.max_subgroup_size}, {"max_invocations", features.max_invocations},
+      {"max_shared_bytes", features.max_shared_bytes},   {"max_push_bytes", features.max_push_bytes},
+      {"max_storage_bytes", features.max_storage_bytes}, {"max_allocation_bytes", features.max_allocation_bytes},
+      {"storage_alignment", features.storage_alignment}};
+  return {{"index", info.index},
+          {"name", info.name},
+          {"driver", info.driver},
+          {"driver_version", info.driver_version},
+          {"kind", info.kind},
+          {"uuid", info.uuid},
+          {"memory_bytes", info.memory_bytes},
+          {"features", names},
+          {"limits", limits},
+          {"api_version",
+           format("%u.%u.%u", info.api_version >> 22 & 0x7f, info.api_version >> 12 & 0x3ff, info.api_version & 0xfff)},
           {"kernels", json::array({"baseline"})}};
 }
 
@@ -77,14 +86,17 @@ json plan_json(const Graph& graph) {
     if (where.storage[v] != v) value["storage_of"] = where.storage[v];
     values.push_back(std::move(value));
   }
-  return {{"arena_bytes", where.plan.total}, {"naive_bytes", where.plan.naive}, {"lower_bound_bytes", where.plan.lower_bound},
+  return {{"arena_bytes", where.plan.total},
+          {"naive_bytes", where.plan.naive},
+          {"lower_bound_bytes", where.plan.lower_bound},
           {"values", std::move(values)}};
 }
 
 json method_json(const Graph& graph) {
   const Method& method = graph.impl().method();
-  json result = {{"name", method.name}, {"symbols", json::array()}, {"inputs", json::array()}, {"outputs", json::array()},
-                 {"states", json::array()}, {"ops", json::array()}, {"plan", plan_json(graph)}};
+  json result = {{"name", method.name},      {"symbols", json::array()}, {"inputs", json::array()},
+                 {"outputs", json::array()}, {"states", json::array()},  {"ops", json::array()},
+                 {"plan", plan_json(graph)}};
   for (const Symbol& s : method.symbols)
     result["symbols"].push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}, {"hint", s.hint}});
   for (const uint32_t id : method.inputs) result["inputs"].push_back(brief(method, method.values[id]));
@@ -95,8 +107,9 @@ json method_json(const Graph& graph) {
   for (const OpCall& call : method.ops) {
     json outputs = json::array();
     for (const uint32_t id : call.outputs) outputs.push_back(brief(method, method.values[id]));
-    result["ops"].push_back(
-        {{"name", std::string(op_table()[call.op].signature.name)}, {"outputs", std::move(outputs)}, {"source", call.source}});
+    result["ops"].push_back({{"name", std::string(op_table()[call.op].signature.name)},
+                             {"outputs", std::move(outputs)},
+                             {"source", call.source}});
   }
   return result;
 }
@@ -109,9 +122,13 @@ std::string inspect(std::span<const std::byte> file) {
   json methods = json::array(), constants = json::array();
   for (uint32_t m = 0; m < program.methods.size(); ++m)
     methods.push_back(method_json(*build_method(program, m, baseline_features(), facts)));
-  for (const Constant& c : program.constants) constants.push_back({{"key", c.key}, {"bytes", c.size}, {"external", c.external}});
-  const json header = {{"version", program.version}, {"file_bytes", program.file_size}, {"program_bytes", program.program_bytes},
-                       {"constant_bytes", program.data.size()}, {"producer", program.producer},
+  for (const Constant& c : program.constants)
+    constants.push_back({{"key", c.key}, {"bytes", c.size}, {"external", c.external}});
+  const json header = {{"version", program.version},
+                       {"file_bytes", program.file_size},
+                       {"program_bytes", program.program_bytes},
+                       {"constant_bytes", program.data.size()},
+                       {"producer", program.producer},
                        {"required_features", program.required_features}};
   return text(json{{"header", header}, {"methods", std::move(methods)}, {"constants", std::move(constants)}});
 }
@@ -120,13 +137,18 @@ std::string describe(const Model& model) {
   json methods = json::array();
   for (const Method& method : model.program().methods) {
     const std::vector<int64_t> hinted = evaluate(method, hints(method));
-    json entry = {{"name", method.name}, {"inputs", json::array()}, {"outputs", json::array()},
-                  {"in_spec", method.in_spec}, {"out_spec", method.out_spec}};
-    for (const uint32_t id : method.inputs) entry["inputs"].push_back(port(method, method.values[id], hinted));
-    for (const uint32_t id : method.outputs) entry["outputs"].push_back(port(method, method.values[id], hinted));
+    const std::vector<Bounds> exprs = bounds(method);
+    json entry = {{"name", method.name},
+                  {"inputs", json::array()},
+                  {"outputs", json::array()},
+                  {"in_spec", method.in_spec},
+                  {"out_spec", method.out_spec}};
+    for (const uint32_t id : method.inputs) entry["inputs"].push_back(port(method, method.values[id], exprs, hinted));
+    for (const uint32_t id : method.outputs) entry["outputs"].push_back(port(method, method.values[id], exprs, hinted));
     methods.push_back(std::move(entry));
   }
-  return text(json{{"device", device_json(model.device().info(), model.device().features())}, {"methods", std::move(methods)}});
+  return text(
+      json{{"device", device_json(model.device().info(), model.device().features())}, {"methods", std::move(methods)}});
 }
 
 std::string describe_devices() {
@@ -140,8 +162,13 @@ std::string describe(std::span<const ProfileRow> rows) {
   json list = json::array();
   double total = 0;
   for (const ProfileRow& row : rows) {
-    list.push_back({{"op", row.op}, {"source", row.source}, {"kernel", row.kernel}, {"shapes", row.shapes}, {"us", row.us},
-                    {"bytes", row.bytes}, {"flops", row.flops}});
+    list.push_back({{"op", row.op},
+                    {"source", row.source},
+                    {"kernel", row.kernel},
+                    {"shapes", row.shapes},
+                    {"us", row.us},
+                    {"bytes", row.bytes},
+                    {"flops", row.flops}});
     total += row.us;
   }
   return text(json{{"total_us", total}, {"rows", std::move(list)}});

@@ -34,7 +34,8 @@ struct Pipeline {
 
 class Pipelines {
  public:
-  // Makes those that are missing, on several threads. Throws DeviceUnsupported when the shader's features are not there.
+  // Makes those that are missing, on several threads. Throws DeviceUnsupported when the shader's features are not
+  // there.
   void prepare(std::span<const PipelineKey> keys);
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);

@@ -11,12 +11,26 @@ namespace pumice {
 
 // Optional things a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
 enum class Feature : uint8_t {
-  float16, int8, int16, int64, storage16, storage8, int_dot, coopmat, memory_model, bfloat16,
-  subgroup_arithmetic, subgroup_shuffle, subgroup_clustered, subgroup_size_control,
+  float16,
+  int8,
+  int16,
+  int64,
+  storage16,
+  storage8,
+  int_dot,
+  coopmat,
+  memory_model,
+  bfloat16,
+  subgroup_arithmetic,
+  subgroup_shuffle,
+  subgroup_clustered,
+  subgroup_size_control,
 };
 inline constexpr uint32_t kNumFeatures = 14;
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
-constexpr uint64_t bit(Feature feature) { return uint64_t{1} << static_cast<uint8_t>(feature); }
+constexpr uint64_t bit(Feature feature) {
+  return uint64_t{1} << static_cast<uint8_t>(feature);
+}
 
 struct Shader {
   const char* name;  // "softmax[f16]"

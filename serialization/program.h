@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A verified program: what is in a .pumice file after every index, count, size and name in it has been checked.
-// `read` is the only way to make one. It runs gates 1 to 3 (header, FlatBuffers verifier, semantics); graph/build.h is gate 4.
+// `read` is the only way to make one. It runs gates 1 to 3 (header, FlatBuffers verifier, semantics); graph/build.h is
+// gate 4.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +19,35 @@ namespace pumice {
 
 enum class DType : uint8_t { f32 = 0, f16 = 1, i32 = 2, i64 = 3, boolean = 4, u8 = 5, i8 = 6, i4 = 7 };
 enum class ValueKind : uint8_t { input = 0, output = 1, constant = 2, state = 3, scratch = 4 };
-enum class ExprOp : uint8_t { constant = 0, symbol = 1, add = 2, sub = 3, mul = 4, floordiv = 5, mod = 6, min = 7, max = 8 };
+enum class ExprOp : uint8_t {
+  constant = 0,
+  symbol = 1,
+  add = 2,
+  sub = 3,
+  mul = 4,
+  floordiv = 5,
+  mod = 6,
+  min = 7,
+  max = 8
+};
 enum class ArgKind : uint8_t { none, value, integer, real, boolean, dtype, expr, ints, exprs, values };
 
 const char* name(DType dtype);  // "f32", "bool", ...
 const char* name(ValueKind kind);
-// Bytes of `dims` elements in the file (i4: rows of the last dimension padded to a byte; i64: 8). Checked; throws LimitExceeded.
+// Bytes of `dims` elements in the file (i4: rows of the last dimension padded to a byte; i64: 8). Checked; throws
+// LimitExceeded.
 uint64_t file_bytes(DType dtype, std::span<const int64_t> dims);
 
 using Shape = std::vector<int64_t>;  // sizes, PyTorch order, every one >= 0
 
-struct Expr { ExprOp op; int64_t a, b; };
-struct Symbol { std::string name; int64_t min, max, hint; };
+struct Expr {
+  ExprOp op;
+  int64_t a, b;
+};
+struct Symbol {
+  std::string name;
+  int64_t min, max, hint;
+};
 
 // A size that is a number or an expression over symbols; evaluated with checked arithmetic.
 struct SymInt {
@@ -59,7 +77,9 @@ struct OpCall {
   std::string source;
 };
 
-struct Update { uint32_t state, value; };
+struct Update {
+  uint32_t state, value;
+};
 
 struct Method {
   std::string name;
@@ -96,8 +116,9 @@ struct Program {
 };
 
 // What the semantic gate must know of an operator. `params` is a comma list of "type name", e.g.
-// "Tensor x, Tensor? bias, int dim, float eps -> Tensor". Types: Tensor, Tensors, operand (a tensor or a number), int, float,
-// bool, dtype, size (int or expr), ints, sizes (ints or exprs); a trailing '?' admits none. Right of the arrow: the outputs.
+// "Tensor x, Tensor? bias, int dim, float eps -> Tensor". Types: Tensor, Tensors, operand (a tensor or a number), int,
+// float, bool, dtype, size (int or expr), ints, sizes (ints or exprs); a trailing '?' admits none. Right of the arrow:
+// the outputs.
 struct Signature {
   std::string_view name;
   uint16_t version;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a call. Kinds and counts were checked against the signature when the file was read, so a wrong kind here is an
-// operator's mistake about its own signature, and Internal.
+// Arguments of a call. Kinds and counts were checked against the signature when the file was read, so a wrong kind here
+// is an operator's mistake about its own signature, and Internal.
 #include <cinttypes>
 
 #include "graph/build.h"
@@ -16,14 +16,17 @@ const Arg& argument(const OpCall& call, uint32_t index) {
 }
 
 [[noreturn]] void wrong_kind(uint32_t index, const char* wanted) {
-  fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u as %s, its signature says otherwise", index, wanted);
+  fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u as %s, its signature says otherwise", index,
+       wanted);
 }
 
 }  // namespace
 
-Args::Args(Graph& graph, const Method& method, const OpCall& call) : graph_(graph), method_(method), call_(call) {}
+Args::Args(Graph& graph, const Method&, const OpCall& call) : graph_(graph), call_(call) {}
 
-bool Args::has(uint32_t index) const { return argument(call_, index).kind != ArgKind::none; }
+bool Args::has(uint32_t index) const {
+  return argument(call_, index).kind != ArgKind::none;
+}
 
 Tensor Args::tensor(uint32_t index) const {
   const Arg& arg = argument(call_, index);
@@ -43,11 +46,15 @@ std::vector<Tensor> Args::tensors(uint32_t index) const {
 Operand Args::operand(uint32_t index) const {
   const Arg& arg = argument(call_, index);
   switch (arg.kind) {
-    case ArgKind::value: return {.tensor = tensor(index)};
+    case ArgKind::value:
+      return {.tensor = tensor(index)};
     case ArgKind::integer:
-    case ArgKind::boolean: return {.tensor = {}, .number = static_cast<double>(arg.i), .is_integer = true};
-    case ArgKind::real: return {.tensor = {}, .number = arg.f};
-    default: wrong_kind(index, "a tensor or number");
+    case ArgKind::boolean:
+      return {.tensor = {}, .number = static_cast<double>(arg.i), .is_integer = true};
+    case ArgKind::real:
+      return {.tensor = {}, .number = arg.f};
+    default:
+      wrong_kind(index, "a tensor or number");
   }
 }
 

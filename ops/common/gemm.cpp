@@ -18,20 +18,31 @@ constexpr uint32_t kStripRows = 16, kTileColumns = 64, kTileLanes = 32;
 constexpr uint32_t kVectors[] = {1, 2, 4, 8};  // uvec4 a lane owns of a tile, by Storage
 constexpr uint32_t kOffset[] = {8, 128};       // what stored integers have more than their value
 
-uint32_t strips(uint32_t n) { return (n + kStripRows - 1) / kStripRows; }
-uint32_t tiles(uint32_t k) { return (k + kTileColumns - 1) / kTileColumns; }
+uint32_t strips(uint32_t n) {
+  return (n + kStripRows - 1) / kStripRows;
+}
+uint32_t tiles(uint32_t k) {
+  return (k + kTileColumns - 1) / kTileColumns;
+}
 
 Storage storage_of(DType dtype, const char* op) {
   switch (dtype) {
-    case DType::i4: return Storage::q4;
-    case DType::i8: return Storage::q8;
-    case DType::f16: return Storage::f16;
-    case DType::f32: return Storage::f32;
-    default: fail(Code::BadDtype, Stage::plan, "", "%s: the weight is %s; it can be i4, i8, f16 or f32", op, name(dtype));
+    case DType::i4:
+      return Storage::q4;
+    case DType::i8:
+      return Storage::q8;
+    case DType::f16:
+      return Storage::f16;
+    case DType::f32:
+      return Storage::f32;
+    default:
+      fail(Code::BadDtype, Stage::plan, "", "%s: the weight is %s; it can be i4, i8, f16 or f32", op, name(dtype));
   }
 }
 
-bool quantized(Storage storage) { return storage == Storage::q4 || storage == Storage::q8; }
+bool quantized(Storage storage) {
+  return storage == Storage::q4 || storage == Storage::q8;
+}
 
 Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint32_t k) {
   const uint32_t v = kVectors[static_cast<uint32_t>(storage)];
@@ -55,8 +66,8 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
   const int64_t pairs = int64_t{strips(n)} * groups * 8;
   const glsl::linear_pack_scale::Params params{n, groups, offset, u32(pairs)};
   const DType dtype = x.dtype();
-  return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32, {dtype == DType::f32 ? pairs * 2 : pairs},
-                       [=](Launch& launch) {
+  return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32,
+                       {dtype == DType::f32 ? pairs * 2 : pairs}, [=](Launch& launch) {
                          launch.over(params.count);
                          launch.params(params);
                          launch.shader = &glsl::linear_pack_scale::variant(glsl::linear_pack_scale::dtype(dtype));
@@ -67,8 +78,9 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
 template <class Params>
 void describe(Launch& launch, const PackedWeight& w, uint32_t m, uint32_t row_blocks, const Epilogue& end) {
   launch.params(Params{m, w.n, w.k, tiles(w.k), w.groups, row_blocks});
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(end.bias), w.k % 64 == 0 ? 2u : uint32_t{w.k % 4 == 0},
-                                         w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual)});
+  launch.spec.insert(launch.spec.end(),
+                     {w.group, w.scale_f16, bool(w.zero), bool(end.bias), w.k % 64 == 0 ? 2u : uint32_t{w.k % 4 == 0},
+                      w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual)});
   launch.flops = 2ull * m * w.n * w.k;
 }
 
@@ -120,19 +132,23 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
         scale ? "has no" : "needs");
   if (quantized(packed.storage)) {
     check(group >= 1 && k % group == 0, "%s: groups of %" PRId64 " columns do not divide %" PRId64, op, group, k);
-    check(group == k || group % 4 == 0, "%s: groups of %" PRId64 " columns; only multiples of 4, or whole rows", op, group);
+    check(group == k || group % 4 == 0, "%s: groups of %" PRId64 " columns; only multiples of 4, or whole rows", op,
+          group);
     const Shape want = {n, k / group};
-    check(scale.is_constant() && scale.shape() == want, "%s: scales must be a constant [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
-    check(scale.dtype() == DType::f32 || scale.dtype() == DType::f16, "%s: scales are %s, not f32 or f16", op, name(scale.dtype()));
+    check(scale.is_constant() && scale.shape() == want, "%s: scales must be a constant [%" PRId64 ", %" PRId64 "]", op,
+          want[0], want[1]);
+    check(scale.dtype() == DType::f32 || scale.dtype() == DType::f16, "%s: scales are %s, not f32 or f16", op,
+          name(scale.dtype()));
     packed.groups = u32(want[1]);
     packed.group = group == k ? 0 : u32(group);
     packed.scale_f16 = scale.dtype() == DType::f16;
     packed.scale = pack_pairs(graph, scale, packed.n, packed.groups, 0);
     if (zero) {
-      check(zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want, "%s: zero points must be a constant i8 [%" PRId64 ", %" PRId64 "]",
-            op, want[0], want[1]);
+      check(zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want,
+            "%s: zero points must be a constant i8 [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
       // Proved here, once: kernels then leave the term out.
-      if (!graph.is_zero(zero)) packed.zero = pack_pairs(graph, zero, packed.n, packed.groups, kOffset[static_cast<uint32_t>(packed.storage)]);
+      if (!graph.is_zero(zero))
+        packed.zero = pack_pairs(graph, zero, packed.n, packed.groups, kOffset[static_cast<uint32_t>(packed.storage)]);
     }
   }
   packed.weight = pack_data(graph, weight, packed.storage, packed.n, packed.k);
@@ -146,7 +162,8 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
   check(x.rank() >= 1, "%s: x has no dimension", op);
   if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  if (residual) check(residual.dtype() == dtype, "%s: the residual is %s, x %s", op, name(residual.dtype()), name(dtype));
+  if (residual)
+    check(residual.dtype() == dtype, "%s: the residual is %s, x %s", op, name(residual.dtype()), name(dtype));
   std::vector<Tensor> reads = {x, weight.weight, bias ? bias : x, residual ? residual : x};
   if (quantized(weight.storage)) {
     reads.push_back(weight.scale);
@@ -155,7 +172,9 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   graph.dispatch({out}, std::move(reads), [=](Launch& launch) {
     Shape shape = x.shape();
     check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
-    if (bias) check(bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, bias.dim(0), weight.n);
+    if (bias)
+      check(bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, bias.dim(0),
+            weight.n);
     shape.back() = weight.n;
     if (residual) check(residual.shape() == shape, "%s: the residual has another shape than the output", op);
     out.resize(shape);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators around matrix products share: which kernel runs at which shape (pure functions, tested without a GPU),
-// prepacked weights, and the linear node itself.
+// What the operators around matrix products share: which kernel runs at which shape (pure functions, tested without a
+// GPU), prepacked weights, and the linear node itself.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ LinearKernel pick_linear(int64_t m, int64_t n, int64_t k, const Features& featur
 // The tile for `batch` products of m x k and k x n.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
 
-// For tests and measurements: PUMICE_KERNEL=gemv1|gemv2|gemv4|gemv8|tile32x64|... takes the place of what was picked where the
-// device can run it. Throws InvalidArgument on another name.
+// For tests and measurements: PUMICE_KERNEL=gemv1|gemv2|gemv4|gemv8|tile32x64|... takes the place of what was picked
+// where the device can run it. Throws InvalidArgument on another name.
 LinearKernel forced(LinearKernel picked, int64_t k, const Features& features);
 
 enum class Storage : uint32_t { q4, q8, f16, f32 };  // in the order of the shaders' axis WEIGHT
@@ -48,9 +48,10 @@ struct PackedWeight {
   bool scale_f16 = false;
 };
 
-// `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G] (i8), and
-// groups of `group` columns: G * group == K, and one group or a multiple of 4 columns.
-PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {}, int64_t group = 0);
+// `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G]
+// (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns.
+PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
+                         int64_t group = 0);
 
 // out[..., n] = act(x[..., k] . weight^T + bias) + residual[..., n]; bias and residual may be absent; act: ACT_* of
 // glsl/include/activation.glslh. Adds the node.

@@ -23,34 +23,40 @@ bool fits(const Tile& tile, const Features& features) {
   return tile.lanes() <= features.max_invocations && tile.shared_bytes() <= features.max_shared_bytes;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {
   return batch * ceil_div(m, tile.bm) * ceil_div(n, tile.bn);
 }
 
-// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores runs
-// 128 x 1536 x 384 as 12 tiles of 128 x 128 in 18 ms, as gemv8 in 35 to 55 ms.
-int64_t fill(const Features& features) { return features.cpu ? 2 : 128; }
+// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores
+// runs 128 x 1536 x 384 as 12 tiles of 128 x 128 in 18 ms, as gemv8 in 35 to 55 ms.
+int64_t fill(const Features& features) {
+  return features.cpu ? 2 : 128;
+}
 
-// Up to here the GEMV wins. GPU: H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221 against 206.
-// CPU: lavapipe, 16 rows: 2.8 ms against 3.3 to 3.7 of the best tile at 384 x 1536, 6.6 against 5.8 at 1024 x 1024; the tiles
-// cost the same up to 32 rows, the GEMV twice as much.
+// Up to here the GEMV wins. GPU: H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221
+// against 206. CPU: lavapipe, 16 rows: 2.8 ms against 3.3 to 3.7 of the best tile at 384 x 1536, 6.6 against 5.8 at
+// 1024 x 1024; the tiles cost the same up to 32 rows, the GEMV twice as much.
 constexpr int64_t kGemvRows = 16;
 
-// Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or multiplications:
-// the weights are then read again, from cache. H200: 64 x 14336 -> 4096 448 us against 500, 128 rows 888 against 703;
-// 256 x 1536 -> 384 27 us against 63.
+// Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or
+// multiplications: the weights are then read again, from cache. H200: 64 x 14336 -> 4096 448 us against 500, 128 rows
+// 888 against 703; 256 x 1536 -> 384 27 us against 63.
 constexpr int64_t kPassesRows = 64;
 constexpr int64_t kPassesWork = int64_t{1} << 28;
 
-// Rows of a pass. H200, MiniLM: 4 beat 8 up to 128 rows (128 x 384 -> 384 7.6 us against 8.4), 8 beat 4 at 256 (1536 -> 384 27
-// against 31); 16 x 4096 -> 14336 8 rows.
-uint32_t pass_rows(int64_t m, int64_t n, int64_t k) { return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8; }
+// Rows of a pass. H200, MiniLM: 4 beat 8 up to 128 rows (128 x 384 -> 384 7.6 us against 8.4), 8 beat 4 at 256 (1536 ->
+// 384 27 against 31); 16 x 4096 -> 14336 8 rows.
+uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
+  return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
+}
 
-// Lanes of a workgroup that shares one strip: 32 for about each 6 of its tiles of 64 columns, so that a lane has several loads
-// in flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 22.0 us, 512 23; k = 14336: 512 lanes 21.7, 256
-// 26, 1024 23.
+// Lanes of a workgroup that shares one strip: 32 for about each 6 of its tiles of 64 columns, so that a lane has
+// several loads in flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 22.0 us, 512 23; k = 14336:
+// 512 lanes 21.7, 256 26, 1024 23.
 uint32_t gemv_lanes(uint32_t rows, int64_t k, const Features& features) {
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64));
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
@@ -66,7 +72,12 @@ LinearKernel gemv(uint32_t rows, int64_t k, const Features& features) {
   const char* t = std::getenv("PUMICE_TUNE");
   int lanes = 0, depth = 0;
   if (t) std::sscanf(t, "%d,%d", &lanes, &depth);
-  return {rows, lanes ? uint32_t(lanes) : gemv_lanes(rows, k, features), depth ? uint32_t(depth) : features.cpu ? 1u : 2u, {}};
+  return {rows,
+          lanes ? uint32_t(lanes) : gemv_lanes(rows, k, features),
+          depth          ? uint32_t(depth)
+          : features.cpu ? 1u
+                         : 2u,
+          {}};
 }
 
 }  // namespace
@@ -103,7 +114,8 @@ LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
     if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, 1, tile} : picked;
     known += candidate + ", ";
   }
-  fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "'%s' is none of %s", text, known.substr(0, known.size() - 2).c_str());
+  fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "'%s' is none of %s", text,
+       known.substr(0, known.size() - 2).c_str());
 }
 
 }  // namespace pumice

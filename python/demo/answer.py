@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The second process of the demo: loads the exported file and answers queries. It never imports torch.
 
-    python python/demo/answer.py minilm-int4.pumice vectors.npy
+python python/demo/answer.py minilm-int4.pumice vectors.npy
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main(model: str, vectors: str) -> None:
     seconds = time.perf_counter() - embedded
 
     for query, vector in zip(queries, asked, strict=True):
-        table = Table(title=query, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2))
+        table = Table(
+            title=query, title_justify="left", title_style="bold", show_header=False, box=None, padding=(0, 2)
+        )
         scores = found @ vector
         for index in np.argsort(-scores)[:3]:
             table.add_row(f"{scores[index]:.3f}", sentences[index])
@@ -54,7 +56,9 @@ def main(model: str, vectors: str) -> None:
     device = session.device
     console.print(f"device            {device.name} ({device.kind}), driver {device.driver} {device.driver_version}")
     console.print(f"load              {1e3 * (loaded - started):.0f} ms")
-    console.print(f"first pass        {1e3 * (embedded - loaded) / len(sentences):.1f} ms a sentence, {len(sentences)} sentences")
+    console.print(
+        f"first pass        {1e3 * (embedded - loaded) / len(sentences):.1f} ms a sentence, {len(sentences)} sentences"
+    )
     console.print(f"warm              {1e3 * seconds / len(queries):.1f} ms a sentence")
     np.save(vectors, np.concatenate([found, asked]))
     if "torch" in sys.modules:

@@ -68,8 +68,12 @@ def compare(vectors: Path, quantized, original, console: Console) -> bool:
             return torch.nn.functional.cosine_similarity(got.double(), module(ids, mask).double())
 
     smallest = cosines(quantized).min().item()
-    console.print(f"cosine similarity with eager PyTorch, same int4 model   smallest {smallest:.6f} (must be >= 0.9999)")
-    console.print(f"cosine similarity with the original float model         smallest {cosines(original).min().item():.4f}")
+    console.print(
+        f"cosine similarity with eager PyTorch, same int4 model   smallest {smallest:.6f} (must be >= 0.9999)"
+    )
+    console.print(
+        f"cosine similarity with the original float model         smallest {cosines(original).min().item():.4f}"
+    )
     return smallest >= 0.9999
 
 

@@ -36,7 +36,9 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"pumice.{_NEEDS_TORCH[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name in ("torch", "torchao", "flatbuffers", "xxhash"):
-            raise Error(f"pumice.{name} needs {error.name}: pip install 'pumice[export]'", code="MissingPackage") from None
+            raise Error(
+                f"pumice.{name} needs {error.name}: pip install 'pumice[export]'", code="MissingPackage"
+            ) from None
         raise
     globals()[name] = value
     return value

@@ -20,7 +20,12 @@ def self_test(device: str | int | None = None) -> str:
 
     kinds = ir.ValueKind
     method = ir.Method(
-        values=[value(kinds.input, "x"), value(kinds.input, "y"), value(kinds.scratch, "sum"), value(kinds.output, "out")],
+        values=[
+            value(kinds.input, "x"),
+            value(kinds.input, "y"),
+            value(kinds.scratch, "sum"),
+            value(kinds.output, "out"),
+        ],
         ops=[
             ir.OpCall("add", 1, [ir.ValueId(0), ir.ValueId(1), 1.0], [2]),
             ir.OpCall("softmax", 1, [ir.ValueId(2), 1], [3]),
@@ -34,5 +39,7 @@ def self_test(device: str | int | None = None) -> str:
     want /= want.sum(-1, keepdims=True)
     error = float(np.abs(got - want).max())
     if not error < 1e-6:
-        raise DeviceError(f"softmax(x + y) on {session.device.name} is off by {error:.2e}", code="DeviceUnsupported", stage="execute")
+        raise DeviceError(
+            f"softmax(x + y) on {session.device.name} is off by {error:.2e}", code="DeviceUnsupported", stage="execute"
+        )
     return f"softmax(x + y) on {session.device.name} is right (largest error {error:.1e})"

@@ -15,7 +15,15 @@ import numpy as np
 from pumice import _pumice, nesting
 from pumice.errors import InvalidInputError
 
-NUMPY_NAME = {"f32": "float32", "f16": "float16", "i32": "int32", "i64": "int64", "bool": "bool", "u8": "uint8", "i8": "int8"}
+NUMPY_NAME = {
+    "f32": "float32",
+    "f16": "float16",
+    "i32": "int32",
+    "i64": "int64",
+    "bool": "bool",
+    "u8": "uint8",
+    "i8": "int8",
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,10 @@ class TensorSpec:
     example: tuple[int, ...]  # the shape at export
 
     def __str__(self) -> str:
-        dims = (f"{d} in {lo}..{hi}" if isinstance(d, str) else str(d) for d, (lo, hi) in zip(self.dims, self.bounds, strict=True))
+        dims = (
+            f"{d} in {lo}..{hi}" if isinstance(d, str) else str(d)
+            for d, (lo, hi) in zip(self.dims, self.bounds, strict=True)
+        )
         return f"{self.name}: {self.dtype}[{', '.join(dims)}]"
 
 
@@ -89,7 +100,9 @@ class Session:
         facts = json.loads(native.describe())
         names = [entry["name"] for entry in facts["methods"]]
         if method is not None and method not in names:
-            raise InvalidInputError(f"no method '{method}'; the file has {', '.join(names)}", code="InvalidArgument", stage="api")
+            raise InvalidInputError(
+                f"no method '{method}'; the file has {', '.join(names)}", code="InvalidArgument", stage="api"
+            )
         self._method = names.index(method) if method is not None else 0
         chosen = facts["methods"][self._method]
         self.methods: tuple[str, ...] = tuple(names)
@@ -116,7 +129,8 @@ class Session:
     def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
         rows = json.loads(self._native.profile(self._arrays(arrays), self._method))["rows"]
         return [
-            ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"]) for r in rows
+            ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"])
+            for r in rows
         ]
 
     def reset(self) -> None:
@@ -140,7 +154,9 @@ class Session:
         if len(leaves) != len(self.inputs):
             names = ", ".join(self._names)
             raise InvalidInputError(
-                f"expected {len(self.inputs)} input(s) ({names}), got {len(leaves)}", code="InvalidArgument", stage="input"
+                f"expected {len(self.inputs)} input(s) ({names}), got {len(leaves)}",
+                code="InvalidArgument",
+                stage="input",
             )
         return [_array(leaf, dtype, name) for leaf, dtype, name in zip(leaves, self._dtypes, self._names, strict=True)]
 

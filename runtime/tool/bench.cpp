@@ -11,7 +11,9 @@ namespace tool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double ms(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double, std::milli>(to - from).count(); }
+double ms(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
 
 double percentile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
@@ -44,16 +46,25 @@ int bench(const Arguments& arguments) {
   const double p10 = percentile(times, 0.1), median = percentile(times, 0.5), p90 = percentile(times, 0.9);
   const std::string shape = shape_text(model, inputs);
   if (arguments.json) {
-    const nlohmann::json row = {{"schema", 1}, {"model", arguments.model}, {"device", name}, {"driver", driver + " " + version},
-                                {"shape", shape}, {"runs", arguments.runs}, {"median_ms", median}, {"p10_ms", p10},
-                                {"p90_ms", p90}, {"first_run_ms", ms(ready, first)}, {"load_ms", ms(begin, loaded)}};
+    const nlohmann::json row = {{"schema", 1},
+                                {"model", arguments.model},
+                                {"device", name},
+                                {"driver", driver + " " + version},
+                                {"shape", shape},
+                                {"runs", arguments.runs},
+                                {"median_ms", median},
+                                {"p10_ms", p10},
+                                {"p90_ms", p90},
+                                {"first_run_ms", ms(ready, first)},
+                                {"load_ms", ms(begin, loaded)}};
     std::printf("%s\n", row.dump().c_str());
     return 0;
   }
   std::printf("%s on %s, driver %s %s\n", arguments.model.c_str(), name.c_str(), driver.c_str(), version.c_str());
-  std::printf("%-32s %6s %10s %8s %8s %13s %8s\n", "shape", "runs", "median ms", "p10", "p90", "first run ms", "load ms");
-  std::printf("%-32s %6u %10.3f %8.3f %8.3f %13.1f %8.1f\n", shape.c_str(), arguments.runs, median, p10, p90, ms(ready, first),
-              ms(begin, loaded));
+  std::printf("%-32s %6s %10s %8s %8s %13s %8s\n", "shape", "runs", "median ms", "p10", "p90", "first run ms",
+              "load ms");
+  std::printf("%-32s %6u %10.3f %8.3f %8.3f %13.1f %8.1f\n", shape.c_str(), arguments.runs, median, p10, p90,
+              ms(ready, first), ms(begin, loaded));
   return 0;
 }
 
@@ -97,13 +108,14 @@ int profile(const Arguments& arguments) {
     group.bytes += row.at("bytes").get<double>();
     group.flops += row.at("flops").get<double>();
   }
-  if (arguments.by == "kernel") std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.us > b.us; });
-  std::printf("%.1f us in %zu dispatches\n%-22s %-34s %-24s %9s %6s %9s %9s\n", total, last.size(), "operator", "kernel",
-              arguments.by == "call" ? "shape" : "calls", "us", "%", "GB/s", "GFLOP/s");
+  if (arguments.by == "kernel")
+    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.us > b.us; });
+  std::printf("%.1f us in %zu dispatches\n%-22s %-34s %-24s %9s %6s %9s %9s\n", total, last.size(), "operator",
+              "kernel", arguments.by == "call" ? "shape" : "calls", "us", "%", "GB/s", "GFLOP/s");
   for (const Group& g : groups) {
     const std::string what = arguments.by == "call" ? g.shape : std::to_string(g.calls);
-    std::printf("%-22s %-34s %-24s %9.1f %6.1f %9.1f %9.1f\n", g.op.c_str(), g.kernel.c_str(), what.c_str(), g.us, 100 * g.us / total,
-                g.us > 0 ? g.bytes / g.us / 1e3 : 0, g.us > 0 ? g.flops / g.us / 1e3 : 0);
+    std::printf("%-22s %-34s %-24s %9.1f %6.1f %9.1f %9.1f\n", g.op.c_str(), g.kernel.c_str(), what.c_str(), g.us,
+                100 * g.us / total, g.us > 0 ? g.bytes / g.us / 1e3 : 0, g.us > 0 ? g.flops / g.us / 1e3 : 0);
   }
   return 0;
 }

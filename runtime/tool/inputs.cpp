@@ -80,7 +80,8 @@ std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std
 
 std::vector<pumice_tensor> views(const std::vector<Array>& arrays) {
   std::vector<pumice_tensor> result;
-  for (const Array& array : arrays) result.push_back(pumice::view(array.dtype, array.dims, array.data.data(), array.data.size()));
+  for (const Array& array : arrays)
+    result.push_back(pumice::view(array.dtype, array.dims, array.data.data(), array.data.size()));
   return result;
 }
 

@@ -10,7 +10,8 @@ namespace {
 void device_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("--device", arguments.options.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
   command->add_option("--features", arguments.options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
-  command->add_option("--cache-dir", arguments.options.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--cache-dir", arguments.options.cache_dir,
+                      "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
 }
 
 void model_argument(CLI::App* command, tool::Arguments& arguments) {
@@ -24,9 +25,10 @@ void bench_options(CLI::App* command, tool::Arguments& arguments) {
 
 int dispatch(int argc, char** argv) {
   tool::Arguments arguments;
-  CLI::App app("Run, measure and inspect .pumice files on any Vulkan device.\n\n"
-               "  pumice-rt run m.pumice --inputs ids.npy mask.npy --outputs out\n"
-               "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n");
+  CLI::App app(
+      "Run, measure and inspect .pumice files on any Vulkan device.\n\n"
+      "  pumice-rt run m.pumice --inputs ids.npy mask.npy --outputs out\n"
+      "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n");
   app.set_version_flag("--version", pumice_version());
   app.require_subcommand(1);
   int (*chosen)(const tool::Arguments&) = nullptr;

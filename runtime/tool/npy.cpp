@@ -15,8 +15,9 @@ struct Kind {
   const char* name;
   uint64_t bytes;
 };
-constexpr Kind kKinds[] = {{PUMICE_F32, "<f4", "float32", 4}, {PUMICE_F16, "<f2", "float16", 2}, {PUMICE_I32, "<i4", "int32", 4},
-                           {PUMICE_I64, "<i8", "int64", 8},   {PUMICE_BOOL, "|b1", "bool", 1},   {PUMICE_U8, "|u1", "uint8", 1},
+constexpr Kind kKinds[] = {{PUMICE_F32, "<f4", "float32", 4}, {PUMICE_F16, "<f2", "float16", 2},
+                           {PUMICE_I32, "<i4", "int32", 4},   {PUMICE_I64, "<i8", "int64", 8},
+                           {PUMICE_BOOL, "|b1", "bool", 1},   {PUMICE_U8, "|u1", "uint8", 1},
                            {PUMICE_I8, "|i1", "int8", 1}};
 
 const Kind& kind(pumice_dtype dtype) {
@@ -25,7 +26,9 @@ const Kind& kind(pumice_dtype dtype) {
   throw std::runtime_error("unknown dtype");
 }
 
-[[noreturn]] void bad(const std::string& path, const std::string& why) { throw std::runtime_error(path + ": " + why); }
+[[noreturn]] void bad(const std::string& path, const std::string& why) {
+  throw std::runtime_error(path + ": " + why);
+}
 
 std::string read_header(std::ifstream& file, const std::string& path) {
   unsigned char start[12] = {};
@@ -45,8 +48,12 @@ std::string read_header(std::ifstream& file, const std::string& path) {
 
 }  // namespace
 
-const char* dtype_name(pumice_dtype dtype) { return kind(dtype).name; }
-uint64_t dtype_bytes(pumice_dtype dtype) { return kind(dtype).bytes; }
+const char* dtype_name(pumice_dtype dtype) {
+  return kind(dtype).name;
+}
+uint64_t dtype_bytes(pumice_dtype dtype) {
+  return kind(dtype).bytes;
+}
 
 Array read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -60,7 +67,8 @@ Array read_npy(const std::string& path) {
   for (const Kind& k : kKinds)
     if (descr == k.descr) array.dtype = k.dtype, known = true;
   if (!known) bad(path, "dtype '" + descr + "' is not one of <f4 <f2 <i4 <i8 |b1 |u1 |i1");
-  if (header.find("'fortran_order': True") != std::string::npos) bad(path, "Fortran order; save numpy.ascontiguousarray(x)");
+  if (header.find("'fortran_order': True") != std::string::npos)
+    bad(path, "Fortran order; save numpy.ascontiguousarray(x)");
   if (!std::regex_search(header, found, std::regex("'shape': *\\(([^)]*)\\)"))) bad(path, "no shape in the header");
   uint64_t bytes = dtype_bytes(array.dtype);
   const std::string shape = found[1];
@@ -68,7 +76,8 @@ Array read_npy(const std::string& path) {
   for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it) {
     if (it->str().size() > 18) bad(path, "a dimension of " + it->str());
     array.dims.push_back(std::stoll(it->str()));
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(array.dims.back()), &bytes)) bad(path, "the shape overflows");
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(array.dims.back()), &bytes))
+      bad(path, "the shape overflows");
   }
   const auto start = file.tellg();
   file.seekg(0, std::ios::end);
@@ -83,11 +92,20 @@ Array read_npy(const std::string& path) {
 void write_npy(const std::string& path, const Array& array) {
   std::string shape;
   for (const int64_t dim : array.dims) shape += std::to_string(dim) + ",";
-  std::string header = std::string("{'descr': '") + kind(array.dtype).descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string header =
+      std::string("{'descr': '") + kind(array.dtype).descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  const unsigned char start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<unsigned char>(header.size() & 0xff),
+  const unsigned char start[10] = {0x93,
+                                   'N',
+                                   'U',
+                                   'M',
+                                   'P',
+                                   'Y',
+                                   1,
+                                   0,
+                                   static_cast<unsigned char>(header.size() & 0xff),
                                    static_cast<unsigned char>(header.size() >> 8)};
   file.write(reinterpret_cast<const char*>(start), sizeof(start));
   file.write(header.data(), static_cast<std::streamsize>(header.size()));

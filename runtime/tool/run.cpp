@@ -22,10 +22,12 @@ int run(const Arguments& arguments) {
     array.data.resize(tensor.bytes);
     session.read(i, array.data.data(), array.data.size());
     std::printf("%s: %s [", infos[i].name, dtype_name(array.dtype));
-    for (size_t d = 0; d < array.dims.size(); ++d) std::printf("%s%lld", d ? ", " : "", static_cast<long long>(array.dims[d]));
+    for (size_t d = 0; d < array.dims.size(); ++d)
+      std::printf("%s%lld", d ? ", " : "", static_cast<long long>(array.dims[d]));
     std::printf("]");
     if (!arguments.outputs.empty()) {
-      const std::string path = (std::filesystem::path(arguments.outputs) / (std::string(infos[i].name) + ".npy")).string();
+      const std::string path =
+          (std::filesystem::path(arguments.outputs) / (std::string(infos[i].name) + ".npy")).string();
       write_npy(path, array);
       std::printf(" -> %s", path.c_str());
     }

@@ -11,7 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 std::string join(const json& list, const char* separator) {
   std::string result;
@@ -33,7 +35,8 @@ void show_method(const json& method) {
   for (const auto& [op, count] : counts) std::printf("  %5d %s\n", count, op.c_str());
   const json& plan = method.at("plan");
   std::printf("  memory plan at the exported sizes: arena %s bytes (without reuse %s, lower bound %s)\n",
-              text(plan.at("arena_bytes")).c_str(), text(plan.at("naive_bytes")).c_str(), text(plan.at("lower_bound_bytes")).c_str());
+              text(plan.at("arena_bytes")).c_str(), text(plan.at("naive_bytes")).c_str(),
+              text(plan.at("lower_bound_bytes")).c_str());
 }
 
 }  // namespace
@@ -51,11 +54,13 @@ int inspect(const Arguments& arguments) {
     return 0;
   }
   const json& header = facts.at("header");
-  std::printf("%s: format %s, %s bytes (%s of constants), written by %s\n", arguments.model.c_str(), text(header.at("version")).c_str(),
-              text(header.at("file_bytes")).c_str(), text(header.at("constant_bytes")).c_str(), text(header.at("producer")).c_str());
+  std::printf("%s: format %s, %s bytes (%s of constants), written by %s\n", arguments.model.c_str(),
+              text(header.at("version")).c_str(), text(header.at("file_bytes")).c_str(),
+              text(header.at("constant_bytes")).c_str(), text(header.at("producer")).c_str());
   for (const json& method : facts.at("methods")) show_method(method);
   std::vector<json> constants = facts.at("constants");
-  std::sort(constants.begin(), constants.end(), [](const json& a, const json& b) { return a.at("bytes") > b.at("bytes"); });
+  std::sort(constants.begin(), constants.end(),
+            [](const json& a, const json& b) { return a.at("bytes") > b.at("bytes"); });
   std::printf("\n%zu constants, the largest\n", constants.size());
   for (size_t i = 0; i < std::min<size_t>(constants.size(), 10); ++i)
     std::printf("%12s  %s\n", text(constants[i].at("bytes")).c_str(), text(constants[i].at("key")).c_str());
@@ -70,7 +75,8 @@ int devices(const Arguments& arguments) {
     for (const json& device : facts.at("devices"))
       std::printf("%s  %s (%s), driver %s %s, Vulkan %s\n   features: %s\n", text(device.at("index")).c_str(),
                   text(device.at("name")).c_str(), text(device.at("kind")).c_str(), text(device.at("driver")).c_str(),
-                  text(device.at("driver_version")).c_str(), text(device.at("api_version")).c_str(), join(device.at("features"), " ").c_str());
+                  text(device.at("driver_version")).c_str(), text(device.at("api_version")).c_str(),
+                  join(device.at("features"), " ").c_str());
   }
   if (!facts.at("devices").empty()) return 0;
   std::fprintf(stderr, "no Vulkan device: %s\n", text(facts.at("why")).c_str());

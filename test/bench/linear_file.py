@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a .pumice file of int4 linears with random weights, for measuring: N -> K -> N -> ..., so that the weights rotate past the cache.
 
-    python test/bench/linear_file.py out.pumice --layers 8 --narrow 4096 --wide 14336 --group 32 --dtype f16
-    pumice-rt profile out.pumice --shape x=1x4096 --by call
+python test/bench/linear_file.py out.pumice --layers 8 --narrow 4096 --wide 14336 --group 32 --dtype f16
+pumice-rt profile out.pumice --shape x=1x4096 --by call
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ def linear_chain(layers: int, narrow: int, wide: int, group: int, dtype: ir.DTyp
         scale = constant(f"s{layer}", scales.nbytes, scales.tobytes, ir.DType.f16, list(scales.shape))
         last = layer == layers - 1
         out = value(ir.ValueKind.output if last else ir.ValueKind.scratch, dtype, [rows, n], name="out" if last else "")
-        method.ops.append(ir.OpCall("linear_q4gsw", 1, [ir.ValueId(x), weight, scale, None, None, group, 0, None], [out], f"layer {layer}"))
+        method.ops.append(
+            ir.OpCall(
+                "linear_q4gsw", 1, [ir.ValueId(x), weight, scale, None, None, group, 0, None], [out], f"layer {layer}"
+            )
+        )
         x = out
     method.outputs.append(x)
     program.methods.append(method)
@@ -56,7 +60,10 @@ def main() -> None:
     parser.add_argument("--group", type=int, default=32)
     parser.add_argument("--dtype", choices=["f16", "f32"], default="f16")
     options = parser.parse_args()
-    save(linear_chain(options.layers, options.narrow, options.wide, options.group, ir.DType[options.dtype]), options.output)
+    save(
+        linear_chain(options.layers, options.narrow, options.wide, options.group, ir.DType[options.dtype]),
+        options.output,
+    )
 
 
 if __name__ == "__main__":

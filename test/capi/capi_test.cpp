@@ -28,7 +28,9 @@ struct CApi : testing::Test {
   pumice_tensor input = pumice::view<float>(x, {1, 3});
 };
 
-std::string text() { return pumice_last_error()->text; }
+std::string text() {
+  return pumice_last_error()->text;
+}
 
 TEST_F(CApi, RunsThroughTheCppHeader) {
   pumice::Session session(model);
@@ -71,12 +73,14 @@ TEST_F(CApi, StaleHandlesAreWrongState) {  // R06
   EXPECT_EQ(pumice_session_output(fresh, 0, &output), PUMICE_WRONG_STATE);
   for (const uint64_t invented : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}, fresh.handle + 1})
     EXPECT_EQ(pumice_session_reset({invented}), PUMICE_WRONG_STATE);
-  EXPECT_EQ(pumice_model_free({session.handle}), session.handle == model.handle().handle ? PUMICE_OK : PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_model_free({session.handle}),
+            session.handle == model.handle().handle ? PUMICE_OK : PUMICE_WRONG_STATE);
   EXPECT_EQ(pumice_session_free(fresh), PUMICE_OK);
 }
 
 TEST_F(CApi, StructSizes) {  // R10
-  pumice_options none = options().c();
+  const pumice::Options given = options();
+  pumice_options none = given.c();
   pumice_model loaded{};
   const auto load = [&](const pumice_options* o) { return pumice_model_load(file.data(), file.size(), o, &loaded); };
   for (const uint32_t size : {0u, 4u, static_cast<uint32_t>(sizeof none) - 1, 1u << 30}) {
@@ -87,7 +91,7 @@ TEST_F(CApi, StructSizes) {  // R10
   struct Newer {
     pumice_options options;
     uint64_t more;
-  } newer{options().c(), 0};
+  } newer{given.c(), 0};
   newer.options.struct_size = sizeof newer;
   EXPECT_EQ(load(&newer.options), PUMICE_OK);
   EXPECT_EQ(pumice_model_free(loaded), PUMICE_OK);
@@ -165,6 +169,10 @@ TEST_F(CApi, ChecksAndInspectsWithoutADevice) {
   EXPECT_THAT(pumice::inspect(file), HasSubstr("\"arena_bytes\""));
   file[100] ^= std::byte{1};
   EXPECT_EQ(pumice_check(file.data(), file.size()), PUMICE_CHECKSUM_MISMATCH);
+  const pumice::Options nowhere{.device = "no such device", .features = "", .cache_dir = ""};
+  const pumice_options given = nowhere.c();
+  pumice_model loaded{};  // the file is judged before a device is looked for
+  EXPECT_EQ(pumice_model_load(file.data(), file.size(), &given, &loaded), PUMICE_CHECKSUM_MISMATCH);
   EXPECT_EQ(pumice_check_file("/no/such/file"), PUMICE_IO_ERROR);
   EXPECT_EQ(pumice_check_file("/"), PUMICE_PATH_REJECTED);
   EXPECT_EQ(pumice_check_file("/dev/zero"), PUMICE_PATH_REJECTED);

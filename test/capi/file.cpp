@@ -3,4 +3,6 @@
 
 #include "test/graph/make.h"
 
-std::vector<std::byte> adds_file() { return pumice::test::adds().file(); }
+std::vector<std::byte> adds_file() {
+  return pumice::test::adds().file();
+}

@@ -18,7 +18,12 @@ BIN = Path(sys.executable).parent
 
 def run(*command: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [str(part) for part in command], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, cwd=ROOT
+        [str(part) for part in command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
     )
     assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done
@@ -28,7 +33,9 @@ def run(*command: object, code: int = 0, **environment: str) -> subprocess.Compl
 def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     path, report = folder / "mlp.pumice", folder / "report.json"
-    done = run(BIN / "pumice", "export", "python/demo/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
+    done = run(
+        BIN / "pumice", "export", "python/demo/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report
+    )
     assert "linear_q4gsw" in done.stderr and "MB" in done.stdout
     facts = json.loads(report.read_text())
     assert "linear_q4gsw" in json.dumps(facts)
@@ -61,7 +68,11 @@ def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
 def test_inspect_check_devices(tool, model) -> None:
     assert "linear_q4gsw" in run(tool, "inspect", model).stdout
     facts = json.loads(run(tool, "inspect", model, "--json").stdout)
-    assert facts["methods"][0]["inputs"][0]["name"] == "x" and facts["constants"] and "arena_bytes" in facts["methods"][0]["plan"]
+    assert (
+        facts["methods"][0]["inputs"][0]["name"] == "x"
+        and facts["constants"]
+        and "arena_bytes" in facts["methods"][0]["plan"]
+    )
     assert "ok" in run(tool, "check", model).stdout
     assert "llvmpipe" in run(tool, "devices").stdout
     assert any("llvmpipe" in device["name"] for device in json.loads(run(tool, "devices", "--json").stdout)["devices"])
@@ -93,7 +104,16 @@ def test_misuse(tool, model, tmp_path) -> None:
     run(tool, "bench", model, "--device", "GeForce 256", code=4)
     run(tool, "run", model, "--device", "llvmpipe", code=3)  # no inputs
     (tmp_path / "text.npy").write_text("hello")
-    done = run(tool, "run", model, "--inputs", tmp_path / "text.npy", "--device", "llvmpipe", code=2 if tool.name == "pumice" else 3)
+    done = run(
+        tool,
+        "run",
+        model,
+        "--inputs",
+        tmp_path / "text.npy",
+        "--device",
+        "llvmpipe",
+        code=2 if tool.name == "pumice" else 3,
+    )
     assert "npy" in done.stderr
     (tmp_path / "cut.pumice").write_bytes(model.read_bytes()[:1000])
     assert "Truncated" in run(tool, "inspect", tmp_path / "cut.pumice", code=3).stderr

@@ -23,7 +23,9 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
 @pytest.mark.timeout(900)
 def test_commands(page: Path, tmp_path: Path) -> None:
     environment = dict(os.environ)
@@ -31,7 +33,9 @@ def test_commands(page: Path, tmp_path: Path) -> None:
     environment.setdefault("PUMICE_DEVICE", "llvmpipe")
     environment["TMPDIR"] = str(tmp_path)
     script = "\n".join(["set -e", *(line for line in commands(page) if line not in BY_CI)])
-    done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=880)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=880
+    )
     assert done.returncode == 0, f"{script}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 
@@ -43,10 +47,14 @@ def test_ci_runs_the_two_readme_commands() -> None:
 def test_every_python_block_runs(tmp_path: Path) -> None:
     for page in PAGES:
         for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-            done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+            done = subprocess.run(
+                [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600
+            )
             assert done.returncode == 0, f"{page.name}:\n{block}\n{done.stderr[-4000:]}"
 
 
 def test_the_operator_page_is_fresh() -> None:
-    made = subprocess.run([sys.executable, ROOT / "docs/generate_ops.py"], capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(
+        [sys.executable, ROOT / "docs/generate_ops.py"], capture_output=True, text=True, check=True
+    ).stdout
     assert (ROOT / "docs/ops.md").read_text(encoding="utf-8") == made, "run docs/generate_ops.py > docs/ops.md"

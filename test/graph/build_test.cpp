@@ -69,7 +69,9 @@ TEST(Infer, RecoversAfterAnError) {
   EXPECT_EQ(graph->impl().tensors[y].shape, Shape{4});
 }
 
-uint32_t storage(const Graph& graph, uint32_t tensor) { return graph.impl().storage(tensor); }
+uint32_t storage(const Graph& graph, uint32_t tensor) {
+  return graph.impl().storage(tensor);
+}
 
 TEST(InPlace, TakesOverAValueWithNoLaterUse) {
   Fake fake;

@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(, Execute, testing::Bool(), [](const auto& test) { retu
 struct Loaded {
   explicit Loaded(const Maker& maker) {
     const Bytes file = maker.file();
-    model = pumice::Model::load(open_device(), file);  // the file goes away here
+    model = pumice::Model::load(open_device, file);  // the file goes away here
     session = make();
   }
   std::unique_ptr<Session> make() const { return model->session({.staged = Execute::GetParam()}); }
@@ -85,7 +85,8 @@ TEST_P(Execute, InputsAreChecked) {  // R01, R02
   EXPECT_THAT(refused({{DType::f16, right, x.data(), 24}}), HasSubstr("input 'x': dtype is f16, expected f32"));
   EXPECT_THAT(refused({{DType::f32, flat, x.data(), 48}}), HasSubstr("rank is 1, expected 2"));
   EXPECT_THAT(refused({{DType::f32, wide, x.data(), 48}}), HasSubstr("dimension 1 is 4, expected 3"));
-  EXPECT_THAT(refused({{DType::f32, many, x.data(), 12012}}), HasSubstr("dimension 0 ('s') is 1001, allowed are 1 to 1000"));
+  EXPECT_THAT(refused({{DType::f32, many, x.data(), 12012}}),
+              HasSubstr("dimension 0 ('s') is 1001, allowed are 1 to 1000"));
   EXPECT_THAT(refused({{DType::f32, none, x.data(), 0}}), HasSubstr("dimension 0 ('s') is 0"));
   EXPECT_THAT(refused({{DType::f32, negative, x.data(), 48}}), HasSubstr("dimension 0 ('s') is -4"));
   EXPECT_THAT(refused({{DType::f32, right, x.data(), 47}}), HasSubstr("has 47 bytes, its shape asks for 48"));
@@ -113,7 +114,8 @@ TEST_P(Execute, BadIndexIsNamed) {  // R04
   loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {4, 0}, {2})});
   EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(8, 9, 0, 1));
   for (const int64_t bad : {5, -1, 1 << 30}) {
-    const Error error = error_of([&] { loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {1, 1, bad}, {3})}); });
+    const Error error =
+        error_of([&] { loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {1, 1, bad}, {3})}); });
     EXPECT_EQ(error.code(), Code::InvalidArgument);
     EXPECT_EQ(error.path(), "methods[0].ops[0] (embedding)");
     EXPECT_EQ(error.what(), format("embedding: index %d at position 2 is outside 0..4", static_cast<int>(bad)));
@@ -164,7 +166,8 @@ TEST_P(Execute, ProfileHasARowForEveryKernel) {
   for (const ProfileRow& row : rows) {
     EXPECT_GE(row.us, 0);
     EXPECT_GT(row.bytes, 0u);
-    if (row.kernel != "copy") names.push_back(row.op + " " + row.kernel.substr(0, 6) + " " + row.shapes + " " + row.source);
+    if (row.kernel != "copy")
+      names.push_back(row.op + " " + row.kernel.substr(0, 6) + " " + row.shapes + " " + row.source);
   }
   EXPECT_THAT(names, ElementsAre("add binary f32[4,3] f32[4,3] -> f32[4,3] model.py:1",
                                  "add binary f32[4,3] f32[4,3] -> f32[4,3] model.py:1"));
@@ -186,7 +189,7 @@ TEST(Load, ConstantsWithoutAFormOnTheDeviceAreRefused) {
   const uint32_t out = maker.value(ValueKind::output, DType::i64, {fixed(2)});
   maker.op("add", {tensor(c), integer(1), real(1)}, {out});
   const Bytes file = maker.file();
-  const Error error = error_of([&] { pumice::Model::load(open_device(), file); });
+  const Error error = error_of([&] { pumice::Model::load(open_device, file); });
   EXPECT_EQ(error.path(), "constants[0]");
   EXPECT_THAT(error.what(), HasSubstr("element 1 has no form on the device: 1099511627776"));
 }

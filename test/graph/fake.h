@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of two made-up operators, for tests of what happens before any device: "copy(x) -> y" and "inplace(x, y) -> z".
+// Programs of two made-up operators, for tests of what happens before any device: "copy(x) -> y" and "inplace(x, y) ->
+// z".
 #pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
+#include "graph/encode.h"
 #include "graph/hazard.h"
 #include "graph/plan.h"
-#include "graph/encode.h"
 
 namespace pumice::test {
 
@@ -16,8 +17,12 @@ inline constexpr Shader kOne{"fake_copy", nullptr, 0, 2, 0, 1, 0};
 inline constexpr Shader kTwo{"fake_in_place", nullptr, 0, 3, 0, 1, 0};
 enum FakeOp : uint32_t { kCopy, kInPlace, kView, kBad, kSilent };
 
-inline SymInt fixed(int64_t size) { return {false, size}; }
-inline SymInt expr(int64_t node) { return {true, node}; }
+inline SymInt fixed(int64_t size) {
+  return {false, size};
+}
+inline SymInt expr(int64_t node) {
+  return {true, node};
+}
 
 struct Fake {
   Program program;
@@ -41,8 +46,9 @@ struct Fake {
     method().ops.push_back(std::move(call));
   }
   std::unique_ptr<Graph> build() {
-    return pumice::build(program, 0, baseline_features(), {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
-                                                           .op_name = [](uint32_t op) { return format("fake%u", op); }},
+    return pumice::build(program, 0, baseline_features(),
+                         {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
+                          .op_name = [](uint32_t op) { return format("fake%u", op); }},
                          std::make_shared<ConstantFacts>());
   }
 

@@ -14,11 +14,21 @@
 
 namespace pumice::test {
 
-inline SymInt fixed(int64_t size) { return {false, size}; }
-inline SymInt expr(int64_t node) { return {true, node}; }
-inline Arg tensor(uint32_t id) { return {ArgKind::value, id, 0, {}}; }
-inline Arg integer(int64_t i) { return {ArgKind::integer, i, 0, {}}; }
-inline Arg real(double f) { return {ArgKind::real, 0, f, {}}; }
+inline SymInt fixed(int64_t size) {
+  return {false, size};
+}
+inline SymInt expr(int64_t node) {
+  return {true, node};
+}
+inline Arg tensor(uint32_t id) {
+  return {ArgKind::value, id, 0, {}};
+}
+inline Arg integer(int64_t i) {
+  return {ArgKind::integer, i, 0, {}};
+}
+inline Arg real(double f) {
+  return {ArgKind::real, 0, f, {}};
+}
 
 struct Maker {
   Model model;
@@ -60,7 +70,8 @@ inline Maker adds(DType dtype = DType::f32) {
   maker.dynamic("s", 1, 1000, 4);
   const std::vector<SymInt> dims{expr(0), fixed(3)};
   const uint32_t x = maker.value(ValueKind::input, dtype, dims, -1, "x");
-  const uint32_t y = maker.value(ValueKind::scratch, dtype, dims), z = maker.value(ValueKind::output, dtype, dims, -1, "z");
+  const uint32_t y = maker.value(ValueKind::scratch, dtype, dims),
+                 z = maker.value(ValueKind::output, dtype, dims, -1, "z");
   maker.op("add", {tensor(x), tensor(x), real(1)}, {y});
   maker.op("add", {tensor(y), integer(1), real(1)}, {z});
   return maker;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants on the device: packed once, shared, raw ones gone, batches, external ones, errors that leave nothing behind.
+// Constants on the device: packed once, shared, raw ones gone, batches, external ones, errors that leave nothing
+// behind.
 #include "test/graph/make.h"
 
 namespace pumice::test {
@@ -10,7 +11,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kN = 8, kK = 64;
 
-// `count` linear layers of one input; `tied`: all of one weight. The scale is 0.5, every weight 3, so out = 1.5 * sum(x).
+// `count` linear layers of one input; `tied`: all of one weight. The scale is 0.5, every weight 3, so out = 1.5 *
+// sum(x).
 Maker linears(size_t count, bool tied, int64_t n = kN, int64_t k = kK) {
   Maker maker;
   const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(1), fixed(k)}, -1, "x");
@@ -34,7 +36,7 @@ Used load_and_run(const Maker& maker, int64_t k = kK) {
   const auto device = open_device();
   const uint64_t before = device->memory().use().device_bytes;
   const Bytes file = maker.file();
-  const auto model = pumice::Model::load(device, file);
+  const auto model = pumice::Model::load([&] { return device; }, file);
   const uint64_t after = device->memory().use().device_bytes;
   const auto session = model->session();
   const std::vector<float> x(static_cast<size_t>(k), 1.0f);
@@ -45,7 +47,8 @@ Used load_and_run(const Maker& maker, int64_t k = kK) {
 }
 
 TEST(Prepack, AConstantUsedTwiceIsPackedOnce) {  // W11
-  const Used one = load_and_run(linears(1, true)), tied = load_and_run(linears(4, true)), own = load_and_run(linears(4, false));
+  const Used one = load_and_run(linears(1, true)), tied = load_and_run(linears(4, true)),
+             own = load_and_run(linears(4, false));
   EXPECT_EQ(tied.weights, one.weights);
   EXPECT_GT(own.weights, one.weights);
 }
@@ -72,20 +75,24 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   maker.model.constants.clear();
   const Bytes file = maker.file();
   int asked = 0;
-  const auto model = pumice::Model::load(open_device(), file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
-    EXPECT_EQ(key, "c0");
-    ++asked;
-    return data;
-  });
+  const auto model =
+      pumice::Model::load(open_device, file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
+        EXPECT_EQ(key, "c0");
+        ++asked;
+        return data;
+      });
   EXPECT_EQ(asked, 1);
   const auto session = model->session();
   session->run(0, std::vector{view<int64_t>(DType::i64, {3}, {1})});
   EXPECT_EQ(output<float>(*session, 0)[1], 7);
   Bytes other = data;
   other[3] ^= std::byte{1};
-  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device(), file, [&](auto) { return std::optional(std::span<const std::byte>(other)); }); }).code(),
+  EXPECT_EQ(error_of([&] {
+              pumice::Model::load(open_device, file,
+                                  [&](auto) { return std::optional(std::span<const std::byte>(other)); });
+            }).code(),
             Code::WeightsMismatch);
-  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device(), file); }).code(), Code::WeightsMismatch);
+  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device, file); }).code(), Code::WeightsMismatch);
 }
 
 TEST(Prepack, ARefusedLoadLeavesNothing) {
@@ -97,7 +104,7 @@ TEST(Prepack, ARefusedLoadLeavesNothing) {
   const uint32_t out = maker.value(ValueKind::output, DType::f32, {fixed(4)});
   maker.op("where", {tensor(c), tensor(x), integer(0)}, {out});
   const Bytes file = maker.file();
-  const Error error = error_of([&] { pumice::Model::load(device, file); });
+  const Error error = error_of([&] { pumice::Model::load([&] { return device; }, file); });
   EXPECT_EQ(error.path(), "constants[0]");
   EXPECT_THAT(error.what(), HasSubstr("element 2"));
   EXPECT_EQ(device->memory().use().device_bytes, before);

@@ -56,7 +56,12 @@ def test_a_damaged_pipeline_cache_is_rebuilt_with_one_warning(damage: str, tmp_p
         path.unlink()
         path.mkdir()
     else:
-        bad = {"empty": b"", "cut": good[:-7], "flip": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "random": os.urandom(999)}
+        bad = {
+            "empty": b"",
+            "cut": good[:-7],
+            "flip": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
+            "random": os.urandom(999),
+        }
         path.write_bytes(bad[damage])
     second = python(RUN, PUMICE_CACHE_DIR=str(tmp_path))
     assert second.returncode == 0 and "is right" in second.stdout, second.stderr

@@ -34,23 +34,25 @@ TEST(PickLinear, GemvLanesGrowWithTheColumns) {
   EXPECT_EQ(pick_linear(1, 4096, 64, gpu()).lanes, 32u);
   EXPECT_EQ(pick_linear(1, 384, 384, gpu()).lanes, 128u);
   EXPECT_EQ(pick_linear(1, 14336, 4096, gpu()).lanes, 256u);
-  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).lanes, 1024u);
+  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).lanes, 512u);
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
-  EXPECT_EQ(pick_linear(512, 14336, 4096, gpu()).tile, (Tile{128, 128, 8, 8}));
+  EXPECT_EQ(pick_linear(512, 14336, 4096, gpu()).tile, (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_linear(512, 14336, 4096, cpu()).tile, (Tile{128, 128, 8, 8}));
   EXPECT_EQ(pick_linear(512, 14336, 4096, baseline_features()).tile, (Tile{64, 128, 8, 8}));
 }
 
 TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
-  EXPECT_EQ(pick_linear(128, 384, 384, gpu()).rows, 8u);    // 24 tiles at most: too few
-  EXPECT_EQ(pick_linear(128, 1536, 384, gpu()).rows, 8u);
-  EXPECT_EQ(pick_linear(128, 384, 1536, gpu()).rows, 8u);
-  EXPECT_EQ(pick_linear(128, 1536, 384, cpu()).rows, 0u);   // a CPU has no need of many
+  EXPECT_EQ(pick_linear(128, 384, 384, gpu()).rows, 4u);  // 24 tiles at most: too few
+  EXPECT_EQ(pick_linear(128, 1536, 384, gpu()).rows, 4u);
+  EXPECT_EQ(pick_linear(128, 384, 1536, gpu()).rows, 4u);
+  EXPECT_EQ(pick_linear(128, 1536, 384, cpu()).rows, 0u);  // a CPU has no need of many
   EXPECT_EQ(pick_linear(16, 1536, 384, cpu()).rows, 8u);
 }
 
-// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on others.
+// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
+// others.
 TEST(PickLinear, EverythingPickedFits) {
   for (const Features& features : {baseline_features(), gpu(), cpu()}) {
     for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {

@@ -37,7 +37,7 @@ TEST_F(FileTest, SmallAndLargeFilesAreRead) {
 }
 
 TEST_F(FileTest, AMappedFileThatIsCutReadsAsZeros) {  // F23
-  struct sigaction before {}, after {};
+  struct sigaction before{}, after{};
   sigaction(SIGBUS, nullptr, &before);
   {
     make(100 << 20);

@@ -37,7 +37,9 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
         session.run_flat(inputs)
     console = Console(stderr=True)
     times = []
-    for _ in track(range(runs), description="running", console=console, transient=True, disable=not console.is_terminal):
+    for _ in track(
+        range(runs), description="running", console=console, transient=True, disable=not console.is_terminal
+    ):
         start = time.perf_counter()
         session.run_flat(inputs)
         times.append(1e3 * (time.perf_counter() - start))
@@ -46,7 +48,9 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
         "model": model.name,
         "device": session.device.name,
         "driver": f"{session.device.driver} {session.device.driver_version}",
-        "shape": ",".join(f"{s.name}={'x'.join(map(str, a.shape))}" for s, a in zip(session.inputs, inputs, strict=True)),
+        "shape": ",".join(
+            f"{s.name}={'x'.join(map(str, a.shape))}" for s, a in zip(session.inputs, inputs, strict=True)
+        ),
         "runs": runs,
         "median_ms": median,
         "p10_ms": p10,
@@ -61,7 +65,11 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
     for column in ("shape", "runs", "median ms", "p10", "p90", "first run ms", "load ms"):
         table.add_column(column, justify="left" if column == "shape" else "right")
     table.add_row(
-        row["shape"], str(runs), *(f"{row[k]:.3f}" for k in ("median_ms", "p10_ms", "p90_ms")), f"{row['first_run_ms']:.1f}", f"{row['load_ms']:.1f}"
+        row["shape"],
+        str(runs),
+        *(f"{row[k]:.3f}" for k in ("median_ms", "p10_ms", "p90_ms")),
+        f"{row['first_run_ms']:.1f}",
+        f"{row['load_ms']:.1f}",
     )
     Console().print(table)
 
@@ -69,8 +77,21 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
 @click.command()
 @model_argument
 @shape_option
-@click.option("--runs", "-r", default=20, show_default=True, type=click.IntRange(1), help="Profiled runs; the table shows medians.")
-@click.option("--by", type=click.Choice(["call", "kernel"]), default="kernel", show_default=True, help="One row a call, or one a kernel.")
+@click.option(
+    "--runs",
+    "-r",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Profiled runs; the table shows medians.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["call", "kernel"]),
+    default="kernel",
+    show_default=True,
+    help="One row a call, or one a kernel.",
+)
 @device_options
 @json_option
 def profile(model: Path, shapes, runs: int, by: str, device, features, cache_dir, as_json: bool) -> None:

@@ -66,7 +66,9 @@ def doctor() -> None:
         click.echo(f"no Vulkan device: {pumice.why_no_devices()}")
         raise SystemExit(4)
     for device in found:
-        click.echo(f"device {device.index}: {device.name} ({device.kind}), driver {device.driver} {device.driver_version}, Vulkan {device.api_version}")
+        click.echo(
+            f"device {device.index}: {device.name} ({device.kind}), driver {device.driver} {device.driver_version}, Vulkan {device.api_version}"
+        )
         click.echo(f"  features: {' '.join(device.features) or 'none'}")
     from pumice.selftest import self_test
 

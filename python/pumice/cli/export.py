@@ -37,16 +37,26 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
         raise click.UsageError(f"'{name}' has no function '{function}'")
     made = getattr(module, function)()
     if not isinstance(made, tuple) or not 2 <= len(made) <= 4:
-        raise click.UsageError(f"{source} must return (module, args[, kwargs[, dynamic_shapes]]), not {type(made).__name__}")
+        raise click.UsageError(
+            f"{source} must return (module, args[, kwargs[, dynamic_shapes]]), not {type(made).__name__}"
+        )
     return (*made, *((), {}, None)[len(made) - 1 :])
 
 
 @click.command()
 @click.argument("source", metavar="FILE.py:FUNCTION | FILE.pt2")
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
-@click.option("--quantize", type=click.Choice(["int4", "int8", "8da4w", "8da8w"]), help="Quantize the linear layers first (torchao).")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write."
+)
+@click.option(
+    "--quantize",
+    type=click.Choice(["int4", "int8", "8da4w", "8da8w"]),
+    help="Quantize the linear layers first (torchao).",
+)
 @click.option("--group-size", default=32, show_default=True, help="Weights that share a scale, for the 4-bit schemes.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="Write what happened to every node as JSON.")
+@click.option(
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write what happened to every node as JSON."
+)
 @click.option("--strict", is_flag=True, help="Capture with torch.export's strict mode.")
 def export(source: str, output: Path, quantize: str | None, group_size: int, report: Path | None, strict: bool) -> None:
     """Turn a PyTorch model into a .pumice file.

@@ -55,7 +55,9 @@ def dims(value: dict) -> str:
 def show_method(console: Console, method: dict, every_op: bool) -> None:
     console.print(f"\nmethod {method['name']}", style="bold", highlight=False)
     for symbol in method["symbols"]:
-        console.print(f"  {symbol['name']} in {symbol['min']}..{symbol['max']} (at export {symbol['hint']})", highlight=False)
+        console.print(
+            f"  {symbol['name']} in {symbol['min']}..{symbol['max']} (at export {symbol['hint']})", highlight=False
+        )
     for role in ("inputs", "outputs", "states"):
         for value in method[role]:
             console.print(f"  {role[:-1]:6} {value['name']}: {dims(value)}", highlight=False, markup=False)

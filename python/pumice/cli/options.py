@@ -13,15 +13,21 @@ if TYPE_CHECKING:
     import pumice
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs instead of a table for people.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON for programs instead of a table for people."
+)
 
 
 def device_options(command: Any) -> Any:
     """--device, --features, --cache-dir, as in pumice.load."""
     for option in (
         click.option("--cache-dir", help="Where compiled pipelines are kept ('off': nowhere). [$PUMICE_CACHE_DIR]"),
-        click.option("--features", help="Switch optional features off: '-coopmat,-int_dot', or 'none'. [$PUMICE_FEATURES]"),
-        click.option("--device", help="Index, part of the name, or UUID, as `pumice devices` lists them. [$PUMICE_DEVICE]"),
+        click.option(
+            "--features", help="Switch optional features off: '-coopmat,-int_dot', or 'none'. [$PUMICE_FEATURES]"
+        ),
+        click.option(
+            "--device", help="Index, part of the name, or UUID, as `pumice devices` lists them. [$PUMICE_DEVICE]"
+        ),
     ):
         command = option(command)
     return command

@@ -13,12 +13,29 @@ from pumice.cli.options import device_options, model_argument
 
 @click.command()
 @model_argument
-@click.option("--inputs", "-i", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="One .npy file for each input, in order. Repeatable.")
+@click.option(
+    "--inputs",
+    "-i",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="One .npy file for each input, in order. Repeatable.",
+)
 @click.argument("more_inputs", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--outputs", "-o", type=click.Path(file_okay=False, path_type=Path), help="Folder for the outputs, one .npy file each.")
+@click.option(
+    "--outputs",
+    "-o",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the outputs, one .npy file each.",
+)
 @device_options
 def run(
-    model: Path, inputs: tuple[Path, ...], more_inputs: tuple[Path, ...], outputs: Path | None, device, features, cache_dir
+    model: Path,
+    inputs: tuple[Path, ...],
+    more_inputs: tuple[Path, ...],
+    outputs: Path | None,
+    device,
+    features,
+    cache_dir,
 ) -> None:
     """Run a model once: .npy files in, .npy files out.
 

@@ -3,10 +3,12 @@
  * The C interface of Pumice: run a .pumice file on a Vulkan device.
  *
  * Nothing thrown, raised or aborted crosses it: every call answers PUMICE_OK or the code of an error whose text
- * pumice_last_error() holds for the calling thread. Handles are numbers with a generation: a freed or invented one is answered
- * with PUMICE_WRONG_STATE, never with a crash. Structs begin with their size (PUMICE_INIT), so that they may grow.
+ * pumice_last_error() holds for the calling thread. Handles are numbers with a generation: a freed or invented one is
+ * answered with PUMICE_WRONG_STATE, never with a crash. Structs begin with their size (PUMICE_INIT), so that they may
+ * grow.
  *
- * Threads: every function may be called from any thread. A session serves one call at a time; a second one gets PUMICE_BUSY.
+ * Threads: every function may be called from any thread. A session serves one call at a time; a second one gets
+ * PUMICE_BUSY.
  */
 #ifndef PUMICE_PUMICE_H_
 #define PUMICE_PUMICE_H_
@@ -25,6 +27,7 @@ extern "C" {
 
 /* Codes are only ever added. 1-15 the file, 32-35 the caller, 64-68 the machine, 96 our own bug. */
 typedef uint32_t pumice_status;
+/* clang-format off */
 enum {
   PUMICE_OK = 0,
   PUMICE_BAD_HEADER = 1, PUMICE_TRUNCATED = 2, PUMICE_UNSUPPORTED_VERSION = 3, PUMICE_CHECKSUM_MISMATCH = 4,
@@ -32,10 +35,11 @@ enum {
   PUMICE_BAD_DTYPE = 10, PUMICE_BAD_QUANT_PARAMS = 11, PUMICE_UNKNOWN_OP = 12, PUMICE_WEIGHTS_MISMATCH = 13,
   PUMICE_PATH_REJECTED = 14, PUMICE_IO_ERROR = 15,
   PUMICE_INVALID_ARGUMENT = 32, PUMICE_WRONG_STATE = 33, PUMICE_BUSY = 34, PUMICE_CANCELLED = 35,
-  PUMICE_TIMEOUT = 64, PUMICE_OUT_OF_HOST_MEMORY = 65, PUMICE_OUT_OF_DEVICE_MEMORY = 66, PUMICE_DEVICE_UNSUPPORTED = 67,
-  PUMICE_DEVICE_LOST = 68,
+  PUMICE_TIMEOUT = 64, PUMICE_OUT_OF_HOST_MEMORY = 65, PUMICE_OUT_OF_DEVICE_MEMORY = 66,
+  PUMICE_DEVICE_UNSUPPORTED = 67, PUMICE_DEVICE_LOST = 68,
   PUMICE_INTERNAL = 96
 };
+/* clang-format on */
 
 /* Elements as the caller holds them: row-major, contiguous. bool: one byte, 0 or 1. */
 typedef uint32_t pumice_dtype;
@@ -61,7 +65,12 @@ PUMICE_API void pumice_text_free(char* text);
 /* An empty struct with its size set: `pumice_options options = PUMICE_INIT(pumice_options);` */
 #ifdef __cplusplus
 }
-template <class T> T pumice_init() { T t{}; t.struct_size = sizeof(T); return t; }
+template <class T>
+T pumice_init() {
+  T t{};
+  t.struct_size = sizeof(T);
+  return t;
+}
 extern "C" {
 #define PUMICE_INIT(type) (::pumice_init<type>())
 #else
@@ -75,14 +84,18 @@ typedef struct pumice_options {
   const char* device;    /* index, part of the name, or UUID */
   const char* features;  /* "-coopmat,-int_dot" or "none" */
   const char* cache_dir; /* of the pipeline cache; "off" = none */
-  /* Hands over the bytes of an external constant; nonzero when there are none under `key`. The bytes are read before the
-   * load returns. Must not throw. */
+  /* Hands over the bytes of an external constant; nonzero when there are none under `key`. The bytes are read before
+   * the load returns. Must not throw. */
   int (*external)(void* user, const char* key, const void** data, uint64_t* bytes);
   void* user;
 } pumice_options;
 
-typedef struct pumice_model { uint64_t handle; } pumice_model;
-typedef struct pumice_session { uint64_t handle; } pumice_session;
+typedef struct pumice_model {
+  uint64_t handle;
+} pumice_model;
+typedef struct pumice_session {
+  uint64_t handle;
+} pumice_session;
 
 /* {"devices": [{"index", "name", "driver", "kind", "features", ...}], "why": "..."}; `why` explains an empty list. */
 PUMICE_API pumice_status pumice_devices(char** json);
@@ -95,7 +108,8 @@ PUMICE_API pumice_status pumice_inspect(const void* file, uint64_t bytes, char**
 PUMICE_API pumice_status pumice_inspect_file(const char* path, char** json);
 
 /* A model is the weights on the device; neither file nor memory is needed once it is loaded. `options` may be null. */
-PUMICE_API pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options, pumice_model* model);
+PUMICE_API pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options,
+                                           pumice_model* model);
 PUMICE_API pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model);
 /* Sessions made from the model live on. */
 PUMICE_API pumice_status pumice_model_free(pumice_model model);
@@ -116,11 +130,15 @@ typedef struct pumice_tensor_info {
   const char* name;                    /* these strings are good as long as the model's handle */
 } pumice_tensor_info;
 
-PUMICE_API pumice_status pumice_model_counts(pumice_model model, uint32_t method, uint32_t* num_inputs, uint32_t* num_outputs);
-PUMICE_API pumice_status pumice_model_input(pumice_model model, uint32_t method, uint32_t index, pumice_tensor_info* info);
-PUMICE_API pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t index, pumice_tensor_info* info);
+PUMICE_API pumice_status pumice_model_counts(pumice_model model, uint32_t method, uint32_t* num_inputs,
+                                             uint32_t* num_outputs);
+PUMICE_API pumice_status pumice_model_input(pumice_model model, uint32_t method, uint32_t index,
+                                            pumice_tensor_info* info);
+PUMICE_API pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t index,
+                                             pumice_tensor_info* info);
 
-/* A session is the state (caches, counters) and the memory of its runs. Weights are shared with the model's other sessions. */
+/* A session is the state (caches, counters) and the memory of its runs. Weights are shared with the model's other
+ * sessions. */
 PUMICE_API pumice_status pumice_session_new(pumice_model model, pumice_session* session);
 PUMICE_API pumice_status pumice_session_free(pumice_session session);
 

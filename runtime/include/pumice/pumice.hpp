@@ -26,8 +26,13 @@ inline namespace api {
 class Error : public std::runtime_error {
  public:
   explicit Error(const pumice_error& error)
-      : std::runtime_error(std::string(error.name) + (*error.path ? " (" + std::string(error.path) + "): " : ": ") + error.text),
-        code(error.code), name(error.name), stage(error.stage), path(error.path), text(error.text) {}
+      : std::runtime_error(std::string(error.name) + (*error.path ? " (" + std::string(error.path) + "): " : ": ") +
+                           error.text),
+        code(error.code),
+        name(error.name),
+        stage(error.stage),
+        path(error.path),
+        text(error.text) {}
   const pumice_status code;
   const std::string name, stage, path, text;
 };
@@ -46,7 +51,8 @@ struct Options {
   std::string device, features, cache_dir;  // "" = not said
   uint32_t timeout_ms = 0;
 
-  pumice_options c() const {
+  pumice_options c() const&& = delete;  // it points into this object
+  pumice_options c() const& {
     pumice_options options = PUMICE_INIT(pumice_options);
     options.timeout_ms = timeout_ms;
     options.device = device.empty() ? nullptr : device.c_str();
@@ -62,8 +68,12 @@ inline std::string devices() {
   return take(json);
 }
 
-inline void check_file(const std::string& path) { throw_if(pumice_check_file(path.c_str())); }
-inline void check_bytes(std::span<const std::byte> file) { throw_if(pumice_check(file.data(), file.size())); }
+inline void check_file(const std::string& path) {
+  throw_if(pumice_check_file(path.c_str()));
+}
+inline void check_bytes(std::span<const std::byte> file) {
+  throw_if(pumice_check(file.data(), file.size()));
+}
 
 inline std::string inspect_file(const std::string& path) {
   char* json = nullptr;
@@ -132,13 +142,32 @@ class Model {
   pumice_model handle_{};
 };
 
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr pumice_dtype value = PUMICE_F32; };
-template <> struct DTypeOf<int32_t> { static constexpr pumice_dtype value = PUMICE_I32; };
-template <> struct DTypeOf<int64_t> { static constexpr pumice_dtype value = PUMICE_I64; };
-template <> struct DTypeOf<bool> { static constexpr pumice_dtype value = PUMICE_BOOL; };
-template <> struct DTypeOf<uint8_t> { static constexpr pumice_dtype value = PUMICE_U8; };
-template <> struct DTypeOf<int8_t> { static constexpr pumice_dtype value = PUMICE_I8; };
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr pumice_dtype value = PUMICE_F32;
+};
+template <>
+struct DTypeOf<int32_t> {
+  static constexpr pumice_dtype value = PUMICE_I32;
+};
+template <>
+struct DTypeOf<int64_t> {
+  static constexpr pumice_dtype value = PUMICE_I64;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr pumice_dtype value = PUMICE_BOOL;
+};
+template <>
+struct DTypeOf<uint8_t> {
+  static constexpr pumice_dtype value = PUMICE_U8;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr pumice_dtype value = PUMICE_I8;
+};
 
 // An input: `data` must outlive the run. Of more than PUMICE_MAX_RANK dimensions the run refuses the rank.
 inline pumice_tensor view(pumice_dtype dtype, std::span<const int64_t> dims, const void* data, uint64_t bytes) {
@@ -180,7 +209,9 @@ class Session {
     throw_if(pumice_session_output(handle_, index, &tensor));
     return tensor;
   }
-  void read(uint32_t index, void* data, uint64_t bytes) const { throw_if(pumice_session_read(handle_, index, data, bytes)); }
+  void read(uint32_t index, void* data, uint64_t bytes) const {
+    throw_if(pumice_session_read(handle_, index, data, bytes));
+  }
   template <class T>
   std::vector<T> output(uint32_t index) const {
     std::vector<T> data(output(index).bytes / sizeof(T));
