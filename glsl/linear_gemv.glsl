@@ -13,105 +13,122 @@
 #include "linear.glslh"
 
 layout(constant_id = 9) const uint ROWS = 1u;
+layout(constant_id = 11) const uint STRIPS = 1u;  // strips of a workgroup: what is done for x is done once for all of them
 layout(constant_id = 10) const uint DEPTH = 1u;  // tiles whose weights and scales are on their way while one is multiplied
 
 #define SLOTS (LANES / 32u)
 #define PARTS (LANES / 8u)
 #ifdef QUANTIZED
-shared uint zero_shared_;
+shared uvec4 exponents_shared_;
 #endif
-shared float sums_[ROWS * LANES * 2u];  // [row of x][part][16 weight rows]
+shared float sums_[ROWS * STRIPS * LANES * 2u];  // [row of x][strip][part][16 weight rows]
 
-// What is on its way: the first vectors of a tile and, where a lane's columns have one scale, its scale and zero words.
-uvec4 coming_[DEPTH * LIVE];
+// What is on its way: the first vectors of a tile of each strip and, where a lane's columns have one scale, its scale and zero
+// words.
+uvec4 coming_[DEPTH * STRIPS * LIVE];
 #ifdef QUANTIZED
-uvec2 coming_scale_[DEPTH];
-uint coming_zero_[DEPTH];
+uvec2 coming_scale_[DEPTH * STRIPS];
+uint coming_zero_[DEPTH * STRIPS];
 #endif
 
-// Asks for tile `tile` of the strip, the last one again past the end (a branch would make the loads wait for each other).
-void ask(uint d, uint strip, uint tile, uint l) {
+// The strip `j` of those that begin with `first`, the last one again past the end.
+uint strip_at(uint first, uint j) { return min(first + j, (params.n - 1u) / 16u); }
+
+// Asks for tile `tile` of the strips, the last one again past the end (a branch would make the loads wait for each other).
+void ask(uint d, uint first_strip, uint tile, uint l) {
   const uint at = min(tile, params.tiles - 1u);
-  uvec4 w[LIVE];
-  fetch(w, strip * params.tiles + at, l, 0u);
-  [[unroll]] for (uint i = 0u; i < LIVE; ++i) coming_[d * LIVE + i] = w[i];
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    const uint strip = strip_at(first_strip, j), place = d * STRIPS + j;
+    uvec4 w[LIVE];
+    fetch(w, strip * params.tiles + at, l, 0u);
+    [[unroll]] for (uint i = 0u; i < LIVE; ++i) coming_[place * LIVE + i] = w[i];
 #ifdef QUANTIZED
-  if (GROUP % 16u == 0u) {
-    const uint pair = pair_of(strip, l >> 2, at * 64u + (l & 3u) * 16u);
-    coming_scale_[d] = scale_words(pair);
-    if (HAS_ZERO != 0u) coming_zero_[d] = zero_[pair];
-  }
+    if (GROUP % 16u == 0u) {
+      const uint pair = pair_of(strip, l >> 2, at * 64u + (l & 3u) * 16u);
+      coming_scale_[place] = scale_words(pair);
+      if (HAS_ZERO != 0u) coming_zero_[place] = zero_[pair];
+    }
 #endif
+  }
 }
 
 void multiply_add(inout float sum, vec4 a, vec4 b) { sum = fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
 
-float sum_a_[ROWS], sum_b_[ROWS];
+float sum_a_[ROWS * STRIPS], sum_b_[ROWS * STRIPS];
 
-// Multiplies tile `tile`, which is at place d, and asks for the one that takes its place.
-void multiply_tile(uint d, uint strip, uint tile, uint first_row, uint l) {
-  uvec4 w[LIVE];
-  [[unroll]] for (uint i = 0u; i < LIVE; ++i) w[i] = coming_[d * LIVE + i];
+// Multiplies tile `tile` of the strips, which is at place d, and asks for the one that takes its place.
+void multiply_tile(uint d, uint first_strip, uint tile, uint first_row, uint l) {
+  uvec4 all[STRIPS * LIVE];
+  vec2 scale[STRIPS], zero[STRIPS];
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    [[unroll]] for (uint i = 0u; i < LIVE; ++i) all[j * LIVE + i] = coming_[(d * STRIPS + j) * LIVE + i];
+    zero[j] = vec2(0.0);
 #ifdef QUANTIZED
-  vec2 scale = scale_of(coming_scale_[d]);
-  vec2 zero = HAS_ZERO != 0u ? unpackHalf2x16(coming_zero_[d]) : vec2(PLAIN_ZERO);
-#else
-  const vec2 zero = vec2(0.0);
+    scale[j] = scale_of(coming_scale_[d * STRIPS + j]);
+    zero[j] = HAS_ZERO != 0u ? unpackHalf2x16(coming_zero_[d * STRIPS + j]) : vec2(PLAIN_ZERO);
 #endif
-  ask(d, strip, tile + SLOTS * DEPTH, l);
+  }
+  ask(d, first_strip, tile + SLOTS * DEPTH, l);
   const uint k = tile * 64u + (l & 3u) * 16u;
-  float part_a[ROWS], part_b[ROWS];
-  [[unroll]] for (uint r = 0u; r < ROWS; ++r) part_a[r] = part_b[r] = 0.0;
+  float part_a[ROWS * STRIPS], part_b[ROWS * STRIPS];
+  [[unroll]] for (uint r = 0u; r < ROWS * STRIPS; ++r) part_a[r] = part_b[r] = 0.0;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-#ifdef QUANTIZED
-    if (GROUP % 16u != 0u) {
-      const uint pair = pair_of(strip, l >> 2, k + 4u * s);
-      scale = scale_of(scale_words(pair));
-      zero = load_zero(pair);
-    }
-#endif
-    if (s != 0u && FETCH_AT(s)) fetch(w, strip * params.tiles + tile, l, s);
-    vec4 a, b;
-    unpack(w, zero, a, b);
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-      const vec4 x = UNPACK(DTYPE, load_x(first_row + r, k + 4u * s));
-      multiply_add(part_a[r], x, a);
-      multiply_add(part_b[r], x, b);
+    vec4 x[ROWS];
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK(DTYPE, load_x(first_row + r, k + 4u * s));
+    [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
 #ifdef QUANTIZED
       if (GROUP % 16u != 0u) {
-        sum_a_[r] = fma(part_a[r], scale.x, sum_a_[r]);
-        sum_b_[r] = fma(part_b[r], scale.y, sum_b_[r]);
-        part_a[r] = part_b[r] = 0.0;
+        const uint pair = pair_of(strip_at(first_strip, j), l >> 2, k + 4u * s);
+        scale[j] = scale_of(scale_words(pair));
+        zero[j] = load_zero(pair);
       }
 #endif
+      uvec4 w[LIVE];
+      [[unroll]] for (uint i = 0u; i < LIVE; ++i) w[i] = all[j * LIVE + i];
+      if (s != 0u && FETCH_AT(s)) fetch(w, strip_at(first_strip, j) * params.tiles + tile, l, s);
+      vec4 a, b;
+      unpack(w, zero[j], a, b);
+      [[unroll]] for (uint i = 0u; i < LIVE; ++i) all[j * LIVE + i] = w[i];
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+        const uint p = r * STRIPS + j;
+        multiply_add(part_a[p], x[r], a);
+        multiply_add(part_b[p], x[r], b);
+#ifdef QUANTIZED
+        if (GROUP % 16u != 0u) {
+          sum_a_[p] = fma(part_a[p], scale[j].x, sum_a_[p]);
+          sum_b_[p] = fma(part_b[p], scale[j].y, sum_b_[p]);
+          part_a[p] = part_b[p] = 0.0;
+        }
+#endif
+      }
     }
   }
-  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+  [[unroll]] for (uint p = 0u; p < ROWS * STRIPS; ++p) {
 #ifdef QUANTIZED
     if (GROUP % 16u == 0u) {
-      sum_a_[r] = fma(part_a[r], scale.x, sum_a_[r]);
-      sum_b_[r] = fma(part_b[r], scale.y, sum_b_[r]);
+      sum_a_[p] = fma(part_a[p], scale[p % STRIPS].x, sum_a_[p]);
+      sum_b_[p] = fma(part_b[p], scale[p % STRIPS].y, sum_b_[p]);
     }
 #else
-    sum_a_[r] += part_a[r];
-    sum_b_[r] += part_b[r];
+    sum_a_[p] += part_a[p];
+    sum_b_[p] += part_b[p];
 #endif
   }
 }
 
 void main() {
-  const uint strip = group() / params.row_blocks;
-  const uint first_row = (group() - strip * params.row_blocks) * ROWS;
+  const uint block = group() / params.row_blocks, strip = block * STRIPS;
+  const uint first_row = (group() - block * params.row_blocks) * ROWS;
   if (strip * 16u >= params.n) return;  // the whole workgroup
   const uint l = lane() & 31u, slot = lane() >> 5;
   const uint g = l >> 2, t = l & 3u;
 
-  [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_a_[r] = sum_b_[r] = 0.0;
+  [[unroll]] for (uint r = 0u; r < ROWS * STRIPS; ++r) sum_a_[r] = sum_b_[r] = 0.0;
   [[unroll]] for (uint d = 0u; d < DEPTH; ++d) ask(d, strip, slot + d * SLOTS, l);
 #ifdef QUANTIZED
-  if (lane() == 0u) zero_shared_ = 0u;
+  if (lane() == 0u) exponents_shared_ = exponents_;
   barrier();
-  hidden_zero_ = zero_shared_;
+  exponents_ = exponents_shared_;
 #endif
   for (uint tile = slot; tile < params.tiles; tile += SLOTS * DEPTH) {
     [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
@@ -120,21 +137,21 @@ void main() {
   }
 
   const uint part = slot * 4u + t;
-  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    sums_[(r * PARTS + part) * 16u + g] = sum_a_[r];
-    sums_[(r * PARTS + part) * 16u + g + 8u] = sum_b_[r];
+  [[unroll]] for (uint p = 0u; p < ROWS * STRIPS; ++p) {
+    sums_[(p * PARTS + part) * 16u + g] = sum_a_[p];
+    sums_[(p * PARTS + part) * 16u + g + 8u] = sum_b_[p];
   }
   barrier();
-  for (uint i = lane(); i < ROWS * 16u; i += LANES) {
+  for (uint i = lane(); i < ROWS * STRIPS * 16u; i += LANES) {
     const uint base = (i >> 4) * PARTS * 16u + (i & 15u);
     float sum = sums_[base];
     for (uint p = 1u; p < PARTS; ++p) sum += sums_[base + p * 16u];
     sums_[base] = sum;  // only this invocation read it
   }
   barrier();
-  for (uint i = lane(); i < ROWS * 4u; i += LANES) {
-    const uint row = first_row + (i >> 2), n = strip * 16u + (i & 3u) * 4u;
-    const uint base = (i >> 2) * PARTS * 16u + (i & 3u) * 4u;
+  for (uint i = lane(); i < ROWS * STRIPS * 4u; i += LANES) {
+    const uint p = i >> 2, row = first_row + p / STRIPS, n = (strip + p % STRIPS) * 16u + (i & 3u) * 4u;
+    const uint base = p * PARTS * 16u + (i & 3u) * 4u;
     if (row < params.m && n < params.n) {
       store_quad(row, n, vec4(sums_[base], sums_[base + 1u], sums_[base + 2u], sums_[base + 3u]));
     }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
-#include <cstdlib>
 
 #include "ops/common/gemm.h"
 #include "ops/common/shape.h"
@@ -51,7 +50,7 @@ uint32_t shared_bytes(const Blocks& b, uint32_t e_quads, uint32_t v_quads) {
 Blocks pick_blocks(int64_t rows, uint32_t e_quads, uint32_t v_quads, const Features& features) {
   Blocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(rows, 16))), rows == 1 ? 128u : 64u, false};
   b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_quads, v_quads)))));
-  if ((features.cpu && !std::getenv("PUMICE_STAGE")) || b.rows == 1) return b;
+  if (features.cpu || b.rows == 1) return b;
   for (Blocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
     if (shared_bytes(s, e_quads, v_quads) <= features.max_shared_bytes) return s;
   return b;

@@ -32,7 +32,8 @@ struct Features {
 Features baseline_features();
 
 // `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
-// device has. An unknown name throws InvalidArgument with the nearest one. Also "subgroup=8" forces a size in range.
+// device has. An unknown name throws InvalidArgument with the nearest one. Also "subgroup=8" forces a size in range,
+// and "like_gpu" has a CPU driver run the kernels a GPU would get (for tests).
 Features apply(Features features, const std::string& text);
 
 struct DeviceInfo {

@@ -52,7 +52,7 @@ void force_subgroup(Features& features, std::string_view value) {
 
 [[noreturn]] void unknown(std::string_view name) {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  known.insert(known.end(), {"none", "subgroup="});
+  known.insert(known.end(), {"none", "subgroup=", "like_gpu"});
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
@@ -89,6 +89,8 @@ Features apply(Features features, const std::string& text) {
     if (word.empty()) continue;
     if (word == "none") {
       features.bits = 0;
+    } else if (word == "like_gpu") {
+      features.cpu = false;
     } else if (word.substr(0, kSubgroup.size()) == kSubgroup) {
       force_subgroup(features, word.substr(kSubgroup.size()));
     } else if (word.front() == '-') {

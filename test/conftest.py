@@ -47,14 +47,14 @@ class Road:
         """Exports with `inputs` and compares on them and on each of `runs`: a tuple of inputs, or a dict of named ones.
 
         reference: "f64" computes in double precision, "eager" as the module is, "auto" the first where possible.
-        all_features: also with nothing optional on the device. The first input runs twice and must give the same bits.
+        all_features: also with nothing optional on the device, and the kernels that a GPU would get. The first input runs twice and must give the same bits.
         """
         module = copy.deepcopy(module).eval()
         program = self.export(module, *inputs, kwargs=kwargs, dynamic_shapes=dynamic_shapes, options=options)
         _check_operators(program, expect_ops)
         calls = [(inputs, dict(kwargs or {})), *map(_call, runs)]
         data = bytes(program)
-        for features in (None, "none") if all_features else (None,):
+        for features in (None, "none,like_gpu") if all_features else (None,):
             session = pumice.load(data, features=features)
             eager = copy.deepcopy(module)
             exact = _double(module) if reference != "eager" else None
@@ -70,7 +70,7 @@ class Road:
                 with torch.no_grad():
                     want = eager(*copy.deepcopy(args), **copy.deepcopy(named))
                     better = _run_double(exact, args, named, reference) if exact is not None else None
-                where = f"call {index}" + (" with features=none" if features else "")
+                where = f"call {index}" + (f" with features={features}" if features else "")
                 compare(got, want, want if better is None else better, budget, where)
         return program
 

@@ -89,9 +89,9 @@ void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, uint32_t 
   if (kernel.rows != 0) {
     using namespace glsl::linear_gemv;
     const uint32_t blocks = (m + kernel.rows - 1) / kernel.rows;
-    over_groups(launch, uint64_t{strips(w.n)} * blocks, kernel.lanes);
+    over_groups(launch, uint64_t{(strips(w.n) + kernel.strips - 1) / kernel.strips} * blocks, kernel.lanes);
     describe<Params>(launch, w, m, blocks, end);
-    launch.spec.insert(launch.spec.end(), {kernel.rows, kernel.depth});
+    launch.spec.insert(launch.spec.end(), {kernel.rows, kernel.depth, kernel.strips});
     launch.shader = &variant(glsl::linear_gemv::dtype(dtype), static_cast<WEIGHT>(w.storage));
   } else {
     using namespace glsl::linear_tiled;

@@ -22,8 +22,9 @@ struct Tile {
 // How x[m, k] . w[n, k]^T is computed: by linear_gemv.glsl (rows of x a pass, 0 = not), else by linear_tiled.glsl.
 struct LinearKernel {
   uint32_t rows = 0;
-  uint32_t lanes = 0;  // of the GEMV
-  uint32_t depth = 1;  // tiles of weights a lane has on their way
+  uint32_t lanes = 0;   // of the GEMV
+  uint32_t strips = 1;  // of 16 weight rows a workgroup takes
+  uint32_t depth = 1;   // tiles of weights a lane has on their way
   Tile tile{};
   bool operator==(const LinearKernel&) const = default;
 };
@@ -33,7 +34,7 @@ LinearKernel pick_linear(int64_t m, int64_t n, int64_t k, const Features& featur
 // The tile for `batch` products of m x k and k x n.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
 
-// For tests and measurements: PUMICE_KERNEL=gemv1|gemv2|gemv4|gemv8|tile32x64|... takes the place of what was picked
+// For tests and measurements: PUMICE_KERNEL=gemv1|gemv8|gemv4x2|tile32x64|... takes the place of what was picked
 // where the device can run it. Throws InvalidArgument on another name.
 LinearKernel forced(LinearKernel picked, int64_t k, const Features& features);
 

@@ -2,7 +2,6 @@
 // Kernel selection for matrix products. Every threshold says what set it.
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -54,30 +53,29 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
   return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
 }
 
-// Lanes of a workgroup that shares one strip: 32 for about each 6 of its tiles of 64 columns, so that a lane has
-// several loads in flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 22.0 us, 512 23; k = 14336:
-// 512 lanes 21.7, 256 26, 1024 23.
+// Lanes of a workgroup: 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in
+// flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512
+// lanes 18.9, 256 25 to 28.
 uint32_t gemv_lanes(uint32_t rows, int64_t k, const Features& features) {
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64));
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
-    return s > 16 || s * 32 > features.max_invocations || rows * s * 32 * 8 > features.max_shared_bytes;
+    return s > 16 || s * 32 > features.max_invocations || rows * s * 32 * 8 + 16 > features.max_shared_bytes;
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
   return slots * 32;
 }
 
-// Tiles on their way: 2 beat 1 by 2 to 4 % at 2 to 8 rows on the H200; a CPU has no use for it.
-LinearKernel gemv(uint32_t rows, int64_t k, const Features& features) {
-  const char* t = std::getenv("PUMICE_TUNE");
-  int lanes = 0, depth = 0;
-  if (t) std::sscanf(t, "%d,%d", &lanes, &depth);
-  return {rows,
-          lanes ? uint32_t(lanes) : gemv_lanes(rows, k, features),
-          depth          ? uint32_t(depth)
-          : features.cpu ? 1u
-                         : 2u,
-          {}};
+// Two strips a workgroup spare half of what is done for x, one leaves more workgroups; and tiles on their way. H200,
+// 4096 -> 14336 and back, us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1
+// and 27, 4 rows 31.3 and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16
+// tokens. Where one strip is taken, two tiles on their way gain 2 to 4 %. A CPU has no use for either.
+LinearKernel gemv(uint32_t rows, int64_t m, int64_t n, int64_t k, const Features& features) {
+  constexpr int64_t kInvocations = 1 << 16;
+  const uint32_t pair_lanes = gemv_lanes(2 * rows, k, features);
+  const int64_t pairs = ceil_div(ceil_div(n, 16), 2) * ceil_div(m, rows);
+  if (!features.cpu && rows <= 4 && pairs * pair_lanes >= kInvocations) return {rows, pair_lanes, 2, 1, {}};
+  return {rows, gemv_lanes(rows, k, features), 1, features.cpu ? 1u : 2u, {}};
 }
 
 }  // namespace
@@ -92,11 +90,12 @@ Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features) {
 }
 
 LinearKernel pick_linear(int64_t m, int64_t n, int64_t k, const Features& features) {
-  if (m <= 8 && (m <= 4 || pass_rows(m, n, k) == 8)) return gemv(std::bit_ceil(static_cast<uint32_t>(m)), k, features);
+  if (m <= 8 && (m <= 4 || pass_rows(m, n, k) == 8))
+    return gemv(std::bit_ceil(static_cast<uint32_t>(m)), m, n, k, features);
   const Tile tile = pick_tile(1, m, n, features);
   const bool few = workgroups(tile, 1, m, n) < fill(features) && (m <= kPassesRows || m * n * k <= kPassesWork);
-  if (m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(m, n, k), k, features);
-  return {0, 0, 1, tile};
+  if (m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(m, n, k), m, n, k, features);
+  return {0, 0, 1, 1, tile};
 }
 
 LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
@@ -106,12 +105,15 @@ LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
   std::string known;
   for (const uint32_t rows : {1u, 2u, 4u, 8u}) {
     const std::string candidate = "gemv" + std::to_string(rows);
-    if (name == candidate) return gemv(rows, k, features);
+    if (name == candidate) return {rows, gemv_lanes(rows, k, features), 1, features.cpu ? 1u : 2u, {}};
     known += candidate + ", ";
+    const std::string pair = candidate + "x2";  // two strips, with tiles on their way
+    if (rows <= 4 && name == pair) return {rows, gemv_lanes(2 * rows, k, features), 2, 2, {}};
+    if (rows <= 4) known += pair + ", ";
   }
   for (const Tile& tile : kTiles) {
     const std::string candidate = "tile" + std::to_string(tile.bm) + "x" + std::to_string(tile.bn);
-    if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, 1, tile} : picked;
+    if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, 1, 1, tile} : picked;
     known += candidate + ", ";
   }
   fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "'%s' is none of %s", text,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tool/npy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <regex>
 #include <stdexcept>
 
 namespace tool {
@@ -46,6 +46,28 @@ std::string read_header(std::ifstream& file, const std::string& path) {
   return header;
 }
 
+// What stands between `open` and `close` behind `'key':` in the header, which is a Python dict written by numpy.
+std::string field(const std::string& header, const std::string& key, char open, char close, const std::string& path) {
+  const size_t at = header.find("'" + key + "'");
+  const size_t begin = at == std::string::npos ? at : header.find(open, header.find(':', at));
+  const size_t end = begin == std::string::npos ? begin : header.find(close, begin + 1);
+  if (end == std::string::npos) bad(path, "no '" + key + "' in the header");
+  return header.substr(begin + 1, end - begin - 1);
+}
+
+// "3, 4" -> {3, 4}
+std::vector<int64_t> sizes(const std::string& text, const std::string& path) {
+  std::vector<int64_t> result;
+  for (size_t at = text.find_first_of("0123456789"); at != std::string::npos;
+       at = text.find_first_of("0123456789", at)) {
+    const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
+    if (end - at > 18) bad(path, "a dimension of " + text.substr(at, end - at));
+    result.push_back(std::stoll(text.substr(at, end - at)));
+    at = end;
+  }
+  return result;
+}
+
 }  // namespace
 
 const char* dtype_name(pumice_dtype dtype) {
@@ -59,9 +81,7 @@ Array read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) bad(path, "cannot be opened");
   const std::string header = read_header(file, path);
-  std::smatch found;
-  if (!std::regex_search(header, found, std::regex("'descr': *'([^']*)'"))) bad(path, "no dtype in the header");
-  const std::string descr = found[1];
+  const std::string descr = field(header, "descr", '\'', '\'', path);
   Array array;
   bool known = false;
   for (const Kind& k : kKinds)
@@ -69,16 +89,10 @@ Array read_npy(const std::string& path) {
   if (!known) bad(path, "dtype '" + descr + "' is not one of <f4 <f2 <i4 <i8 |b1 |u1 |i1");
   if (header.find("'fortran_order': True") != std::string::npos)
     bad(path, "Fortran order; save numpy.ascontiguousarray(x)");
-  if (!std::regex_search(header, found, std::regex("'shape': *\\(([^)]*)\\)"))) bad(path, "no shape in the header");
+  array.dims = sizes(field(header, "shape", '(', ')', path), path);
   uint64_t bytes = dtype_bytes(array.dtype);
-  const std::string shape = found[1];
-  static const std::regex number("[0-9]+");
-  for (std::sregex_iterator it(shape.begin(), shape.end(), number), end; it != end; ++it) {
-    if (it->str().size() > 18) bad(path, "a dimension of " + it->str());
-    array.dims.push_back(std::stoll(it->str()));
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(array.dims.back()), &bytes))
-      bad(path, "the shape overflows");
-  }
+  for (const int64_t dim : array.dims)
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) bad(path, "the shape overflows");
   const auto start = file.tellg();
   file.seekg(0, std::ios::end);
   if (static_cast<uint64_t>(file.tellg() - start) < bytes) bad(path, "the file ends before its data does");

@@ -54,10 +54,12 @@ def test_a_changing_shape_equals_a_fresh_session_bit_for_bit(int4, session) -> N
         assert torch.equal(session(ids, mask), fresh(ids, mask))
 
 
-def test_nothing_optional(int4, session) -> None:
-    ids, mask = random_batch(2, 12, 5)
-    plain = pumice.load(int4[1], features="none")
-    torch.testing.assert_close(plain(ids, mask), session(ids, mask), atol=2e-6, rtol=0)
+@pytest.mark.parametrize("features", ["none", "like_gpu", "none,like_gpu"])
+def test_other_kernels_agree(int4, session, features) -> None:
+    other = pumice.load(int4[1], features=features)
+    for batch, tokens in [(2, 12), (1, 3), (4, 64)]:
+        ids, mask = random_batch(batch, tokens, 5)
+        torch.testing.assert_close(other(ids, mask), session(ids, mask), atol=2e-6, rtol=0)
 
 
 def test_every_linear_is_int4_and_every_node_runs(int4) -> None:

@@ -37,6 +37,14 @@ TEST(PickLinear, GemvLanesGrowWithTheColumns) {
   EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).lanes, 512u);
 }
 
+TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
+  EXPECT_EQ(pick_linear(1, 14336, 4096, gpu()).strips, 2u);
+  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).strips, 2u);
+  EXPECT_EQ(pick_linear(8, 14336, 4096, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear(1, 384, 384, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear(1, 14336, 4096, cpu()).strips, 1u);
+}
+
 TEST(PickLinear, ManyRowsAreTiled) {
   EXPECT_EQ(pick_linear(512, 14336, 4096, gpu()).tile, (Tile{64, 128, 8, 8}));
   EXPECT_EQ(pick_linear(512, 14336, 4096, cpu()).tile, (Tile{128, 128, 8, 8}));
@@ -71,7 +79,7 @@ TEST(PickLinear, EverythingPickedFits) {
             EXPECT_EQ(kernel.lanes % 32, 0u);
             EXPECT_GE(kernel.lanes, 32u);
             EXPECT_LE(kernel.lanes, features.max_invocations);
-            EXPECT_LE(kernel.rows * kernel.lanes * 8, features.max_shared_bytes);
+            EXPECT_LE(kernel.rows * kernel.strips * kernel.lanes * 8 + 16, features.max_shared_bytes);
           }
         }
       }

@@ -12,8 +12,21 @@ from torch.nn import functional as F
 import pumice
 
 # Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
-ALL = ["", "gemv1", "gemv2", "gemv4", "gemv8", "tile128x128", "tile64x128", "tile64x64", "tile32x64"]
-FEW = ["gemv1", "gemv8", "tile64x128"]  # for the many shapes of weights
+ALL = [
+    "",
+    "gemv1",
+    "gemv2",
+    "gemv4",
+    "gemv8",
+    "gemv1x2",
+    "gemv2x2",
+    "gemv4x2",
+    "tile128x128",
+    "tile64x128",
+    "tile64x64",
+    "tile32x64",
+]
+FEW = ["gemv1", "gemv8", "gemv4x2", "tile64x128"]  # for the many shapes of weights
 ROWS = [1, 2, 3, 5, 8, 17, 33, 129]
 
 

@@ -52,6 +52,9 @@ TEST(Features, UnknownNameGetsTheNearest) {
 }
 
 TEST(Features, SubgroupIsForcedWithinRange) {
+  Features cpu = rich();
+  cpu.cpu = true;
+  EXPECT_FALSE(pumice::apply(cpu, "like_gpu").cpu);
   EXPECT_EQ(pumice::apply(rich(), "subgroup=8").subgroup_size, 8u);
   for (const char* bad : {"subgroup=4", "subgroup=128", "subgroup=12", "subgroup=", "subgroup=8x", "subgroup=-8"}) {
     EXPECT_EQ(error_of([&] { pumice::apply(rich(), bad); }).code(), Code::InvalidArgument) << bad;
