@@ -15,9 +15,7 @@ from pumice.op import record_for, targets
 
 def main() -> None:
     print("# Which operators are there?\n")
-    print(
-        "Made by `docs/generate_ops.py` from the compiled shaders and the Python records: what stands here loads and runs.\n"
-    )
+    print("Made by `docs/generate_ops.py` from the shaders and the Python records: what is here loads and runs.\n")
     print("## What the exporter accepts\n")
     print("| record | overloads |\n|---|---|")
     by_module = defaultdict(list)

@@ -47,7 +47,8 @@ class Road:
         """Exports with `inputs` and compares on them and on each of `runs`: a tuple of inputs, or a dict of named ones.
 
         reference: "f64" computes in double precision, "eager" as the module is, "auto" the first where possible.
-        all_features: also with nothing optional on the device, and the kernels that a GPU would get. The first input runs twice and must give the same bits.
+        all_features: also with nothing optional on the device, and the kernels that a GPU would get.
+        The first input runs twice and must give the same bits.
         """
         module = copy.deepcopy(module).eval()
         program = self.export(module, *inputs, kwargs=kwargs, dynamic_shapes=dynamic_shapes, options=options)

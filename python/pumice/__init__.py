@@ -23,7 +23,8 @@ _NEEDS_TORCH = {"export": "exporter", "ExportOptions": "exporter", "Program": "e
 
 __all__ = [
     "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError", "ProfileRow", "Program",
-    "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect", "load", "quantize", "why_no_devices",
+    "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect", "load", "quantize",
+    "why_no_devices",
 ]  # fmt: skip
 
 

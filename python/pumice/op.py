@@ -7,10 +7,10 @@ A record is a function that takes one node of the exported graph and says which 
     def softmax(call):
         call.emit("softmax", call.tensor("self"), call["dim"])
 
-Nodes are visited from the outputs to the inputs, and only those that somebody asked for: a record that looks *through* its
-inputs (``call.producer``) and asks for what stands behind them has fused the nodes between, which are then never lowered.
-A record refuses by ``call.refuse(reason)``. It must not read the values of weights while it decides (inside ExecuTorch's
-partitioner they are not there): hand `call.constant` a function instead.
+Nodes are visited from the outputs to the inputs, and only those that somebody asked for: a record that looks *through*
+its inputs (``call.producer``) and asks for what stands behind them has fused the nodes between, which are then never
+lowered. A record refuses by ``call.refuse(reason)``. It must not read the values of weights while it decides (inside
+ExecuTorch's partitioner they are not there): hand `call.constant` a function instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 def lowers(*targets: Any) -> Callable[[Record], Record]:
-    """Registers a record for ATen (or torchao, quantized_decomposed, operator) overloads, e.g. ``aten.gelu.default``."""
+    """Registers a record for overloads of ATen, torchao or quantized_decomposed, e.g. ``aten.gelu.default``."""
 
     def register(record: Record) -> Record:
         for target in targets:

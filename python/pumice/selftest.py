@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny program, written here and run on a device, compared with numpy: what `pumice doctor` ends with. Needs no torch."""
+"""A tiny program, written here, run on a device and compared with numpy: how `pumice doctor` ends. Needs no torch."""
 
 from __future__ import annotations
 

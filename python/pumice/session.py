@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a file: load, Session, devices, check, inspect. Never imports torch; torch tensors are recognised when the caller has it."""
+"""Running a file: load, Session, devices, check, inspect.
+
+Never imports torch; torch tensors are recognised when the caller has it.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,8 @@ class ProfileRow:
 class Session:
     """A loaded model: weights and state on a device. Call it as you would call the module.
 
-    One thread at a time may use a session (a second one gets InvalidInputError with code "Busy"); several sessions run side by side.
+    One thread at a time may use a session (a second one gets InvalidInputError with code "Busy"); several sessions run
+    side by side.
     """
 
     def __init__(self, native: Any, method: str | None = None) -> None:
@@ -175,7 +179,7 @@ def _spec(facts: Mapping[str, Any]) -> TensorSpec:
 
 
 def _array(value: Any, dtype: np.dtype, name: str) -> np.ndarray:
-    """A contiguous native-endian array over the caller's data (copied only when it must be). Dtypes are never converted."""
+    """A contiguous native-endian array over the caller's data, copied only if it must be; dtypes are not converted."""
     if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         if str(value.dtype).removeprefix("torch.") != dtype.name:
             raise _bad(name, dtype, str(value.dtype).removeprefix("torch."))
@@ -207,7 +211,7 @@ def load(
 
     device: index, part of the name, or UUID; default $PUMICE_DEVICE, else the best GPU; a CPU driver only when named.
     features: "-coopmat,-int_dot" switches optional features off, "none" all of them; default $PUMICE_FEATURES.
-    cache_dir: where compiled pipelines are kept, "off" for nowhere; default $PUMICE_CACHE_DIR, else the user's cache folder.
+    cache_dir: where compiled pipelines are kept, "off" for nowhere; default $PUMICE_CACHE_DIR, else the user's cache.
     external: the bytes of constants that the file leaves out, by key.
     Raises InvalidFileError, DeviceError, InvalidInputError.
     """
@@ -228,7 +232,7 @@ def why_no_devices() -> str:
 
 
 def check(source: str | os.PathLike[str] | bytes) -> None:
-    """Runs the reader's four gates (header, structure, meaning, memory plan) without any device. Raises InvalidFileError."""
+    """Runs the reader's four gates (header, structure, meaning, memory plan), no device. Raises InvalidFileError."""
     if isinstance(source, bytes | bytearray | memoryview):
         _pumice.check(bytes(source))
     else:

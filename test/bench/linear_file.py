@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a .pumice file of int4 linears with random weights, for measuring: N -> K -> N -> ..., so that the weights rotate past the cache.
+"""Writes a .pumice file of int4 linears with random weights, N -> K -> N -> ..., for measuring past the cache.
 
 python test/bench/linear_file.py out.pumice --layers 8 --narrow 4096 --wide 14336 --group 32 --dtype f16
 pumice-rt profile out.pumice --shape x=1x4096 --by call
@@ -16,7 +16,7 @@ from pumice.serialize import save
 
 
 def linear_chain(layers: int, narrow: int, wide: int, group: int, dtype: ir.DType) -> ir.Program:
-    """Layer i maps narrow -> wide when i is even, wide -> narrow when odd. x: [rows, narrow]; weights have unit gain."""
+    """Layer i maps narrow -> wide for even i, wide -> narrow for odd. x: [rows, narrow]; weights have unit gain."""
     program, method = ir.Program(producer="pumice bench"), ir.Method()
     method.symbols.append(ir.Symbol("rows", 1, 1 << 16, 1))
     method.exprs.append(ir.Expr(ir.ExprOp.symbol, 0))

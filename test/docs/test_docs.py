@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command in README.md and docs/ is run: `bash` blocks here, in order, page by page; ./dev demo and ./dev test by CI itself."""
+"""Every command in README.md and docs/ is run: `bash` blocks here, page by page; ./dev demo and ./dev test by CI."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small decoder whose key/value caches are registered buffers, written at a position: state on the device, 40 steps."""
+"""A small decoder whose key/value caches are registered buffers, written at a position: 40 steps."""
 
 from __future__ import annotations
 

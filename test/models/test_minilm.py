@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""all-MiniLM-L6-v2 with its real weights, int4: batch 1..4, 3..64 tokens, against eager PyTorch running the same quantized model."""
+"""all-MiniLM-L6-v2 with its real weights, int4, against eager PyTorch running the same quantized model."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_reset_and_state_survive_a_refused_call(data) -> None:
 
 @pytest.mark.parametrize("features", ["-coopmatt", "nothing", "-int_dot,-"])
 def test_unknown_features_get_the_nearest(data, features) -> None:
-    with pytest.raises(pumice.InvalidInputError, match="coopmat|none|int_dot|feature"):
+    with pytest.raises(pumice.InvalidInputError, match=r"coopmat|none|int_dot|feature"):
         pumice.load(data, features=features)
 
 

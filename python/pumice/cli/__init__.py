@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pumice`. stdout is data, stderr is talk; exit codes: 0 done, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C."""
+"""The command `pumice`. stdout is data, stderr is talk.
+
+Exit codes: 0 done, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C.
+"""
 
 from __future__ import annotations
 

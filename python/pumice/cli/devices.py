@@ -67,7 +67,8 @@ def doctor() -> None:
         raise SystemExit(4)
     for device in found:
         click.echo(
-            f"device {device.index}: {device.name} ({device.kind}), driver {device.driver} {device.driver_version}, Vulkan {device.api_version}"
+            f"device {device.index}: {device.name} ({device.kind}), driver {device.driver} {device.driver_version}, "
+            f"Vulkan {device.api_version}"
         )
         click.echo(f"  features: {' '.join(device.features) or 'none'}")
     from pumice.selftest import self_test

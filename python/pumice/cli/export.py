@@ -61,8 +61,9 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
 def export(source: str, output: Path, quantize: str | None, group_size: int, report: Path | None, strict: bool) -> None:
     """Turn a PyTorch model into a .pumice file.
 
-    FUNCTION returns (module, args[, kwargs[, dynamic_shapes]]), the arguments of torch.export.export; a program saved by
-    torch.export.save works, too. When an operator cannot run, nothing is written: every reason is listed with the line of your model.
+    FUNCTION returns (module, args[, kwargs[, dynamic_shapes]]), the arguments of torch.export.export; a program saved
+    by torch.export.save works, too. When an operator cannot run, nothing is written: every reason is listed with the
+    line of your model.
     """
     console = Console(stderr=True)
     with console.status("loading PyTorch"):

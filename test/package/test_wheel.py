@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pip install .`: the wheel holds the package, the command, the native tool and the stubs, and runs without the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(1500)
+def test_wheel(tmp_path: Path) -> None:
+    ccache = ROOT / "build/prefix/ccache/bin/ccache"
+    launcher = [f"--config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if ccache.exists() else []
+    scripts = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pip = [sys.executable, "-m", "pip", "-q"]
+    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), *launcher, str(ROOT)]
+    subprocess.run(build, check=True, env=environment, timeout=1400)
+    (wheel,) = tmp_path.glob("pumice-*.whl")
+    site = tmp_path / "site"
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", str(site), str(wheel)], check=True)
+    assert {"py.typed", "_pumice.pyi", "_schema.py"} <= {path.name for path in (site / "pumice").iterdir()}
+    tool = next(path for path in site.rglob("pumice-rt") if path.is_file())
+    assert subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    linked = subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout
+    assert "libstdc++" not in linked and "libvulkan" not in linked
+    packages = sysconfig.get_paths()["purelib"]
+    code = (
+        f"import sys; sys.path = [p for p in sys.path if p != {str(ROOT / 'python')!r}]\n"
+        f"sys.path[:0] = [{str(site)!r}]; sys.path.append({packages!r})\n"
+        "import pumice, pumice.selftest\n"
+        f"assert pumice.__file__.startswith({str(site)!r}), pumice.__file__\n"
+        "print(pumice.selftest.self_test('llvmpipe'))\n"
+    )
+    drivers = {
+        "PUMICE_VULKAN_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
+        "VK_DRIVER_FILES": str(ROOT / "build/prefix/drv/lvp_icd.json"),
+    }
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **drivers}, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "is right" in done.stdout, done.stderr
