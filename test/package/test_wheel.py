@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .`: the wheel holds the package, the command, the native tool and the stubs, and runs without the checkout."""
+"""`pip install .`: the wheel holds the package, the native tool and the stubs, and runs without the checkout."""
 
 from __future__ import annotations
 
@@ -43,5 +43,7 @@ def test_wheel(tmp_path: Path) -> None:
         "PUMICE_VULKAN_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
         "VK_DRIVER_FILES": str(ROOT / "build/prefix/drv/lvp_icd.json"),
     }
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **drivers}, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **drivers}, capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 0 and "is right" in done.stdout, done.stderr

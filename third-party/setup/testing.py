@@ -14,6 +14,7 @@ from setup.paths import BUILD, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
 
 JUNIT = BUILD / "junit"
+CHECKED = {"PUMICE_CHECK_HAZARDS": "1"}  # the graph's own, independent look at every recorded barrier
 SANITIZED = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -68,7 +69,7 @@ def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
     if only:
         command += ["-R", only]
     more = SANITIZED if "san" in preset else {}
-    totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**more)))
+    totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
 
 
 def python_tests(totals: Totals, arguments: list[str]) -> None:
@@ -77,7 +78,7 @@ def python_tests(totals: Totals, arguments: list[str]) -> None:
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [*launcher(), PYTHON, "-m", "pytest", f"--junitxml={report}", *arguments]
-    status = show(command, check=False, cwd=ROOT, env=environment())
+    status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED))
     totals.add_junit(report, 0 if status == 5 else status)  # 5: pytest found no test
 
 

@@ -24,8 +24,8 @@ def _clamp(call: Call, low: Any, high: Any) -> None:
     for bound in (low, high):
         if isinstance(bound, torch.SymInt | torch.SymFloat):
             call.refuse(f"the bound {bound} depends on the sizes of the inputs")
-        if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and bound != bound:
-            call.refuse("a bound of an integer tensor is NaN")
+        if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and not bound.is_integer():
+            call.refuse(f"the bound {bound} of an integer tensor is not an integer")
     call.emit("clamp", call.cast(call.tensor("self"), dtype), low, high)
 
 
