@@ -16,7 +16,7 @@ import pumice
 from pumice import ir
 from pumice.ir import SizeExpr, ValueKind
 
-X = torch.randn(4, 6)
+X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 Dim = torch.export.Dim
 
 
@@ -256,7 +256,7 @@ def test_dataclasses_in_and_out() -> None:
     assert [spec.name for spec in session.inputs] == ["boxes.first", "boxes.second"]
     for given in (Boxes(X, X + 1), {"first": X, "second": X + 1}):
         got = session(given)
-        assert torch.equal(got.first, X + 2) and torch.equal(got["second"], X)
+        assert torch.equal(got.first, X + 1 + 1) and torch.equal(got["second"], X)
 
 
 def test_a_type_whose_nesting_cannot_be_written_is_refused() -> None:
