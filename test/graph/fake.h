@@ -10,6 +10,7 @@
 #include "graph/encode.h"
 #include "graph/hazard.h"
 #include "graph/plan.h"
+#include "test/error_of.h"
 
 namespace pumice::test {
 
@@ -69,16 +70,6 @@ struct Fake {
     if (call.op == kBad) check(false, "fake: dimension %d is odd", 3);
   }
 };
-
-inline Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return Error(Code::Ok, Stage::api, "", "");
-}
 
 // Builds, infers at the hints, plans, places barriers; the hazard check must be content.
 inline std::vector<Step> steps_of(Graph& graph, bool in_place = false) {

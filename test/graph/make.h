@@ -10,6 +10,7 @@
 
 #include "ops/op.h"
 #include "runtime/model.h"
+#include "test/error_of.h"
 #include "test/serialization/write.h"
 
 namespace pumice::test {
@@ -120,16 +121,6 @@ std::vector<T> output(const Session& session, uint32_t index) {
   std::vector<T> data(session.output(index).bytes / sizeof(T));
   session.read(index, data.data(), data.size() * sizeof(T));
   return data;
-}
-
-inline Error error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return Error(Code::Ok, Stage::api, "", "");
 }
 
 }  // namespace pumice::test

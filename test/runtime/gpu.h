@@ -17,6 +17,7 @@
 #include "runtime/memory.h"
 #include "runtime/pipeline.h"
 #include "runtime/vulkan.h"
+#include "test/error_of.h"
 
 namespace pumice::test {
 
@@ -28,18 +29,6 @@ inline DeviceOptions options(std::string features = "", std::string cache_dir = 
 
 inline std::shared_ptr<Device> open(std::string features = "", std::string cache_dir = "off") {
   return Device::open(options(std::move(features), std::move(cache_dir)));
-}
-
-// Runs `call` and hands over the error it throws; none at all is a failure.
-template <class Call>
-Error error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return Error(Code::Ok, Stage::api, "", "");
 }
 
 // Collects the log while it lives.
