@@ -153,7 +153,7 @@ class Compiler:
 
     def __init__(self, glslang: Path, spirv_val: Path, include: Path, out: Path):
         self.glslang, self.spirv_val, self.include, self.out = glslang, spirv_val, include, out
-        tools = [(str(tool), tool.stat().st_mtime_ns, tool.stat().st_size) for tool in (glslang, spirv_val)]
+        tools = [(tool.name, tool.stat().st_mtime_ns, tool.stat().st_size) for tool in (glslang, spirv_val)]
         self.tools = json.dumps([tools, FLAGS])
 
     def module(self, source: Source, variant: tuple[str, ...]) -> Module:
