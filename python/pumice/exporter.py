@@ -114,7 +114,8 @@ def _decompositions() -> Any:
     """torch's default table without what a record takes whole and without the quantized operators."""
     table = torch.export.default_decompositions()
     for target in op.targets():
-        table.pop(target, None)
+        if not isinstance(target, str):  # by name: the quantized ones, which go below
+            table.pop(target, None)
     for target in [t for t in table if getattr(t, "namespace", "") in ("torchao", "quantized_decomposed")]:
         table.pop(target)
     return table

@@ -31,7 +31,8 @@ class Refused(Exception):
 
 
 def lowers(*targets: Any) -> Callable[[Record], Record]:
-    """Registers a record for overloads of ATen, torchao or quantized_decomposed, e.g. ``aten.gelu.default``."""
+    """Registers a record for overloads, e.g. ``aten.gelu.default``; those of libraries that may not be imported yet are
+    given by name: ``"torchao.quantize_affine.default"``."""
 
     def register(record: Record) -> Record:
         for target in targets:
@@ -45,9 +46,9 @@ def lowers(*targets: Any) -> Callable[[Record], Record]:
 
 def record_for(target: Any) -> Record | None:
     """The record of an overload, or None. Importing `pumice.ops` fills the table."""
-    return _records.get(target)
+    return _records.get(target) or _records.get(str(target))
 
 
 def targets() -> list[Any]:
-    """Every overload that has a record."""
+    """Every overload that has a record; some by name."""
     return list(_records)

@@ -63,6 +63,9 @@ class Selection:
             maker, index = node.args[0], node.args[1]
         constant = node in self.constants
         shape = tuple(map(shapes.plain, value.shape))
+        if value.dtype is torch.float64 and quant.is_choose_qparams(maker.target):
+            # Computed in fp32 or fp16 and kept in fp64: fp32 holds the same numbers.
+            return Ref((maker, index), ir.DType.f32, shape, node, torch_dtype=value.dtype)
         if constant:
             key = self.constants.key(node)
             return Ref(

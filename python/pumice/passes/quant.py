@@ -37,6 +37,10 @@ def is_dequantize(target: Any) -> bool:
     return str(target) in _VIEWS
 
 
+def is_choose_qparams(target: Any) -> bool:
+    return "choose_qparams" in str(target)
+
+
 def quantized(call: Call) -> Q | None:
     """The view of the node of `call`, or None when it does not dequantize."""
     view = _VIEWS.get(str(call.target))

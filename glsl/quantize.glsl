@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = clamp(round(x * (1 / scale)) + zero, low, high), a scale and a zero point for each block (blocks.glslh); LAST
+// rounds behind the addition. Every step is rounded as eager PyTorch rounds it (quantize.glslh). Two divisions of work:
+// a workgroup in one block, with one reciprocal for many quads, or an invocation for any one quad.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant IN f32 f16
+#pragma variant OUT u8 i8 i32
+#include "modes.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
+layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
+layout(push_constant) uniform Params {
+  BLOCK_PARAMS
+  float low;
+  float high;
+} params;
+
+#define BLOCK_SPEC 1
+#include "blocks.glslh"
+#include "quantize.glslh"
+
+layout(constant_id = 4) const uint STEPS = STEPS_F32;
+layout(constant_id = 5) const bool LAST = false;
+
+// The reciprocal has the dtype of the scale, whatever x is; of a number it is in params.
+float inverse_of(uint b) {
+  return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
+}
+
+ivec4 quantized(vec4 x, float inverse, float zero) {
+  const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
+#ifdef OUT_i32
+  // What 32 bits do not hold, NaN included, is -2^31 in PyTorch.
+  const vec4 kept = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
+  return ivec4(mix(vec4(-2147483648.0), kept, lessThan(kept, vec4(2147483648.0))));
+#else
+  return to_whole(v, params.low, params.high);
+#endif
+}
+
+void main() {
+  if (SPAN != 0u) {
+    uint b, q, end;
+    span(b, q, end);
+    if (4u * q >= params.count) return;
+    const float inverse = inverse_of(b), zero = zero_of(b);
+    for (; q < end; q += LANES) STORE4(OUT, out_, q, quantized(LOAD4(IN, x_, q), inverse, zero));
+    return;
+  }
+  const uint q = item(), first = 4u * q;
+  if (first >= params.count) return;
+  const vec4 x = LOAD4(IN, x_, q);
+  const uint b = block_of(first);
+  ivec4 v = quantized(x, inverse_of(b), zero_of(b));
+  for (uint i = 1u; i < min(4u, params.count - first); ++i) {
+    const uint other = block_of(first + i);
+    if (other != b) v[i] = quantized(vec4(x[i]), inverse_of(other), zero_of(other)).x;
+  }
+  STORE4(OUT, out_, q, v);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = clamp(round(x / scale) + zero, qmin, qmax), a scale and a zero point (number or tensor) for each block of x.
+// Bit for bit what PyTorch's CPU operators give (torchao.quantize_affine, quantized_decomposed.quantize_*): rounding of
+// the steps in `steps` (STEPS_* of glsl/include/modes.glslh), `round_last` for those that add the zero point first.
+#include "glsl/quantize.h"
+
+#include <cinttypes>
+#include <cmath>
+
+#include "glsl/include/modes.glslh"
+#include "ops/common/blocks.h"
+
+namespace pumice {
+namespace {
+
+constexpr const char* kOp = "quantize";
+
+void quantize(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0), out = args.out();
+  Parameter scale = parameter(args, 1, kOp, false);
+  const Parameter zero = parameter(args, 2, kOp, true);
+  const std::vector<int64_t> block = args.ints(3);
+  const int64_t low = args.integer(4), high = args.integer(5), steps = args.integer(6);
+  const bool last = args.boolean(7);
+  check(low <= high && low >= INT32_MIN && high <= INT32_MAX, "%s: %" PRId64 "..%" PRId64 " is no range of integers",
+        kOp, low, high);
+  check(steps == STEPS_F32 || (steps == STEPS_F16 && x.dtype() == DType::f16),
+        "%s: steps %" PRId64 " with an input of %s", kOp, steps, name(x.dtype()));
+  const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()));
+  // Of a Python number PyTorch takes the reciprocal in fp64.
+  if (!scale.tensor) scale.number = static_cast<float>(1.0 / args.real(1));
+  const auto bind = [&](const Parameter& parameter) { return parameter.tensor ? parameter.tensor : x; };
+  graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
+    out.resize(x.shape());
+    const Blocks b = blocks(x.shape(), block, kOp);
+    check_count(scale, b, kOp, "scales");
+    check_count(zero, b, kOp, "zero points");
+    if (out.numel() == 0) return;
+    glsl::quantize::Params params{};
+    over_blocks(launch, params, b, out, scale, zero);
+    params.low = static_cast<float>(low);
+    params.high = static_cast<float>(high);
+    launch.params(params);
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last});
+    launch.shader = &shader;
+  });
+}
+
+}  // namespace
+
+std::span<const Op> quantize_ops() {
+  static constexpr Op kOps[] = {
+      {{kOp, 1,
+        "Tensor x, operand scale, operand? zero, ints block, int qmin, int qmax, int steps, bool round_last -> Tensor"},
+       quantize,
+       glsl::quantize::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Floats to integers by a scale and a zero point: torchao.quantize_affine, quantized_decomposed.quantize_per_*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pumice.ir import DType
+from pumice.op import lowers
+from pumice.operands import FLOATS, axis
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+# STEPS_* of glsl/include/modes.glslh
+STEPS_F32, STEPS_F16 = 0, 1
+WHOLE = -1  # as a block size: all of a dimension, whatever its size is
+
+
+def blocks(call: Call, x: Ref, block: list[Any]) -> list[int]:
+    """Block sizes as the operators take them."""
+    if len(block) != x.rank:
+        call.refuse(f"{len(block)} block sizes for a tensor of rank {x.rank}")
+    sizes = [WHOLE if part is size else part for part, size in zip(block, x.shape, strict=True)]
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        call.refuse(f"blocks of {block} change from call to call")
+    return sizes
+
+
+def limits(call: Call, dtype: str) -> tuple[int, int]:
+    """quant_min, quant_max; absent ones are the range of the integer type."""
+    low, high = call["quant_min"], call["quant_max"]
+    try:
+        info = torch.iinfo(call[dtype])
+    except TypeError:
+        call.refuse(f"quantization to {call[dtype]}; 8- and 32-bit integers are supported")
+    return (info.min if low is None else int(low)), (info.max if high is None else int(high))
+
+
+def emit_quantize(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps: int, last: bool) -> None:
+    x = call.tensor("input")
+    if x.dtype not in FLOATS:
+        call.refuse(f"quantizing {x.dtype.name} tensors; f32 and f16 (and bf16 as one of them) are supported")
+    for name, value in (("scales", scale), ("zero points", zero)):
+        if getattr(value, "torch_dtype", None) is torch.float64:
+            call.refuse(f"{name} of dtype float64")
+    call.emit("quantize", x, scale, zero, block, *limits(call, dtype), steps, last)
+
+
+@lowers("torchao.quantize_affine.default")
+def affine(call: Call) -> None:
+    x, scale, zero = call.tensor("input"), call.tensor("scale"), call["zero_point"]
+    if zero is None:
+        call.refuse("quantization without zero points")  # PyTorch's own operator fails on it
+    steps = STEPS_F16 if x.dtype is scale.dtype is DType.f16 else STEPS_F32
+    emit_quantize(call, scale, zero, blocks(call, x, call["block_size"]), "output_dtype", steps, False)
+
+
+@lowers("quantized_decomposed.quantize_per_tensor.default", "quantized_decomposed.quantize_per_tensor.tensor")
+def per_tensor(call: Call) -> None:
+    block = [WHOLE] * call.tensor("input").rank
+    emit_quantize(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
+
+
+@lowers("quantized_decomposed.quantize_per_channel.default")
+def per_channel(call: Call) -> None:
+    rank = call.tensor("input").rank
+    block = [WHOLE] * rank
+    block[axis(call["axis"], rank)] = 1
+    emit_quantize(call, call.tensor("scales"), call.tensor("zero_points"), block, "dtype", STEPS_F32, False)
+
+
+def _rounded_last(call: Call, block: list[int]) -> None:
+    x, scale = call.tensor("input"), call.tensor("scales")
+    steps = STEPS_F16 if x.dtype is scale.dtype is DType.f16 else STEPS_F32
+    emit_quantize(call, scale, call.tensor("zero_points"), block, "dtype", steps, True)
+
+
+@lowers("quantized_decomposed.quantize_per_token.default")
+def per_token(call: Call) -> None:
+    _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
+
+
+@lowers("quantized_decomposed.quantize_per_channel_group.default")
+def per_channel_group(call: Call) -> None:
+    x, group = call.tensor("input"), call["group_size"]
+    if group > x.shape[-1] and call.tensor("scales").shape[-1] == 1:
+        group = x.shape[-1]
+    _rounded_last(call, [1, group])
