@@ -38,9 +38,9 @@ uint row_of(uint position) {
 
 // Columns k .. k+3 of row n; k is a multiple of 4.
 vec4 four(uint n, uint k) {
-  const uint strip = n >> 4, g = n & 7u, s = (k >> 2) & 3u;
+  const uint strip = n >> 4, g = n & 7u, t = (k >> 3) & 3u, s = ((k >> 4) & 2u) + ((k >> 2) & 1u);
   uvec4 w[LIVE];
-  fetch(w, strip * params.tiles + (k >> 6), 4u * g + ((k >> 4) & 3u), s);
+  fetch(w, strip * params.tiles + (k >> 6), 4u * g + t, s);
 #if defined(WEIGHT_q4)
   w[0].x = w[0][s];
 #else

@@ -27,8 +27,9 @@ shared float sums_[ROWS * STRIPS * LANES * 2u];  // [row of x][strip][part][16 w
 // words.
 uvec4 coming_[DEPTH * STRIPS * LIVE];
 #ifdef QUANTIZED
-uvec2 coming_scale_[DEPTH * STRIPS];
-uint coming_zero_[DEPTH * STRIPS];
+#define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales a lane needs of a tile, where it does not need one a step
+uvec2 coming_scale_[DEPTH * STRIPS * RUNS];
+uint coming_zero_[DEPTH * STRIPS * RUNS];
 #endif
 
 // The strip `j` of those that begin with `first`, the last one again past the end.
@@ -43,10 +44,12 @@ void ask(uint d, uint first_strip, uint tile, uint l) {
     fetch(w, strip * params.tiles + at, l, 0u);
     [[unroll]] for (uint i = 0u; i < LIVE; ++i) coming_[place * LIVE + i] = w[i];
 #ifdef QUANTIZED
-    if (GROUP % 16u == 0u) {
-      const uint pair = pair_of(strip, l >> 2, at * 64u + (l & 3u) * 16u);
-      coming_scale_[place] = scale_words(pair);
-      if (HAS_ZERO != 0u) coming_zero_[place] = zero_[pair];
+    if (SCALE_STEPS != 1u) {
+      [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+        const uint pair = pair_of(strip, l >> 2, at * 64u + column_of(l & 3u, 2u * run));
+        coming_scale_[place * RUNS + run] = scale_words(pair);
+        if (HAS_ZERO != 0u) coming_zero_[place * RUNS + run] = zero_[pair];
+      }
     }
 #endif
   }
@@ -59,28 +62,37 @@ float sum_a_[ROWS * STRIPS], sum_b_[ROWS * STRIPS];
 // Multiplies tile `tile` of the strips, which is at place d, and asks for the one that takes its place.
 void multiply_tile(uint d, uint first_strip, uint tile, uint first_row, uint l) {
   uvec4 all[STRIPS * LIVE];
-  vec2 scale[STRIPS], zero[STRIPS];
+  vec2 zero[STRIPS];
   [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
     [[unroll]] for (uint i = 0u; i < LIVE; ++i) all[j * LIVE + i] = coming_[(d * STRIPS + j) * LIVE + i];
     zero[j] = vec2(0.0);
-#ifdef QUANTIZED
-    scale[j] = scale_of(coming_scale_[d * STRIPS + j]);
-    zero[j] = HAS_ZERO != 0u ? unpackHalf2x16(coming_zero_[d * STRIPS + j]) : vec2(PLAIN_ZERO);
-#endif
   }
+#ifdef QUANTIZED
+  vec2 scale[STRIPS];
+  uvec2 scale_now[STRIPS * RUNS];
+  uint zero_now[STRIPS * RUNS];
+  [[unroll]] for (uint i = 0u; i < STRIPS * RUNS; ++i) {
+    scale_now[i] = coming_scale_[d * STRIPS * RUNS + i];
+    zero_now[i] = coming_zero_[d * STRIPS * RUNS + i];
+  }
+#endif
   ask(d, first_strip, tile + SLOTS * DEPTH, l);
-  const uint k = tile * 64u + (l & 3u) * 16u;
+  const uint k = tile * 64u;
   float part_a[ROWS * STRIPS], part_b[ROWS * STRIPS];
   [[unroll]] for (uint r = 0u; r < ROWS * STRIPS; ++r) part_a[r] = part_b[r] = 0.0;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     vec4 x[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK(DTYPE, load_x(first_row + r, k + 4u * s));
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK(DTYPE, load_x(first_row + r, k + column_of(l & 3u, s)));
     [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
 #ifdef QUANTIZED
-      if (GROUP % 16u != 0u) {
-        const uint pair = pair_of(strip_at(first_strip, j), l >> 2, k + 4u * s);
+      if (SCALE_STEPS == 1u) {
+        const uint pair = pair_of(strip_at(first_strip, j), l >> 2, k + column_of(l & 3u, s));
         scale[j] = scale_of(scale_words(pair));
         zero[j] = load_zero(pair);
+      } else if (s % SCALE_STEPS == 0u) {
+        const uint i = j * RUNS + s / SCALE_STEPS;
+        scale[j] = scale_of(scale_now[i]);
+        zero[j] = HAS_ZERO != 0u ? unpackHalf2x16(zero_now[i]) : vec2(PLAIN_ZERO);
       }
 #endif
       uvec4 w[LIVE];
@@ -94,7 +106,7 @@ void multiply_tile(uint d, uint first_strip, uint tile, uint first_row, uint l) 
         multiply_add(part_a[p], x[r], a);
         multiply_add(part_b[p], x[r], b);
 #ifdef QUANTIZED
-        if (GROUP % 16u != 0u) {
+        if ((s + 1u) % SCALE_STEPS == 0u) {
           sum_a_[p] = fma(part_a[p], scale[j].x, sum_a_[p]);
           sum_b_[p] = fma(part_b[p], scale[j].y, sum_b_[p]);
           part_a[p] = part_b[p] = 0.0;
@@ -103,17 +115,12 @@ void multiply_tile(uint d, uint first_strip, uint tile, uint first_row, uint l) 
       }
     }
   }
+#ifndef QUANTIZED
   [[unroll]] for (uint p = 0u; p < ROWS * STRIPS; ++p) {
-#ifdef QUANTIZED
-    if (GROUP % 16u == 0u) {
-      sum_a_[p] = fma(part_a[p], scale[p % STRIPS].x, sum_a_[p]);
-      sum_b_[p] = fma(part_b[p], scale[p % STRIPS].y, sum_b_[p]);
-    }
-#else
     sum_a_[p] += part_a[p];
     sum_b_[p] += part_b[p];
-#endif
   }
+#endif
 }
 
 void main() {

@@ -26,6 +26,9 @@ uint word_at(uint byte) {
   return word;
 }
 
+// The first column of step s, where that of step 0 is k.
+uint column(uint k, uint s) { return k + (s >> 1) * 32u + (s & 1u) * 4u; }
+
 #if defined(WEIGHT_q4)
 #define VECTORS 1u
 // Columns k .. k+3 of row n in the low nibbles of four bytes, in the order 0, 2, 1, 3.
@@ -40,7 +43,7 @@ uint four(uint n, uint k) {
 
 uvec4 vector_of(uint n, uint k, uint v) {
   uvec4 made;
-  for (uint s = 0u; s < 4u; ++s) made[s] = four(n, k + 4u * s) | four(n + 8u, k + 4u * s) << 4;
+  for (uint s = 0u; s < 4u; ++s) made[s] = four(n, column(k, s)) | four(n + 8u, column(k, s)) << 4;
   return made;
 }
 #elif defined(WEIGHT_q8)
@@ -51,11 +54,12 @@ uint four(uint n, uint k) {
     const uint valid = params.k - k < 4u ? (1u << 8u * (params.k - k)) - 1u : 0xffffffffu;
     value = word_at(n * params.row_bytes + k) & valid;
   }
-  return value ^ 0x80808080u;
+  value ^= 0x80808080u;
+  return (value & 0xff0000ffu) | (value & 0xff00u) << 8 | (value & 0xff0000u) >> 8;  // columns 0, 2, 1, 3
 }
 
 uvec4 vector_of(uint n, uint k, uint v) {
-  const uint first = k + 8u * v;
+  const uint first = column(k, 2u * v);
   return uvec4(four(n, first), four(n + 8u, first), four(n, first + 4u), four(n + 8u, first + 4u));
 }
 #elif defined(WEIGHT_f16)
@@ -67,7 +71,7 @@ uint two(uint n, uint k) {
 }
 
 uvec4 vector_of(uint n, uint k, uint v) {
-  const uint first = k + 4u * v;
+  const uint first = column(k, v);
   return uvec4(two(n, first), two(n, first + 2u), two(n + 8u, first), two(n + 8u, first + 2u));
 }
 #else
@@ -75,7 +79,7 @@ uvec4 vector_of(uint n, uint k, uint v) {
 uint one(uint n, uint k) { return n < params.n && k < params.k ? source_[n * params.k + k] : 0u; }
 
 uvec4 vector_of(uint n, uint k, uint v) {
-  const uint row = n + 8u * (v & 1u), first = k + 4u * (v >> 1);
+  const uint row = n + 8u * (v & 1u), first = column(k, v >> 1);
   return uvec4(one(row, first), one(row, first + 1u), one(row, first + 2u), one(row, first + 3u));
 }
 #endif
@@ -85,6 +89,6 @@ void main() {
   if (i >= params.count) return;
   const uint l = i & 31u, v = (i >> 5) % VECTORS, tile = (i >> 5) / VECTORS;
   const uint strip = tile / params.tiles;
-  const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 16u;
+  const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 8u;
   out_[i] = vector_of(n, k, v);
 }

@@ -25,7 +25,7 @@ void load_chunk(uint chunk, uint first_m, uint first_n) {
   const uint tile = chunk >> 2, s = chunk & 3u;
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint e = lane() + r * LANES;
-    x_next_[r] = load_x(first_m + (e >> 2), tile * 64u + (e & 3u) * 16u + s * 4u);
+    x_next_[r] = load_x(first_m + (e >> 2), tile * 64u + column_of(e & 3u, s));
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint l = lane_of(r), strip = strip_of(r, first_n);
@@ -35,8 +35,8 @@ void load_chunk(uint chunk, uint first_m, uint first_n) {
       [[unroll]] for (uint i = 0u; i < LIVE; ++i) w_next_[r * LIVE + i] = w[i];
     }
 #ifdef QUANTIZED
-    if (s == 0u || GROUP % 16u != 0u) {
-      const uint pair = pair_of(strip, l >> 2, tile * 64u + (l & 3u) * 16u + s * 4u);
+    if (s % SCALE_STEPS == 0u) {
+      const uint pair = pair_of(strip, l >> 2, tile * 64u + column_of(l & 3u, s));
       scale_next_[r] = load_scale(pair);
       zero_next_[r] = load_zero(pair);
     }

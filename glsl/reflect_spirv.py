@@ -13,7 +13,7 @@ MAX_PUSH_BYTES = 128  # what every Vulkan device has
 # pumice::Feature, in its order (runtime/shader.h).
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
-    "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control",
+    "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments",
 )  # fmt: skip
 
 # SPIR-V capability -> the Feature it needs; None: every Vulkan 1.1 device has it in compute shaders.

@@ -8,6 +8,7 @@
 #include "runtime/command_impl.h"
 #include "runtime/core.h"
 #include "runtime/log.h"
+#include "runtime/probe.h"
 
 namespace pumice {
 namespace {
@@ -166,7 +167,10 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   memory->core = impl->core;
   impl->memory = std::make_unique<Memory>(std::move(memory));
   impl->pipelines = create_pipelines(impl->core, cache_dir);
-  return std::shared_ptr<Device>(new Device(std::move(impl)));
+  std::shared_ptr<Device> device(new Device(std::move(impl)));
+  uint64_t& bits = device->impl().core->features.bits;
+  if (device->features().has(Feature::fragments) && !has_fragments(device)) bits &= ~bit(Feature::fragments);
+  return device;
 }
 
 }  // namespace pumice

@@ -2,6 +2,7 @@
 // One opened Vulkan device: its features and limits, its queue, its allocator, its pipelines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,13 @@
 #include "runtime/shader.h"
 
 namespace pumice {
+
+// A cooperative matrix product of a subgroup: m x k times k x n.
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
+using MatrixShapes = std::array<MatrixShape, 8>;  // the largest first; m = 0 ends it
 
 // What a kernel may be chosen by. Plain data, so that selection is tested without a GPU.
 struct Features {
@@ -23,6 +31,9 @@ struct Features {
   uint64_t max_storage_bytes = 1ull << 27;  // of one binding
   uint64_t max_allocation_bytes = 1ull << 30;
   uint64_t storage_alignment = 256;  // of a binding's offset
+  MatrixShapes matrix_f16{};         // of f16 and f16, summed in f32
+  MatrixShapes matrix_s8{};          // of s8 and s8, summed in s32
+  bool real = false;                 // those of a device; false: of the plan that is checked before there is one
   bool cpu = false;                  // invocations run on the host's processor: few workgroups fill it
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
@@ -33,7 +44,8 @@ Features baseline_features();
 
 // `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
 // device has. An unknown name throws InvalidArgument with the nearest one. Also "subgroup=8" forces a size in range,
-// and "like_gpu" has a CPU driver run the kernels a GPU would get (for tests).
+// "matrix=16x8x16" has cooperative matrices of that shape used, and "like_gpu" has a CPU driver run the kernels a GPU
+// would get (for tests).
 Features apply(Features features, const std::string& text);
 
 struct DeviceInfo {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/physical.h"
+#include "runtime/probe.h"
 
 namespace pumice {
 namespace {
@@ -83,11 +84,37 @@ void link(Chain& chain, Wanted wanted) {
   }
 }
 
-// The feature bit alone is no matrix: arm64 and narrow lavapipe list shapes without it, others the reverse.
-bool has_matrix_shapes(const Vk& vk, VkPhysicalDevice device) {
-  if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR) return false;
+void add(MatrixShapes& shapes, const MatrixShape& shape) {
+  const auto end = std::find(shapes.begin(), shapes.end(), MatrixShape{});
+  if (end == shapes.end() || std::find(shapes.begin(), end, shape) != end) return;
+  *end = shape;
+  std::stable_sort(shapes.begin(), end + 1, [](const MatrixShape& a, const MatrixShape& b) {
+    return uint64_t{a.m} * a.n * a.k > uint64_t{b.m} * b.n * b.k;
+  });
+}
+
+// The shapes that kernels use. The feature bit alone is no matrix: arm64 and narrow lavapipe list shapes without it,
+// others the reverse.
+void read_matrix_shapes(const Vk& vk, VkPhysicalDevice device, Features& features) {
   uint32_t count = 0;
-  return vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr) == VK_SUCCESS && count != 0;
+  if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+      vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr) != VK_SUCCESS) {
+    return;
+  }
+  std::vector<VkCooperativeMatrixPropertiesKHR> all(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+  if (vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, all.data()) < VK_SUCCESS) return;
+  all.resize(count);
+  for (const VkCooperativeMatrixPropertiesKHR& each : all) {
+    if (each.scope != VK_SCOPE_SUBGROUP_KHR || each.saturatingAccumulation || each.AType != each.BType ||
+        each.CType != each.ResultType) {
+      continue;
+    }
+    const MatrixShape shape{each.MSize, each.NSize, each.KSize};
+    if (each.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && each.CType == VK_COMPONENT_TYPE_FLOAT32_KHR)
+      add(features.matrix_f16, shape);
+    if (each.AType == VK_COMPONENT_TYPE_SINT8_KHR && each.CType == VK_COMPONENT_TYPE_SINT32_KHR)
+      add(features.matrix_s8, shape);
+  }
 }
 
 }  // namespace
@@ -104,7 +131,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   for (const Switch& each : kSwitches) {
     if (each.member(chain)) features.bits |= bit(each.feature);
   }
-  if (features.has(Feature::coopmat) && !has_matrix_shapes(vk, out.handle)) features.bits &= ~bit(Feature::coopmat);
+  if (features.has(Feature::coopmat)) read_matrix_shapes(vk, out.handle, features);
+  if (features.matrix_f16[0].m == 0 && features.matrix_s8[0].m == 0) features.bits &= ~bit(Feature::coopmat);
   // The memory model alone would forbid the atomics of other kernels (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
   if (!chain.model.vulkanMemoryModelDeviceScope) features.bits &= ~bit(Feature::memory_model);
   const bool compute = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
@@ -124,6 +152,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   } else {
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
+  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
 }
 
 VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features) {

@@ -24,6 +24,7 @@ constexpr std::string_view kNames[kNumFeatures] = {
     "subgroup_shuffle",
     "subgroup_clustered",
     "subgroup_size_control",
+    "fragments",
 };
 
 std::string_view trim(std::string_view text) {
@@ -50,9 +51,27 @@ void force_subgroup(Features& features, std::string_view value) {
   features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = size;
 }
 
+// "16x8x16": that shape before all others.
+void force_matrix(Features& features, std::string_view value) {
+  std::string listed;
+  for (auto* shapes : {&features.matrix_f16, &features.matrix_s8}) {
+    for (MatrixShape& shape : *shapes) {
+      if (shape.m == 0) break;
+      const std::string name = format("%ux%ux%u", shape.m, shape.n, shape.k);
+      if (name == value) {
+        std::swap(shape, shapes->front());
+        return;
+      }
+      listed += (listed.empty() ? "" : ", ") + name;
+    }
+  }
+  fail(Code::InvalidArgument, Stage::device, "features", "feature 'matrix=%s': the device has %s",
+       printable(value).c_str(), listed.empty() ? "no cooperative matrices" : listed.c_str());
+}
+
 [[noreturn]] void unknown(std::string_view name) {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  known.insert(known.end(), {"none", "subgroup=", "like_gpu"});
+  known.insert(known.end(), {"none", "subgroup=", "matrix=", "like_gpu"});
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
@@ -80,7 +99,7 @@ Features baseline_features() {
 
 Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
-  constexpr std::string_view kSubgroup = "subgroup=";
+  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=";
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -93,6 +112,8 @@ Features apply(Features features, const std::string& text) {
       features.cpu = false;
     } else if (word.substr(0, kSubgroup.size()) == kSubgroup) {
       force_subgroup(features, word.substr(kSubgroup.size()));
+    } else if (word.substr(0, kMatrix.size()) == kMatrix) {
+      force_matrix(features, word.substr(kMatrix.size()));
     } else if (word.front() == '-') {
       features.bits &= ~bit_of(trim(word.substr(1)));
     } else if (word.front() == '+') {

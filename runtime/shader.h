@@ -25,8 +25,9 @@ enum class Feature : uint8_t {
   subgroup_shuffle,
   subgroup_clustered,
   subgroup_size_control,
+  fragments,  // a matrix lies in the registers of a subgroup as runtime/probe.h says: found out when a device is opened
 };
-inline constexpr uint32_t kNumFeatures = 14;
+inline constexpr uint32_t kNumFeatures = 15;
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
 constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);

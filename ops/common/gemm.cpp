@@ -85,13 +85,15 @@ void describe(Launch& launch, const PackedWeight& w, uint32_t m, uint32_t row_bl
 }
 
 void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, const Epilogue& end) {
-  const LinearKernel kernel = forced(pick_linear(m, w.n, w.k, launch.features), w.k, launch.features);
-  if (kernel.rows != 0) {
+  const LinearShape shape{m, w.n, w.k, w.group, w.storage, dtype, bool(w.zero)};
+  const LinearKernel& kernel = choose_linear(shape, launch.features);
+  if (kernel.family == Family::gemv) {
     using namespace glsl::linear_gemv;
     const uint32_t blocks = (m + kernel.rows - 1) / kernel.rows;
-    over_groups(launch, uint64_t{(strips(w.n) + kernel.strips - 1) / kernel.strips} * blocks, kernel.lanes);
+    over_groups(launch, uint64_t{(strips(w.n) + kernel.strips - 1) / kernel.strips} * blocks,
+                gemv_lanes(kernel, w.k, launch.features));
     describe<Params>(launch, w, m, blocks, end);
-    launch.spec.insert(launch.spec.end(), {kernel.rows, kernel.depth, kernel.strips});
+    launch.spec.insert(launch.spec.end(), {kernel.rows, gemv_depth(kernel, launch.features), kernel.strips});
     launch.shader = &variant(glsl::linear_gemv::dtype(dtype), static_cast<WEIGHT>(w.storage));
   } else {
     using namespace glsl::linear_tiled;

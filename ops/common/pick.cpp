@@ -3,19 +3,28 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <string_view>
+#include <iterator>
+#include <vector>
 
-#include "ops/common/gemm.h"
+#include "ops/common/linear_kernel.h"
+#include "runtime/nearest.h"
 
 namespace pumice {
 namespace {
 
-// Large to small; the last one fits every device (128 invocations, 16 KiB).
-constexpr Tile kTiles[] = {
-    {128, 128, 8, 8},  // 256 invocations, 20 KiB
-    {64, 128, 8, 8},   // 15 KiB
-    {64, 64, 8, 4},
-    {32, 64, 4, 4},
+constexpr LinearKernel kKernels[] = {
+    {"gemv1", Family::gemv, 1, 1},
+    {"gemv2", Family::gemv, 2, 1},
+    {"gemv4", Family::gemv, 4, 1},
+    {"gemv8", Family::gemv, 8, 1},
+    {"gemv1x2", Family::gemv, 1, 2},
+    {"gemv2x2", Family::gemv, 2, 2},
+    {"gemv4x2", Family::gemv, 4, 2},
+    // Large to small; the last one fits every device (128 invocations, 16 KiB).
+    {"tile128x128", Family::tiled, 0, 0, {128, 128, 8, 8}},  // 256 invocations, 20 KiB
+    {"tile64x128", Family::tiled, 0, 0, {64, 128, 8, 8}},    // 15 KiB
+    {"tile64x64", Family::tiled, 0, 0, {64, 64, 8, 4}},
+    {"tile32x64", Family::tiled, 0, 0, {32, 64, 4, 4}},
 };
 
 bool fits(const Tile& tile, const Features& features) {
@@ -53,71 +62,110 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
   return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
 }
 
-// Lanes of a workgroup: 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in
-// flight and few partial sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512
-// lanes 18.9, 256 25 to 28.
-uint32_t gemv_lanes(uint32_t rows, int64_t k, const Features& features) {
-  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64));
+// Two strips a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
+// us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
+// and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens. A CPU has no
+// use for it.
+const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
+  constexpr int64_t kInvocations = 1 << 16;
+  const LinearKernel* one = nullptr;
+  for (const LinearKernel& kernel : kKernels) {
+    if (kernel.family != Family::gemv || kernel.rows != rows) continue;
+    if (kernel.strips == 1) one = &kernel;
+    const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.strips) * ceil_div(s.m, rows);
+    if (kernel.strips == 2 && !features.cpu && groups * gemv_lanes(kernel, s.k, features) >= kInvocations)
+      return kernel;
+  }
+  return *one;
+}
+
+const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features) {
+  const LinearKernel* last = nullptr;
+  for (const LinearKernel& kernel : kKernels) {
+    if (kernel.family != Family::tiled) continue;
+    const Tile& tile = kernel.tile;
+    last = &kernel;
+    const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
+    if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
+    if (fits(tile, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) break;
+  }
+  return *last;
+}
+
+}  // namespace
+
+// 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in flight and few partial
+// sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.strips;
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
-    return s > 16 || s * 32 > features.max_invocations || rows * s * 32 * 8 + 16 > features.max_shared_bytes;
+    return s > 16 || s * 32 > features.max_invocations || sums * s * 32 * 8 + 16 > features.max_shared_bytes;
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
   return slots * 32;
 }
 
-// Two strips a workgroup spare half of what is done for x, one leaves more workgroups; and tiles on their way. H200,
-// 4096 -> 14336 and back, us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1
-// and 27, 4 rows 31.3 and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16
-// tokens. Where one strip is taken, two tiles on their way gain 2 to 4 %. A CPU has no use for either.
-LinearKernel gemv(uint32_t rows, int64_t m, int64_t n, int64_t k, const Features& features) {
-  constexpr int64_t kInvocations = 1 << 16;
-  const uint32_t pair_lanes = gemv_lanes(2 * rows, k, features);
-  const int64_t pairs = ceil_div(ceil_div(n, 16), 2) * ceil_div(m, rows);
-  if (!features.cpu && rows <= 4 && pairs * pair_lanes >= kInvocations) return {rows, pair_lanes, 2, 1, {}};
-  return {rows, gemv_lanes(rows, k, features), 1, features.cpu ? 1u : 2u, {}};
+// H200: with one strip, two tiles on their way gain 2 to 4 %.
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
+  return features.cpu || kernel.strips != 1 ? 1 : 2;
 }
 
-}  // namespace
+std::span<const LinearKernel> linear_kernels() {
+  return kKernels;
+}
+
+const LinearKernel& linear_kernel(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const LinearKernel& kernel : kKernels) {
+    if (kernel.name == name) return kernel;
+    known.push_back(kernel.name);
+  }
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "no kernel '%s': did you mean '%s'? There are %s",
+       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+}
+
+std::string why_not(const LinearKernel& kernel, const LinearShape&, const Features& features) {
+  for (uint32_t i = 0; i < kNumFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    if ((kernel.needs & bit(feature)) != 0 && !features.has(feature)) {
+      return std::string("needs the feature ") + pumice::name(feature) +
+             ", which this device lacks or which was switched off";
+    }
+  }
+  if (kernel.family == Family::tiled && !fits(kernel.tile, features)) {
+    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", kernel.tile.lanes(),
+                  kernel.tile.shared_bytes(), features.max_invocations, features.max_shared_bytes);
+  }
+  return "";
+}
+
+const LinearKernel& pick_linear(const LinearShape& s, const Features& features) {
+  if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))
+    return gemv(std::bit_ceil(static_cast<uint32_t>(s.m)), s, features);
+  const LinearKernel& tiled = tile_kernel(1, s.m, s.n, features);
+  const bool few =
+      workgroups(tiled.tile, 1, s.m, s.n) < fill(features) && (s.m <= kPassesRows || s.m * s.n * s.k <= kPassesWork);
+  if (s.m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(s.m, s.n, s.k), s, features);
+  return tiled;
+}
+
+const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
+  const char* name = std::getenv("PUMICE_KERNEL");
+  if (name == nullptr || *name == '\0' || !features.real) return pick_linear(shape, features);
+  const LinearKernel& kernel = linear_kernel(name);
+  const std::string reason = why_not(kernel, shape, features);
+  if (!reason.empty()) {
+    fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "kernel '%s' cannot run here: it %s", name,
+         reason.c_str());
+  }
+  return kernel;
+}
 
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features) {
-  for (const Tile& tile : kTiles) {
-    const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
-    if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
-    if (fits(tile, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) return tile;
-  }
-  return kTiles[std::size(kTiles) - 1];
-}
-
-LinearKernel pick_linear(int64_t m, int64_t n, int64_t k, const Features& features) {
-  if (m <= 8 && (m <= 4 || pass_rows(m, n, k) == 8))
-    return gemv(std::bit_ceil(static_cast<uint32_t>(m)), m, n, k, features);
-  const Tile tile = pick_tile(1, m, n, features);
-  const bool few = workgroups(tile, 1, m, n) < fill(features) && (m <= kPassesRows || m * n * k <= kPassesWork);
-  if (m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(m, n, k), m, n, k, features);
-  return {0, 0, 1, 1, tile};
-}
-
-LinearKernel forced(LinearKernel picked, int64_t k, const Features& features) {
-  const char* text = std::getenv("PUMICE_KERNEL");
-  if (text == nullptr || *text == '\0') return picked;
-  const std::string_view name(text);
-  std::string known;
-  for (const uint32_t rows : {1u, 2u, 4u, 8u}) {
-    const std::string candidate = "gemv" + std::to_string(rows);
-    if (name == candidate) return {rows, gemv_lanes(rows, k, features), 1, features.cpu ? 1u : 2u, {}};
-    known += candidate + ", ";
-    const std::string pair = candidate + "x2";  // two strips, with tiles on their way
-    if (rows <= 4 && name == pair) return {rows, gemv_lanes(2 * rows, k, features), 2, 2, {}};
-    if (rows <= 4) known += pair + ", ";
-  }
-  for (const Tile& tile : kTiles) {
-    const std::string candidate = "tile" + std::to_string(tile.bm) + "x" + std::to_string(tile.bn);
-    if (name == candidate) return fits(tile, features) ? LinearKernel{0, 0, 1, 1, tile} : picked;
-    known += candidate + ", ";
-  }
-  fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "'%s' is none of %s", text,
-       known.substr(0, known.size() - 2).c_str());
+  return tile_kernel(batch, m, n, features).tile;
 }
 
 }  // namespace pumice

@@ -4,13 +4,14 @@
 
 #include <cstdlib>
 
-#include "ops/common/gemm.h"
+#include "ops/common/linear_kernel.h"
 
 namespace pumice {
 namespace {
 
 Features gpu() {
   Features features = baseline_features();
+  features.real = true;
   features.max_invocations = 1024;
   features.max_shared_bytes = 49152;
   return features;
@@ -25,38 +26,37 @@ Features cpu() {
 
 TEST(PickLinear, FewRowsAreAGemvThatHoldsThemAll) {
   for (const auto& [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}}) {
-    EXPECT_EQ(pick_linear(m, 14336, 4096, gpu()).rows, rows) << m;
-    EXPECT_EQ(pick_linear(m, 14336, 4096, baseline_features()).rows, rows) << m;
+    EXPECT_EQ(pick_linear({m, 14336, 4096}, gpu()).rows, rows) << m;
+    EXPECT_EQ(pick_linear({m, 14336, 4096}, baseline_features()).rows, rows) << m;
   }
 }
 
 TEST(PickLinear, GemvLanesGrowWithTheColumns) {
-  EXPECT_EQ(pick_linear(1, 4096, 64, gpu()).lanes, 32u);
-  EXPECT_EQ(pick_linear(1, 384, 384, gpu()).lanes, 128u);
-  EXPECT_EQ(pick_linear(1, 14336, 4096, gpu()).lanes, 256u);
-  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).lanes, 512u);
+  for (const auto& [n, k, lanes] :
+       {std::tuple{4096, 64, 32u}, {384, 384, 128u}, {14336, 4096, 256u}, {4096, 14336, 512u}})
+    EXPECT_EQ(gemv_lanes(pick_linear({1, n, k}, gpu()), k, gpu()), lanes) << n << " " << k;
 }
 
 TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
-  EXPECT_EQ(pick_linear(1, 14336, 4096, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear(1, 4096, 14336, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear(8, 14336, 4096, gpu()).strips, 1u);
-  EXPECT_EQ(pick_linear(1, 384, 384, gpu()).strips, 1u);
-  EXPECT_EQ(pick_linear(1, 14336, 4096, cpu()).strips, 1u);
+  EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).strips, 2u);
+  EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).strips, 2u);
+  EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear({1, 14336, 4096}, cpu()).strips, 1u);
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
-  EXPECT_EQ(pick_linear(512, 14336, 4096, gpu()).tile, (Tile{64, 128, 8, 8}));
-  EXPECT_EQ(pick_linear(512, 14336, 4096, cpu()).tile, (Tile{128, 128, 8, 8}));
-  EXPECT_EQ(pick_linear(512, 14336, 4096, baseline_features()).tile, (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, gpu()).tile, (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, cpu()).tile, (Tile{128, 128, 8, 8}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, baseline_features()).tile, (Tile{64, 128, 8, 8}));
 }
 
 TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
-  EXPECT_EQ(pick_linear(128, 384, 384, gpu()).rows, 4u);  // 24 tiles at most: too few
-  EXPECT_EQ(pick_linear(128, 1536, 384, gpu()).rows, 4u);
-  EXPECT_EQ(pick_linear(128, 384, 1536, gpu()).rows, 4u);
-  EXPECT_EQ(pick_linear(128, 1536, 384, cpu()).rows, 0u);  // a CPU has no need of many
-  EXPECT_EQ(pick_linear(16, 1536, 384, cpu()).rows, 8u);
+  EXPECT_EQ(pick_linear({128, 384, 384}, gpu()).rows, 4u);  // 24 tiles at most: too few
+  EXPECT_EQ(pick_linear({128, 1536, 384}, gpu()).rows, 4u);
+  EXPECT_EQ(pick_linear({128, 384, 1536}, gpu()).rows, 4u);
+  EXPECT_EQ(pick_linear({128, 1536, 384}, cpu()).family, Family::tiled);  // a CPU has no need of many
+  EXPECT_EQ(pick_linear({16, 1536, 384}, cpu()).rows, 8u);
 }
 
 // Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
@@ -66,20 +66,18 @@ TEST(PickLinear, EverythingPickedFits) {
     for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {
       for (const int64_t n : {1, 15, 16, 17, 384, 1536, 4096, 151936}) {
         for (const int64_t k : {1, 63, 64, 65, 384, 4096, 16384}) {
-          const LinearKernel kernel = pick_linear(m, n, k, features);
+          const LinearShape shape{m, n, k};
+          const LinearKernel& kernel = pick_linear(shape, features);
+          EXPECT_EQ(why_not(kernel, shape, features), "") << kernel.name;
           const Tile tile = pick_tile(1, m, n, features);
           EXPECT_LE(tile.shared_bytes(), features.max_shared_bytes);
           EXPECT_LE(tile.lanes(), features.max_invocations);
-          if (kernel.rows == 0) {
-            EXPECT_LE(kernel.tile.shared_bytes(), features.max_shared_bytes);
-            EXPECT_LE(kernel.tile.lanes(), features.max_invocations);
-            EXPECT_EQ(kernel.tile.bn % 16, 0u);
-            EXPECT_EQ(kernel.tile.tn % 4, 0u);
-          } else {
-            EXPECT_EQ(kernel.lanes % 32, 0u);
-            EXPECT_GE(kernel.lanes, 32u);
-            EXPECT_LE(kernel.lanes, features.max_invocations);
-            EXPECT_LE(kernel.rows * kernel.strips * kernel.lanes * 8 + 16, features.max_shared_bytes);
+          if (kernel.family == Family::gemv) {
+            const uint32_t lanes = gemv_lanes(kernel, k, features);
+            EXPECT_EQ(lanes % 32, 0u);
+            EXPECT_GE(lanes, 32u);
+            EXPECT_LE(lanes, features.max_invocations);
+            EXPECT_LE(kernel.rows * kernel.strips * lanes * 8 + 16, features.max_shared_bytes);
           }
         }
       }
@@ -87,18 +85,29 @@ TEST(PickLinear, EverythingPickedFits) {
   }
 }
 
-TEST(Forced, TakesANameAndRefusesOthers) {
-  const LinearKernel picked = pick_linear(1, 64, 64, gpu());
+TEST(Kernels, TilesDivideIntoStripsAndQuads) {
+  for (const LinearKernel& kernel : linear_kernels()) {
+    if (kernel.family != Family::tiled) continue;
+    EXPECT_EQ(kernel.tile.bn % 16, 0u) << kernel.name;
+    EXPECT_EQ(kernel.tile.tn % 4, 0u) << kernel.name;
+  }
+}
+
+TEST(Choose, TakesANameAndRefusesOthers) {
+  const LinearShape shape{1, 64, 64};
   unsetenv("PUMICE_KERNEL");
-  EXPECT_EQ(forced(picked, 64, gpu()), picked);
+  EXPECT_EQ(choose_linear(shape, gpu()).name, pick_linear(shape, gpu()).name);
   setenv("PUMICE_KERNEL", "gemv8", 1);
-  EXPECT_EQ(forced(picked, 64, gpu()).rows, 8u);
+  EXPECT_EQ(choose_linear(shape, gpu()).rows, 8u);
   setenv("PUMICE_KERNEL", "tile32x64", 1);
-  EXPECT_EQ(forced(picked, 64, gpu()).tile.bm, 32u);
+  EXPECT_EQ(choose_linear(shape, gpu()).tile.bm, 32u);
   setenv("PUMICE_KERNEL", "tile128x128", 1);
-  EXPECT_EQ(forced(picked, 64, baseline_features()), picked);  // needs more than that device has
+  Features poor = baseline_features();
+  EXPECT_EQ(choose_linear(shape, poor).name, pick_linear(shape, poor).name);  // no device yet: nothing to force
+  poor.real = true;
+  EXPECT_THROW(choose_linear(shape, poor), Error);
   setenv("PUMICE_KERNEL", "gemv3", 1);
-  EXPECT_THROW(forced(picked, 64, gpu()), Error);
+  EXPECT_THROW(choose_linear(shape, gpu()), Error);
   unsetenv("PUMICE_KERNEL");
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a linear at which shape. Pure functions of sizes and features, tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graph/tensor.h"
+#include "runtime/device.h"
+
+namespace pumice {
+
+enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
+
+// A tile of gemm.glslh: bm x bn outputs a workgroup, tm x tn an invocation.
+struct Tile {
+  uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
+  uint32_t lanes() const { return bm / tm * (bn / tn); }
+  uint32_t shared_bytes() const { return (bm + bn) * 20 * 4; }  // rows of 16 floats and 4 of padding
+  bool operator==(const Tile&) const = default;
+};
+
+// out[m, n] from x[m, k] and a weight [n, k]; m, n, k >= 1.
+struct LinearShape {
+  int64_t m, n, k;
+  uint32_t group = 0;  // columns with one scale; 0: the whole row
+  Storage weight = Storage::f32;
+  DType dtype = DType::f32;  // of x and out
+  bool zero = false;         // some zero point is not 0
+};
+
+enum class Family : uint8_t { gemv, tiled };
+
+struct LinearKernel {
+  std::string_view name;  // as forced by PUMICE_KERNEL
+  Family family;
+  uint32_t rows = 0;    // of x that a GEMV's pass takes
+  uint32_t strips = 0;  // of 16 weight rows that a GEMV's workgroup takes
+  Tile tile = {};       // outputs of a workgroup, of the others
+  uint64_t needs = 0;   // bits of Feature, beyond those of the shader's variants for plain words
+};
+
+// Every kernel there is, in a fixed order.
+std::span<const LinearKernel> linear_kernels();
+// The one of that name; throws InvalidArgument with the nearest name.
+const LinearKernel& linear_kernel(std::string_view name);
+// Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
+std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+
+// The kernel for a shape; always one that can run.
+const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
+// Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+
+// What PUMICE_KERNEL names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
+const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
+
+// The tile for `batch` products of m x k and k x n by gemm.glslh.
+Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
+
+}  // namespace pumice
