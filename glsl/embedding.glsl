@@ -6,37 +6,35 @@
 #include "launch.glslh"
 #include "types.glslh"
 
-layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-#define STATUS_BINDING 1
-#include "status.glslh"
+layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(push_constant) uniform Params {
-  uint count;    // of out
-  uint rows;     // of weight
+  uint count;     // of out
+  uint position;  // of the first index
+  uint rows;      // of the table
+  uint first;     // row of weight_
+  uint block;     // rows of weight_
   uint columns;
   uint call;
 } params;
-
-uint row_of(uint position) {
-  const int row = LOAD1(i32, index_, position);
-  if (row >= 0 && uint(row) < params.rows) return uint(row);
-  report_index(params.call, position, row, int(params.rows));
-  return 0u;
-}
+layout(constant_id = 1) const uint BLOCKS = 0u;  // other dispatches write the rows of other blocks
+#include "rows.glslh"
 
 void main() {
   const uint q = item(), first = 4u * q;
   if (first >= params.count) return;
   const uint position = first / params.columns, column = first - position * params.columns;
   if (params.columns % 4u == 0u) {
-    out_[q] = weight_[(row_of(position) * params.columns + column) >> 2];
+    const uint row = row_of(position);
+    if (row < params.block) out_[q] = weight_[(row * params.columns + column) >> 2];
     return;
   }
   vec4 v = vec4(0.0);
   for (uint i = 0u; i < min(4u, params.count - first); ++i) {
-    const uint at = (first + i) / params.columns;
-    v[i] = LOAD1(DTYPE, weight_, row_of(at) * params.columns + (first + i - at * params.columns));
+    const uint at = (first + i) / params.columns, row = row_of(at);
+    if (row < params.block) v[i] = LOAD1(DTYPE, weight_, row * params.columns + (first + i - at * params.columns));
+    if (BLOCKS != 0u && row < params.block) store_one(first + i, v[i]);
   }
-  STORE4(DTYPE, out_, q, v);
+  if (BLOCKS == 0u) STORE4(DTYPE, out_, q, v);
 }

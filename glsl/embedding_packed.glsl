@@ -8,33 +8,29 @@
 #include "launch.glslh"
 #include "types.glslh"
 
-layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-#define STATUS_BINDING 1
-#include "status.glslh"
+layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { uvec4 weight_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
 layout(push_constant) uniform Params {
-  uint count;    // of out
-  uint rows;     // of weight
+  uint count;     // of out
+  uint position;  // of the first index
+  uint rows;      // of the table
+  uint first;     // row of weight_
+  uint block;     // rows of weight_
   uint columns;
-  uint tiles;    // of a strip
-  uint groups;   // of a row
+  uint tiles;     // of a strip
+  uint groups;    // of a row
   uint call;
 } params;
 
 layout(constant_id = 1) const uint GROUP = 0u;  // columns; 0: the whole row
 layout(constant_id = 2) const uint SCALE_F16 = 0u;
 layout(constant_id = 3) const uint HAS_ZERO = 0u;
+layout(constant_id = 4) const uint BLOCKS = 0u;  // other dispatches write the rows of other blocks
 #include "packed.glslh"
-
-uint row_of(uint position) {
-  const int row = LOAD1(i32, index_, position);
-  if (row >= 0 && uint(row) < params.rows) return uint(row);
-  report_index(params.call, position, row, int(params.rows));
-  return 0u;
-}
+#include "rows.glslh"
 
 // Columns k .. k+3 of row n; k is a multiple of 4.
 vec4 four(uint n, uint k) {
@@ -57,14 +53,16 @@ void main() {
   const uint q = item(), first = 4u * q;
   if (first >= params.count) return;
   const uint position = first / params.columns, column = first - position * params.columns;
-  vec4 v = vec4(0.0);
   if (params.columns % 4u == 0u) {
-    v = four(row_of(position), column);
-  } else {
-    for (uint i = 0u; i < min(4u, params.count - first); ++i) {
-      const uint at = (first + i) / params.columns, k = first + i - at * params.columns;
-      v[i] = four(row_of(at), k & ~3u)[k & 3u];
-    }
+    const uint row = row_of(position);
+    if (row < params.block) STORE4(DTYPE, out_, q, four(row, column));
+    return;
   }
-  STORE4(DTYPE, out_, q, v);
+  vec4 v = vec4(0.0);
+  for (uint i = 0u; i < min(4u, params.count - first); ++i) {
+    const uint at = (first + i) / params.columns, k = first + i - at * params.columns, row = row_of(at);
+    if (row < params.block) v[i] = four(row, k & ~3u)[k & 3u];
+    if (BLOCKS != 0u && row < params.block) store_one(first + i, v[i]);
+  }
+  if (BLOCKS == 0u) STORE4(DTYPE, out_, q, v);
 }

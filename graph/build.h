@@ -38,17 +38,6 @@ struct TensorInfo {
   Shape shape = {};        // live
 };
 
-// What a launch said for one combination of shapes.
-struct Record {
-  const Shader* shader = nullptr;
-  std::vector<uint32_t> spec;
-  std::array<uint32_t, 3> groups{0, 0, 0};
-  uint32_t subgroup_size = 0;
-  uint64_t flops = 0;
-  std::vector<std::byte> push;
-  bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
-};
-
 enum class NodeKind : uint8_t { dispatch, view, copy };
 
 struct Node {
@@ -61,7 +50,7 @@ struct Node {
   uint32_t level = 0;  // nodes of one level do not depend on each other
   bool inferred = false;
   std::vector<uint32_t> used_tensors = {}, used_exprs = {};  // whose live sizes the launch asked for
-  Record record = {};
+  std::vector<Record> records = {};  // what the launch said for the live shapes; empty: nothing runs
 };
 
 // A constant made at load.
@@ -128,8 +117,14 @@ void schedule(Graph::Impl& graph);
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols);
 std::vector<int64_t> hints(const Method& method);
 
-// Runs the launch of a pack or node and checks what it said against the shader and the features.
-Record launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
+// Runs the launch of a pack or node and checks what it said against the shader and the features. Its parts that run.
+std::vector<Record> launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
+
+// Both throw DeviceUnsupported with the value's name, its bytes and the limit, for what the graph's device cannot hold
+// at once or bind to a kernel: check_weights of what stays on the device, check_bindings of everything at the live
+// shapes. limits.cpp.
+void check_weights(const Graph& graph);
+void check_bindings(const Graph& graph);
 
 // Runs `body`; an error out of it gets the path of the call, its own path moves into the text.
 template <class Body>

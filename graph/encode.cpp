@@ -43,14 +43,16 @@ Range staged(Space space, const Port& port) {
 
 }  // namespace
 
-void check_binding(const Features& features, uint64_t bytes, const char* what) {
-  if (bytes > features.max_storage_bytes)
-    fail(Code::DeviceUnsupported, Stage::plan, what,
-         "%" PRIu64 " bytes; a storage buffer of this device has at most %" PRIu64, bytes, features.max_storage_bytes);
-}
-
 PipelineKey pipeline_key(const Record& record) {
   return {.shader = record.shader, .spec = record.spec, .subgroup_size = record.subgroup_size};
+}
+
+Slice window(const Slice& tensor, const Window& window) {
+  const uint64_t bytes = window.bytes != 0 ? (window.bytes + 15) & ~uint64_t{15} : tensor.bytes - window.begin;
+  if (window.begin > tensor.bytes || bytes > tensor.bytes - window.begin)
+    fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, window.begin,
+         window.begin + bytes, tensor.bytes);
+  return {tensor.buffer, tensor.offset + window.begin, bytes};
 }
 
 Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
@@ -92,7 +94,7 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   for (uint32_t n = 0; n < impl.nodes.size(); ++n) {
     const Node& node = impl.nodes[n];
     const bool copies = node.kind == NodeKind::copy && impl.bytes(node.writes[0]) > 0;
-    if (!copies && !(node.kind == NodeKind::dispatch && node.record.runs())) continue;
+    if (!copies && node.records.empty()) continue;
     Step step{.kind = copies ? StepKind::copy : StepKind::dispatch, .node = n};
     for (const uint32_t id : node.writes) step.writes.push_back(at(id));
     for (const uint32_t id : node.reads) {

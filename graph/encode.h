@@ -59,7 +59,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
 
 PipelineKey pipeline_key(const Record& record);
 
-// Throws DeviceUnsupported for a tensor of `bytes` that no binding of the device takes.
-void check_binding(const Features& features, uint64_t bytes, const char* what);
+// What a kernel sees of a tensor.
+Slice window(const Slice& tensor, const Window& window);
 
 }  // namespace pumice

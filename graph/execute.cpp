@@ -88,6 +88,7 @@ Encoding& Session::encoding(MethodState& method) {
 
 std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
   num_launches_ += infer(*method.graph, method.symbols);
+  check_bindings(*method.graph);
   Layout layout = pumice::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;

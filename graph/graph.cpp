@@ -130,6 +130,12 @@ void Launch::over(uint64_t count, uint32_t size) {
   spec[0] = size;
 }
 
+void Launch::next_part() {
+  Record& part = *this;
+  parts.push_back(std::move(part));
+  part = Record{};
+}
+
 int64_t Launch::size(SymInt size) const {
   return graph.impl().size(size);
 }

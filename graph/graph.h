@@ -16,11 +16,14 @@
 
 namespace pumice {
 
-// Filled by an operator's launch function from live shapes; read by encode.
-struct Launch {
-  const Features& features;
-  const Graph& graph;
+// A part of a tensor's bytes as a kernel sees it: `begin` is a multiple of Features::storage_alignment; bytes 0: up to
+// the end.
+struct Window {
+  uint64_t begin = 0, bytes = 0;
+};
 
+// One dispatch of a kernel call.
+struct Record {
   const Shader* shader = nullptr;  // stays null: nothing to run (an empty output, a view)
   std::vector<uint32_t> spec =
       {};  // specialization constants; spec[0] is the workgroup's size, set by over() or by hand
@@ -28,6 +31,17 @@ struct Launch {
   uint32_t subgroup_size = 0;
   uint64_t flops = 0;  // for reports; 0 = not counted
   std::vector<std::byte> push = {};
+  std::vector<Window> windows = {};  // of the bindings, in their order; those behind the last: the whole tensor
+  bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
+};
+
+// Filled by an operator's launch function from live shapes; read by encode.
+struct Launch : Record {
+  const Features& features;
+  const Graph& graph;
+  std::vector<Record> parts = {};  // those that are complete
+
+  Launch(const Features& the_features, const Graph& the_graph) : features(the_features), graph(the_graph) {}
 
   template <class P>
   void params(const P& params) {
@@ -38,6 +52,9 @@ struct Launch {
   // The shader's item is `item()` of glsl/include/launch.glslh; it must compare it with its own count.
   void over(uint64_t count, uint32_t size = 128);
   int64_t size(SymInt size) const;  // a size argument's live value
+  // For calls in several dispatches, on tensors larger than a binding: ends one, the next is said from scratch. Parts
+  // run in any order or at once, so no two may write the same element. Not needed behind the last.
+  void next_part();
 };
 
 using LaunchFunction = std::function<void(Launch&)>;

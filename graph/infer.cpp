@@ -40,9 +40,9 @@ void run(Graph& graph, Node& node) {
   } else {
     const Asking asking(impl, &node);
     if (node.kind == NodeKind::view) {
-      node.shape(Launch{.features = impl.features, .graph = graph});
+      node.shape(Launch(impl.features, graph));
     } else {
-      node.record = launch(graph, node.launch, node.writes.size() + node.reads.size());
+      node.records = launch(graph, node.launch, node.writes.size() + node.reads.size());
     }
   }
   if (node.kind != NodeKind::dispatch && impl.bytes(node.writes[0]) != impl.bytes(node.reads[0]))
@@ -74,6 +74,28 @@ void set_declared(Graph::Impl& graph) {
   for (size_t t = method.values.size(); t < graph.tensors.size(); ++t) graph.tensors[t].changed = false;
 }
 
+// Bugs of operators, and limits of the device.
+void check_part(const Features& features, Record& part, size_t bindings) {
+  const Shader& shader = *part.shader;
+  const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
+    fail(Code::Internal, Stage::plan, "", "%s: %" PRIu64 " %s, the shader has %" PRIu64, shader.name, got, what, want);
+  };
+  if (bindings != shader.num_bindings) bug("bindings", bindings, shader.num_bindings);
+  if (part.windows.size() > bindings) bug("windows", part.windows.size(), shader.num_bindings);
+  if (part.push.size() != shader.push_bytes) bug("bytes of push constants", part.push.size(), shader.push_bytes);
+  if (part.spec.empty()) part.spec.push_back(128);
+  if (part.spec.size() > shader.num_spec) bug("specialization constants", part.spec.size(), shader.num_spec);
+  for (int axis = 0; axis < 3; ++axis) {
+    if (part.groups[axis] > features.max_groups[axis])
+      fail(Code::LimitExceeded, Stage::plan, "", "%s: %u workgroups along %c, the device takes %u", shader.name,
+           part.groups[axis], 'x' + axis, features.max_groups[axis]);
+  }
+  if (part.spec[0] > features.max_invocations || !features.runs(shader))
+    fail(Code::DeviceUnsupported, Stage::plan, "",
+         "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u", shader.name,
+         shader.features, part.spec[0], features.bits, features.max_invocations);
+}
+
 }  // namespace
 
 std::vector<int64_t> hints(const Method& method) {
@@ -82,30 +104,13 @@ std::vector<int64_t> hints(const Method& method) {
   return result;
 }
 
-Record launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
-  const Features& features = graph.impl().features;
-  Launch said{.features = features, .graph = graph};
+std::vector<Record> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
+  Launch said(graph.impl().features, graph);
   function(said);
-  Record record{said.shader, std::move(said.spec), said.groups, said.subgroup_size, said.flops, std::move(said.push)};
-  if (!record.runs()) return Record{};
-  const Shader& shader = *record.shader;
-  const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
-    fail(Code::Internal, Stage::plan, "", "%s: %" PRIu64 " %s, the shader has %" PRIu64, shader.name, got, what, want);
-  };
-  if (bindings != shader.num_bindings) bug("bindings", bindings, shader.num_bindings);
-  if (record.push.size() != shader.push_bytes) bug("bytes of push constants", record.push.size(), shader.push_bytes);
-  if (record.spec.empty()) record.spec.push_back(128);
-  if (record.spec.size() > shader.num_spec) bug("specialization constants", record.spec.size(), shader.num_spec);
-  for (int axis = 0; axis < 3; ++axis) {
-    if (record.groups[axis] > features.max_groups[axis])
-      fail(Code::LimitExceeded, Stage::plan, "", "%s: %u workgroups along %c, the device takes %u", shader.name,
-           record.groups[axis], 'x' + axis, features.max_groups[axis]);
-  }
-  if (record.spec[0] > features.max_invocations || !features.runs(shader))
-    fail(Code::DeviceUnsupported, Stage::plan, "",
-         "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u", shader.name,
-         shader.features, record.spec[0], features.bits, features.max_invocations);
-  return record;
+  said.next_part();
+  std::erase_if(said.parts, [](const Record& part) { return !part.runs(); });
+  for (Record& part : said.parts) check_part(graph.impl().features, part, bindings);
+  return std::move(said.parts);
 }
 
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {

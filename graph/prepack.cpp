@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a
-// batch at a time, so that the peak is the packed weights plus one batch.
+// batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the windows.
 #include "graph/prepack.h"
 
 #include <algorithm>
@@ -15,7 +15,13 @@ namespace {
 
 constexpr uint64_t kBatchBytes = uint64_t{64} << 20;  // of raw constants at once, unless one is larger
 
-using Key = std::pair<uint32_t, DType>;  // a constant as a value of that type
+// Bytes of a constant as a value of that type, counted as on the device.
+struct Key {
+  uint32_t constant;
+  DType dtype;
+  uint64_t begin = 0, bytes = 0;
+  auto operator<=>(const Key&) const = default;
+};
 
 // A part of a buffer that goes when the last part of it does.
 struct Raw {
@@ -45,27 +51,28 @@ class Prepack {
     for (const uint32_t id : impl.outputs) keep(impl, id);
     for (const Pack& pack : impl.packs) {
       if (!keys_.insert(pack.key).second) continue;
-      packs_.push_back({&graph, &pack});
       weights_.blocks_.expect(impl.bytes(pack.result));
-      for (const uint32_t id : pack.inputs) {
-        if (const auto key = constant(impl, id)) {
-          bytes_[*key] = impl.bytes(impl.view_root(id));
-          ++uses_[*key];
+      std::vector<Record> parts;
+      with_path(impl, pack.call, [&] { parts = launch(graph, pack.launch, pack.inputs.size() + 1); });
+      if (parts.empty()) parts.emplace_back();  // nothing to run, but the result has its place
+      for (Record& part : parts) {
+        packs_.push_back({&graph, &pack, std::move(part)});
+        for (size_t i = 0; i < pack.inputs.size(); ++i) {
+          if (const auto key = constant(packs_.back(), i)) ++uses_[*key];
         }
       }
     }
   }
 
   void keep(uint32_t index, DType dtype, uint64_t bytes) {
-    if (kept_.insert({index, dtype}).second) weights_.blocks_.expect(bytes);
-    bytes_[{index, dtype}] = bytes;
+    if (kept_.try_emplace({index, dtype}, bytes).second) weights_.blocks_.expect(bytes);
   }
 
   void run() {
-    for (const Key& key : kept_) {
-      const Part part = allocate(bytes_[key], "weights");
-      upload(key, part.slice);
-      weights_.constants_[key] = part;
+    for (const auto& [constant, bytes] : kept_) {
+      const Part part = allocate(bytes, "weights");
+      upload({constant.first, constant.second, 0, bytes}, part.slice);
+      weights_.constants_[constant] = part;
     }
     uploader_.submit();
     pack_all();
@@ -76,36 +83,57 @@ class Prepack {
   struct Job {
     const Graph* graph;
     const Pack* pack;
-    Record record = {};
+    Record part;
     const Graph::Impl& impl() const { return graph->impl(); }
+    // Of the result (0), or of input i (i + 1).
+    Window window(size_t binding) const { return binding < part.windows.size() ? part.windows[binding] : Window{}; }
   };
 
-  static std::optional<Key> constant(const Graph::Impl& graph, uint32_t id) {
-    const TensorInfo& root = graph.tensors[graph.view_root(id)];
-    return root.home == Home::constant ? std::optional<Key>({root.ref, root.dtype}) : std::nullopt;
+  // What a job reads of its input i, where that is a constant of the file.
+  static std::optional<Key> constant(const Job& job, size_t i) {
+    const uint32_t root = job.impl().view_root(job.pack->inputs[i]);
+    const TensorInfo& info = job.impl().tensors[root];
+    if (info.home != Home::constant) return std::nullopt;
+    const Window window = job.window(i + 1);
+    const uint64_t bytes = window.bytes != 0 ? window.bytes : job.impl().bytes(root) - window.begin;
+    return Key{info.ref, info.dtype, window.begin, bytes};
   }
 
   void keep(const Graph::Impl& graph, uint32_t id) {
-    if (const auto key = constant(graph, id)) keep(key->first, key->second, graph.bytes(graph.view_root(id)));
+    const uint32_t root = graph.view_root(id);
+    const TensorInfo& info = graph.tensors[root];
+    if (info.home == Home::constant) keep(info.ref, info.dtype, graph.bytes(root));
   }
 
   Part allocate(uint64_t bytes, const char* what) { return weights_.blocks_.allocate(device_->memory(), bytes, what); }
 
+  // External bytes are asked for, and hashed, once.
+  std::span<const std::byte> source(const Key& key) {
+    const auto [at, fresh] = sources_.try_emplace(key.constant);
+    if (fresh) at->second = constant_bytes(program_, key.constant, external_);
+    const uint64_t scale = key.dtype == DType::i64 ? 2 : 1;
+    const uint64_t bytes = at->second.size();
+    if (key.begin * scale > bytes || key.bytes * scale > bytes - key.begin * scale)
+      fail(Code::Internal, Stage::prepack, format("constants[%u]", key.constant), "%" PRIu64 " bytes at %" PRIu64,
+           key.bytes, key.begin);
+    return at->second.subspan(key.begin * scale, key.bytes * scale);
+  }
+
   void upload(const Key& key, Slice target) {
-    const std::span<const std::byte> source = constant_bytes(program_, key.first, external_);
-    const std::string path = format("constants[%u]", key.first);
+    const std::span<const std::byte> source = this->source(key);
+    const std::string path = format("constants[%u]", key.constant);
     const auto must_fit = [&](uint64_t position, const std::byte* in) {
       if (position != kNoPosition)
         fail(Code::BadGraph, Stage::prepack, path, "element %" PRIu64 " has no form on the device: %s",
-             position + static_cast<uint64_t>(in - source.data()) / (key.second == DType::i64 ? 8 : 1),
-             key.second == DType::i64 ? std::to_string(read_i64(in, position)).c_str()
-                                      : "a bool that is neither 0 nor 1");
+             position + static_cast<uint64_t>(in - source.data()) / (key.dtype == DType::i64 ? 8 : 1),
+             key.dtype == DType::i64 ? std::to_string(read_i64(in, position)).c_str()
+                                     : "a bool that is neither 0 nor 1");
     };
-    if (key.second == DType::i64) {
+    if (key.dtype == DType::i64) {
       uploader_.put(source, target, {8, 4, [&](std::byte* out, const std::byte* in, size_t count) {
                                        must_fit(narrow_i64(out, in, count), in);
                                      }});
-    } else if (key.second == DType::boolean) {
+    } else if (key.dtype == DType::boolean) {
       uploader_.put(source, target, {1, 1, [&](std::byte* out, const std::byte* in, size_t count) {
                                        must_fit(copy_bool(out, in, count), in);
                                      }});
@@ -116,10 +144,8 @@ class Prepack {
 
   void pack_all() {
     std::vector<PipelineKey> pipelines;
-    for (Job& job : packs_) {
-      with_path(job.impl(), job.pack->call,
-                [&] { job.record = launch(*job.graph, job.pack->launch, job.pack->inputs.size() + 1); });
-      if (job.record.runs()) pipelines.push_back(pipeline_key(job.record));
+    for (const Job& job : packs_) {
+      if (job.part.runs()) pipelines.push_back(pipeline_key(job.part));
     }
     device_->pipelines().prepare(pipelines);
     for (size_t first = 0; first < packs_.size();) {
@@ -136,16 +162,16 @@ class Prepack {
 
   std::set<Key> missing(const Job& job) const {
     std::set<Key> keys;
-    for (const uint32_t id : job.pack->inputs) {
-      const auto key = constant(job.impl(), id);
-      if (key && !kept_.contains(*key) && !raw_.contains(*key)) keys.insert(*key);
+    for (size_t i = 0; i < job.pack->inputs.size(); ++i) {
+      const auto key = constant(job, i);
+      if (key && !kept_.contains({key->constant, key->dtype}) && !raw_.contains(*key)) keys.insert(*key);
     }
     return keys;
   }
 
   uint64_t bytes_of(const std::set<Key>& keys) const {
     uint64_t bytes = 0;
-    for (const Key& key : keys) bytes += padded(bytes_.at(key), alignment_);
+    for (const Key& key : keys) bytes += padded(key.bytes, alignment_);
     return bytes;
   }
 
@@ -155,10 +181,10 @@ class Prepack {
         device_->memory().buffer(bytes_of(keys), MemoryKind::device, "constants to be packed"));
     uint64_t offset = 0;
     for (const Key& key : keys) {
-      const Part part = part_of(*buffer, offset, bytes_[key]);
+      const Part part = part_of(*buffer, offset, key.bytes);
       upload(key, part.slice);
       raw_[key] = {buffer, part};
-      offset += padded(bytes_[key], alignment_);
+      offset += padded(key.bytes, alignment_);
     }
     uploader_.submit();
   }
@@ -168,45 +194,43 @@ class Prepack {
     commands.begin();
     std::set<std::string> fresh;  // packed since the last barrier
     for (const Job& job : jobs) {
-      std::vector<Slice> bindings;
-      const Part result = allocate(job.impl().bytes(job.pack->result), job.pack->what.c_str());
-      bindings.push_back(result.slice);
-      for (const uint32_t id : job.pack->inputs) {
-        bindings.push_back(input(job, id, fresh, commands));
-        check_binding(device_->features(), bindings.back().bytes, job.pack->what.c_str());
-      }
-      check_binding(device_->features(), result.slice.bytes, job.pack->what.c_str());
-      if (job.record.runs())
-        commands.dispatch(device_->pipelines().get(pipeline_key(job.record)), bindings, job.record.push,
-                          job.record.groups);
-      weights_.packed_[job.pack->key] = result;
+      std::vector<Slice> bindings{window(result(job).slice, job.window(0))};
+      for (size_t i = 0; i < job.pack->inputs.size(); ++i) bindings.push_back(input(job, i, fresh, commands));
+      if (job.part.runs())
+        commands.dispatch(device_->pipelines().get(pipeline_key(job.part)), bindings, job.part.push, job.part.groups);
       fresh.insert(job.pack->key);
     }
     commands.end();
     device_->run(commands);
     for (const Job& job : jobs) {
-      for (const uint32_t id : job.pack->inputs) {
-        const auto key = constant(job.impl(), id);
+      for (size_t i = 0; i < job.pack->inputs.size(); ++i) {
+        const auto key = constant(job, i);
         if (key && --uses_[*key] == 0) raw_.erase(*key);
       }
     }
   }
 
-  Slice input(const Job& job, uint32_t id, std::set<std::string>& fresh, Commands& commands) {
-    const uint64_t bytes = padded(job.impl().bytes(id), 16);
-    Slice slice;
-    if (const auto key = constant(job.impl(), id)) {
-      slice = (kept_.contains(*key) ? weights_.constants_.at(*key) : raw_.at(*key).part).slice;
-    } else {
-      const std::string& made = job.impl().packs[job.impl().tensors[job.impl().view_root(id)].ref].key;
-      slice = weights_.packed(made).slice;
-      if (fresh.contains(made)) {
-        commands.barrier();
-        fresh.clear();
-      }
+  const Part& result(const Job& job) {
+    const auto [at, fresh] = weights_.packed_.try_emplace(job.pack->key);
+    if (fresh) at->second = allocate(job.impl().bytes(job.pack->result), job.pack->what.c_str());
+    return at->second;
+  }
+
+  Slice input(const Job& job, size_t i, std::set<std::string>& fresh, Commands& commands) {
+    const uint32_t id = job.pack->inputs[i];
+    if (const auto key = constant(job, i)) {
+      const auto kept = kept_.find({key->constant, key->dtype});
+      if (kept == kept_.end()) return raw_.at(*key).part.slice;
+      return window(weights_.constants_.at(kept->first).slice, {key->begin, key->bytes});
     }
-    slice.bytes = std::min(slice.bytes, bytes);
-    return slice;
+    const std::string& made = job.impl().packs[job.impl().tensors[job.impl().view_root(id)].ref].key;
+    if (fresh.contains(made)) {
+      commands.barrier();
+      fresh.clear();
+    }
+    Slice slice = weights_.packed(made).slice;
+    slice.bytes = std::min(slice.bytes, padded(job.impl().bytes(id), 16));
+    return window(slice, job.window(i + 1));
   }
 
   Weights& weights_;
@@ -215,10 +239,10 @@ class Prepack {
   const ExternalData& external_;
   Uploader uploader_;
   const uint64_t alignment_;
-  std::set<Key> kept_;             // raw constants that stay
-  std::map<Key, uint64_t> bytes_;  // on the device
-  std::map<Key, uint32_t> uses_;   // by packs still to be made
-  std::map<Key, Raw> raw_;         // on the device for now
+  std::map<std::pair<uint32_t, DType>, uint64_t> kept_;     // constants that stay, and their bytes
+  std::map<Key, uint32_t> uses_;                            // by packs still to be made
+  std::map<Key, Raw> raw_;                                  // on the device for now
+  std::map<uint32_t, std::span<const std::byte>> sources_;  // in the file, or outside
   std::vector<Job> packs_;
   std::set<std::string> keys_;
 };

@@ -37,8 +37,8 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
   const OpCall& call = graph.method().ops[node.call];
   row.op = graph.op_name(call.op);
   row.source = call.source;
-  if (node.kind == NodeKind::dispatch) row.kernel = node.record.shader->name;
-  row.flops = node.record.flops;
+  if (node.kind == NodeKind::dispatch) row.kernel = node.records[0].shader->name;
+  for (const Record& part : node.records) row.flops += part.flops;
   return row;
 }
 

@@ -72,13 +72,15 @@ void set_data(const Graph::Impl& graph, const Storages& storages, const Places& 
   }
 }
 
-void dispatch(Device& device, const Graph::Impl& graph, const Node& node, const Places& places, Commands& commands) {
-  std::vector<Slice> bindings;
-  for (const uint32_t id : node.writes) bindings.push_back(places.of(id).slice);
-  for (const uint32_t id : node.reads) bindings.push_back(id == kNone ? places.empty() : places.of(id).slice);
-  for (const Slice& slice : bindings) check_binding(graph.features, slice.bytes, "");
-  const Record& record = node.record;
-  commands.dispatch(device.pipelines().get(pipeline_key(record)), bindings, record.push, record.groups);
+void dispatch(Device& device, const Node& node, const Places& places, Commands& commands) {
+  std::vector<Slice> tensors;
+  for (const uint32_t id : node.writes) tensors.push_back(places.of(id).slice);
+  for (const uint32_t id : node.reads) tensors.push_back(id == kNone ? places.empty() : places.of(id).slice);
+  for (const Record& part : node.records) {
+    std::vector<Slice> bindings = tensors;
+    for (size_t b = 0; b < part.windows.size(); ++b) bindings[b] = window(tensors[b], part.windows[b]);
+    commands.dispatch(device.pipelines().get(pipeline_key(part)), bindings, part.push, part.groups);
+  }
 }
 
 }  // namespace
@@ -89,7 +91,8 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   const Places places(impl, layout, storages);
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
-    if (step.kind == StepKind::dispatch) keys.push_back(pipeline_key(impl.nodes[step.node].record));
+    if (step.kind != StepKind::dispatch) continue;
+    for (const Record& part : impl.nodes[step.node].records) keys.push_back(pipeline_key(part));
   }
   device->pipelines().prepare(keys);
   set_data(impl, storages, places, encoding);
@@ -103,7 +106,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
     if (timed) commands.timestamp(times++);
     if (step.kind == StepKind::dispatch) {
       const Node& node = impl.nodes[step.node];
-      with_path(impl, node.call, [&] { dispatch(*device, impl, node, places, commands); });
+      with_path(impl, node.call, [&] { dispatch(*device, node, places, commands); });
     } else if (step.kind == StepKind::copy) {
       commands.copy(places.of(step.reads[0]), places.of(step.writes[0]));
     }

@@ -24,6 +24,26 @@ void check_index(Tensor index, const char* op) {
         name(index.dtype()));
 }
 
+// Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their windows in output
+// and indices; part: there are several.
+template <class Run>
+void in_blocks(Launch& launch, Tensor out, const std::vector<RowBlock>& tables, const Run& run) {
+  const int64_t columns = out.dim(-1);
+  const uint64_t out_row = static_cast<uint64_t>(columns) * device_bytes(out.dtype());
+  const uint32_t count = columns == 0 ? 0 : u32(out.numel() / columns);
+  u32(out.numel());
+  const auto positions = split_rows(count, {out_row, 4}, launch.features);
+  const bool part = positions.size() * tables.size() > 1;
+  for (const RowBlock& block : positions) {
+    for (const RowBlock& rows : tables) {
+      launch.windows = {window(block, count, out_row), {}, {}, window(block, count, 4)};
+      launch.over((static_cast<uint64_t>(block.count) * static_cast<uint64_t>(columns) + 3) / 4);
+      run(block, rows, part);
+      launch.next_part();
+    }
+  }
+}
+
 void embedding(Graph& graph, Args args) {
   const Tensor weight = args.tensor(0), index = args.tensor(1), out = args.out();
   check_index(index, "embedding");
@@ -33,9 +53,14 @@ void embedding(Graph& graph, Args args) {
   graph.dispatch({out, graph.status()}, {weight, index}, [=](Launch& launch) {
     resize(out, index, weight.dim(1));
     check(weight.dim(0) >= 1 || out.numel() == 0, "embedding: the weight has no rows");
-    launch.over(quads(out));
-    launch.params(glsl::embedding::Params{u32(out.numel()), u32(weight.dim(0)), u32(weight.dim(1)), call});
-    launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
+    const uint32_t n = u32(weight.dim(0)), k = u32(weight.dim(1));
+    const uint64_t row = uint64_t{k} * device_bytes(weight.dtype());
+    in_blocks(launch, out, split_rows(n, {row}, launch.features), [&](const auto& at, const auto& rows, bool part) {
+      launch.spec.push_back(part);
+      launch.params(glsl::embedding::Params{at.count * k, at.first, n, rows.first, rows.count, k, call});
+      launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
+      launch.windows[2] = window(rows, n, row);
+    });
   });
 }
 
@@ -48,11 +73,16 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
   graph.dispatch({out, graph.status()}, {w.weight, index, w.scale, w.zero ? w.zero : w.scale}, [=](Launch& launch) {
     using namespace glsl::embedding_packed;
     resize(out, index, w.k);
-    launch.over(quads(out));
-    launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero)});
-    launch.params(Params{u32(out.numel()), w.n, w.k, (w.k + 63) / 64, w.groups, call});
-    launch.shader =
-        &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8);
+    in_blocks(launch, out, weight_blocks(w, launch.features), [&](const auto& at, const auto& rows, bool part) {
+      launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), part});
+      launch.params(
+          Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});
+      launch.shader =
+          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8);
+      const auto [weights, scale, zero] = weight_windows(w, rows);
+      launch.windows[2] = weights;
+      launch.windows.insert(launch.windows.end(), {scale, zero});
+    });
   });
 }
 

@@ -43,9 +43,11 @@ struct Features {
 Features baseline_features();
 
 // `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
-// device has. An unknown name throws InvalidArgument with the nearest one. Also "subgroup=8" forces a size in range,
-// "matrix=16x8x16" has cooperative matrices of that shape used, and "like_gpu" has a CPU driver run the kernels a GPU
-// would get (for tests).
+// device has. An unknown name throws InvalidArgument with the nearest one. For tests: "subgroup=8" forces a size in
+// range; "matrix=16x8x16" has cooperative matrices of that shape used; "like_gpu" has a CPU driver run the kernels a
+// GPU would get; "max_storage=1m" (bytes of a binding), "max_allocation=", "max_shared=", "max_invocations=",
+// "max_groups=" (along each axis) and "alignment=" (of a binding's offset) are limits of a poorer device, never of a
+// richer one.
 Features apply(Features features, const std::string& text);
 
 struct DeviceInfo {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Features as data: names, the poorest device, and the user's switches. Reading them from a device: physical.cpp.
+#include <algorithm>
+#include <bit>
 #include <cctype>
 #include <charconv>
+#include <optional>
 
 #include "runtime/device.h"
 #include "runtime/nearest.h"
@@ -26,6 +29,29 @@ constexpr std::string_view kNames[kNumFeatures] = {
     "subgroup_size_control",
     "fragments",
 };
+
+// Limits by name. Those with a floor stay at what every Vulkan device has; the others may go to anything, for tests.
+struct Limit {
+  std::string_view name;
+  uint64_t floor;
+  uint64_t (*get)(const Features&);
+  void (*set)(Features&, uint64_t);
+};
+
+#define PUMICE_LIMIT(name, floor, member)                                \
+  {#name, floor, [](const Features& f) -> uint64_t { return f.member; }, \
+   [](Features& f, uint64_t value) { f.member = static_cast<decltype(f.member)>(value); }}
+constexpr Limit kLimits[] = {
+    PUMICE_LIMIT(max_storage, 16, max_storage_bytes),
+    PUMICE_LIMIT(max_allocation, 16, max_allocation_bytes),
+    PUMICE_LIMIT(max_invocations, 128, max_invocations),
+    PUMICE_LIMIT(max_shared, 16384, max_shared_bytes),
+    {"max_groups", 1, [](const Features& f) -> uint64_t { return f.max_groups[0]; },
+     [](Features& f, uint64_t value) {
+       for (uint32_t& groups : f.max_groups) groups = std::min(groups, static_cast<uint32_t>(value));
+     }},
+};
+#undef PUMICE_LIMIT
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
@@ -69,9 +95,50 @@ void force_matrix(Features& features, std::string_view value) {
        printable(value).c_str(), listed.empty() ? "no cooperative matrices" : listed.c_str());
 }
 
+// "1m" is 2^20; nothing for what is no number.
+std::optional<uint64_t> number(std::string_view text) {
+  uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view unit(end, static_cast<size_t>(last - end));
+  const uint32_t shift = unit == "k" ? 10 : unit == "m" ? 20 : unit == "g" ? 30 : 0;
+  if ((shift == 0 && !unit.empty()) || value > (~uint64_t{0} >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+// Whether `word` is "limit=number"; it then took effect. Limits only become tighter.
+bool tighten(Features& features, std::string_view word) {
+  const size_t equals = std::min(word.find('='), word.size());
+  const std::string_view name = word.substr(0, equals);
+  const std::optional<uint64_t> value = number(word.substr(std::min(equals + 1, word.size())));
+  const auto refuse = [&](uint64_t low, uint64_t high, const char* what) {
+    fail(Code::InvalidArgument, Stage::device, "features", "feature '%s': %s from %llu to %llu",
+         printable(word).c_str(), what, static_cast<unsigned long long>(low), static_cast<unsigned long long>(high));
+  };
+  if (name == "alignment") {
+    const uint64_t least = features.storage_alignment;
+    if (!value || !std::has_single_bit(*value) || *value < least || *value > 256)
+      refuse(least, 256, "the device takes powers of two");
+    features.storage_alignment = *value;
+    return true;
+  }
+  for (const Limit& limit : kLimits) {
+    if (name != limit.name) continue;
+    const uint64_t most = limit.get(features);
+    if (!value || *value < limit.floor || *value > most) refuse(limit.floor, most, "the limit can be");
+    limit.set(features, *value);
+    return true;
+  }
+  return false;
+}
+
 [[noreturn]] void unknown(std::string_view name) {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  known.insert(known.end(), {"none", "subgroup=", "matrix=", "like_gpu"});
+  known.insert(known.end(), {"none", "subgroup=", "matrix=", "like_gpu", "alignment="});
+  std::vector<std::string> limits;
+  for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
+  known.insert(known.end(), limits.begin(), limits.end());
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
@@ -114,6 +181,8 @@ Features apply(Features features, const std::string& text) {
       force_subgroup(features, word.substr(kSubgroup.size()));
     } else if (word.substr(0, kMatrix.size()) == kMatrix) {
       force_matrix(features, word.substr(kMatrix.size()));
+    } else if (tighten(features, word)) {
+      continue;
     } else if (word.front() == '-') {
       features.bits &= ~bit_of(trim(word.substr(1)));
     } else if (word.front() == '+') {

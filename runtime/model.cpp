@@ -51,6 +51,11 @@ std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::spa
   model->device_ = open_device();
   const auto graphs = build_all(program, model->device_->features(), model->facts_);
   plan_all(program, graphs);
+  // Values of other sizes than those at the hints are checked when they come.
+  for (const auto& graph : graphs) {
+    check_weights(*graph);
+    if (graph->impl().method().symbols.empty()) check_bindings(*graph);
+  }
   model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs);
   model->program_->data = {};
   return model;

@@ -104,6 +104,7 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   };
   VkPhysicalDeviceIDProperties ids{};
   VkPhysicalDeviceMaintenance3Properties maintenance{};
+  VkPhysicalDeviceMaintenance4Properties maintenance4{};
   VkPhysicalDeviceSubgroupProperties subgroup{};
   VkPhysicalDeviceDriverProperties driver{};
   VkPhysicalDeviceSubgroupSizeControlProperties control{};
@@ -116,6 +117,9 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_EXT_subgroup_size_control")) {
     chain(control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
   }
+  if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_KHR_maintenance4")) {
+    chain(maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+  }
   vk.GetPhysicalDeviceProperties2(handle, &properties);
   out.info.uuid = hex(ids.deviceUUID, VK_UUID_SIZE);
   out.info.driver = printable(driver.driverName);
@@ -124,6 +128,9 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   out.info.memory_bytes = local_bytes(vk, handle);
   out.memory_budget = extensions.has("VK_EXT_memory_budget");
   read_limits(properties.properties, maintenance, out);
+  if (maintenance4.maxBufferSize != 0)
+    out.info.features.max_allocation_bytes =
+        std::min<uint64_t>(out.info.features.max_allocation_bytes, maintenance4.maxBufferSize);
   read_features(vk, extensions, subgroup, control, out);
   read_queues(vk, out);
   return out;

@@ -44,65 +44,117 @@ bool quantized(Storage storage) {
   return storage == Storage::q4 || storage == Storage::q8;
 }
 
+// Bytes of a row in the file, and in the packed form of 16 rows.
+uint64_t raw_bytes(Storage storage, uint64_t k) {
+  const uint64_t bytes[] = {(k + 1) / 2, k, k * 2, k * 4};
+  return bytes[static_cast<uint32_t>(storage)];
+}
+uint64_t packed_bytes(Storage storage, uint32_t k) {
+  return uint64_t{tiles(k)} * kVectors[static_cast<uint32_t>(storage)] * kTileLanes * 16 / kStripRows;
+}
+
+// A pack in parts keeps the raw bytes that are on the device at once within this.
+constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
+
 Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint32_t k) {
-  const uint32_t v = kVectors[static_cast<uint32_t>(storage)];
-  const int64_t vectors = int64_t{strips(n)} * tiles(k) * v * kTileLanes;
-  const int64_t row_bytes[] = {(int64_t{k} + 1) / 2, k, int64_t{k} * 2, int64_t{k} * 4};
-  glsl::linear_pack::Params params{};
-  params.n = n;
-  params.k = k;
-  params.tiles = tiles(k);
-  params.row_bytes = u32(row_bytes[static_cast<uint32_t>(storage)]);
-  params.last_word = u32((n * row_bytes[static_cast<uint32_t>(storage)] - 1) / 4);
-  params.count = u32(vectors);
-  return graph.prepack("linear_pack", {weight}, DType::i32, {vectors * 4}, [=](Launch& launch) {
-    launch.over(params.count);
-    launch.params(params);
-    launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage));
+  const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
+  const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed / 4);
+  return graph.prepack("linear_pack", {weight}, DType::i32, {words}, [=](Launch& launch) {
+    for (const RowBlock& block : split_rows(strips(n) * kStripRows, {raw, packed}, launch.features, kPieceBytes)) {
+      const uint32_t rows = std::min(block.count, n - block.first);
+      glsl::linear_pack::Params params{};
+      params.n = rows;
+      params.k = k;
+      params.tiles = tiles(k);
+      params.row_bytes = u32(static_cast<int64_t>(raw));
+      params.last_word = static_cast<uint32_t>((rows * raw - 1) / 4);
+      params.count = static_cast<uint32_t>(block.count * packed / 16);
+      launch.over(params.count);
+      launch.params(params);
+      launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage));
+      launch.windows = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
+      launch.next_part();
+    }
   });
 }
 
-Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t offset) {
-  const int64_t pairs = int64_t{strips(n)} * groups * 8;
-  const glsl::linear_pack_scale::Params params{n, groups, offset, u32(pairs)};
-  const DType dtype = x.dtype();
-  return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32,
-                       {dtype == DType::f32 ? pairs * 2 : pairs}, [=](Launch& launch) {
-                         launch.over(params.count);
-                         launch.params(params);
-                         launch.shader = &glsl::linear_pack_scale::variant(glsl::linear_pack_scale::dtype(dtype));
-                       });
+// Bytes of a weight's row in the pairs of its scales or zero points.
+uint64_t pair_bytes(uint32_t groups, bool f32) {
+  return uint64_t{groups} * (f32 ? 4 : 2);
 }
+
+Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t offset) {
+  const DType dtype = x.dtype();
+  const uint64_t raw = uint64_t{groups} * device_bytes(dtype), packed = pair_bytes(groups, dtype == DType::f32);
+  const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed) / 4;
+  return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32, {words}, [=](Launch& launch) {
+    for (const RowBlock& block : split_rows(strips(n) * kStripRows, {raw, packed}, launch.features, kPieceBytes)) {
+      const uint32_t rows = std::min(block.count, n - block.first), pairs = block.count / kStripRows * groups * 8;
+      launch.over(pairs);
+      launch.params(glsl::linear_pack_scale::Params{rows, groups, offset, pairs});
+      launch.shader = &glsl::linear_pack_scale::variant(glsl::linear_pack_scale::dtype(dtype));
+      launch.windows = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
+      launch.next_part();
+    }
+  });
+}
+
+struct LinearBlock {
+  uint32_t m, n;  // rows of x and of the weight
+};
 
 // The part of the two kernels' Params and specialization constants that is one.
 template <class Params>
-void describe(Launch& launch, const PackedWeight& w, uint32_t m, uint32_t row_blocks, const Epilogue& end) {
-  launch.params(Params{m, w.n, w.k, tiles(w.k), w.groups, row_blocks});
+void describe(Launch& launch, const PackedWeight& w, const LinearBlock& block, uint32_t row_blocks,
+              const Epilogue& end) {
+  launch.params(Params{block.m, block.n, w.k, tiles(w.k), w.groups, row_blocks, w.n});
   launch.spec.insert(launch.spec.end(),
                      {w.group, w.scale_f16, bool(w.zero), bool(end.bias), w.k % 64 == 0 ? 2u : uint32_t{w.k % 4 == 0},
                       w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual)});
-  launch.flops = 2ull * m * w.n * w.k;
+  launch.flops = 2ull * block.m * block.n * w.k;
 }
 
-void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, const Epilogue& end) {
-  const LinearShape shape{m, w.n, w.k, w.group, w.storage, dtype, bool(w.zero)};
+void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, const LinearBlock& block, const Epilogue& end) {
+  const auto [m, n] = block;
+  const LinearShape shape{m, n, w.k, w.group, w.storage, dtype, bool(w.zero)};
   const LinearKernel& kernel = choose_linear(shape, launch.features);
   if (kernel.family == Family::gemv) {
     using namespace glsl::linear_gemv;
     const uint32_t blocks = (m + kernel.rows - 1) / kernel.rows;
-    over_groups(launch, uint64_t{(strips(w.n) + kernel.strips - 1) / kernel.strips} * blocks,
+    over_groups(launch, uint64_t{(strips(n) + kernel.strips - 1) / kernel.strips} * blocks,
                 gemv_lanes(kernel, w.k, launch.features));
-    describe<Params>(launch, w, m, blocks, end);
+    describe<Params>(launch, w, block, blocks, end);
     launch.spec.insert(launch.spec.end(), {kernel.rows, gemv_depth(kernel, launch.features), kernel.strips});
     launch.shader = &variant(glsl::linear_gemv::dtype(dtype), static_cast<WEIGHT>(w.storage));
   } else {
     using namespace glsl::linear_tiled;
     const Tile& t = kernel.tile;
     const uint32_t blocks = (m + t.bm - 1) / t.bm;
-    over_groups(launch, uint64_t{(w.n + t.bn - 1) / t.bn} * blocks, t.lanes());
-    describe<Params>(launch, w, m, blocks, end);
+    over_groups(launch, uint64_t{(n + t.bn - 1) / t.bn} * blocks, t.lanes());
+    describe<Params>(launch, w, block, blocks, end);
     launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
     launch.shader = &variant(glsl::linear_tiled::dtype(dtype), static_cast<WEIGHT>(w.storage));
+  }
+}
+
+// Dispatches over blocks of x's rows and of the weight's that bindings of the device hold: mostly one.
+void launch_blocks(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, const Epilogue& end) {
+  const uint64_t element = device_bytes(dtype), x_row = w.k * element, out_row = w.n * element;
+  const auto row_blocks = split_rows(m, {x_row, out_row}, launch.features);
+  const auto blocks = weight_blocks(w, launch.features);
+  for (const RowBlock& rows : row_blocks) {
+    for (const RowBlock& block : blocks) {
+      launch_linear(launch, dtype, w, {rows.count, block.count}, end);
+      if (row_blocks.size() * blocks.size() == 1) return;
+      const uint64_t first = block.first * element;
+      const Window x = window(rows, m, x_row);
+      Window out = window(rows, m, out_row);  // from the block's first column on
+      out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+      const auto [weight, scale, zero] = weight_windows(w, block);
+      launch.windows = {out, x, weight, end.bias ? Window{first, 0} : x, end.residual ? out : x};
+      if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero});
+      launch.next_part();
+    }
   }
 }
 
@@ -157,6 +209,20 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   return packed;
 }
 
+std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& features) {
+  const uint64_t weight = packed_bytes(w.storage, w.k), scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
+                 zero = w.zero ? pair_bytes(w.groups, false) : 0;
+  auto blocks = split_rows(strips(w.n) * kStripRows, {weight, scale, zero}, features);
+  blocks.back().count = w.n - blocks.back().first;
+  return blocks;
+}
+
+std::array<Window, 3> weight_windows(const PackedWeight& w, const RowBlock& block) {
+  const Window scale = window(block, w.n, pair_bytes(w.groups, !w.scale_f16));
+  return {window(block, w.n, packed_bytes(w.storage, w.k)), scale,
+          w.zero ? window(block, w.n, pair_bytes(w.groups, false)) : scale};
+}
+
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
   activation(end.act, op);
   const DType dtype = x.dtype();
@@ -182,7 +248,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     out.resize(shape);
     const uint32_t m = u32(x.numel() / weight.k);
     u32(out.numel());
-    if (m != 0) launch_linear(launch, dtype, weight, m, end);
+    if (m != 0) launch_blocks(launch, dtype, weight, m, end);
   });
 }
 

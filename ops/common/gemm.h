@@ -2,11 +2,13 @@
 // What the operators around matrix products share: prepacked weights, and the linear node itself.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "ops/common/linear_kernel.h"
+#include "ops/common/split.h"
 #include "ops/op.h"
 
 namespace pumice {
@@ -24,6 +26,11 @@ struct PackedWeight {
 // (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns.
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
                          int64_t group = 0);
+
+// Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
+// (there the scale's again when it is empty).
+std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
+std::array<Window, 3> weight_windows(const PackedWeight& weight, const RowBlock& block);
 
 // out[..., n] = act(x[..., k] . weight^T + bias) + residual[..., n]; bias and residual may be absent; act: ACT_* of
 // glsl/include/activation.glslh. Adds the node.

@@ -62,6 +62,24 @@ TEST(Features, SubgroupIsForcedWithinRange) {
   EXPECT_EQ(error_of([] { pumice::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(), Code::InvalidArgument);
 }
 
+TEST(Features, LimitsOnlyBecomeTighter) {
+  const Features poor = pumice::apply(rich(), "max_storage=1m,max_groups=7,alignment=256,max_allocation=3k");
+  EXPECT_EQ(poor.max_storage_bytes, 1u << 20);
+  EXPECT_EQ(poor.max_groups[0], 7u);
+  EXPECT_EQ(poor.max_groups[2], 7u);
+  EXPECT_EQ(poor.storage_alignment, 256u);
+  EXPECT_EQ(poor.max_allocation_bytes, 3072u);
+  EXPECT_EQ(poor.bits, rich().bits);
+  for (const char* bad : {"max_storage=1t", "max_storage=", "max_storage", "max_storage=8", "max_storage=-1",
+                          "max_storage=99999999999g", "max_storage=2g", "max_invocations=64", "max_shared=8k",
+                          "max_groups=0", "alignment=48", "alignment=1", "alignment=512"}) {
+    const Error error = error_of([&] { pumice::apply(rich(), bad); });
+    EXPECT_EQ(error.code(), Code::InvalidArgument) << bad;
+    EXPECT_THAT(error.what(), HasSubstr(bad));
+  }
+  EXPECT_THAT(error_of([] { pumice::apply(rich(), "max_storrage=1m"); }).what(), HasSubstr("'max_storage='"));
+}
+
 TEST(Features, RunsWhatItHas) {
   Shader shader = test::kAdd;
   EXPECT_TRUE(baseline_features().runs(shader));

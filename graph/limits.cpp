@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device cannot hold or bind, said by name before anything is recorded.
+#include <algorithm>
+#include <cinttypes>
+
+#include "graph/build.h"
+
+namespace pumice {
+namespace {
+
+std::string label(const Graph::Impl& graph, uint32_t id) {
+  const TensorInfo& tensor = graph.tensors[id];
+  std::string shape;
+  for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+  const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
+  const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
+  const TensorInfo& root = graph.tensors[graph.view_root(id)];
+  if (root.home == Home::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
+  if (root.home == Home::state) return "the state " + quoted(graph.program->states[root.ref].key);
+  if (root.home == Home::packed) {
+    const Pack& pack = graph.packs[root.ref];
+    return format("the packed form (%s) of %s", pack.what.c_str(), label(graph, pack.inputs[0]).c_str());
+  }
+  if (tensor.value == kNone) return "a temporary " + type;
+  const std::string& given = graph.method().values[tensor.value].name;
+  return given.empty() ? format("value %u, ", tensor.value) + type : "value " + quoted(given);
+}
+
+uint64_t bound(const Graph::Impl& graph, uint32_t id, const Record& part, size_t binding) {
+  const Window window = binding < part.windows.size() ? part.windows[binding] : Window{};
+  const uint64_t all = graph.bytes(id);
+  return window.bytes != 0 ? window.bytes : all - std::min(window.begin, all);
+}
+
+void check_part(const Graph::Impl& graph, const std::vector<uint32_t>& bindings, const Record& part) {
+  const uint64_t limit = graph.features.max_storage_bytes;
+  for (size_t b = 0; b < bindings.size(); ++b) {
+    if (bindings[b] == kNone) continue;
+    const uint64_t bytes = bound(graph, bindings[b], part, b);
+    if (bytes > limit)
+      fail(Code::DeviceUnsupported, Stage::plan, "",
+           "%s takes %" PRIu64 " bytes; one storage buffer of this device has at most %" PRIu64
+           " (maxStorageBufferRange), and %s does not split it",
+           label(graph, bindings[b]).c_str(), bytes, limit, part.shader->name);
+  }
+}
+
+void check_allocation(const Graph::Impl& graph, uint32_t id) {
+  const uint64_t bytes = graph.bytes(graph.view_root(id)), limit = graph.features.max_allocation_bytes;
+  if (bytes > limit)
+    fail(Code::DeviceUnsupported, Stage::plan, "",
+         "%s takes %" PRIu64 " bytes; this device allocates at most %" PRIu64
+         " at once (maxMemoryAllocationSize, maxBufferSize)",
+         label(graph, id).c_str(), bytes, limit);
+}
+
+template <class T>
+std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+void check_weights(const Graph& graph) {
+  const Graph::Impl& impl = graph.impl();
+  for (const Pack& pack : impl.packs) {
+    with_path(impl, pack.call, [&] {
+      check_allocation(impl, pack.result);
+      const std::vector<uint32_t> bindings = joined({pack.result}, pack.inputs);
+      for (const Record& part : launch(graph, pack.launch, bindings.size())) check_part(impl, bindings, part);
+    });
+  }
+  for (const Node& node : impl.nodes) {
+    std::vector<uint32_t> bindings = joined(node.writes, node.reads);
+    for (uint32_t& id : bindings) {
+      if (id == kNone || impl.tensors[impl.view_root(id)].home == Home::arena) id = kNone;
+    }
+    with_path(impl, node.call, [&] {
+      for (const uint32_t id : bindings) {
+        if (id != kNone) check_allocation(impl, id);
+      }
+      for (const Record& part : node.records) check_part(impl, bindings, part);
+    });
+  }
+}
+
+void check_bindings(const Graph& graph) {
+  const Graph::Impl& impl = graph.impl();
+  for (const Node& node : impl.nodes) {
+    with_path(impl, node.call, [&] {
+      const std::vector<uint32_t> bindings = joined(node.writes, node.reads);
+      for (const Record& part : node.records) check_part(impl, bindings, part);
+    });
+  }
+}
+
+}  // namespace pumice

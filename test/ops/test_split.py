@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values larger than one storage buffer of the device: split by rows, or refused by name. `max_storage` makes a device
+of the CPU driver whose buffers are so small that small values show it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from quantized import check_linear, quantized
+
+import pumice
+
+KINDS = {
+    "f32": None,
+    "q4": (4, 32, False),
+    "q4 affine": (4, 32, True),
+    "q8": (8, None, False),
+    "q8 affine": (8, 32, True),
+}
+KERNELS = ["gemv1", "gemv4x2", "tile32x64"]
+
+
+def layer(kind: str, n: int, k: int, dtype: torch.dtype = torch.float32, bias: bool = True) -> torch.nn.Linear:
+    torch.manual_seed(n + k)
+    module = torch.nn.Linear(k, n, bias=bias).to(dtype).eval()
+    return module if KINDS[kind] is None else quantized(module, *KINDS[kind])
+
+
+def load(program: pumice.Program, limit: int, more: str = "") -> pumice.Session:
+    return pumice.load(bytes(program), features=f"max_storage={limit}{more}")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "more"), [(torch.float32, ""), (torch.float16, ",alignment=256")], ids=["f32", "f16"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_linear(monkeypatch, kind, dtype, more) -> None:
+    """Weights of 3 to 17 blocks, with a tail that is neither a strip nor a quad."""
+    module = layer(kind, 4113, 64, dtype)
+    dims = ({0: torch.export.Dim("m", min=1, max=4096)},)
+    program = pumice.export(module, (torch.zeros(5, 64, dtype=dtype),), dynamic_shapes=dims)
+    for kernel in KERNELS:
+        monkeypatch.setenv("PUMICE_KERNEL", kernel)
+        session = load(program, 1 << 16, more)
+        for rows in (1, 3):
+            x = torch.randn(rows, 64).to(dtype)
+            got = session(x)
+            check_linear(got, x, module, f"{kernel} with {rows} rows")
+            assert torch.equal(got, session(x))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "more"), [(torch.float32, ""), (torch.float16, ",alignment=256")], ids=["f32", "f16"]
+)
+@pytest.mark.parametrize(("n", "k"), [(70, 128), (129, 33), (130, 30)])
+def test_linear_of_many_rows(n, k, dtype, more) -> None:
+    """Here x and out are larger than a binding, and the weight, too."""
+    module = layer("f32", n, k, dtype)
+    x = torch.randn(3, 1000, k).to(dtype)
+    program = pumice.export(module, (x,))
+    check_linear(load(program, 100_000 if more else 20_000, more + ",none,like_gpu")(x), x, module)
+
+
+class Fused(torch.nn.Module):
+    def __init__(self, layer: torch.nn.Linear) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) + other
+
+
+@pytest.mark.parametrize("n", [2052, 2050, 2049])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_bias_and_residual(n, dtype) -> None:
+    module = Fused(layer("q4", n, 64, dtype))
+    x, other = torch.randn(4, 64).to(dtype), torch.randn(4, n).to(dtype)
+    program = pumice.export(module, (x, other))
+    assert program.report.operators == {"linear_q4gsw": 1}
+    whole = pumice.load(bytes(program))(x, other)
+    torch.testing.assert_close(load(program, 40_000)(x, other), whole, rtol=2e-3, atol=2e-3)
+
+
+class Lookup(torch.nn.Module):
+    def __init__(self, table: torch.nn.Embedding) -> None:
+        super().__init__()
+        self.table = table
+
+    def forward(self, index: torch.Tensor) -> torch.Tensor:
+        return self.table(index)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "more"), [(torch.float32, ""), (torch.float16, ",alignment=256")], ids=["f32", "f16"]
+)
+@pytest.mark.parametrize(("bits", "columns"), [(None, 64), (None, 33), (None, 6), (4, 64), (4, 30), (8, 33), (8, 64)])
+def test_embedding(bits, columns, dtype, more) -> None:
+    torch.manual_seed(columns)
+    module = torch.nn.Embedding(4001, columns).to(dtype).eval()
+    if bits:
+        module = quantized(module, bits, 32 if columns % 32 == 0 else None, affine=True)
+    index = torch.randint(0, 4001, (7, 101))
+    index[0, :2] = torch.tensor([0, 4000])
+    program = pumice.export(Lookup(module), (index,))
+    session = load(program, (1 << 17 if more else 1 << 14), more)
+    assert torch.equal(session(index), pumice.load(bytes(program))(index))
+    torch.testing.assert_close(session(index), module(index), rtol=1e-3, atol=1e-5)
+    index[5, 3] = 4001
+    with pytest.raises(pumice.Error, match=f"index 4001 at position {5 * 101 + 3} is outside 0..4000"):
+        session(index)
+
+
+class Tied(torch.nn.Module):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(1500, 64).to(dtype)
+        self.head = torch.nn.Linear(64, 1500, bias=False).to(dtype)
+
+    def forward(self, index: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embed(index))
+
+
+@pytest.mark.parametrize("bits", [4, 8, None])
+def test_a_tied_head_shares_the_blocks(bits) -> None:
+    module = Tied(torch.float16 if bits is None else torch.float32).eval()
+    if bits:
+        module = quantized(module, bits, 32)
+    module.head.weight = module.embed.weight
+    index = torch.randint(0, 1500, (2,))
+    program = pumice.export(module, (index,))
+    whole, split = pumice.load(bytes(program)), load(program, 1 << 14)
+    assert split.memory["weights"] == whole.memory["weights"]
+    torch.testing.assert_close(split(index), whole(index), rtol=2e-3, atol=2e-3)
+
+
+class Mixed(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+
+def refused(program: pumice.Program, *texts: str, features: str) -> None:
+    with pytest.raises(pumice.Error) as caught:
+        pumice.load(bytes(program), features=features)
+    assert caught.value.code == "DeviceUnsupported"
+    for text in texts:
+        assert text in str(caught.value)
+
+
+def test_what_is_not_split_is_named_with_bytes_and_limit() -> None:
+    program = pumice.export(Mixed(), (torch.zeros(64, 100),))
+    refused(program, "'output' f32[64, 100]", "25600 bytes", "at most 20000", "softmax", features="max_storage=20000")
+    # One strip of 16 rows is larger than a binding.
+    program = pumice.export(layer("q8", 32, 4096), (torch.zeros(1, 4096),))
+    refused(program, "weight", "at most 65535", features="max_storage=65535")
+    assert load(program, 65536)(torch.zeros(1, 4096)).shape == (1, 32)
+
+
+def test_dynamic_values_are_refused_when_they_come() -> None:
+    dims = ({0: torch.export.Dim("m", min=1, max=4096)},)
+    program = pumice.export(Mixed(), (torch.zeros(64, 100),), dynamic_shapes=dims)
+    session = load(program, 20000)
+    assert session(torch.zeros(50, 100)).shape == (50, 100)
+    with pytest.raises(pumice.Error, match="20400 bytes; one storage buffer of this device has at most 20000"):
+        session(torch.zeros(51, 100))
+    assert session(torch.zeros(50, 100)).shape == (50, 100)  # the session goes on
+
+
+def test_a_weight_larger_than_an_allocation_is_refused() -> None:
+    program = pumice.export(layer("f32", 300, 64), (torch.zeros(1, 64),))
+    refused(program, "weight", "77824 bytes", "at most 70000", features="max_allocation=70000")
+
+
+@pytest.mark.parametrize("groups", [1, 7, 65535])
+def test_few_workgroups_along_an_axis(groups) -> None:
+    """More than an axis takes go over two; more than two take is refused."""
+    module, x = layer("f32", 300, 64), torch.randn(40, 64)
+    program = pumice.export(module, (x,))
+    if groups == 1:
+        with pytest.raises(pumice.Error, match="more than one dispatch takes") as caught:
+            pumice.load(bytes(program), features="max_groups=1")
+        assert caught.value.code == "LimitExceeded"
+        return
+    check_linear(pumice.load(bytes(program), features=f"max_groups={groups}")(x), x, module)
