@@ -2,18 +2,42 @@
 // out = clamp(round(x / scale) + zero, qmin, qmax), a scale and a zero point (number or tensor) for each block of x.
 // Bit for bit what PyTorch's CPU operators give (torchao.quantize_affine, quantized_decomposed.quantize_*): rounding of
 // the steps in `steps` (STEPS_* of glsl/include/modes.glslh), `round_last` for those that add the zero point first.
+// STEPS_F64: PyTorch's scales are fp64 tensors that hold fp32 numbers.
 #include "glsl/quantize.h"
 
 #include <cinttypes>
 #include <cmath>
 
 #include "glsl/include/modes.glslh"
+#include "glsl/quantize_f64.h"
 #include "ops/common/blocks.h"
 
 namespace pumice {
 namespace {
 
 constexpr const char* kOp = "quantize";
+
+// In fp64 numbers are exact: scales are f32 tensors, zero points integers, or both numbers.
+void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, const Parameter& zero,
+                  const std::vector<int64_t>& block, int64_t low, int64_t high) {
+  check(scale.stored == STORED_F32 && (!zero.tensor || !is_float(zero.tensor.dtype())),
+        "%s: in fp64 only with f32 scales and integer zero points", kOp);
+  const Shader& shader =
+      glsl::quantize_f64::variant(glsl::quantize_f64::in(x.dtype()), glsl::quantize_f64::out(out.dtype()));
+  graph.dispatch({out}, {x, scale.tensor, zero.tensor ? zero.tensor : x}, [=, &shader](Launch& launch) {
+    out.resize(x.shape());
+    const Blocks b = blocks(x.shape(), block, kOp);
+    check_count(scale, b, kOp, "scales");
+    check_count(zero, b, kOp, "zero points");
+    if (out.numel() == 0) return;
+    glsl::quantize_f64::Params params{};
+    over_blocks(launch, params, b, out, scale, zero, false);
+    params.low = static_cast<int32_t>(low);
+    params.high = static_cast<int32_t>(high);
+    launch.params(params);
+    launch.shader = &shader;
+  });
+}
 
 void quantize(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), out = args.out();
@@ -24,6 +48,7 @@ void quantize(Graph& graph, Args args) {
   const bool last = args.boolean(7);
   check(low <= high && low >= INT32_MIN && high <= INT32_MAX, "%s: %" PRId64 "..%" PRId64 " is no range of integers",
         kOp, low, high);
+  if (steps == STEPS_F64 && last) return quantize_f64(graph, out, x, scale, zero, block, low, high);
   check(steps == STEPS_F32 || (steps == STEPS_F16 && x.dtype() == DType::f16),
         "%s: steps %" PRId64 " with an input of %s", kOp, steps, name(x.dtype()));
   const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()));

@@ -34,10 +34,11 @@ Parameter parameter(const Args& args, uint32_t index, const char* op, bool integ
 // Throws unless a tensor parameter has one element for each block.
 void check_count(const Parameter& parameter, const Blocks& blocks, const char* op, const char* what);
 
-// Shader parameters, specialization constants 0 to 3 and workgroups of a kernel over the quads of `out`.
+// Shader parameters, specialization constants 0 to 3 and workgroups of a kernel over the quads of `out`; `spans`: it
+// can keep a workgroup in one block.
 template <class Params>
 void over_blocks(Launch& launch, Params& params, const Blocks& b, const Tensor& out, const Parameter& scale,
-                 const Parameter& zero) {
+                 const Parameter& zero, bool spans = true) {
   constexpr uint32_t kLanes = 128, kSpan = 8 * kLanes;  // quads: a reciprocal costs as much as eight of them
   params.count = u32(out.numel());
   params.rank = b.rank;
@@ -45,7 +46,7 @@ void over_blocks(Launch& launch, Params& params, const Blocks& b, const Tensor& 
   std::copy(b.block.begin(), b.block.end(), params.block);
   params.scale = scale.number;
   params.zero = zero.number;
-  const bool whole = b.rank == 1 && (b.count == 1 || b.numel % 4 == 0) && b.numel >= kLanes * 4;
+  const bool whole = spans && b.rank == 1 && (b.count == 1 || b.numel % 4 == 0) && b.numel >= kLanes * 4;
   params.block_quads = u32((b.numel + 3) / 4);
   params.spans = (params.block_quads + kSpan - 1) / kSpan;
   launch.over(whole ? uint64_t(b.count) * params.spans * kLanes : quads(out), kLanes);

@@ -51,7 +51,7 @@ def quantized_weight(call: Call, weight: Ref) -> QuantizedWeight | None:
 def _group(call: Call, q: Q, columns: int) -> int:
     if q.kind == "tensor" or (q.kind == "channel" and q.axis == 0):
         return columns
-    if q.kind != "block" or len(q.block) != 2 or q.block[0] != 1:
+    if q.kind not in ("block", "group") or len(q.block) != 2 or q.block[0] != 1:
         how = f"in blocks of {q.block}" if q.block else f"by {q.kind} (dimension {q.axis})"
         call.refuse(f"weights quantized {how}; whole rows and groups along rows are supported")
     group = q.block[1]

@@ -8,34 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-import torchao  # noqa: F401 (registers torch.ops.torchao)
-from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
+from quantized import Apply, all_halves, check_bits, limits
+
+import pumice
 
 ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
 DTYPES = [torch.int8, torch.uint8, torch.int32]
 FLOATS = [torch.float32, torch.float16]
 INF, NAN = float("inf"), float("nan")
-
-
-class Apply(torch.nn.Module):
-    """A function of tensors; `constants` are buffers handed to it behind the inputs."""
-
-    def __init__(self, function: Callable[..., Any], *constants: torch.Tensor) -> None:
-        super().__init__()
-        self.function, self.count = function, len(constants)
-        for index, constant in enumerate(constants):
-            self.register_buffer(f"c{index}", constant)
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        return self.function(*inputs, *(getattr(self, f"c{i}") for i in range(self.count)))
-
-
-def limits(dtype: torch.dtype) -> tuple[int, int]:
-    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
-
-
-def all_halves() -> torch.Tensor:
-    return torch.arange(-(2**15), 2**15).to(torch.int16).view(torch.float16)
 
 
 def floats(scale: float) -> torch.Tensor:
@@ -84,3 +64,117 @@ def test_floats(road, dtype) -> None:
     x = torch.stack([floats(scale) for scale in scales])
     module = Apply(affine(dtype, *limits(dtype), IN_TURN[dtype]), torch.tensor(scales))
     road.check(module, x, reference="eager", expect_ops={"quantize": len(IN_TURN[dtype])}, all_features=True)
+
+
+def check(module: torch.nn.Module, *inputs: torch.Tensor, **more: Any) -> pumice.Program:
+    return check_bits(module, *inputs, expect_ops={"quantize": 1}, **more)
+
+
+# shape, block: tensor, token, channel of any axis, groups, blocks in several dimensions; tails that are no whole quads
+BLOCKS = [
+    ((7,), [7]), ((5, 33), [1, 33]), ((5, 33), [5, 1]), ((4, 6, 5), [4, 1, 5]), ((3, 64), [1, 32]), ((6, 10), [2, 5]),
+    ((3, 4, 9, 2), [1, 1, 9, 2]), ((2, 3, 4, 5, 6), [2, 3, 4, 5, 6]), ((2, 3, 4, 5, 6), [1, 3, 2, 5, 3]),
+    ((2, 1, 2, 3, 2, 1, 2, 3), [1, 1, 2, 1, 2, 1, 1, 3]), ((2, 4, 2, 6, 2, 4, 2, 2), [1, 2, 1, 3, 1, 2, 1, 1]),
+    ((3, 5000), [1, 5000]), ((2, 4096), [2, 4096]), ((1, 1), [1, 1]), ((), []),
+]  # fmt: skip
+
+
+def parameters(shape: tuple[int, ...], block: list[int], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    count = [size // part for size, part in zip(shape, block, strict=True)]
+    generator = torch.Generator().manual_seed(len(shape))
+    low, high = (0, 255) if dtype is torch.uint8 else (-128, 127)
+    scale = torch.rand(count, generator=generator) * 0.1 + 1e-3
+    return scale, torch.randint(low, high + 1, count, generator=generator, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("shape", "block"), BLOCKS, ids=str)
+def test_blocks(shape, block, dtype) -> None:
+    scale, zero = parameters(shape, block, dtype)
+    x = torch.randn(shape) * 5
+    low, high = limits(dtype)
+    for kind in FLOATS:
+        function = lambda x, s, z: ao.quantize_affine(x, block, s, z, dtype, low, high)  # noqa: E731
+        check(Apply(function), x.to(kind), scale, zero)
+
+
+@pytest.mark.parametrize("zero", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.float32, torch.float16])
+def test_dtypes_of_parameters(zero) -> None:
+    x, scale = torch.randn(9, 30), torch.rand(9) + 0.01
+    for kind in FLOATS:
+        point = torch.arange(9).to(zero)
+        function = lambda x, s, z: ao.quantize_affine(x, [1, 30], s, z, torch.int8, -100, 90)  # noqa: E731
+        check(Apply(function), x, scale.to(kind), point)
+
+
+@pytest.mark.parametrize("kind", FLOATS, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_quantized_decomposed(kind, dtype) -> None:
+    low, high = (3, 250) if dtype is torch.uint8 else (-120, 100)
+    x = (torch.randn(6, 8, 10) * 3).to(kind)
+    zeros = lambda n: torch.arange(n) % 7  # noqa: E731
+    many = Apply(
+        lambda x, s, z: [
+            qd.quantize_per_tensor(x, 0.1, 5, low, high, dtype),
+            qd.quantize_per_tensor(x, 0.030000000000000001, 128, low, high, dtype),
+            *(qd.quantize_per_channel(x, s[: x.shape[d]], z[: x.shape[d]], d, low, high, dtype) for d in range(3)),
+            qd.quantize_per_token(x, s.repeat(5)[:48].view(6, 8, 1), z.repeat(5)[:48].view(6, 8, 1), low, high, dtype),
+            qd.quantize_per_channel_group(x.view(6, 80), s.view(6, 2), z.view(6, 2), low, high, dtype, 40),
+        ]
+    )
+    check_bits(many, x, torch.rand(12) * 0.1 + 1e-3, zeros(12), expect_ops={"quantize": 7})
+
+
+def test_a_python_scale_is_inverted_in_fp64() -> None:
+    """1 / 0.03 in fp64, then rounded, is not 1 / fp32(0.03)."""
+    scales = [0.1, 0.03, 1 / 3, 0.007, 1e-5, 0.9999999, 123.456]
+    x = torch.cat([floats(scale) for scale in scales[:3]])
+    many = Apply(lambda x: [qd.quantize_per_tensor(x, scale, 3, -128, 127, torch.int8) for scale in scales])
+    check_bits(many, x, expect_ops={"quantize": len(scales)})
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_fp64_scales(dtype) -> None:
+    """What choose_qparams_per_token_asymmetric makes is fp64; the sum with the zero point is rounded, ties matter."""
+    low, high = limits(dtype)
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        scale, zero = qd.choose_qparams_per_token_asymmetric(x, torch.int8)
+        exact, none = qd.choose_qparams_per_token(x, torch.int8)
+        return [
+            qd.quantize_per_token(x, scale, zero, low, high, dtype),
+            qd.quantize_per_token(x, exact, none, low, high, dtype),
+        ]
+
+    torch.manual_seed(0)
+    x = torch.randn(300, 257) * torch.logspace(-6, 6, 300)[:, None]
+    x[:100] = torch.randint(-255, 256, (100, 257)) * 0.5 * torch.logspace(-3, 3, 100)[:, None]  # ties
+    x[5], x[6, 3], x[7, 3], x[8, 3] = 0.0, INF, -INF, NAN
+    x[9], x[10] = torch.linspace(0, 255, 257).round() / 2, torch.linspace(-1, 1, 257) * 3e38
+    check_bits(Apply(function), x, expect_ops={"quantize": 2, "choose_qparams": 2})
+    check_bits(Apply(function), x.half(), expect_ops={"quantize": 2, "choose_qparams": 2})
+
+
+def test_dynamic_sizes() -> None:
+    def function(x: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            ao.quantize_affine(x, [1, 20], scale, zero, torch.int8, -128, 127),
+            qd.quantize_per_tensor(x, 0.1, 3, -128, 127, torch.int8),
+        ]
+
+    inputs = lambda n: (torch.randn(n, 20), torch.rand(n) + 0.01, torch.arange(n, dtype=torch.int8))  # noqa: E731
+    n = torch.export.Dim("n", max=4096)
+    shapes = (({0: n}, {0: n}, {0: n}),)
+    more = [inputs(1), inputs(4001), inputs(5)]
+    program = check_bits(Apply(function), *inputs(7), expect_ops={"quantize": 2}, dynamic_shapes=shapes, runs=more)
+    assert [list(t.shape) for t in pumice.load(bytes(program))(*inputs(0))] == [[0, 20], [0, 20]]  # PyTorch fails here
+
+
+def test_refused(road) -> None:
+    x = torch.randn(4, 4)
+    road.refuses(
+        Apply(lambda x: qd.quantize_per_tensor(x.long().float(), 0.1, 3, 0, 9, torch.int16)), x, match="i16|int16"
+    )
+    scale, zero = torch.rand(4, 1, dtype=torch.float64), torch.zeros(4, 1)
+    module = Apply(lambda x, s, z: qd.quantize_per_token(x, s, z, -128, 127, torch.int8), scale, zero)
+    road.refuses(module, x, match="float64")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pumice.lower import Call, Ref
 
 # STEPS_* of glsl/include/modes.glslh
-STEPS_F32, STEPS_F16 = 0, 1
+STEPS_F32, STEPS_F16, STEPS_F64 = 0, 1, 3
 WHOLE = -1  # as a block size: all of a dimension, whatever its size is
 
 
@@ -43,9 +43,6 @@ def emit_quantize(call: Call, scale: Any, zero: Any, block: list[int], dtype: st
     x = call.tensor("input")
     if x.dtype not in FLOATS:
         call.refuse(f"quantizing {x.dtype.name} tensors; f32 and f16 (and bf16 as one of them) are supported")
-    for name, value in (("scales", scale), ("zero points", zero)):
-        if getattr(value, "torch_dtype", None) is torch.float64:
-            call.refuse(f"{name} of dtype float64")
     call.emit("quantize", x, scale, zero, block, *limits(call, dtype), steps, last)
 
 
@@ -73,8 +70,13 @@ def per_channel(call: Call) -> None:
 
 
 def _rounded_last(call: Call, block: list[int]) -> None:
+    """In the dtype that x and the scales promote to, be it fp64."""
     x, scale = call.tensor("input"), call.tensor("scales")
     steps = STEPS_F16 if x.dtype is scale.dtype is DType.f16 else STEPS_F32
+    # choose_qparams_per_token says fp64, too, but makes fp32.
+    single = call.producer(scale, "quantized_decomposed.choose_qparams_per_token.default")
+    if scale.torch_dtype is torch.float64 and single is None:
+        steps = STEPS_F64
     emit_quantize(call, scale, call.tensor("zero_points"), block, "dtype", steps, True)
 
 

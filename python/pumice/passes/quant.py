@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Q:
-    """kind "block": one scale for each block of `block` elements (PerAxis(0) is block [1, K]); "channel": one for each
-    index of `axis`; "tensor": one; "token": one for each index of all dimensions but the last."""
+    """kind "block": one scale for each block of `block` elements (PerAxis(0) is block [1, K]); "group": the same by
+    quantized_decomposed; "channel": one for each index of `axis`; "tensor": one; "token": one for each index of all
+    dimensions but the last."""
 
     kind: str
     data: Ref
@@ -31,6 +32,7 @@ class Q:
     out_dtype: DType
     axis: int | None = None
     block: list[int] | None = None
+    out_torch_dtype: torch.dtype | None = None
 
 
 def is_dequantize(target: Any) -> bool:
@@ -54,52 +56,37 @@ def _limits(call: Call, dtype: str) -> tuple[int, int]:
     return (info.min if low is None else int(low)), (info.max if high is None else int(high))
 
 
+def _view(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> Q:
+    """`scale` .. `out`: the names of the arguments."""
+    made = call[out] or torch.float32
+    parts = call["input"], call[scale], call[zero], *_limits(call, dtype)
+    return Q(kind, *parts, call.dtype_of(made), out_torch_dtype=made, **more)
+
+
 def _affine(call: Call) -> Q:
-    low, high = _limits(call, "input_dtype")
     block = [int(size) for size in call["block_size"]]
-    return Q(
-        "block",
-        call["input"],
-        call["scale"],
-        call["zero_point"],
-        low,
-        high,
-        call.dtype_of(call["output_dtype"]),
-        block=block,
-    )
-
-
-def _out_dtype(call: Call) -> DType:
-    return call.dtype_of(call["out_dtype"] or torch.float32)
+    return _view(call, "block", "scale", "zero_point", "input_dtype", "output_dtype", block=block)
 
 
 def _channel(call: Call) -> Q:
-    low, high = _limits(call, "dtype")
-    data = call["input"]
-    return Q(
-        "channel", data, call["scales"], call["zero_points"], low, high, _out_dtype(call), axis=call["axis"] % data.rank
-    )
+    axis = call["axis"] % call["input"].rank
+    return _view(call, "channel", "scales", "zero_points", "dtype", "out_dtype", axis=axis)
 
 
 def _tensor(call: Call) -> Q:
-    low, high = _limits(call, "dtype")
-    return Q("tensor", call["input"], call["scale"], call["zero_point"], low, high, _out_dtype(call))
+    return _view(call, "tensor", "scale", "zero_point", "dtype", "out_dtype")
 
 
 def _group(call: Call) -> Q:
-    low, high = _limits(call, "dtype")
-    data = call["input"]
-    block = [1] * (data.rank - 1) + [call["group_size"]]
-    return Q(
-        "block", data, call["scales"], call["zero_points"], low, high, call.dtype_of(call["output_dtype"]), block=block
-    )
+    data, group = call["input"], call["group_size"]
+    if group > data.shape[-1] and call["scales"].shape[-1] == 1:
+        group = data.shape[-1]
+    block = [1] * (data.rank - 1) + [group]
+    return _view(call, "group", "scales", "zero_points", "dtype", "output_dtype", block=block)
 
 
 def _token(call: Call) -> Q:
-    low, high = _limits(call, "dtype")
-    return Q(
-        "token", call["input"], call["scales"], call["zero_points"], low, high, call.dtype_of(call["output_dtype"])
-    )
+    return _view(call, "token", "scales", "zero_points", "dtype", "output_dtype")
 
 
 _VIEWS = {
@@ -110,3 +97,4 @@ _VIEWS = {
     "quantized_decomposed.dequantize_per_channel_group.default": _group,
     "quantized_decomposed.dequantize_per_token.default": _token,
 }
+DEQUANTIZE = tuple(_VIEWS)

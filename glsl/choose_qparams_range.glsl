@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The smallest and the largest element of each part of each block, as ordered integers (quantize.glslh): range[2 p] and
+// range[2 p + 1] of part p, a workgroup a part. Elements of a block are counted row-major inside of it.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16
+#include "modes.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Range { int range_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+layout(push_constant) uniform Params {
+  uint blocks;
+  uint parts;       // of a block
+  uint part_size;   // elements, a multiple of 4
+  uint block_size;  // elements
+  uint rank;
+  uint size[8];
+  uint block[8];
+} params;
+
+layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other
+
+#include "index.glslh"
+#include "launch.glslh"
+#include "quantize.glslh"
+#include "reduce.glslh"
+
+// Index of element j of block b.
+uint element(uint b, uint j) {
+  uint blocks = b, inside = j, index = 0u, stride = 1u;
+  for (uint d = params.rank; d-- > 0u;) {
+    const uint begin = take(blocks, params.size[d] / params.block[d]) * params.block[d];
+    index += (begin + take(inside, params.block[d])) * stride;
+    stride *= params.size[d];
+  }
+  return index;
+}
+
+void main() {
+  const uint b = group() / params.parts, part = group() - b * params.parts;
+  if (b >= params.blocks) return;  // the whole workgroup
+  const uint begin = part * params.part_size, end = min(begin + params.part_size, params.block_size);
+  ivec4 lowest = ivec4(0x7fffffff), highest = ivec4(0x80000000);
+  if (QUADS) {
+    for (uint j = (begin >> 2) + lane(); j < end >> 2; j += LANES) {
+      const ivec4 x = ordered(LOAD4(DTYPE, x_, b * (params.block_size >> 2) + j));
+      lowest = min(lowest, x);
+      highest = max(highest, x);
+    }
+  } else {
+    for (uint j = begin + lane(); j < end; j += LANES) {
+      const int x = ordered(vec4(LOAD1(DTYPE, x_, element(b, j)))).x;
+      lowest.x = min(lowest.x, x);
+      highest.x = max(highest.x, x);
+    }
+  }
+  const int low = workgroup_min(min(min(lowest.x, lowest.y), min(lowest.z, lowest.w)));
+  const int high = workgroup_max(max(max(highest.x, highest.y), max(highest.z, highest.w)));
+  if (lane() == 0u) {
+    range_[2u * group()] = low;
+    range_[2u * group() + 1u] = high;
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = (x - zero) * scale, a scale and a zero point for each block (blocks.glslh), rounded as eager PyTorch does.
+// INTEGERS: the difference is one of integers, else x and zero become floats first.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant IN u8 i8 i32
+#pragma variant OUT f32 f16
+#include "modes.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
+layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
+layout(push_constant) uniform Params { BLOCK_PARAMS } params;
+
+#define BLOCK_SPEC 1
+#include "blocks.glslh"
+#include "quantize.glslh"
+
+layout(constant_id = 4) const uint STEPS = STEPS_F32;
+layout(constant_id = 5) const bool INTEGERS = false;
+
+// The float nearest to a - b, which may take 33 bits: halved, with a lowest bit that keeps a tie from being one.
+float difference(int a, int b) {
+  const int d = int(uint(a) - uint(b));
+  if (((a ^ b) & (a ^ d)) >= 0) return float(d);
+  const uint halved = (uint(d) >> 1) | (uint(d) & 1u);
+  return 2.0 * float(int(a < 0 ? halved | 0x80000000u : halved));
+}
+
+float without_zero(int x, uint b) {
+  if (INTEGERS) {
+    const float d = difference(x, whole_zero_of(b));
+    return STEPS == STEPS_F16 ? half_round(d) : d;
+  }
+  const float zero = zero_of(b);
+  if (STEPS != STEPS_F16) return float(x) - zero;
+  precise const float d = half_round(float(x)) - half_round(zero);
+  return half_round(d);
+}
+
+vec4 dequantized(ivec4 x, uint b, float scale) {
+  const vec4 d = vec4(without_zero(x.x, b), without_zero(x.y, b), without_zero(x.z, b), without_zero(x.w, b));
+  return rescaled(d, scale, STEPS);
+}
+
+void store(uint q, vec4 v) {
+#if defined(OUT_f16)
+  out_[q] = pack_half(v);
+#else
+  STORE4(OUT, out_, q, v);
+#endif
+}
+
+void main() {
+  if (SPAN != 0u) {
+    uint b, q, end;
+    span(b, q, end);
+    if (4u * q >= params.count) return;
+    const float scale = scale_of(b);
+    for (; q < end; q += LANES) store(q, dequantized(LOAD4(IN, x_, q), b, scale));
+    return;
+  }
+  const uint q = item(), first = 4u * q;
+  if (first >= params.count) return;
+  const ivec4 x = LOAD4(IN, x_, q);
+  const uint b = block_of(first);
+  vec4 v = dequantized(x, b, scale_of(b));
+  for (uint i = 1u; i < min(4u, params.count - first); ++i) {
+    const uint other = block_of(first + i);
+    if (other != b) v[i] = dequantized(ivec4(x[i]), other, scale_of(other)).x;
+  }
+  store(q, v);
+}

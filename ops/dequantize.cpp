@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = (x - zero) * scale, a scale and a zero point (number or tensor) for each block of x, bit for bit what PyTorch's
+// CPU operators give. `integers`: x - zero is taken before anything becomes a float (quantized_decomposed), else in the
+// output's dtype (torchao). `steps`: STEPS_* of glsl/include/modes.glslh.
+#include "glsl/dequantize.h"
+
+#include <cinttypes>
+
+#include "glsl/include/modes.glslh"
+#include "ops/common/blocks.h"
+
+namespace pumice {
+namespace {
+
+constexpr const char* kOp = "dequantize";
+
+void dequantize(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0), out = args.out();
+  const Parameter scale = parameter(args, 1, kOp, false), zero = parameter(args, 2, kOp, true);
+  const std::vector<int64_t> block = args.ints(3);
+  const int64_t steps = args.integer(4);
+  const bool integers = args.boolean(5);
+  check(steps == STEPS_F32 || steps == STEPS_F16, "%s: steps %" PRId64, kOp, steps);
+  check(!integers || !zero.tensor || !is_float(zero.tensor.dtype()), "%s: zero points are %s, not integers", kOp,
+        name(zero.tensor ? zero.tensor.dtype() : DType::f32));
+  const Shader& shader = glsl::dequantize::variant(glsl::dequantize::in(x.dtype()), glsl::dequantize::out(out.dtype()));
+  const auto bind = [&](const Parameter& parameter) { return parameter.tensor ? parameter.tensor : x; };
+  graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
+    out.resize(x.shape());
+    const Blocks b = blocks(x.shape(), block, kOp);
+    check_count(scale, b, kOp, "scales");
+    check_count(zero, b, kOp, "zero points");
+    if (out.numel() == 0) return;
+    glsl::dequantize::Params params{};
+    over_blocks(launch, params, b, out, scale, zero);
+    launch.params(params);
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), integers});
+    launch.shader = &shader;
+  });
+}
+
+}  // namespace
+
+std::span<const Op> dequantize_ops() {
+  static constexpr Op kOps[] = {
+      {{kOp, 1, "Tensor x, operand scale, operand? zero, ints block, int steps, bool integers -> Tensor"},
+       dequantize,
+       glsl::dequantize::axes}};
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales and zero points of live tensors: torchao.choose_qparams_affine, quantized_decomposed.choose_qparams*."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.dtypes import TORCH
+from pumice.op import lowers
+from pumice.ops.quantize import STEPS_F16, STEPS_F32, WHOLE, blocks, limits
+from pumice.shapes import same_shape
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+# QPARAMS_* and STEPS_* of glsl/include/modes.glslh
+MAPPINGS = {"ASYMMETRIC": 0, "SYMMETRIC": 1, "SYMMETRIC_NO_CLIPPING_ERR": 2}
+ABSOLUTE, NEAREST_END, TENSOR = 3, 4, 5
+STEPS_F16_THEN_F32 = 2
+
+
+def least_scale(call: Call, x: Ref) -> float:
+    """`eps` of torchao.choose_qparams_affine; without one, the smallest normal number of x's dtype."""
+    given = call["eps"]
+    least = torch.finfo(x.torch_dtype or TORCH[x.dtype]).smallest_normal if given is None else float(given)
+    # A bf16 tensor kept as f16 has the smaller range of f16.
+    return max(least, torch.finfo(torch.float16).smallest_normal) if x.torch_dtype is torch.bfloat16 else least
+
+
+def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: float, steps: int) -> None:
+    x, outs = call.tensor("input"), call.outs
+    grid = [1 if part == WHOLE else size // part for part, size in zip(block, x.shape, strict=True)]
+    made = [ref if same_shape(ref.shape, grid) else call.temp(ref.dtype, grid) for ref in outs]
+    call.emit("choose_qparams", x, block, mapping, low, high, eps, steps, out=made)
+    for ref, out in zip(made, outs, strict=True):
+        if ref is not out:
+            call.emit("view", ref, list(out.shape), out=out)
+
+
+@lowers("torchao.choose_qparams_affine.default")
+def affine(call: Call) -> None:
+    x = call.tensor("input")
+    steps = STEPS_F16 if x.torch_dtype is torch.float16 else STEPS_F32
+    block = blocks(call, x, call["block_size"])
+    mapping = MAPPINGS[call["mapping_type"]]
+    _emit(call, block, mapping, *limits(call, "target_dtype"), least_scale(call, x), steps)
+
+
+@lowers("quantized_decomposed.choose_qparams.tensor", "quantized_decomposed.choose_qparams_symmetric.tensor")
+def tensor(call: Call) -> None:
+    x, low, high = call.tensor("input"), call["quant_min"], call["quant_max"]
+    symmetric = "symmetric" in str(call.target)
+    if symmetric and int((low + high + 1) / 2) != (128 if call["dtype"] is torch.uint8 else 0):
+        call.refuse(f"symmetric quantization to {low}..{high}, where PyTorch does not put zero in the middle")
+    steps = STEPS_F16_THEN_F32 if x.torch_dtype is torch.float16 else STEPS_F32
+    mapping = MAPPINGS["SYMMETRIC"] if symmetric else TENSOR
+    _emit(call, [WHOLE] * x.rank, mapping, low, high, call["eps"], steps)
+
+
+@lowers(
+    "quantized_decomposed.choose_qparams_per_token.default",
+    "quantized_decomposed.choose_qparams_per_token_asymmetric.default",
+    "quantized_decomposed._choose_qparams_per_token_asymmetric_impl.default",
+)
+def per_token(call: Call) -> None:
+    x = call.tensor("input")
+    block = [1] * (x.rank - 1) + [WHOLE]
+    if "asymmetric" in str(call.target):
+        steps = STEPS_F16 if x.torch_dtype is torch.float16 else STEPS_F32
+        _emit(call, block, NEAREST_END, -128, 127, torch.finfo(torch.float32).eps, steps)
+    elif call["dtype"] is not torch.int8:
+        call.refuse(f"a scale for each token of {call['dtype']}; PyTorch has them for int8 only")
+    else:
+        _emit(call, block, ABSOLUTE, -127, 127, 1e-5, STEPS_F32)
