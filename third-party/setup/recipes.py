@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each set of the prefix is made of."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, field
+
+TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+ARCH = {"aarch64": "arm64"}.get(platform.machine(), "amd64")
+
+# What every Debian 12 system has (and one with g++); newer libraries are made to work with these by oldlibc.
+SYSTEM = ("libc6", "libstdc++6", "libgcc-s1", "gcc-12-base", "debconf", "dpkg", "tzdata")
+COMPILER = ("libgcc-12-dev", "libstdc++-12-dev", "libobjc-12-dev", "libc6-dev", "binutils")
+UNUSED_32_BIT = ("lib32gcc-s1", "lib32stdc++6", "libc6-i386")  # named by libclang-rt
+
+
+@dataclass(frozen=True)
+class Part:
+    """Packages taken with one set of suites, the first suite preferred."""
+
+    suites: tuple[str, ...]
+    packages: tuple[str, ...]
+    resolve: bool = True  # bring what they depend on as well
+    present: tuple[str, ...] = ()  # packages to take as installed already
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A set: its parts and the finish, a function of finish.py."""
+
+    parts: tuple[Part, ...]
+    finish: str = ""
+    place: str = ""  # the folder, when it is not the set's name
+    edition: int = 1  # raise it when a finish changes, so that existing prefixes are made again
+    arch: str = field(default=ARCH, repr=False)  # Debian's name of the machine that the packages are for
+
+
+RECIPES = {
+    "tools": Recipe((Part(("forky",), ("glslang-tools", "spirv-tools")),), "tools"),
+    "hdr": Recipe(
+        (
+            Part(
+                ("forky",),
+                (
+                    "libvulkan-dev",
+                    "libvulkan-volk-dev",
+                    "libvulkan-memory-allocator-dev",
+                    "spirv-headers",
+                    "vulkan-utility-libraries-dev",
+                ),
+                resolve=False,
+            ),
+            Part(
+                ("bookworm",),
+                (
+                    "libxxhash-dev",
+                    "libcli11-dev",
+                    "nlohmann-json3-dev",
+                    "libgtest-dev",
+                    "libgmock-dev",
+                    "googletest",
+                    "libbenchmark-dev",
+                    "libbenchmark1debian",
+                ),
+                resolve=False,
+            ),
+        ),
+    ),
+    "ccache": Recipe((Part(("bookworm",), ("ccache",), present=SYSTEM),), "ccache"),
+    "drv26": Recipe(
+        (
+            Part(
+                ("trixie-backports", "trixie"),
+                ("mesa-vulkan-drivers",),
+                present=(*SYSTEM, "libvulkan1", "libz3-4", "zlib1g"),
+            ),
+            Part(("bookworm",), ("libz3-4", "zlib1g"), present=SYSTEM),  # the newer libz3 needs a newer libstdc++
+            Part(("forky",), ("libvulkan1",), resolve=False),
+        ),
+        "driver",
+        place="drv",
+    ),
+    "drv25": Recipe(
+        (
+            Part(("bookworm-backports", "bookworm"), ("mesa-vulkan-drivers",), present=(*SYSTEM, "libvulkan1")),
+            Part(("bookworm",), ("libvulkan1",), resolve=False),
+        ),
+        "driver",
+        place="drv",
+    ),
+    "own": Recipe((Part(("forky",), ("mesa-vulkan-drivers", "libvulkan1")),), "own", place="drv"),
+    "val": Recipe((Part(("forky",), ("vulkan-validationlayers",), resolve=False),), "layer"),
+    "swiftshader": Recipe((Part(("bookworm",), ("chromium-common",), resolve=False),), "swiftshader"),
+    "clang": Recipe(
+        (Part(("bookworm",), ("clang-14", "libclang-rt-14-dev"), present=SYSTEM + COMPILER + UNUSED_32_BIT),), "clang"
+    ),
+    "cross": Recipe(
+        (Part(("bookworm",), ("g++-aarch64-linux-gnu", "qemu-user-static"), present=("libc6", "debconf", "dpkg")),),
+        "cross",
+    ),
+    "drv-arm64": Recipe(
+        (Part(("trixie-backports", "trixie"), ("mesa-vulkan-drivers", "libvulkan1")),), "emulated", arch="arm64"
+    ),
+    "pydev": Recipe((Part(("bookworm",), ("libpython3.11-dev",), resolve=False),)),
+    "pipwhl": Recipe((Part(("bookworm",), ("python3-pip-whl",), resolve=False),)),
+}
