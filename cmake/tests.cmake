@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# One executable for each folder of test/ that holds *_test.cpp, with the other .cpp files of that folder; ctest runs
-# each case.
+# One executable for each folder of test/ that holds *_test.cpp, with the other .cpp files of that folder and
+# test/main.cpp; ctest runs each case.
 if(PUMICE_TESTS AND GTest_FOUND)
   enable_testing()
   include(GoogleTest)
   file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/test" test/*_test.cpp)
   list(TRANSFORM test_files REPLACE "/[^/]*$" "" OUTPUT_VARIABLE test_folders)
   list(REMOVE_DUPLICATES test_folders)
+  add_library(pumice_test_main OBJECT test/main.cpp)
+  target_link_libraries(pumice_test_main PRIVATE pumice_runtime GTest::gmock)
   foreach(folder IN LISTS test_folders)
     file(GLOB sources CONFIGURE_DEPENDS "test/${folder}/*.cpp")
     string(REPLACE "/" "_" name "${folder}_test")
-    add_executable(${name} ${sources})
-    target_link_libraries(${name} PRIVATE pumice_capi GTest::gmock GTest::gtest_main)
+    add_executable(${name} ${sources} $<TARGET_OBJECTS:pumice_test_main>)
+    target_link_libraries(${name} PRIVATE pumice_capi GTest::gmock)
     target_compile_definitions(${name} PRIVATE PUMICE_TEST_DIR="${PROJECT_SOURCE_DIR}/test")
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder} TIMEOUT 300)
   endforeach()

@@ -7,7 +7,7 @@
 #include <pybind11/stl.h>
 
 #include "pumice/pumice.hpp"
-#include "python/bindings_ops.h"
+#include "python/bindings_engine.h"
 
 namespace py = pybind11;
 using pumice::Model;
@@ -153,6 +153,8 @@ PYBIND11_MODULE(_pumice, m) {
   m.def("inspect", [](const py::bytes& file) { return pumice::inspect(bytes_of(file)); });
   m.def("inspect_file", [](const std::string& path) { return pumice::inspect_file(path); });
   m.def("op_table", &pumice_op_table, "(name, version, parameters, {axis: values}) of every operator");
+  m.def("validation_messages", &pumice_validation_messages,
+        "of Vulkan's validation layer, which PUMICE_VALIDATE=1 starts");
   py::class_<NativeSession>(m, "NativeSession")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&>())
       .def("describe", &NativeSession::describe)

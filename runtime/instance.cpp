@@ -48,7 +48,7 @@ void require_layer(const Vk& vk) {
   uint32_t count = 0;
   VK(vk, Stage::device, "layers", EnumerateInstanceLayerProperties, &count, nullptr);
   std::vector<VkLayerProperties> layers(count);
-  if (vk.EnumerateInstanceLayerProperties(&count, layers.data()) < 0) count = 0;
+  VK(vk, Stage::device, "layers", EnumerateInstanceLayerProperties, &count, layers.data());
   for (uint32_t i = 0; i < count; ++i) {
     if (std::strcmp(layers[i].layerName, kValidation) == 0) return;
   }

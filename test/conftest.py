@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,16 @@ os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 from budget import EXACT, Budget  # noqa: E402 (sys.path finds it)
 
 import pumice  # noqa: E402
+from pumice._pumice import validation_messages  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def silence() -> Iterator[None]:
+    """With PUMICE_VALIDATE=1 a test fails when Vulkan's validation layer says anything."""
+    before = validation_messages()
+    yield
+    said = validation_messages() - before
+    assert said == 0, f"{said} messages of the validation layer; they are on stderr"
 
 
 class Road:

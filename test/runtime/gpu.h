@@ -126,4 +126,22 @@ inline void add(Commands& commands, Device& device, Slice out, Slice in, uint32_
   commands.dispatch(pipeline, slices, bytes(params), {(count + 63) / 64, 1, 1});
 }
 
+// Two dispatches, the second of which reads what the first writes: without the barrier between them they race.
+inline void run_two(const std::shared_ptr<Device>& device, bool barrier) {
+  const Buffer a = device->memory().buffer(4096, MemoryKind::device, "a");
+  const Buffer b = device->memory().buffer(4096, MemoryKind::device, "b");
+  Commands commands(device);
+  commands.begin(2);
+  commands.timestamp(0);
+  commands.fill(whole(a), 1);
+  commands.barrier();
+  add(commands, *device, whole(b), whole(a), 1024, 1);
+  if (barrier) commands.barrier();
+  add(commands, *device, whole(a), whole(b), 1024, 1);
+  commands.timestamp(1);
+  commands.end();
+  device->run(commands);
+  commands.timestamps_us();
+}
+
 }  // namespace pumice::test

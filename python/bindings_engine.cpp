@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "python/bindings_ops.h"
+#include "python/bindings_engine.h"
 
 #include "ops/op.h"
+#include "runtime/instance.h"
 
 std::vector<OpRow> pumice_op_table() {
   std::vector<OpRow> rows;
@@ -12,4 +13,8 @@ std::vector<OpRow> pumice_op_table() {
     rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, std::move(axes));
   }
   return rows;
+}
+
+uint64_t pumice_validation_messages() {
+  return pumice::validation_messages();
 }
