@@ -12,6 +12,7 @@ void device_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("--features", arguments.options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
   command->add_option("--cache-dir", arguments.options.cache_dir,
                       "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--timeout-ms", arguments.options.timeout_ms, "of one run; a driver's first may compile [60000]");
 }
 
 void model_argument(CLI::App* command, tool::Arguments& arguments) {

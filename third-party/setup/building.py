@@ -47,6 +47,9 @@ def _arguments(preset: str) -> list[str]:
         entries["Python_INCLUDE_DIR"] = next(PYDEV.glob("python3.*"))
     if preset == "fuzz":
         entries["CMAKE_C_COMPILER"], entries["CMAKE_CXX_COMPILER"] = clang()
+    if preset == "aarch64-linux" and not shutil.which("aarch64-linux-gnu-g++"):
+        for key, tool in (("C", "gcc"), ("CXX", "g++")):
+            entries[f"CMAKE_{key}_COMPILER"] = PREFIX / f"cross/wrap/aarch64-linux-gnu-{tool}"
     if launcher() and preset in ("release", "debug"):
         entries["CMAKE_TEST_LAUNCHER"] = launcher()[0]
     cache = ccache()

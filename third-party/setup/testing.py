@@ -14,7 +14,10 @@ from setup.paths import BUILD, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
 
 JUNIT = BUILD / "junit"
-CHECKED = {"PUMICE_CHECK_HAZARDS": "1"}  # the graph's own, independent look at every recorded barrier
+CHECKED = {
+    "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
+    "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
+}
 SANITIZED = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
