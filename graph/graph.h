@@ -53,7 +53,7 @@ struct Launch : Record {
   void over(uint64_t count, uint32_t size = 128);
   int64_t size(SymInt size) const;  // a size argument's live value
   // For calls in several dispatches, on tensors larger than a binding: ends one, the next is said from scratch. Parts
-  // run in any order or at once, so no two may write the same element. Not needed behind the last.
+  // of a call run one after another, those of a weight's packing in any order or at once. Not needed behind the last.
   void next_part();
 };
 

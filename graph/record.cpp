@@ -77,6 +77,8 @@ void dispatch(Device& device, const Node& node, const Places& places, Commands& 
   for (const uint32_t id : node.writes) tensors.push_back(places.of(id).slice);
   for (const uint32_t id : node.reads) tensors.push_back(id == kNone ? places.empty() : places.of(id).slice);
   for (const Record& part : node.records) {
+    // Windows of an output may overlap (columns of the same rows). Parts are as large as a binding: waiting is cheap.
+    if (&part != &node.records[0]) commands.barrier();
     std::vector<Slice> bindings = tensors;
     for (size_t b = 0; b < part.windows.size(); ++b) bindings[b] = window(tensors[b], part.windows[b]);
     commands.dispatch(device.pipelines().get(pipeline_key(part)), bindings, part.push, part.groups);
