@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ops/*.cpp -> the registry; glsl/*.glsl -> SPIR-V, a typed header glsl/<stem>.h each, and one assembler file that holds
-# all. Sets PUMICE_OP_SOURCES and PUMICE_SHADER_BLOBS; the target pumice_shaders makes the headers.
+# all. Sets PUMICE_OP_SOURCES and PUMICE_SHADER_BLOBS; the target pumice_shaders makes the headers. The same for the
+# shaders of the kernel lab: PUMICE_LAB_SHADER_BLOBS, pumice_lab_shaders.
 file(GLOB op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.cpp")
 file(GLOB op_common CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/common/*.cpp")
 file(GLOB shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/glsl/*.glsl")
@@ -22,27 +23,39 @@ endforeach()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/registry.cpp.in" "${PUMICE_GENERATED}/ops/registry.cpp" @ONLY)
 set(PUMICE_OP_SOURCES ${op_files} ${op_common} "${PUMICE_GENERATED}/ops/registry.cpp")
 
-set(PUMICE_BLOBS "")
-set(shader_headers "")
-set(shader_binaries "")
-set(script "${PROJECT_SOURCE_DIR}/glsl/compile_shader.py")
-foreach(file IN LISTS shader_files)
-  cmake_path(GET file STEM stem)
-  set(base "${PUMICE_GENERATED}/glsl/${stem}")
-  add_custom_command(
-    OUTPUT "${base}.h" "${base}.bin"
-    COMMAND "${Python_EXECUTABLE}" "${script}" --glslang "${PUMICE_GLSLANG}" --spirv-val "${PUMICE_SPIRV_VAL}"
-            --include "${PROJECT_SOURCE_DIR}/glsl/include" --out "${PUMICE_GENERATED}/glsl" "${file}"
-    DEPENDS "${file}" "${script}" "${PROJECT_SOURCE_DIR}/glsl/reflect_spirv.py"
-    DEPFILE "${base}.d"
-    COMMENT "glsl/${stem}.glsl"
-    VERBATIM)
-  list(APPEND shader_headers "${base}.h")
-  list(APPEND shader_binaries "${base}.bin")
-  string(APPEND PUMICE_BLOBS "blob pumice_glsl_${stem}, \"${base}.bin\"\n")
-endforeach()
-add_custom_target(pumice_shaders DEPENDS ${shader_headers} ${shader_binaries})
+# The shaders of a list of files: sets NAME_headers, and makes BLOBS, the assembler file that holds their SPIR-V.
+function(pumice_shader_set name blobs)
+  set(PUMICE_BLOBS "")
+  set(headers "")
+  set(binaries "")
+  set(script "${PROJECT_SOURCE_DIR}/glsl/compile_shader.py")
+  foreach(file IN LISTS ARGN)
+    cmake_path(GET file STEM stem)
+    cmake_path(RELATIVE_PATH file BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE shown)
+    set(base "${PUMICE_GENERATED}/glsl/${stem}")
+    add_custom_command(
+      OUTPUT "${base}.h" "${base}.bin"
+      COMMAND "${Python_EXECUTABLE}" "${script}" --glslang "${PUMICE_GLSLANG}" --spirv-val "${PUMICE_SPIRV_VAL}"
+              --include "${PROJECT_SOURCE_DIR}/glsl/include" --out "${PUMICE_GENERATED}/glsl" "${file}"
+      DEPENDS "${file}" "${script}" "${PROJECT_SOURCE_DIR}/glsl/reflect_spirv.py"
+      DEPFILE "${base}.d"
+      COMMENT "${shown}"
+      VERBATIM)
+    list(APPEND headers "${base}.h")
+    list(APPEND binaries "${base}.bin")
+    string(APPEND PUMICE_BLOBS "blob pumice_glsl_${stem}, \"${base}.bin\"\n")
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/blobs.S.in" "${blobs}" @ONLY)
+  set_source_files_properties("${blobs}" PROPERTIES OBJECT_DEPENDS "${binaries}")
+  set(${name}_headers "${headers}" PARENT_SCOPE)
+endfunction()
 
 set(PUMICE_SHADER_BLOBS "${PUMICE_GENERATED}/glsl/blobs.S")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/blobs.S.in" "${PUMICE_SHADER_BLOBS}" @ONLY)
-set_source_files_properties("${PUMICE_SHADER_BLOBS}" PROPERTIES OBJECT_DEPENDS "${shader_binaries}")
+pumice_shader_set(ops "${PUMICE_SHADER_BLOBS}" ${shader_files})
+add_custom_target(pumice_shaders DEPENDS ${ops_headers})
+
+# Those of the kernel lab: ceilings and baselines. No operator of the product can ask for one.
+file(GLOB lab_shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/lab/glsl/*.glsl")
+set(PUMICE_LAB_SHADER_BLOBS "${PUMICE_GENERATED}/glsl/lab_blobs.S")
+pumice_shader_set(lab "${PUMICE_LAB_SHADER_BLOBS}" ${lab_shader_files})
+add_custom_target(pumice_lab_shaders DEPENDS ${lab_headers})

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight
 // that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/common/gemm.h.
-//
-// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 24) * sum|x w| * L, u = 2^-11 for f16 outputs and 2^-24 for f32,
-// L = 1.13 (the largest slope of an activation); gelu and silu add 4e-7 * |y before them|.
+// Error: linear_error of ops/common/linear_kernel.h.
 #include "glsl/linear_gemv.h"
 #include "ops/common/gemm.h"
 

@@ -3,9 +3,8 @@
 // residual[..., n], weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost
 // nothing. Shaders, layout and choice of kernel: ops/common/gemm.h.
 //
-// Error, against fp64 of the same integers and scales: that of ops/linear.cpp with K + 26 (the product with the scale
-// rounds, too). weight - zero is exact, and scaled before or after a partial sum of it, so a weight equal to its zero
-// point adds nothing.
+// Error: linear_error of ops/common/linear_kernel.h. weight - zero is exact, and scaled before or after a partial sum
+// of it, so a weight equal to its zero point adds nothing.
 #include "glsl/linear_gemv.h"
 #include "ops/common/gemm.h"
 

@@ -33,8 +33,8 @@ struct Features {
   uint64_t storage_alignment = 256;  // of a binding's offset
   MatrixShapes matrix_f16{};         // of f16 and f16, summed in f32
   MatrixShapes matrix_s8{};          // of s8 and s8, summed in s32
-  bool real = false;                 // those of a device; false: of the plan that is checked before there is one
   bool cpu = false;                  // invocations run on the host's processor: few workgroups fill it
+  std::string kernel = {};           // of matrix products, forced by name; "": the best one is picked
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -43,11 +43,11 @@ struct Features {
 Features baseline_features();
 
 // `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
-// device has. An unknown name throws InvalidArgument with the nearest one. For tests: "subgroup=8" forces a size in
-// range; "matrix=16x8x16" has cooperative matrices of that shape used; "like_gpu" has a CPU driver run the kernels a
-// GPU would get; "max_storage=1m" (bytes of a binding), "max_allocation=", "max_shared=", "max_invocations=",
-// "max_groups=" (along each axis) and "alignment=" (of a binding's offset) are limits of a poorer device, never of a
-// richer one.
+// device has. An unknown name throws InvalidArgument with the nearest one. For tests and measurements: "subgroup=8"
+// forces a size in range; "matrix=16x8x16" has cooperative matrices of that shape used; "kernel=gemv1" has that kernel
+// used (a graph with a node that it cannot compute is refused); "like_gpu" has a CPU driver run the kernels a GPU would
+// get; "max_storage=1m" (bytes of a binding), "max_allocation=", "max_shared=", "max_invocations=", "max_groups="
+// (along each axis) and "alignment=" (of a binding's offset) are limits of a poorer device, never of a richer one.
 Features apply(Features features, const std::string& text);
 
 struct DeviceInfo {
@@ -65,7 +65,7 @@ std::vector<DeviceInfo> list_devices(std::string* why = nullptr);
 
 struct DeviceOptions {
   std::string device;    // index, part of the name, or UUID; "" = PUMICE_DEVICE, else the best GPU (never a CPU driver)
-  std::string features;  // see apply(); "" = PUMICE_FEATURES
+  std::string features;  // see apply(); "" = PUMICE_FEATURES; where it forces no kernel, PUMICE_KERNEL does
   std::string cache_dir;  // pipeline cache; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
 };
 

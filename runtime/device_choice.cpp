@@ -105,6 +105,12 @@ const Physical& choose(const std::vector<Physical>& found, const std::string& wa
        name.substr(0, name.find(' ')).c_str(), table(found).c_str());
 }
 
+// PUMICE_KERNEL=NAME is kernel=NAME; what was said comes after it and wins.
+std::string with_kernel(const std::string& features) {
+  const std::string kernel = or_environment("", "PUMICE_KERNEL");
+  return kernel.empty() ? features : "kernel=" + kernel + "," + features;
+}
+
 using OpenKey = std::tuple<std::string, std::string, std::string>;
 
 struct Open {
@@ -136,7 +142,7 @@ std::vector<DeviceInfo> list_devices(std::string* why) {
 
 std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   const OpenKey key{or_environment(options.device, "PUMICE_DEVICE"),
-                    or_environment(options.features, "PUMICE_FEATURES"),
+                    with_kernel(or_environment(options.features, "PUMICE_FEATURES")),
                     or_environment(options.cache_dir, "PUMICE_CACHE_DIR")};
   Open& open = open_devices();
   std::lock_guard lock(open.mutex);

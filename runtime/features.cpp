@@ -135,7 +135,7 @@ bool tighten(Features& features, std::string_view word) {
 
 [[noreturn]] void unknown(std::string_view name) {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  known.insert(known.end(), {"none", "subgroup=", "matrix=", "like_gpu", "alignment="});
+  known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "like_gpu", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -166,7 +166,7 @@ Features baseline_features() {
 
 Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
-  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=";
+  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=";
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -177,7 +177,9 @@ Features apply(Features features, const std::string& text) {
       features.bits = 0;
     } else if (word == "like_gpu") {
       features.cpu = false;
-    } else if (word.substr(0, kSubgroup.size()) == kSubgroup) {
+    } else if (word.starts_with(kKernel)) {
+      features.kernel = word.substr(kKernel.size());
+    } else if (word.starts_with(kSubgroup)) {
       force_subgroup(features, word.substr(kSubgroup.size()));
     } else if (word.substr(0, kMatrix.size()) == kMatrix) {
       force_matrix(features, word.substr(kMatrix.size()));

@@ -84,7 +84,6 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   vk.GetPhysicalDeviceProperties(handle, &basic);
   out.info.name = printable(basic.deviceName);
   out.info.kind = kind_of(basic.deviceType);
-  out.info.features.real = true;
   out.info.features.cpu = basic.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   out.info.api_version = basic.apiVersion;
   out.type = basic.deviceType;

@@ -34,7 +34,7 @@ struct LinearShape {
 enum class Family : uint8_t { gemv, tiled };
 
 struct LinearKernel {
-  std::string_view name;  // as forced by PUMICE_KERNEL
+  std::string_view name;  // as Features::kernel forces it
   Family family;
   uint32_t rows = 0;    // of x that a GEMV's pass takes
   uint32_t strips = 0;  // of 16 weight rows that a GEMV's workgroup takes
@@ -51,11 +51,16 @@ std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const 
 
 // The kernel for a shape; always one that can run.
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
+// The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
+//   |err| <= u |y| + linear_error(kernel, shape) * S * L
+// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 behind gelu and silu (their largest slope), which add 4e-7 |y
+// before them|, else 1.
+double linear_error(const LinearKernel& kernel, const LinearShape& shape);
 // Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 
-// What PUMICE_KERNEL names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
+// What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
 
 // The tile for `batch` products of m x k and k x n by gemm.glslh.

@@ -2,7 +2,6 @@
 // Kernel selection for matrix products. Every threshold says what set it.
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <iterator>
 #include <vector>
 
@@ -123,7 +122,7 @@ const LinearKernel& linear_kernel(std::string_view name) {
   }
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
-  fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "no kernel '%s': did you mean '%s'? There are %s",
+  fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",
        printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
 }
 
@@ -153,12 +152,11 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
 }
 
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
-  const char* name = std::getenv("PUMICE_KERNEL");
-  if (name == nullptr || *name == '\0' || !features.real) return pick_linear(shape, features);
-  const LinearKernel& kernel = linear_kernel(name);
+  if (features.kernel.empty()) return pick_linear(shape, features);
+  const LinearKernel& kernel = linear_kernel(features.kernel);
   const std::string reason = why_not(kernel, shape, features);
   if (!reason.empty()) {
-    fail(Code::InvalidArgument, Stage::plan, "PUMICE_KERNEL", "kernel '%s' cannot run here: it %s", name,
+    fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
          reason.c_str());
   }
   return kernel;

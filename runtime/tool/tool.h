@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pumice/pumice.hpp"
+#include "runtime/lab/lab.h"
 #include "runtime/tool/npy.h"
 
 namespace tool {
@@ -20,6 +21,7 @@ struct Arguments {
   unsigned runs = 50;
   double warmup = 1.0;
   std::string by = "kernel";
+  pumice::lab::Options lab;
 };
 
 // A misuse of the command line: exit code 2.
@@ -33,6 +35,9 @@ int profile(const Arguments& arguments);
 int inspect(const Arguments& arguments);
 int check(const Arguments& arguments);
 int devices(const Arguments& arguments);
+int kernel_list(const Arguments& arguments);
+int kernel_test(const Arguments& arguments);
+int kernel_bench(const Arguments& arguments);
 
 // One array for each input: the shape of --shape NAME=AxB or the one seen at export; floats N(0, 1), integers 0 or 1.
 std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes);

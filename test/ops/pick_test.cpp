@@ -2,8 +2,6 @@
 // Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "ops/common/linear_kernel.h"
 
 namespace pumice {
@@ -11,7 +9,6 @@ namespace {
 
 Features gpu() {
   Features features = baseline_features();
-  features.real = true;
   features.max_invocations = 1024;
   features.max_shared_bytes = 49152;
   return features;
@@ -95,20 +92,16 @@ TEST(Kernels, TilesDivideIntoStripsAndQuads) {
 
 TEST(Choose, TakesANameAndRefusesOthers) {
   const LinearShape shape{1, 64, 64};
-  unsetenv("PUMICE_KERNEL");
+  const auto forced = [](Features features, const char* kernel) {
+    features.kernel = kernel;
+    return features;
+  };
   EXPECT_EQ(choose_linear(shape, gpu()).name, pick_linear(shape, gpu()).name);
-  setenv("PUMICE_KERNEL", "gemv8", 1);
-  EXPECT_EQ(choose_linear(shape, gpu()).rows, 8u);
-  setenv("PUMICE_KERNEL", "tile32x64", 1);
-  EXPECT_EQ(choose_linear(shape, gpu()).tile.bm, 32u);
-  setenv("PUMICE_KERNEL", "tile128x128", 1);
-  Features poor = baseline_features();
-  EXPECT_EQ(choose_linear(shape, poor).name, pick_linear(shape, poor).name);  // no device yet: nothing to force
-  poor.real = true;
-  EXPECT_THROW(choose_linear(shape, poor), Error);
-  setenv("PUMICE_KERNEL", "gemv3", 1);
-  EXPECT_THROW(choose_linear(shape, gpu()), Error);
-  unsetenv("PUMICE_KERNEL");
+  EXPECT_EQ(choose_linear(shape, forced(gpu(), "gemv8")).rows, 8u);
+  EXPECT_EQ(choose_linear(shape, forced(gpu(), "tile32x64")).tile.bm, 32u);
+  EXPECT_THROW(choose_linear(shape, forced(baseline_features(), "tile128x128")), Error);
+  EXPECT_THROW(choose_linear(shape, forced(gpu(), "gemv3")), Error);
+  EXPECT_EQ(apply(gpu(), "none, kernel=gemv8").kernel, "gemv8");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Gate 2 and single fields: F11 to F16 and F24 of the list of bad inputs.
 #include <chrono>
 
+#include "serialization/schema_generated.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 // The program section of the sample, to be damaged through the generated accessors.
 struct Raw {
-  Bytes bytes = Writer().program(sample());
+  Bytes bytes = write_program(sample());
 
   uint8_t* data() { return reinterpret_cast<uint8_t*>(bytes.data()); }
   const fb::Program* program() { return fb::GetProgram(data()); }
@@ -35,7 +36,7 @@ struct Raw {
   uint8_t* field(const T* table, uint16_t field) {
     return const_cast<uint8_t*>(reinterpret_cast<const flatbuffers::Table*>(table)->GetAddressOf(field));
   }
-  Bytes file() const { return wrap(bytes, sample().constants); }
+  Bytes file() const { return write_file(bytes, sample().constants); }
 };
 
 void store(uint8_t* at, uint64_t value, size_t bytes) {
@@ -100,7 +101,7 @@ TEST(Schema, F12_ManyOffsetsToOneTable) {
   fb::FinishProgramBuffer(
       b, fb::CreateProgram(b, 0, 0, b.CreateVector(std::vector<flatbuffers::Offset<fb::OpName>>{}),
                            b.CreateVector(std::vector<flatbuffers::Offset<fb::Constant>>{}), 0, methods));
-  const Bytes bytes = wrap(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
+  const Bytes bytes = write_file(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
   const auto start = std::chrono::steady_clock::now();
   expect_error(Code::LimitExceeded, [&] { read_file(bytes); });
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));  // 0.1 s, but sanitizers are slow
@@ -122,7 +123,7 @@ TEST(Schema, SharedListsCannotMultiplyMemory) {
   fb::FinishProgramBuffer(
       b, fb::CreateProgram(b, 0, 0, b.CreateVector(std::vector<flatbuffers::Offset<fb::OpName>>{}),
                            b.CreateVector(std::vector<flatbuffers::Offset<fb::Constant>>{}), 0, methods));
-  const Bytes bytes = wrap(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
+  const Bytes bytes = write_file(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
   const std::string text = expect_error(Code::LimitExceeded, [&] { read_file(bytes); });
   // Either the tables or the memory are bounded; this file would be 420 MB of lists.
   EXPECT_TRUE(text.find("memory") != std::string::npos || text.find("tables") != std::string::npos) << text;
@@ -185,7 +186,7 @@ TEST(Schema, F24_UnknownField) {
   b.AddOffset(fb::Program::VT_METHODS, methods);
   b.AddOffset(fb::Program::VT_METHODS + 2, spirv);
   b.Finish(flatbuffers::Offset<fb::Program>(b.EndTable(start)), fb::ProgramIdentifier());
-  const Bytes bytes = wrap(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
+  const Bytes bytes = write_file(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
   expect_error(Code::UnsupportedVersion, "program", "field", [&] { read_file(bytes); });
 }
 

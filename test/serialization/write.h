@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer for tests: a Program (valid or not; nothing is checked) to the bytes of a file.
+// The writer of serialization/write.h as tests use it: a Program, valid or not, to the bytes of a file.
 #pragma once
 
 #include <cstring>
 
-#include "serialization/gates.h"
-#include "serialization/schema_generated.h"
+#include "serialization/write.h"
 
 namespace pumice::test {
 
-using Bytes = std::vector<std::byte>;
+using pumice::Bytes;
+using pumice::reseal;
 
-struct Model {
-  Program program;  // the `data` in it is not used
-  std::vector<OpName> op_names;
-  Bytes constants;  // the section
-
+struct Model : Draft {
   Method& method() { return program.methods[0]; }
   Value& value(size_t i) { return method().values[i]; }
   OpCall& op(size_t i) { return method().ops[i]; }
@@ -31,97 +27,8 @@ inline uint64_t get(const Bytes& file, size_t at, size_t bytes) {
   return value;
 }
 
-// Makes the header's two hashes right again, as far as the header points inside of the file.
-inline void reseal(Bytes& file) {
-  if (file.size() < 64) return;
-  const uint64_t offset = get(file, 16, 8), size = get(file, 24, 8);
-  if (offset <= file.size() && size <= file.size() - offset)
-    put(file, 32, hash64(std::span(file).subspan(offset, size)), 8);
-  put(file, 56, hash64(std::span(file).first(56)), 8);
-}
-
-// A header in front, the constants behind.
-inline Bytes wrap(std::span<const std::byte> program, std::span<const std::byte> constants) {
-  Bytes file((64 + program.size() + 63) / 64 * 64 + constants.size());
-  put(file, 0, 64, 4);
-  std::memcpy(file.data() + 4, "PMC1", 4);
-  put(file, 8, 1, 4);
-  put(file, 16, 64, 8);
-  put(file, 24, program.size(), 8);
-  put(file, 40, file.size() - constants.size(), 8);
-  put(file, 48, constants.size(), 8);
-  std::copy(program.begin(), program.end(), file.begin() + 64);
-  std::copy(constants.begin(), constants.end(), file.end() - static_cast<std::ptrdiff_t>(constants.size()));
-  reseal(file);
-  return file;
-}
-
-class Writer {
- public:
-  Bytes program(const Model& model) {
-    const Program& p = model.program;
-    const auto features = b_.CreateVectorOfStrings(p.required_features);
-    const auto names = tables<fb::OpName>(
-        model.op_names, [&](const OpName& n) { return fb::CreateOpNameDirect(b_, n.name.c_str(), n.version); });
-    const auto constants = tables<fb::Constant>(p.constants, [&](const Constant& c) {
-      return fb::CreateConstantDirect(b_, c.key.c_str(), c.offset, c.size, c.hash, c.external);
-    });
-    const auto states = tables<fb::State>(
-        p.states, [&](const State& s) { return fb::CreateStateDirect(b_, s.key.c_str(), s.constant); });
-    const auto methods = tables<fb::Method>(p.methods, [&](const Method& m) { return method(m); });
-    fb::FinishProgramBuffer(
-        b_, fb::CreateProgram(b_, b_.CreateString(p.producer), features, names, constants, states, methods));
-    const auto* bytes = reinterpret_cast<const std::byte*>(b_.GetBufferPointer());
-    return Bytes(bytes, bytes + b_.GetSize());
-  }
-
- private:
-  template <class Table, class Items, class F>
-  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<Table>>> tables(const Items& items, F&& make) {
-    std::vector<flatbuffers::Offset<Table>> offsets;
-    for (const auto& item : items) offsets.push_back(make(item));
-    return b_.CreateVector(offsets);
-  }
-
-  flatbuffers::Offset<fb::Method> method(const Method& m) {
-    const auto symbols = tables<fb::Symbol>(
-        m.symbols, [&](const Symbol& s) { return fb::CreateSymbolDirect(b_, s.name.c_str(), s.min, s.max, s.hint); });
-    std::vector<fb::Expr> nodes;
-    for (const Expr& e : m.exprs) nodes.emplace_back(static_cast<fb::ExprOp>(e.op), e.a, e.b);
-    const auto exprs = b_.CreateVectorOfStructs(nodes);
-    const auto values = tables<fb::Value>(m.values, [&](const Value& v) {
-      std::vector<int64_t> dims;
-      for (const SymInt d : v.dims) dims.push_back(d.is_expr ? ~d.value : d.value);
-      return fb::CreateValueDirect(b_, static_cast<fb::ValueKind>(v.kind), static_cast<fb::DType>(v.dtype), &dims,
-                                   v.ref, v.name.c_str());
-    });
-    const auto ops = tables<fb::OpCall>(m.ops, [&](const OpCall& c) {
-      std::vector<flatbuffers::Offset<fb::Arg>> args;
-      for (const Arg& a : c.args) {
-        args.push_back(
-            fb::CreateArgDirect(b_, static_cast<fb::ArgKind>(a.kind), a.i, a.f, a.list.empty() ? nullptr : &a.list));
-      }
-      return fb::CreateOpCallDirect(b_, c.op, &args, &c.outputs, c.source.c_str());
-    });
-    const auto updates =
-        tables<fb::Update>(m.updates, [&](const Update& u) { return fb::CreateUpdate(b_, u.state, u.value); });
-    const auto inputs = b_.CreateVector(m.inputs), outputs = b_.CreateVector(m.outputs);
-    return fb::CreateMethod(b_, b_.CreateString(m.name), symbols, exprs, values, ops, inputs, outputs, updates,
-                            b_.CreateString(m.in_spec), b_.CreateString(m.out_spec));
-  }
-
-  flatbuffers::FlatBufferBuilder b_;
-};
-
 inline Bytes file(const Model& model) {
-  return wrap(Writer().program(model), model.constants);
-}
-
-// Appends a constant of these bytes.
-inline void add_constant(Model& model, const std::string& key, const Bytes& bytes) {
-  model.constants.resize((model.constants.size() + 63) / 64 * 64);
-  model.program.constants.push_back({key, model.constants.size(), bytes.size(), hash64(bytes), false});
-  model.constants.insert(model.constants.end(), bytes.begin(), bytes.end());
+  return write_file(model);
 }
 
 }  // namespace pumice::test

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kernel bench`: checked first, then timed over weights that rotate past the cache.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/lab/bed.h"
+#include "runtime/lab/check.h"
+#include "runtime/lab/command.h"
+#include "runtime/lab/kernels.h"
+#include "runtime/lab/table.h"
+#include "runtime/lab/timer.h"
+
+namespace pumice::lab {
+namespace {
+
+using nlohmann::json;
+
+// More than four times the largest cache known on a GPU (the H200's 60 MB); CPU drivers: past the caches of a core.
+constexpr uint64_t kRotateGpu = uint64_t{256} << 20, kRotateCpu = uint64_t{64} << 20;
+constexpr uint64_t kMostSlots = 4096;
+
+class Bench {
+ public:
+  Bench(const Options& options, const Report& report, std::shared_ptr<Device> device)
+      : options_(options), report_(report), device_(std::move(device)) {}
+
+  uint32_t run(const Case& c) {
+    const Subject& subject = lab::subject(c.op);
+    const std::unique_ptr<Problem> problem = subject.make(c, options_.seed);
+    std::vector<Data> inputs;
+    for (Given& given : problem->given()) {
+      if (given.role == Given::Role::input) inputs.push_back(std::move(given.data));
+    }
+    const Answers answers(*problem, {}, options_.seed);
+    uint32_t failed = 0;
+    std::map<std::string, std::vector<std::string>> files;
+    std::vector<std::string> order;
+    for (const std::string& kernel : kernels(subject, options_)) {
+      const std::string reason = why_not(*problem, subject, kernel, c.m, device_->features());
+      if (!reason.empty())
+        say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
+      else
+        files[op_for(subject, kernel)].push_back(kernel);
+    }
+    warm_ = false;
+    for (const auto& [op, names] : files) {
+      std::vector<Forced> all;
+      for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
+      const Loaded loaded = load(device_, make_file(*problem, op), all);
+      for (size_t i = 0; i < names.size(); ++i) {
+        const double error = bound(*problem, subject, names[i], c.m, device_->features());
+        json row = measure(loaded, *loaded.graphs[i], *problem, inputs, answers, error);
+        failed += row.at("status") == "failed";
+        say(c, names[i], std::move(row));
+      }
+    }
+    return failed;
+  }
+
+ private:
+  json measure(const Loaded& loaded, const Graph& graph, const Problem& problem, std::span<const Data> inputs,
+               const Answers& answers, double error) {
+    const int64_t m = problem.shape().m;
+    json row = {{"status", "ok"}};
+    uint64_t slot_bytes = 0;
+    {
+      Bed bed(loaded, graph, {});
+      slot_bytes = bed.slot_bytes();
+      row["shader"] = bed.shaders();
+      bed.reset(0xffffffffu, inputs);
+      Commands commands(device_);
+      commands.begin();
+      bed.dispatch(commands, 0);
+      commands.end();
+      device_->run(commands);
+      const Checked checked = answers.compare(bed.read_output(), m, error);
+      if (checked.first) {
+        const Wrong& w = *checked.first;
+        row["status"] = "failed";
+        row["why"] =
+            format("%llu of %llu outputs are wrong, the first at [%lld, %lld]: got %.9g, want %.9g; see kernel test",
+                   static_cast<unsigned long long>(checked.wrong), static_cast<unsigned long long>(checked.checked),
+                   static_cast<long long>(w.row), static_cast<long long>(w.column), w.got, w.want);
+        return row;
+      }
+    }
+    const bool cpu = device_->info().kind == "cpu";
+    const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu ? kRotateCpu : kRotateGpu;
+    const auto slots =
+        static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
+    Bed bed(loaded, graph, {.slots = slots});
+    bed.reset(0, inputs);
+    const double warm = cpu || warm_ ? 0.05 : options_.seconds;
+    warm_ = true;
+    const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { bed.dispatch(commands, i % slots); },
+                               {warm, options_.seconds, slots, options_.barrier});
+    const double us = timing.us.median;
+    row["median_us"] = us;
+    row["p10_us"] = timing.us.p10;
+    row["p90_us"] = timing.us.p90;
+    if (cpu) row["cpu_us"] = timing.cpu_us;
+    row["bytes"] = problem.bytes(m);
+    row["flops"] = problem.flops(m);
+    row["gb_s"] = problem.bytes(m) / us / 1e3;
+    row["tflop_s"] = problem.flops(m) / us / 1e6;
+    row["slots"] = slots;
+    row["submits"] = timing.submits;
+    row["replays"] = timing.replays;
+    row["barrier"] = options_.barrier;
+    return row;
+  }
+
+  void say(const Case& c, const std::string& kernel, json row) {
+    row["event"] = "row";
+    row["case"] = text(c);
+    row["kernel"] = kernel;
+    report_(row.dump());
+  }
+
+  const Options& options_;
+  const Report& report_;
+  std::shared_ptr<Device> device_;
+  bool warm_ = false;
+};
+
+}  // namespace
+
+uint32_t run_bench(const Options& options, const Report& report) {
+  const auto device = open(options);
+  const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
+  uint64_t rows = 0;
+  for (const Case& c : cases) rows += kernels(subject(c.op), options).size();
+  report(
+      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
+          .dump());
+  Bench bench(options, report, device);
+  uint32_t failed = 0;
+  for (const Case& c : cases) failed += bench.run(c);
+  report(json{{"event", "end"}, {"failed", failed}}.dump());
+  return failed;
+}
+
+}  // namespace pumice::lab

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lab/case.h"
+
+#include <charconv>
+
+#include "runtime/lab/subject.h"
+#include "runtime/nearest.h"
+
+namespace pumice::lab {
+namespace {
+
+constexpr std::string_view kValues[] = {"random", "low", "high", "equal", "huge", "alternate", "special"};
+constexpr std::string_view kZeros[] = {"none", "zero", "random"};
+constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
+constexpr std::string_view kBools[] = {"0", "1"};
+constexpr std::string_view kFloats[] = {"f32", "f16"};  // in the order of DType
+constexpr std::string_view kKeys[] = {"op",    "m",       "n",    "k",    "g",   "dtype",
+                                      "scale", "storage", "bias", "zero", "act", "values"};
+
+[[noreturn]] void unknown(const char* what, std::string_view got, std::span<const std::string_view> known) {
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(Code::InvalidArgument, Stage::api, "case", "%s '%s': did you mean '%s'? There are %s", what,
+       printable(got).c_str(), std::string(nearest(got, known)).c_str(), list.c_str());
+}
+
+uint32_t index(const char* what, std::string_view got, std::span<const std::string_view> known) {
+  for (uint32_t i = 0; i < known.size(); ++i)
+    if (known[i] == got) return i;
+  unknown(what, got, known);
+}
+
+int64_t number(std::string_view key, std::string_view value, int64_t least) {
+  int64_t result = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+  if (error != std::errc() || end != value.data() + value.size() || result < least || result > int64_t{1} << 30)
+    fail(Code::InvalidArgument, Stage::api, "case", "%s=%s: a whole number from %lld to 2^30 is wanted",
+         printable(key).c_str(), printable(value).c_str(), static_cast<long long>(least));
+  return result;
+}
+
+void set(Case& c, std::string_view key, std::string_view value) {
+  switch (index("unknown key", key, kKeys)) {
+    case 0:
+      must_be_known(value);
+      c.op = value;
+      return;
+    case 1:
+      c.m = number(key, value, 1);
+      return;
+    case 2:
+      c.n = number(key, value, 1);
+      return;
+    case 3:
+      c.k = number(key, value, 1);
+      return;
+    case 4:
+      c.group = number(key, value, 0);
+      return;
+    case 5:
+      c.dtype = c.scale = static_cast<DType>(index("dtype", value, kFloats));
+      return;
+    case 6:
+      c.scale = static_cast<DType>(index("scale", value, kFloats));
+      return;
+    case 7:
+      c.storage = kStorages[index("storage", value, kStorages)];
+      return;
+    case 8:
+      c.bias = index("bias", value, kBools) == 1;
+      return;
+    case 9:
+      c.zeros = static_cast<Zeros>(index("zero", value, kZeros));
+      return;
+    case 10:
+      c.act = index("act", value, kActs);
+      return;
+    default:
+      c.values = static_cast<Values>(index("values", value, kValues));
+  }
+}
+
+std::string_view cut(std::string_view& rest, char at) {
+  const size_t end = std::min(rest.find(at), rest.size());
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+}  // namespace
+
+std::string text(const Case& c) {
+  return "op=" + c.op + ",m=" + std::to_string(c.m) + ",n=" + std::to_string(c.n) + ",k=" + std::to_string(c.k) +
+         ",g=" + std::to_string(c.group) + ",dtype=" + name(c.dtype) + ",scale=" + name(c.scale) +
+         ",storage=" + c.storage + ",bias=" + (c.bias ? "1" : "0") +
+         ",zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]) + ",act=" + std::string(kActs[c.act]) +
+         ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
+}
+
+std::vector<Case> parse(std::string_view all, const Case& base) {
+  std::vector<Case> cases = {base};
+  while (!all.empty()) {
+    std::string_view pair = cut(all, ',');
+    while (!pair.empty() && pair.front() == ' ') pair.remove_prefix(1);
+    while (!pair.empty() && pair.back() == ' ') pair.remove_suffix(1);
+    if (pair.empty()) continue;
+    if (pair.find('=') == std::string_view::npos)
+      fail(Code::InvalidArgument, Stage::api, "case", "'%s' has no '='; a case is text like m=17,n=4097,k=384,g=32",
+           printable(pair).c_str());
+    const std::string_view key = cut(pair, '=');
+    std::vector<Case> more;
+    do {
+      const std::string_view value = cut(pair, '|');
+      for (Case c : cases) {
+        set(c, key, value);
+        more.push_back(std::move(c));
+      }
+    } while (!pair.empty());
+    if (more.size() > 4096) fail(Code::LimitExceeded, Stage::api, "case", "more than 4096 combinations");
+    cases = std::move(more);
+  }
+  return cases;
+}
+
+}  // namespace pumice::lab

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels a case can be run with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/lab/lab.h"
+#include "runtime/lab/subject.h"
+
+namespace pumice::lab {
+
+// The name under which the pick is reported, and the one of a baseline that only the lab has (file baseline.cpp).
+inline constexpr std::string_view kPick = "pick", kPlain = "plain";
+
+// Names to be forced: those asked for (unknown ones throw InvalidArgument), else the pick and all kernels.
+std::vector<std::string> kernels(const Subject& subject, const Options& options);
+// Why `kernel` cannot run the problem at m rows; empty when it can.
+std::string why_not(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
+                    const Features& features);
+// The factor of sum|a b| in the error bound of `kernel`.
+double bound(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
+             const Features& features);
+// As Features::kernel takes it: nothing for the pick.
+std::string forced(const std::string& kernel);
+// The operator whose file runs `kernel`.
+std::string op_for(const Subject& subject, const std::string& kernel);
+
+}  // namespace pumice::lab

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of the linear family: out[m, n] = act(sum_k x[m, k] * w[n, k] + bias[n]).
+#pragma once
+
+#include "runtime/lab/subject.h"
+
+namespace pumice::lab {
+
+enum class Scales : uint8_t { none, row, group };
+
+struct LinearScheme {
+  std::string_view op;
+  Storage weight;  // f32: as x
+  Scales scales;
+};
+
+std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, uint64_t seed);
+std::string refuse_linear(const LinearScheme& scheme, const Case& c);
+
+}  // namespace pumice::lab

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lab/subject.h"
+
+#include "ops/op.h"
+#include "runtime/lab/linear.h"
+#include "runtime/nearest.h"
+#include "serialization/signature.h"
+
+namespace pumice::lab {
+namespace {
+
+template <const LinearScheme& kScheme>
+constexpr Subject linear() {
+  return {kScheme.op, [](const Case& c, uint64_t seed) { return make_linear(kScheme, c, seed); },
+          [](const Case& c) { return refuse_linear(kScheme, c); }, true};
+}
+
+// ---- the operators
+constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
+    kQ4gsw{"linear_q4gsw", Storage::q4, Scales::group}, kQ8csw{"linear_q8csw", Storage::q8, Scales::row},
+    kQ8gsw{"linear_q8gsw", Storage::q8, Scales::group};
+constexpr Subject kSubjects[] = {linear<kLinear>(), linear<kQ4gsw>(), linear<kQ8csw>(), linear<kQ8gsw>()};
+
+Parameters parameters(std::string_view op, Signature& signature) {
+  for (const Op& each : op_table()) {
+    if (each.signature.name == op) return parse(signature = each.signature);
+  }
+  fail(Code::Internal, Stage::api, "case", "the operator table has no %s", printable(op).c_str());
+}
+
+const Given* find(const std::vector<Given>& given, std::string_view name) {
+  for (const Given& each : given) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const Subject> subjects() {
+  return kSubjects;
+}
+
+void must_be_known(std::string_view op) {
+  subject(op);
+}
+
+const Subject& subject(std::string_view op) {
+  std::vector<std::string_view> known;
+  for (const Subject& each : kSubjects) {
+    if (each.op == op) return each;
+    known.push_back(each.op);
+  }
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(Code::InvalidArgument, Stage::api, "op", "no case for an operator '%s': did you mean '%s'? There are %s",
+       printable(op).c_str(), std::string(nearest(op, known)).c_str(), list.c_str());
+}
+
+Bytes make_file(const Problem& problem, std::string_view op) {
+  Signature signature;
+  const Parameters parameters = lab::parameters(problem.shape().op, signature);
+  const std::vector<Given> given = problem.given();
+  Draft draft;
+  draft.program.producer = "pumice kernel lab";
+  draft.op_names = {{std::string(op), signature.version}};
+  Method& method = draft.program.methods.emplace_back();
+  method.name = "forward";
+  method.symbols = {{"m", 1, problem.shape().m, problem.shape().m}};
+  method.exprs = {{ExprOp::symbol, 0, 0}};
+  const auto dims = [](const Shape& shape, bool rows) {
+    std::vector<SymInt> result;
+    for (const int64_t size : shape) result.push_back({false, size});
+    if (rows) result[0] = {true, 0};
+    return result;
+  };
+  OpCall call{.op = 0, .args = {}, .outputs = {}, .source = "case"};
+  for (const Param& param : parameters.params) {
+    const Given* value = find(given, param.name);
+    if (value == nullptr) {
+      if (!param.optional)
+        fail(Code::Internal, Stage::api, "case", "nothing is given for '%s' of %s", std::string(param.name).c_str(),
+             problem.shape().op.c_str());
+      call.args.emplace_back();
+    } else if (value->role == Given::Role::integer) {
+      call.args.push_back({ArgKind::integer, value->number, 0, {}});
+    } else {
+      const bool is_input = value->role == Given::Role::input;
+      const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));
+      const auto id = static_cast<uint32_t>(method.values.size());
+      method.values.push_back({is_input ? ValueKind::input : ValueKind::constant, value->data.dtype,
+                               dims(value->data.shape, is_input), ref, value->name});
+      if (is_input) method.inputs.push_back(id);
+      call.args.push_back({ArgKind::value, id, 0, {}});
+    }
+  }
+  const auto out = static_cast<uint32_t>(method.values.size());
+  method.values.push_back({ValueKind::output, problem.out_dtype(), dims(problem.out_shape(), true), -1, "out"});
+  method.outputs = call.outputs = {out};
+  method.ops.push_back(std::move(call));
+  return write_file(draft);
+}
+
+}  // namespace pumice::lab

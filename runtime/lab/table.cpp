@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lab/table.h"
+
+#include <algorithm>
+
+#include "runtime/lab/subject.h"
+
+namespace pumice::lab {
+namespace {
+
+// Tests. Tiles are 16 rows (n) x 64 columns (k); a column list goes with every row list. m runs over kRows or kAllRows.
+constexpr const char* kRows = "m=1|2|3|5|8|17|33|129";
+constexpr const char* kAllRows = "m=1|2|3|4|5|7|8|16|17|33|64|127|128|512";
+constexpr const char* kShapes[] = {
+    "n=16,k=64,g=32",
+    "n=37,k=96,g=32,bias=1,zero=random",
+    "n=131,k=384,g=128,bias=1",
+    "n=33,k=130,g=0,zero=zero",
+    "n=1,k=61,g=0,bias=1,act=gelu",
+    "n=257,k=24,g=12,zero=random,act=relu",
+    "n=128,k=192,g=64,scale=f16,bias=1,act=silu",
+};
+// Primes, odd ones, multiples and neighbours of the tiles; m > k; a long k; a real vocabulary.
+constexpr const char* kMoreShapes[] = {
+    "n=4097,k=384,g=32,bias=1",
+    "n=1031,k=1021,g=0,zero=random",
+    "n=127,k=129,g=0",
+    "n=128,k=128,g=16,zero=random,bias=1",
+    "n=129,k=127,g=0,act=gelu_tanh,bias=1",
+    "n=63,k=320,g=64,scale=f16",
+    "n=65,k=256,g=128,zero=random",
+    "n=64,k=16384,g=128,bias=1",
+    "n=17,k=16,g=16",
+    "n=2048,k=64,g=64,zero=zero,act=silu",
+    "n=151936,k=64,g=32",
+};
+constexpr const char* kValues = "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special";
+
+// Benchmarks.
+constexpr const char* kCpuBench[] = {"m=1|128,n=2048,k=2048,g=32,dtype=f32"};
+constexpr const char* kGpuBench[] = {
+    "m=1|2|8|16|128|512|2048,n=14336,k=4096,g=32,dtype=f16",
+    "m=1|8|16|128|512,n=4096,k=14336,g=32,dtype=f16",
+    "m=1|16|128|512,n=4096,k=4096,g=32,dtype=f16",
+    "m=1|16|128|512,n=512,k=2048,g=32,dtype=f16",
+    "m=1,n=151936,k=4096,g=32,dtype=f16",
+    "m=1,n=128256,k=2048,g=32,dtype=f16",
+};
+
+void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
+  for (Case& c : parse(text, {.op = std::string(op)})) {
+    if (subject(op).refuse(c).empty()) all.push_back(std::move(c));
+  }
+}
+
+std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
+  std::vector<Case> all;
+  if (purpose == Purpose::bench) {
+    for (const char* text :
+         cpu && !options.full ? std::span(kCpuBench, std::size(kCpuBench)) : std::span<const char* const>(kGpuBench))
+      add(all, text, op);
+    return all;
+  }
+  for (const char* dtype : {",dtype=f32", ",dtype=f16"}) {
+    const std::string rows = options.full ? kAllRows : kRows;
+    // The dtype comes first: `scale` follows it unless a shape says otherwise.
+    for (const char* text : kShapes) add(all, rows + dtype + "," + text, op);
+    if (options.full)
+      for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
+    add(all, std::string(dtype + 1) + "," + kValues, op);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
+  std::vector<std::string> ops = options.ops;
+  for (const std::string& op : ops) must_be_known(op);
+  const std::string only = (options.dtype.empty() ? "" : "dtype=" + options.dtype + ",") +
+                           (options.storage.empty() ? "" : "storage=" + options.storage + ",");
+  std::vector<Case> all;
+  if (!options.cases.empty()) {
+    for (const std::string& text : options.cases) {
+      for (const std::string& op : ops.empty() ? std::vector<std::string>{Case{}.op} : ops) {
+        for (Case& c : parse(only + text, {.op = op})) {
+          const std::string reason = subject(c.op).refuse(c);
+          if (!reason.empty())
+            fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", lab::text(c).c_str(), reason.c_str());
+          all.push_back(std::move(c));
+        }
+      }
+    }
+    return all;
+  }
+  const std::vector<Case> wanted = parse(only);  // misspelt values are found here
+  if (ops.empty())
+    for (const Subject& each : subjects()) ops.emplace_back(each.op);
+  for (const std::string& op : ops)
+    for (Case& c : table(options, purpose, cpu, op)) {
+      if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
+      if (!options.storage.empty()) c.storage = options.storage;
+      all.push_back(std::move(c));
+    }
+  return all;
+}
+
+}  // namespace pumice::lab
