@@ -12,9 +12,9 @@
 #pragma variant WEIGHT q4 q8 f16 f32
 #include "linear.glslh"
 
-layout(constant_id = 9) const uint ROWS = 1u;
-layout(constant_id = 11) const uint STRIPS = 1u;  // strips of a workgroup: what is done for x is done once for all of them
-layout(constant_id = 10) const uint DEPTH = 1u;  // tiles whose weights and scales are on their way while one is multiplied
+layout(constant_id = 10) const uint ROWS = 1u;
+layout(constant_id = 12) const uint STRIPS = 1u;  // strips of a workgroup: what is done for x is done once for all of them
+layout(constant_id = 11) const uint DEPTH = 1u;  // tiles whose weights and scales are on their way while one is multiplied
 
 #define SLOTS (LANES / 32u)
 #define PARTS (LANES / 8u)

@@ -7,7 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
-#define GEMM_SPEC 9
+#define GEMM_SPEC 10
 #include "linear.glslh"
 #include "gemm.glslh"
 

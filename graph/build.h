@@ -79,7 +79,8 @@ struct Graph::Impl {
   std::vector<Node> nodes;          // in order of execution once built
   std::vector<Pack> packs;
   std::unordered_map<std::string, uint32_t> pack_index;  // by key
-  std::vector<uint32_t> outputs;                         // a tensor for each of Method::outputs
+  std::unordered_map<std::string, std::shared_ptr<void>> shared;
+  std::vector<uint32_t> outputs;  // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;
 
   std::vector<int64_t> symbols, exprs, previous_exprs;  // live values

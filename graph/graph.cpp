@@ -118,6 +118,14 @@ uint32_t Graph::call_id() const {
   return impl_->call;
 }
 
+const Features& Graph::features() const {
+  return impl_->features;
+}
+
+std::shared_ptr<void>& Graph::shared_slot(const std::string& key) {
+  return impl_->shared[key];
+}
+
 void Launch::over(uint64_t count, uint32_t size) {
   size = std::min(size, features.max_invocations);
   const uint64_t total = count / size + (count % size != 0);

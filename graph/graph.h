@@ -86,6 +86,15 @@ class Graph {
   // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports
+  const Features& features() const;
+  // What operator calls share while the graph is built, by a key of theirs (a value that several of them need); a fresh
+  // T when asked for the first time.
+  template <class T>
+  std::shared_ptr<T> shared(const std::string& key) {
+    std::shared_ptr<void>& slot = shared_slot(key);
+    if (!slot) slot = std::make_shared<T>();
+    return std::static_pointer_cast<T>(slot);
+  }
 
   // ---- for build, plan, encode: see build.h
   // ---------------------------------------------------------------------------
@@ -96,6 +105,7 @@ class Graph {
   const Impl& impl() const { return *impl_; }
 
  private:
+  std::shared_ptr<void>& shared_slot(const std::string& key);
   std::unique_ptr<Impl> impl_;
 };
 

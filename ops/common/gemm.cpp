@@ -99,6 +99,13 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
   });
 }
 
+constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized row
+
+// Columns of x as kernels see it.
+uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
+  return end.rows ? tiles(w.k) * kTileColumns : w.k;
+}
+
 struct LinearBlock {
   uint32_t m, n;  // rows of x and of the weight
 };
@@ -107,17 +114,17 @@ struct LinearBlock {
 template <class Params>
 void describe(Launch& launch, const PackedWeight& w, const LinearBlock& block, uint32_t row_blocks,
               const Epilogue& end) {
-  launch.params(Params{block.m, block.n, w.k, tiles(w.k), w.groups, row_blocks, w.n});
+  const uint32_t k = x_columns(w, end);
+  launch.params(Params{block.m, block.n, k, tiles(w.k), w.groups, row_blocks, w.n});
   launch.spec.insert(launch.spec.end(),
-                     {w.group, w.scale_f16, bool(w.zero), bool(end.bias), w.k % 64 == 0 ? 2u : uint32_t{w.k % 4 == 0},
-                      w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual)});
+                     {w.group, w.scale_f16, bool(w.zero), bool(end.bias), k % 64 == 0 ? 2u : uint32_t{k % 4 == 0},
+                      w.n % 4 == 0, static_cast<uint32_t>(end.act), bool(end.residual), bool(end.rows)});
   launch.flops = 2ull * block.m * block.n * w.k;
 }
 
-void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, const LinearBlock& block, const Epilogue& end) {
+void launch_block(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w,
+                  const LinearBlock& block, const Epilogue& end) {
   const auto [m, n] = block;
-  const LinearShape shape{m, n, w.k, w.group, w.storage, dtype, bool(w.zero)};
-  const LinearKernel& kernel = choose_linear(shape, launch.features);
   if (kernel.family == Family::gemv) {
     using namespace glsl::linear_gemv;
     const uint32_t blocks = (m + kernel.rows - 1) / kernel.rows;
@@ -137,14 +144,16 @@ void launch_linear(Launch& launch, DType dtype, const PackedWeight& w, const Lin
   }
 }
 
-// Dispatches over blocks of x's rows and of the weight's that bindings of the device hold: mostly one.
-void launch_blocks(Launch& launch, DType dtype, const PackedWeight& w, uint32_t m, const Epilogue& end) {
-  const uint64_t element = device_bytes(dtype), x_row = w.k * element, out_row = w.n * element;
+}  // namespace
+
+void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
+                   const Epilogue& end) {
+  const uint64_t element = device_bytes(dtype), x_row = x_columns(w, end) * element, out_row = w.n * element;
   const auto row_blocks = split_rows(m, {x_row, out_row}, launch.features);
   const auto blocks = weight_blocks(w, launch.features);
   for (const RowBlock& rows : row_blocks) {
     for (const RowBlock& block : blocks) {
-      launch_linear(launch, dtype, w, {rows.count, block.count}, end);
+      launch_block(launch, kernel, dtype, w, {rows.count, block.count}, end);
       if (row_blocks.size() * blocks.size() == 1) return;
       const uint64_t first = block.first * element;
       const Window x = window(rows, m, x_row);
@@ -152,13 +161,12 @@ void launch_blocks(Launch& launch, DType dtype, const PackedWeight& w, uint32_t 
       out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
       const auto [weight, scale, zero] = weight_windows(w, block);
       launch.windows = {out, x, weight, end.bias ? Window{first, 0} : x, end.residual ? out : x};
-      if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero});
+      const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
+      if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
       launch.next_part();
     }
   }
 }
-
-}  // namespace
 
 uint32_t activation(int64_t act, const char* op) {
   check(act >= 0 && act <= ACT_SILU, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_SILU);
@@ -223,32 +231,47 @@ std::array<Window, 3> weight_windows(const PackedWeight& w, const RowBlock& bloc
           w.zero ? window(block, w.n, pair_bytes(w.groups, false)) : scale};
 }
 
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
+void check_epilogue(const char* op, DType dtype, const Epilogue& end) {
   activation(end.act, op);
-  const DType dtype = x.dtype();
-  const Tensor bias = end.bias, residual = end.residual;
-  check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
-  check(x.rank() >= 1, "%s: x has no dimension", op);
-  if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  if (residual)
-    check(residual.dtype() == dtype, "%s: the residual is %s, x %s", op, name(residual.dtype()), name(dtype));
-  std::vector<Tensor> reads = {x, weight.weight, bias ? bias : x, residual ? residual : x};
+  if (end.bias)
+    check(end.bias.dtype() == dtype && end.bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
+  if (end.residual)
+    check(end.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(end.residual.dtype()), name(dtype));
+}
+
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end) {
+  Shape shape = x;
+  check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
+  if (end.bias)
+    check(end.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, end.bias.dim(0),
+          weight.n);
+  shape.back() = weight.n;
+  if (end.residual) check(end.residual.shape() == shape, "%s: the residual has another shape than the output", op);
+  u32(product(shape, 0, shape.size()));
+  return shape;
+}
+
+std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
+  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : x, end.residual ? end.residual : x};
   if (quantized(weight.storage)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
+    reads.push_back(end.rows ? end.rows : weight.scale);
   }
-  graph.dispatch({out}, std::move(reads), [=](Launch& launch) {
-    Shape shape = x.shape();
-    check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
-    if (bias)
-      check(bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, bias.dim(0),
-            weight.n);
-    shape.back() = weight.n;
-    if (residual) check(residual.shape() == shape, "%s: the residual has another shape than the output", op);
-    out.resize(shape);
+  return reads;
+}
+
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
+  const DType dtype = x.dtype();
+  check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
+  check(x.rank() >= 1, "%s: x has no dimension", op);
+  check_epilogue(op, dtype, end);
+  graph.dispatch({out}, linear_reads(x, weight, end), [=](Launch& launch) {
+    out.resize(linear_shape(op, x.shape(), weight, end));
     const uint32_t m = u32(x.numel() / weight.k);
-    u32(out.numel());
-    if (m != 0) launch_blocks(launch, dtype, weight, m, end);
+    if (m == 0) return;
+    const LinearShape shape{m, weight.n, weight.k, weight.group, weight.storage, dtype, bool(weight.zero)};
+    launch_linear(launch, choose_linear(shape, launch.features), dtype, weight, m, end);
   });
 }
 

@@ -32,12 +32,23 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
 std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
 std::array<Window, 3> weight_windows(const PackedWeight& weight, const RowBlock& block);
 
-// out[..., n] = act(x[..., k] . weight^T + bias) + residual[..., n]; bias and residual may be absent; act: ACT_* of
-// glsl/include/activation.glslh. Adds the node.
+// out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
+// of glsl/include/activation.glslh.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;
+  Tensor rows = {};  // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
 };
+// Throws unless the tensors of the end have types that go with an x of `dtype`.
+void check_epilogue(const char* op, DType dtype, const Epilogue& end);
+// The shape of `out`, live; throws when something does not fit it.
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end);
+// What a kernel for floats reads, and its launch: dispatches over blocks of x's rows and of the weight's that bindings
+// of the device hold, mostly one. `m`, the rows of x, is not 0.
+std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end);
+void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight, uint32_t m,
+                   const Epilogue& end);
+// Adds the node of a linear of floats.
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end);
 
 // Checks an `act` argument.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers of int8 weights by output channel with x quantized to 8 bits by a constant scale and zero point:
+// linear_q8ta_q8csw takes floats and quantizes them; q8ta_linear takes integers and returns integers,
+//   out = clamp(round(act((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, qmin, qmax)
+// with an activation of none or relu. Shaders, layout and choice of kernel: ops/common/linear_int8.h.
+//
+// Error of floats: that of ops/linear_dq8ca.cpp. Integers that come out are those next to the exact quotient, which is
+// known within that error: only a quotient so close to a tie may round to the other side.
+#include <cinttypes>
+#include <cmath>
+
+#include "glsl/include/activation.glslh"
+#include "glsl/include/modes.glslh"
+#include "glsl/linear_gemv.h"
+#include "ops/common/linear_int8.h"
+
+namespace pumice {
+namespace {
+
+PackedWeight pack(Graph& graph, const Args& args, const char* op) {
+  const Tensor weight = args.tensor(1);
+  check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
+  return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1));
+}
+
+double scale_at(const Args& args, uint32_t index, const char* op) {
+  const double scale = args.real(index);
+  const auto stored = static_cast<float>(scale);
+  check(stored > 0 && std::isfinite(stored), "%s: the scale %g is not positive", op, scale);
+  return scale;
+}
+
+int64_t zero_at(const Args& args, uint32_t index, int64_t low, int64_t high, const char* op) {
+  const int64_t zero = args.integer(index);
+  check(zero >= low && zero <= high, "%s: the zero point %" PRId64 " is not in %" PRId64 "..%" PRId64, op, zero, low,
+        high);
+  return zero;
+}
+
+void linear_q8ta_q8csw(Graph& graph, Args args) {
+  constexpr const char* kOp = "linear_q8ta_q8csw";
+  const PackedWeight packed = pack(graph, args, kOp);
+  RowSource rows{.x = args.tensor(0), .source = ROWS_NUMBERS};
+  check(is_float(rows.x.dtype()), "%s: x is %s, not f32 or f16", kOp, name(rows.x.dtype()));
+  rows.low = args.integer(9);
+  rows.high = args.integer(10);
+  check_range(rows.low, rows.high, kOp);
+  rows.scale = scale_at(args, 7, kOp);
+  rows.zero = zero_at(args, 8, rows.high > 127 ? 0 : -128, rows.high > 127 ? 255 : 127, kOp);
+  linear_int8(graph, kOp, args.out(), rows, packed, {args.tensor(4), args.tensor(6), args.integer(5)});
+}
+
+void q8ta_linear(Graph& graph, Args args) {
+  constexpr const char* kOp = "q8ta_linear";
+  const PackedWeight packed = pack(graph, args, kOp);
+  RowSource rows{.x = args.tensor(0), .source = ROWS_NUMBERS};
+  const Tensor x = rows.x, out = args.out();
+  const auto is_byte = [](DType dtype) { return dtype == DType::i8 || dtype == DType::u8; };
+  check(is_byte(x.dtype()) && is_byte(out.dtype()), "%s: x is %s and the output %s, not i8 or u8", kOp, name(x.dtype()),
+        name(out.dtype()));
+  const auto least = [](DType dtype) { return dtype == DType::u8 ? 0 : -128; };
+  rows.low = least(x.dtype());
+  rows.high = rows.low + 255;
+  rows.scale = scale_at(args, 6, kOp);
+  rows.zero = zero_at(args, 7, rows.low, rows.high, kOp);
+  const int64_t low = least(out.dtype()), high = low + 255, act = args.integer(5);
+  check(act == ACT_NONE || act == ACT_RELU, "%s: activation %" PRId64 "; none and relu are known", kOp, act);
+  Requantize again{.scale = scale_at(args, 8, kOp), .zero = zero_at(args, 9, low, high, kOp)};
+  again.low = args.integer(10);
+  again.high = args.integer(11);
+  check(again.low >= low && again.high <= high && again.low < again.high,
+        "%s: %" PRId64 "..%" PRId64 " is no range of %s", kOp, again.low, again.high, name(out.dtype()));
+  linear_int8(graph, kOp, out, rows, packed, {.bias = args.tensor(4), .act = act}, &again);
+}
+
+constexpr std::string_view kBytes[] = {"i8", "u8"};
+constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}};
+
+}  // namespace
+
+std::span<const Op> linear_q8ta_ops() {
+  static constexpr Op kOps[] = {
+      {{"linear_q8ta_q8csw", 1,
+        "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, Tensor? residual, float x_scale, "
+        "int x_zero, int qmin, int qmax -> Tensor"},
+       linear_q8ta_q8csw,
+       glsl::linear_gemv::axes},
+      {{"q8ta_linear", 1,
+        "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, float x_scale, int x_zero, "
+        "float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
+       q8ta_linear,
+       kByteAxes},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linears with x quantized to 8 bits in flight, every kernel forced, against fp64 of the integers eager chooses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from int8 import FLOATS, INTEGERS, Layer, Weight
+
+ALL = [*FLOATS, *INTEGERS]
+
+SHAPES = [
+    # n, k, group: tiles are 16 rows x 64 columns
+    (37, 96, 32), (64, 256, 64), (131, 384, 128), (15, 40, 20), (257, 24, 12), (33, 130, None), (1, 61, None),
+    (128, 192, 64), (17, 2, None), (16, 3, None), (20, 64, 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("n", "k", "group"), SHAPES)
+def test_shapes(monkeypatch, n, k, group, bits, zero) -> None:
+    Layer(Weight.random(n, k, group, bits, zero), torch.randn(n)).check_rows(monkeypatch, ALL)
+
+
+@pytest.mark.parametrize("mapping", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_mappings(monkeypatch, mapping, dtype) -> None:
+    for bits, group in ((4, 32), (8, None)):
+        weight = Weight.random(33, 160, group, bits, dtype=dtype)
+        layer = Layer(weight, torch.randn(33).to(dtype), dtype=dtype, mapping=mapping, eps=1e-6)
+        layer.check_rows(monkeypatch, ALL)
+
+
+@pytest.mark.parametrize("mapping", [0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_one_scale_for_all_rows(monkeypatch, mapping, dtype) -> None:
+    weight = Weight.random(33, 130, None, 8, dtype=dtype)
+    layer = Layer(weight, None, 0, False, dtype, mapping, per_token=0)
+    layer.check_rows(monkeypatch, ALL)
+    layer.check_rows(monkeypatch, (), (1, 9), undefined)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("act", [0, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_epilogue(monkeypatch, act, residual, dtype) -> None:
+    for n in (36, 35):
+        weight = Weight.random(n, 128, 64, 4, dtype=dtype)
+        Layer(weight, None, act, residual, dtype).check_rows(monkeypatch, ALL, rows=(1, 9))
+
+
+def test_to_255(monkeypatch) -> None:
+    Layer(Weight.random(20, 64, 32, 4), low=0, high=255).check_rows(monkeypatch, ALL)
+
+
+def zeros(m: int, k: int) -> torch.Tensor:
+    return torch.zeros(m, k)
+
+
+def one_sided(m: int, k: int) -> torch.Tensor:
+    return torch.rand(m, k) + torch.arange(m)[:, None]
+
+
+def huge_term(m: int, k: int) -> torch.Tensor:
+    x = torch.randn(m, k)
+    x[:, k // 2] = 1e30
+    return x
+
+
+def undefined(m: int, k: int) -> torch.Tensor:
+    x = torch.randn(m, k)
+    x[0, k - 1] = float("inf")
+    x[m // 2, 0] = float("nan")
+    x[m - 1, 1] = -float("inf")
+    return x
+
+
+@pytest.mark.parametrize("make", [zeros, one_sided, huge_term, undefined], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("mapping", [0, 1])
+def test_values(monkeypatch, make, mapping) -> None:
+    for bits, group in ((4, 32), (8, None)):
+        layer = Layer(Weight.random(35, 128, group, bits, zero=True), mapping=mapping)
+        layer.check_rows(monkeypatch, ALL, (1, 9), make)
+
+
+@pytest.mark.parametrize("value", [-8, 7])
+def test_extreme_weights(monkeypatch, value) -> None:
+    weight = Weight.random(20, 192, 64, 4)
+    weight.q.fill_(value)
+    Layer(weight).check_rows(monkeypatch, ALL, (1, 9), one_sided)
+
+
+def test_long_rows(monkeypatch) -> None:
+    Layer(Weight.random(18, 16384, 128, 4)).check_rows(monkeypatch, ALL, (1, 9))
+    Layer(Weight.random(18, 16384, None, 8, zero=True)).check_rows(monkeypatch, ALL, (1, 9))
+
+
+def test_nothing_optional_is_needed(monkeypatch) -> None:
+    for bits, group in ((4, 32), (8, None)):
+        layer = Layer(Weight.random(130, 192, group, bits), torch.randn(130))
+        layer.check_rows(monkeypatch, rows=(1, 3, 70), features="none,like_gpu")

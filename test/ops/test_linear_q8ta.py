@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linears with x in 8-bit integers of a constant scale, every kernel forced, against fp64 of the same integers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from int8 import FLOATS, INTEGERS, Layer, Weight, check_integers
+from one_call import OneCall
+
+import pumice
+
+ALL = [*FLOATS, *INTEGERS]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(("low", "high", "zero"), [(-128, 127, 0), (-128, 127, -100), (0, 255, 37), (-127, 127, 5)])
+def test_floats(monkeypatch, low, high, zero, dtype) -> None:
+    weight = Weight.random(37, 130, None, 8, zero=zero != 0)
+    layer = Layer(weight, torch.randn(37).to(dtype), 1, True, dtype, low=low, high=high, static=(0.021, zero))
+    layer.check_rows(monkeypatch, ALL, (1, 2, 9, 70))
+
+
+def test_values_beyond_the_range(monkeypatch) -> None:
+    """NaN becomes the integer 0, infinities the ends of the range, as in PyTorch."""
+
+    def make(m: int, k: int) -> torch.Tensor:
+        x = torch.randn(m, k) * 100
+        x[0, :3] = torch.tensor([float("nan"), float("inf"), -float("inf")])
+        return x
+
+    Layer(Weight.random(20, 64, None, 8), static=(0.1, 3)).check_rows(monkeypatch, ALL, (1, 9), make)
+
+
+LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
+
+
+def integers(m: int, k: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.randint(LIMITS[dtype][0], LIMITS[dtype][1] + 1, (m, k)).to(dtype)
+
+
+@pytest.mark.parametrize("x_dtype", LIMITS, ids=str)
+@pytest.mark.parametrize("out_dtype", LIMITS, ids=str)
+@pytest.mark.parametrize(("n", "k"), [(37, 130), (64, 256), (16, 3)])
+def test_integers(monkeypatch, n, k, x_dtype, out_dtype) -> None:
+    weight, bias = Weight.random(n, k, None, 8, zero=k == 130), torch.randn(n) * 10
+    x_scale, x_zero, out_zero = 0.02, 17, 100
+    out_scale, (low, high) = 0.05 * k**0.5, LIMITS[out_dtype]
+    for act in (0, 1):
+        made = OneCall()
+        args = [made.input(x_dtype, ["m", k]), *weight.constants(made), made.constant(bias), act, x_scale, x_zero]
+        made.call("q8ta_linear", [*args, out_scale, out_zero, low, high - 5], out_dtype, ["m", n])
+        data = made.bytes()
+        for kernel in ("", *ALL):
+            monkeypatch.setenv("PUMICE_KERNEL", kernel)
+            session = pumice.load(data)
+            for m in (1, 5, 70):
+                x = integers(m, k, x_dtype)
+                whole = (x.double() - x_zero) * x_scale
+                real = whole @ weight.real().T + bias.double()
+                size = whole.abs() @ weight.real().abs().T + bias.abs()
+                real = real.relu() if act else real
+                check_integers(session(x), real, size, k, out_scale, out_zero, low, high - 5)
+            assert session(x[:0]).shape == (0, n)
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
+@pytest.mark.parametrize(("n", "k", "group"), [(37, 96, 32), (64, 256, 128), (20, 40, 20), (16, 130, None)])
+def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
+    weight, bias = Weight.random(n, k, group, 4, zero), torch.randn(n)
+    made = OneCall()
+    rows = [made.input(torch.float32, ["m"]), made.input(torch.int32 if zero else torch.int8, ["m"])]
+    out_rows = [made.input(torch.float32, ["m"]), made.input(torch.int8, ["m"])]
+    x_value = made.input(torch.int8, ["m", k])
+    args = [x_value, *rows, *weight.constants(made), made.constant(bias), weight.group, *out_rows]
+    made.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
+    data = made.bytes()
+    for kernel in ("", *ALL):
+        monkeypatch.setenv("PUMICE_KERNEL", kernel)
+        session = pumice.load(data)
+        for m in (1, 5, 70):
+            x, x_scale, out_scale = integers(m, k, torch.int8), torch.rand(m) * 0.05 + 0.001, torch.rand(m) * 0.3 + 0.02
+            x_zero, out_zero = (torch.randint(-128, 128, (m,)).to(torch.int8) for _ in range(2))
+            got = session(x_scale, x_zero.int() if zero else x_zero, out_scale, out_zero, x)
+            whole = (x.double() - x_zero[:, None].double()) * x_scale[:, None].double()
+            real = whole @ weight.real().T + bias.double()
+            size = whole.abs() @ weight.real().abs().T + bias.abs()
+            scale, out_zeros = out_scale[:, None].double(), out_zero[:, None].double()
+            check_integers(got, real, size, k, scale, out_zeros, -128, 127)
+
+
+def test_one_activation_is_quantized_once() -> None:
+    """Three projections of one x: one kernel makes its integers."""
+    made = OneCall()
+    x = made.input(torch.float32, ["m", 64])
+    weights = [Weight.random(n, 64, 32, 4) for n in (16, 17, 18)]
+    for weight in weights:
+        tail = [None, 32, 0, None, 0, -128, 127, 1e-7, 1]
+        made.call("linear_dq8ca_q4gsw", [x, *weight.constants(made), *tail], torch.float32, ["m", weight.q.shape[0]])
+    session = pumice.load(made.bytes())
+    value = torch.randn(40, 64)
+    for weight, got in zip(weights, session(value), strict=True):
+        Layer(weight, eps=1e-7).check(got, value)
+    kernels = [row.kernel for row in session.profile(value)]
+    assert sum("quantize" in kernel for kernel in kernels) == 1, kernels
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"mapping": 3}, "mapping 3 is not 0, 1 or 2"),
+        ({"low": -129}, "-129..127 is not within"),
+        ({"low": 5, "high": 5}, "5..5 is not within"),
+        ({"eps": -1.0}, "eps is -1"),
+        ({"per_token": 2}, "per_token is 2"),
+        ({"static": (0.0, 0)}, "the scale 0 is not positive"),
+        ({"static": (0.1, 128)}, "the zero point 128 is not in -128..127"),
+    ],
+)
+def test_bad_parameters(change, match) -> None:
+    layer = Layer(Weight.random(16, 64, None, 8), **change)
+    with pytest.raises(pumice.InvalidFileError, match=match):
+        pumice.load(layer.program())
