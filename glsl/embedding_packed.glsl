@@ -29,6 +29,8 @@ layout(constant_id = 1) const uint GROUP = 0u;  // columns; 0: the whole row
 layout(constant_id = 2) const uint SCALE_F16 = 0u;
 layout(constant_id = 3) const uint HAS_ZERO = 0u;
 layout(constant_id = 4) const uint BLOCKS = 0u;  // other dispatches write the rows of other blocks
+#define WHOLE_TILES 0u
+#define GROUPS params.groups
 #include "packed.glslh"
 #include "rows.glslh"
 

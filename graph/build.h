@@ -66,6 +66,7 @@ struct Pack {
 // What building learned of the values of constants, so that a later build of the program needs no file.
 struct ConstantFacts {
   std::map<uint32_t, bool> is_zero;
+  std::map<uint32_t, std::optional<Graph::Exponents>> half_exponents;
 };
 
 struct Graph::Impl {

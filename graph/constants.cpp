@@ -20,4 +20,25 @@ bool Graph::is_zero(Tensor constant) const {
   return zero;
 }
 
+std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
+  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
+  if (tensor.home != Home::constant || tensor.dtype != DType::f16) return std::nullopt;
+  auto& facts = impl_->facts->half_exponents;
+  if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
+  std::optional<Exponents> result;
+  if (!impl_->program->constants[tensor.ref].external) {
+    const std::span<const std::byte> bytes = constant_bytes(*impl_->program, tensor.ref, {});
+    uint16_t low = 0x7fff, high = 0;
+    for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+      const auto magnitude = static_cast<uint16_t>((std::to_integer<uint32_t>(bytes[i + 1]) & 0x7f) << 8 |
+                                                   std::to_integer<uint32_t>(bytes[i]));
+      low = std::min(low, magnitude);
+      high = std::max(high, magnitude);
+    }
+    if (low >= 0x0400 && high < 0x7c00) result = {(low >> 10) - 15, (high >> 10) - 15};
+  }
+  facts.emplace(tensor.ref, result);
+  return result;
+}
+
 }  // namespace pumice

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,13 @@ class Graph {
   // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load,
   // external).
   bool is_zero(Tensor constant) const;
+  // Of an fp16 constant whose every element is a normal number: the exponents of its smallest and largest magnitude
+  // (2^e
+  // <= |x| < 2^(e + 1)). Empty otherwise, also when nobody knows.
+  struct Exponents {
+    int32_t low, high;
+  };
+  std::optional<Exponents> half_exponents(Tensor constant) const;
   // A temporary; its shape is set by resize in a launch.
   Tensor scratch(DType dtype, uint32_t rank);
   // Four words a kernel reports a bad data-dependent index into (glsl/include/status.glslh), bound as a write.

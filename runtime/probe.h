@@ -4,6 +4,7 @@
 //   A f16 16x16         (row g, columns 2t, 2t+1, 2t+8, 2t+9), then (row g + 8, the same columns)
 //   B f16 16x16, 16x8   (rows 2t, 2t+1, 2t+8, 2t+9 of column g), then (of column g + 8)
 //   C f32 16x16, 16x8   (row g, columns 2t, 2t+1[, 2t+8, 2t+9]), then (row g + 8, the same columns)
+// And fp16 arithmetic does not flush subnormal numbers.
 #pragma once
 
 #include "runtime/device.h"

@@ -13,13 +13,31 @@
 
 namespace pumice {
 
-// A weight [n, k] in the layout of glsl/include/packed.glslh, made at load.
+// The layout of glsl/include/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
+inline constexpr uint32_t kStripRows = 16, kTileColumns = 64;
+constexpr uint32_t strips(uint32_t n) {
+  return (n + kStripRows - 1) / kStripRows;
+}
+constexpr uint32_t strip_tiles(uint32_t k) {
+  return (k + kTileColumns - 1) / kTileColumns;
+}
+constexpr bool quantized(Storage storage) {
+  return storage == Storage::q4 || storage == Storage::q8;
+}
+
+// A weight [n, k] in that layout, made at load.
 struct PackedWeight {
   Tensor weight, scale, zero;  // scale and zero: quantized ones only; zero: empty when all zero points are 0
   Storage storage = Storage::f32;
   uint32_t n = 0, k = 0;
   uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
   bool scale_f16 = false;
+  // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: matrix.glslh then has
+  // a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
+  struct {
+    bool tame = false;
+    int32_t shift = 0;
+  } scales = {};
 };
 
 // `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G]
@@ -53,6 +71,9 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
 
 // Checks an `act` argument.
 uint32_t activation(int64_t act, const char* op);
+
+// Where the device lets subgroups vary: of the size that features say, and full.
+void require_subgroups(Launch& launch);
 
 // Workgroups counted along x, then y (group() of glsl/include/launch.glslh).
 void over_groups(Launch& launch, uint64_t groups, uint32_t lanes);

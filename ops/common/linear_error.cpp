@@ -3,10 +3,15 @@
 
 namespace pumice {
 
-// A product, a sum and the scales are fp32: a rounding for each of the k sums, and at most 26 for the zero point, the
-// scale, partial sums that meet, bias, activation and residual (linear_gemv.glsl, linear_tiled.glsl count them).
-double linear_error(const LinearKernel&, const LinearShape& shape) {
-  return 0x1p-24 * (static_cast<double>(shape.k) + 26);
+// Without matrices a product, a sum and the scales are fp32: a rounding for each of the k sums, and at most 26 for the
+// zero point, the scale, partial sums that meet, bias, activation and residual (linear_gemv.glsl, linear_tiled.glsl
+// count them). Matrix units sum in fp32, but may cut off where others round: 2^-23. Tiles of matrices take weights that
+// were rounded to fp16 after the product with the scale of their group (matrix.glslh).
+double linear_error(const LinearKernel& kernel, const LinearShape& shape) {
+  const double steps = static_cast<double>(shape.k) + 26;
+  if (kernel.family == Family::gemv || kernel.family == Family::tiled) return 0x1p-24 * steps;
+  const bool rounded = kernel.family != Family::gemv_fragments && shape.group != 0;
+  return 0x1p-23 * steps + (rounded ? 0x1p-11 : 0);
 }
 
 }  // namespace pumice

@@ -126,7 +126,7 @@ void linear_int8(Graph& graph, const char* op, Tensor out, const RowSource& rows
         "%s: x is %s, the output %s", op, name(rows.x.dtype()), name(out.dtype()));
   check_epilogue(op, dtype, end);
   const auto shape_of = [=](int64_t m) {
-    return LinearShape{m, weight.n, weight.k, weight.group, weight.storage, dtype, bool(weight.zero)};
+    return LinearShape{m, weight.n, weight.k, weight.group, weight.storage, dtype, weight.scale_f16};
   };
   const auto floats = quantized_rows(graph, op, rows, FORM::floats);
   floats->wanted.push_back([](int64_t, const Features&) { return true; });

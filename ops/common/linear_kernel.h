@@ -14,11 +14,10 @@ namespace pumice {
 
 enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
 
-// A tile of gemm.glslh: bm x bn outputs a workgroup, tm x tn an invocation.
+// bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
 struct Tile {
   uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
-  uint32_t lanes() const { return bm / tm * (bn / tn); }
-  uint32_t shared_bytes() const { return (bm + bn) * 20 * 4; }  // rows of 16 floats and 4 of padding
+  uint32_t parts() const { return bm / tm * (bn / tn); }
   bool operator==(const Tile&) const = default;
 };
 
@@ -28,10 +27,16 @@ struct LinearShape {
   uint32_t group = 0;  // columns with one scale; 0: the whole row
   Storage weight = Storage::f32;
   DType dtype = DType::f32;  // of x and out
-  bool zero = false;         // some zero point is not 0
+  bool scale_f16 = false;    // scales are fp16, not fp32
 };
 
-enum class Family : uint8_t { gemv, tiled };
+enum class Family : uint8_t {
+  gemv,            // linear_gemv.glsl
+  tiled,           // linear_tiled.glsl
+  matrix,          // linear_matrix.glsl
+  fragments,       // linear_fragments.glsl
+  gemv_fragments,  // linear_gemv_fragments.glsl
+};
 
 struct LinearKernel {
   std::string_view name;  // as Features::kernel forces it
@@ -39,7 +44,6 @@ struct LinearKernel {
   uint32_t rows = 0;    // of x that a GEMV's pass takes
   uint32_t strips = 0;  // of 16 weight rows that a GEMV's workgroup takes
   Tile tile = {};       // outputs of a workgroup, of the others
-  uint64_t needs = 0;   // bits of Feature, beyond those of the shader's variants for plain words
 };
 
 // Every kernel there is, in a fixed order.
@@ -59,6 +63,10 @@ double linear_error(const LinearKernel& kernel, const LinearShape& shape);
 // Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+
+// Invocations and shared memory of a workgroup of the other families.
+uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
+uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
 
 // What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);

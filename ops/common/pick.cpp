@@ -24,10 +24,20 @@ constexpr LinearKernel kKernels[] = {
     {"tile64x128", Family::tiled, 0, 0, {64, 128, 8, 8}},    // 15 KiB
     {"tile64x64", Family::tiled, 0, 0, {64, 64, 8, 4}},
     {"tile32x64", Family::tiled, 0, 0, {32, 64, 4, 4}},
+    {"matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 64}},
+    {"matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}},
+    {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
+    {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
+    {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
+    {"gemvf8", Family::gemv_fragments, 8, 1},
+    {"gemvf8x2", Family::gemv_fragments, 8, 2},
+    {"gemvf16", Family::gemv_fragments, 16, 1},
+    {"gemvf16x2", Family::gemv_fragments, 16, 2},
 };
 
-bool fits(const Tile& tile, const Features& features) {
-  return tile.lanes() <= features.max_invocations && tile.shared_bytes() <= features.max_shared_bytes;
+bool fits(const LinearKernel& kernel, const Features& features) {
+  return tile_lanes(kernel, features) <= features.max_invocations &&
+         tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) {
@@ -86,16 +96,27 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
     last = &kernel;
     const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
     if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
-    if (fits(tile, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) break;
+    if (fits(kernel, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) break;
   }
   return *last;
 }
 
 }  // namespace
 
+// 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight.
+static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  uint32_t slots = std::min(std::bit_ceil(static_cast<uint32_t>(ceil_div(k, 64 * 8))), 32u);
+  const auto too_large = [&](uint32_t s) {
+    return s * 32 > features.max_invocations || kernel.strips * kernel.rows * s * 64 > features.max_shared_bytes;
+  };
+  while (slots > 1 && too_large(slots)) slots /= 2;
+  return slots * 32;
+}
+
 // 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in flight and few partial
 // sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.strips;
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
@@ -126,22 +147,119 @@ const LinearKernel& linear_kernel(std::string_view name) {
        printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
 }
 
-std::string why_not(const LinearKernel& kernel, const LinearShape&, const Features& features) {
-  for (uint32_t i = 0; i < kNumFeatures; ++i) {
-    const auto feature = static_cast<Feature>(i);
-    if ((kernel.needs & bit(feature)) != 0 && !features.has(feature)) {
-      return std::string("needs the feature ") + pumice::name(feature) +
-             ", which this device lacks or which was switched off";
-    }
+uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {
+  return kernel.tile.parts() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
+}
+
+uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features) {
+  const Tile& t = kernel.tile;
+  if (kernel.family == Family::tiled) return (t.bm + t.bn) * 20 * 4;  // rows of 16 floats and 4 of padding
+  const uint32_t stage = t.parts() * features.matrix_f16[0].m * t.tn * 4;
+  if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
+  return std::max(2 * t.bm * 144, t.parts() * 16 * t.tn * 4);                       // two buffers of 64 and 8
+}
+
+namespace {
+
+// What both families with cooperative matrices need.
+std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed}) {
+    if (!features.has(feature))
+      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
   }
-  if (kernel.family == Family::tiled && !fits(kernel.tile, features)) {
-    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", kernel.tile.lanes(),
-                  kernel.tile.shared_bytes(), features.max_invocations, features.max_shared_bytes);
+  const MatrixShape& shape = features.matrix_f16[0];
+  if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
+  if (s.dtype != DType::f16) return format("computes in fp16, not in %s", name(s.dtype));
+  const Tile& t = kernel.tile;
+  const uint32_t lanes = tile_lanes(kernel, features);
+  if (kernel.family == Family::matrix) {
+    if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || 32 % shape.k != 0 || shape.k % 8 != 0)
+      return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
+    if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0)
+      return format("does not divide among subgroups of %u", features.subgroup_size);
+    // A driver writes every product out: lavapipe took longer than a minute to compile 64 of 8x8x8.
+    const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k);
+    if (products >= 64)
+      return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
+  }
+  const bool quantized = s.weight == Storage::q4 || s.weight == Storage::q8;
+  if (kernel.family == Family::gemv_fragments) {
+    if (s.weight == Storage::f32) return "takes fp16 and quantized weights";
+    return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
+  }
+  if (kernel.family == Family::fragments && s.weight != Storage::q4) return "takes int4 weights only";
+  if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
+    return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
+  return "";
+}
+
+}  // namespace
+
+std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
+  if (kernel.family == Family::gemv) return "";
+  if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
+  if (kernel.family != Family::tiled) {
+    const std::string reason = why_no_matrix(kernel, shape, features);
+    if (!reason.empty()) return reason;
+  }
+  if (!fits(kernel, features)) {
+    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u",
+                  tile_lanes(kernel, features), tile_shared_bytes(kernel, features), features.max_invocations,
+                  features.max_shared_bytes);
   }
   return "";
 }
 
+namespace {
+
+// Kernels that know where matrix elements are, or null. H200, int4 in groups of 32, us for 4096 -> 14336 and back:
+//   rows   gemvf8x2      gemvf16x2     fragments64x128   fragments64x256   best without matrices
+//   1      14.3  13.8                                                      20.0  24.2
+//   8      15.4  16.2                                                      56 (gemv8)
+//   16     23.0  25.4    21.1  17.3    49.9  157         62  196           112  110
+//   32     39.2  45.8    29.5  28.0    49.9  157         62  196           218  214
+//   64     71.6  86.6    49.6  50.2    51.1  159         64  198           424  421
+//   128                        93.5    57.7  159         64  199
+//   256                                109   161         108  199
+//   512                                208   192         195  258          1870 (tile64x128)
+//   2048                               704   756         637  636
+// One strip in place of two: 17.1 and 16.5 at one row; but where strips are few, workgroups are what is wanted.
+const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
+  const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
+  const bool tiles = s.m > 32 && tile_groups("fragments64x128") >= 96;
+  const char* name = "gemvf8";
+  if (tiles && why_not(linear_kernel("fragments64x128"), s, features).empty()) {
+    name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
+  } else if (s.m > 128 || (tiles && s.m > 32)) {
+    return nullptr;
+  } else if (s.weight != Storage::f16 && ceil_div(s.n, 32) * ceil_div(s.m, 16) >= 96) {
+    name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
+  } else if (s.m > 8) {
+    name = "gemvf16";
+  }
+  const LinearKernel& kernel = linear_kernel(name);
+  return why_not(kernel, s, features).empty() ? &kernel : nullptr;
+}
+
+// H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
+// 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128. lavapipe computes a matrix product lane by lane.
+const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
+  if (features.cpu || s.m <= 16) return nullptr;
+  for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
+    const LinearKernel& kernel = linear_kernel(name);
+    if (!why_not(kernel, s, features).empty()) continue;
+    if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < 128) continue;
+    return &kernel;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 const LinearKernel& pick_linear(const LinearShape& s, const Features& features) {
+  if (const LinearKernel* kernel = pick_fragments(s, features)) return *kernel;
+  if (const LinearKernel* kernel = pick_matrix(s, features)) return *kernel;
   if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))
     return gemv(std::bit_ceil(static_cast<uint32_t>(s.m)), s, features);
   const LinearKernel& tiled = tile_kernel(1, s.m, s.n, features);

@@ -114,7 +114,7 @@ class Linear : public Problem {
   LinearShape linear(int64_t m) const override {
     const Storage stored = quantized_ ? scheme_.weight : c_.dtype == DType::f16 ? Storage::f16 : Storage::f32;
     return {
-        m, c_.n, c_.k, groups_ == 1 ? 0 : static_cast<uint32_t>(c_.group), stored, c_.dtype, c_.zeros == Zeros::random};
+        m, c_.n, c_.k, groups_ == 1 ? 0 : static_cast<uint32_t>(c_.group), stored, c_.dtype, c_.scale == DType::f16};
   }
 
  private:

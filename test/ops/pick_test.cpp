@@ -56,19 +56,56 @@ TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
   EXPECT_EQ(pick_linear({16, 1536, 384}, cpu()).rows, 8u);
 }
 
+// A GPU with cooperative matrices whose elements are where they are expected.
+Features matrices() {
+  Features features = gpu();
+  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments);
+  features.subgroup_size = 32;
+  features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  return features;
+}
+
+LinearShape int4(int64_t m, int64_t n, int64_t k) {
+  return {m, n, k, 32, Storage::q4, DType::f16, true};
+}
+
+TEST(PickLinear, MatricesByRows) {
+  const auto name = [](int64_t m, int64_t n, int64_t k) { return pick_linear(int4(m, n, k), matrices()).name; };
+  EXPECT_EQ(name(1, 14336, 4096), "gemvf8x2");
+  EXPECT_EQ(name(8, 4096, 14336), "gemvf8x2");
+  EXPECT_EQ(name(1, 384, 384), "gemvf8");
+  EXPECT_EQ(name(16, 14336, 4096), "gemvf16x2");
+  EXPECT_EQ(name(128, 4096, 14336), "gemvf16x2");
+  EXPECT_EQ(name(128, 14336, 4096), "fragments64x128");
+  EXPECT_EQ(name(512, 4096, 14336), "fragments64x128");
+  EXPECT_EQ(name(512, 14336, 4096), "fragments64x256");
+}
+
+TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
+  LinearShape shape = int4(512, 14336, 4096);
+  shape.scale_f16 = false;  // an fp32 scale does not fit the product in fp16
+  EXPECT_EQ(pick_linear(shape, matrices()).family, Family::tiled);
+  shape = int4(512, 14336, 4096);
+  shape.dtype = DType::f32;
+  EXPECT_EQ(pick_linear(shape, matrices()).family, Family::tiled);
+  Features features = matrices();
+  features.bits &= ~bit(Feature::fragments);
+  EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::matrix);
+  features.bits &= ~bit(Feature::coopmat);
+  EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::tiled);
+}
+
 // Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
 // others.
 TEST(PickLinear, EverythingPickedFits) {
-  for (const Features& features : {baseline_features(), gpu(), cpu()}) {
+  for (const Features& features : {baseline_features(), gpu(), cpu(), matrices()}) {
     for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {
       for (const int64_t n : {1, 15, 16, 17, 384, 1536, 4096, 151936}) {
         for (const int64_t k : {1, 63, 64, 65, 384, 4096, 16384}) {
-          const LinearShape shape{m, n, k};
+          const LinearShape shape = k % 32 == 0 ? int4(m, n, k) : LinearShape{m, n, k};
           const LinearKernel& kernel = pick_linear(shape, features);
           EXPECT_EQ(why_not(kernel, shape, features), "") << kernel.name;
-          const Tile tile = pick_tile(1, m, n, features);
-          EXPECT_LE(tile.shared_bytes(), features.max_shared_bytes);
-          EXPECT_LE(tile.lanes(), features.max_invocations);
+          EXPECT_LE(pick_tile(1, m, n, features).parts(), features.max_invocations);
           if (kernel.family == Family::gemv) {
             const uint32_t lanes = gemv_lanes(kernel, k, features);
             EXPECT_EQ(lanes % 32, 0u);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// x . w^T for many rows of x, by cooperative matrices whose elements are where runtime/probe.h says: a packed step is then an
+// operand as it lies, so weights go from global memory to registers to the product, unpacked once for WM rows of x. Only x
+// takes the way through shared memory, its columns in the order of the steps, in two buffers: one barrier a tile.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#define DTYPE f16
+#define DTYPE_f16 1
+#define WEIGHT_q4 1
+#include "matrix.glslh"
+
+#define ROW 9u                     // uvec4 of a row of x in shared memory: 64 halves and 8 of padding
+#define X_LOADS (BM * 8u / LANES)  // octets
+#define STRIPS (WN / 16u)          // of a subgroup
+
+uvec4 x_next_[X_LOADS], w_[STRIPS], w_next_[STRIPS];
+// Scales and zero points of both halves of a tile, as stored.
+uint scale_now_[STRIPS * 2u], scale_next_[STRIPS * 2u], zero_now_[STRIPS * 2u], zero_next_[STRIPS * 2u];
+
+// The row of x of load r, whose octet is lane % 8.
+uint x_row(uint r) { return (lane() >> 3) + r * (LANES / 8u); }
+
+uint strip_of(uint j) { return within_n(first_n() / 16u + gl_SubgroupID % SUBGROUPS_N * STRIPS + j); }
+
+void load_tile(uint tile) {
+  const uint l = gl_SubgroupInvocationID;
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    w_next_[j] = weight_[(strip_of(j) * TILES + tile) * 32u + l];
+    if (GROUP != 0u || HAS_ZERO != 0u) {
+      [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+        if (h == 1u && GROUP % 64u == 0u) continue;
+        const uint pair = pair_of(strip_of(j), l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
+        if (GROUP != 0u) scale_next_[2u * j + h] = scale_[pair];  // SCALE_F16 where there are groups
+        if (HAS_ZERO != 0u) zero_next_[2u * j + h] = zero_[pair];
+      }
+    }
+  }
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    x_next_[r] = load_octet(first_m() + x_row(r), tile * 8u + (lane() & 7u));
+  }
+}
+
+// An octet is the columns of one t in two steps: its words go to columns 2t, 2t + 8 of one and of the next matrix.
+void store_x(uint buffer_row) {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    const uint base = (buffer_row + x_row(r)) * ROW + (lane() & 4u), t = lane() & 3u;
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) shared_[base + i][t] = x_next_[r][i];
+  }
+}
+
+void turn_over() {
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) w_[j] = w_next_[j];
+  [[unroll]] for (uint j = 0u; j < 2u * STRIPS; ++j) {
+    scale_now_[j] = scale_next_[j];
+    zero_now_[j] = zero_next_[j];
+  }
+}
+
+Affine affine_of_half(uint j, uint h) {
+  const uint i = 2u * j + (GROUP % 64u == 0u ? 0u : h);
+  const f16vec2 zero = HAS_ZERO != 0u ? unpackFloat2x16(zero_now_[i]) : f16vec2(PLAIN_ZERO);
+  return affine_from(scale_now_[i], zero);
+}
+
+void multiply_tile(uint buffer_row) {
+  const uint a_row = buffer_row + gl_SubgroupID / SUBGROUPS_N * WM;
+  [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+    A_MATRIX a[MATRICES_M];
+    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+      coopMatLoad(a[i], shared_, (a_row + i * 16u) * ROW + 2u * s, ROW, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+      uvec2 row_a, row_b;
+      four(uvec2(w_[j][s], 0u), affine_of_half(j, s >> 1), row_a, row_b);
+      B_MATRIX b;
+      const uvec4 words = uvec4(row_a, row_b);
+      [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+        const f16vec2 both = unpackFloat2x16(words[e]);
+        b[2u * e] = both.x;
+        b[2u * e + 1u] = both.y;
+      }
+      [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+        sum_[i * STRIPS + j] = coopMatMulAdd(a[i], b, sum_[i * STRIPS + j]);
+      }
+    }
+  }
+}
+
+void main() {
+  if (group() >= params.row_blocks * ((N + BN - 1u) / BN)) return;  // the whole workgroup
+  if (lane() == 0u) shared_[0].x = exponent_;
+  barrier();
+  exponent_ = shared_[0].x;
+  barrier();
+  clear_sums();
+  load_tile(0u);
+  turn_over();
+  store_x(0u);
+  barrier();
+  for (uint tile = 0u; tile < TILES; ++tile) {
+    const uint now = (tile & 1u) * BM, then = BM - now;
+    load_tile(min(tile + 1u, TILES - 1u));  // at the end once more, so that there is no branch
+    multiply_tile(now);
+    turn_over();
+    store_x(then);
+    barrier();
+  }
+  store_sums();
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// x . w^T for few rows of x by cooperative matrices whose elements are where runtime/probe.h says. A packed step is a matrix of
+// 16 weight rows as it lies; up to 8 rows of x are the columns of the other one, so 8 rows cost what 1 does.
+//
+// Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32.
+//
+// Rounding: products are exact, sums fp32: |err| <= 2^-23 * (K / SLOTS + SLOTS + 20) * sum|x w| before the result is rounded to
+// fp16 (2^-23: matrix units may cut off where others round).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#pragma variant WEIGHT q4 q8 f16
+#define DTYPE f16
+#define DTYPE_f16 1
+#define FIXED_SIZES
+#define X_OCTETS
+#include "linear.glslh"
+#include "halves.glslh"
+
+layout(constant_id = 12) const uint STRIPS = 1u;  // of 16 weight rows a workgroup takes
+layout(constant_id = 13) const uint BLOCKS = 1u;  // of 8 rows of x
+layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 where there are more
+
+#define SLOTS (LANES / 32u)
+#define W_MATRIX coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define X_MATRIX coopmat<float16_t, gl_ScopeSubgroup, 16, 8, gl_MatrixUseB>
+#define SUM_MATRIX coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
+#define FLUSHES (GROUP % 64u == 0u ? 1u : 2u)  // times a tile's sums are scaled
+
+shared float sums_[STRIPS * BLOCKS * LIVE_ROWS * SLOTS * 16u];  // [strip][row of x][slot][weight row]
+
+// The tile to be multiplied: the next one is asked for as soon as its registers are free. A second set of them was slower, as
+// fewer workgroups then fit on a multiprocessor (H200, 4096 -> 14336: 17 us with two, 15.1 with one).
+uvec4 w_[STRIPS * VECTORS], x_[BLOCKS * 2u];
+#ifdef QUANTIZED
+uvec2 scale_words_[STRIPS * FLUSHES];
+uint zero_words_[STRIPS * FLUSHES];
+#endif
+float total_[STRIPS * BLOCKS * 4u];
+
+// Past the end: the last one, whose results are then not stored.
+uint strip_at(uint first, uint j) { return N % (16u * STRIPS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
+
+// Asks for a tile of the strips and of x, the last one again past the end.
+void ask(uint first_strip, uint first_row, uint tile, uint l) {
+  const uint at = min(tile, TILES - 1u), octets = K / 8u;
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    [[unroll]] for (uint v = 0u; v < VECTORS; ++v) {
+      w_[j * VECTORS + v] = weight_[((strip_at(first_strip, j) * TILES + at) * VECTORS + v) * 32u + l];
+    }
+#ifdef QUANTIZED
+    [[unroll]] for (uint f = 0u; f < FLUSHES; ++f) {
+      const uint pair = pair_of(strip_at(first_strip, j), l >> 2, at * 64u + f * 32u);
+      if (GROUP != 0u) scale_words_[j * FLUSHES + f] = scale_words(pair);
+      if (HAS_ZERO != 0u) zero_words_[j * FLUSHES + f] = zero_[pair];
+    }
+#endif
+  }
+  [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
+    const uint row = min(first_row + b * 8u + (l >> 2), params.m - 1u) * octets;
+    [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+      const uint o = at * 8u + h * 4u + (l & 3u);
+      uvec4 octet = uvec4(0u);
+      if (WHOLE_TILES != 0u || o < octets) octet = x8_[row + o];
+      x_[b * 2u + h] = octet;
+    }
+  }
+}
+
+X_MATRIX x_matrix(uvec2 words) {
+  const f16vec2 low = unpackFloat2x16(words.x), high = unpackFloat2x16(words.y);
+  X_MATRIX x;
+  x[0] = low.x;
+  x[1] = low.y;
+  x[2] = high.x;
+  x[3] = high.y;
+  return x;
+}
+
+// Two words of columns of row g, then two of row g + 8.
+W_MATRIX w_matrix(uvec4 words) {
+  W_MATRIX w;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const f16vec2 both = unpackFloat2x16(words[i]);
+    w[2u * i] = both.x;
+    w[2u * i + 1u] = both.y;
+  }
+  return w;
+}
+
+#ifdef QUANTIZED
+struct Zeros {  // of rows g (x) and g + 8 (y), see halves.glslh
+  f16vec2 low, high;
+};
+Zeros zero_of(f16vec2 stored) { return Zeros(float16_t(1024.0) + stored, float16_t(64.0) + stored); }
+
+// Step s for strip j.
+W_MATRIX step_of(uint j, uint s, Zeros zero) {
+#if defined(WEIGHT_q4)
+  const uvec2 u = uvec2(w_[j][s], w_[j][s] >> 8), low = u & 0x000f000fu, high = u & 0x00f000f0u;
+  return w_matrix(uvec4(packFloat2x16(integers(low.x, zero.low.xx)), packFloat2x16(integers(low.y, zero.low.xx)),
+                        packFloat2x16(high_integers(high.x, zero.high.yy)),
+                        packFloat2x16(high_integers(high.y, zero.high.yy))));
+#else
+  const uvec4 both = w_[j * VECTORS + (s >> 1)];
+  const uvec2 words = (s & 1u) == 0u ? both.xy : both.zw;
+  const uvec4 u = uvec4(words.x, words.x >> 8, words.y, words.y >> 8) & 0x00ff00ffu;
+  return w_matrix(uvec4(packFloat2x16(integers(u.x, zero.low.xx)), packFloat2x16(integers(u.y, zero.low.xx)),
+                        packFloat2x16(integers(u.z, zero.low.yy)), packFloat2x16(integers(u.w, zero.low.yy))));
+#endif
+}
+#endif
+
+void multiply_tile() {
+  [[unroll]] for (uint f = 0u; f < FLUSHES; ++f) {
+    [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+      vec2 scale = vec2(1.0);
+#ifdef QUANTIZED
+      const uint at = j * FLUSHES + f;
+      const Zeros zero = zero_of(HAS_ZERO != 0u ? unpackFloat2x16(zero_words_[at]) : f16vec2(PLAIN_ZERO));
+      if (GROUP != 0u) scale = scale_of(scale_words_[at]);
+#endif
+      SUM_MATRIX sum[BLOCKS];
+      [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) sum[b] = SUM_MATRIX(0.0);
+      [[unroll]] for (uint i = 0u; i < 4u / FLUSHES; ++i) {
+        const uint s = f * 2u + i;
+#ifdef QUANTIZED
+        const W_MATRIX w = step_of(j, s, zero);
+#else
+        const W_MATRIX w = w_matrix(w_[j * VECTORS + s]);
+#endif
+        [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
+          const uvec4 octet = x_[b * 2u + (s >> 1)];
+          sum[b] = coopMatMulAdd(w, x_matrix((s & 1u) == 0u ? octet.xy : octet.zw), sum[b]);
+        }
+      }
+      [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
+        [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+          const uint i = (j * BLOCKS + b) * 4u + e;
+          total_[i] = fma(sum[b][e], scale[e >> 1], total_[i]);
+        }
+      }
+    }
+  }
+}
+
+// The place of the sums of one row of x over a strip.
+uint sums_at(uint j, uint row, uint slot) { return ((j * BLOCKS * LIVE_ROWS + row) * SLOTS + slot) * 16u; }
+
+void main() {
+  const uint block = group() / params.row_blocks, strip = block * STRIPS;
+  const uint first_row = (group() - block * params.row_blocks) * BLOCKS * 8u;
+  if (strip * 16u >= N) return;  // the whole workgroup
+  const uint l = lane() & 31u, slot = lane() >> 5;
+#ifdef QUANTIZED
+  exponent_ |= l * params.row_blocks >> 31;  // 0: there are fewer than 2^26 row blocks
+#endif
+
+  [[unroll]] for (uint i = 0u; i < STRIPS * BLOCKS * 4u; ++i) total_[i] = 0.0;
+  ask(strip, first_row, slot, l);
+  for (uint tile = slot; tile < TILES; tile += SLOTS) {
+    multiply_tile();
+    ask(strip, first_row, tile + SLOTS, l);
+  }
+
+  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
+      [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+        const uint row = (l & 3u) * 2u + (e & 1u), n = (l >> 2) + (e >> 1) * 8u;
+        if (row < LIVE_ROWS) sums_[sums_at(j, b * 8u + row, slot) + n] = total_[(j * BLOCKS + b) * 4u + e];
+      }
+    }
+  }
+  barrier();
+  for (uint i = lane(); i < STRIPS * BLOCKS * LIVE_ROWS * 4u; i += LANES) {
+    const uint j = i / (BLOCKS * LIVE_ROWS * 4u), row = (i >> 2) % (BLOCKS * LIVE_ROWS), q = (i & 3u) * 4u;
+    const uint m = first_row + row, n = (strip + j) * 16u + q;
+    vec4 v = vec4(0.0);
+    for (uint p = 0u; p < SLOTS; ++p) {
+      const uint at = sums_at(j, row, p) + q;
+      v += vec4(sums_[at], sums_[at + 1u], sums_[at + 2u], sums_[at + 3u]);
+    }
+#ifdef QUANTIZED
+    if (GROUP == 0u) v *= late_scale(n);
+#endif
+    if (m < params.m && n < N) store_quad(m, n, v);
+  }
+}

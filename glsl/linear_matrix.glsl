@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// x . w^T for many rows of x, by cooperative matrices of any shape: x and the weights, unpacked to fp16, meet in shared memory
+// in chunks of 32 columns (half a tile of packed.glslh); what the next chunk needs is on its way meanwhile. One buffer and two
+// barriers a chunk: two workgroups on a multiprocessor hide each other's barriers, and would not fit with two buffers.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#pragma variant WEIGHT q4 q8 f16
+#define DTYPE f16
+#define DTYPE_f16 1
+#include "matrix.glslh"
+
+#define ROW 5u  // uvec4 of a row in shared memory: 32 halves and 8 of padding, so that eight rows lie in different banks
+#define X_LOADS (BM * 4u / LANES)
+#define W_LOADS (BN * 2u / LANES)  // lanes of packed strips
+#define B_ROWS BM                  // shared rows before those of the weights
+
+#if defined(WEIGHT_f16)
+#define W_VECTORS 2u  // of a lane in half a tile
+#else
+#define W_VECTORS 1u
+#endif
+uvec4 x_next_[X_LOADS], w_next_[W_LOADS * W_VECTORS];
+Affine affine_[W_LOADS];
+
+// Loads r of an invocation lie whole rows or strips apart (LANES is a multiple of 32), which keeps their addresses simple.
+// The row of x of load r, whose octet is lane % 4: eight neighbours store to eight different banks.
+uint x_row(uint r) {
+  const uint e = lane();
+  return (e >> 5) * 8u + ((e >> 2) & 1u) * 4u + ((e >> 3) & 3u) + r * (LANES / 4u);
+}
+// Likewise the strip, and lane 4g + t in it.
+uint w_strip(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
+uint w_lane() {
+  const uint e = lane();
+  return ((e >> 2) & 1u) * 16u + ((e >> 3) & 3u) * 4u + (e & 3u);
+}
+
+void load_chunk(uint tile, uint h) {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    x_next_[r] = load_octet(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint strip = within_n(first_n() / 16u + w_strip(r)), l = w_lane(), base = (strip * TILES + tile) * VECTORS * 32u + l;
+#if defined(WEIGHT_q4)
+    if (h == 0u) w_next_[r] = weight_[base];
+#elif defined(WEIGHT_q8)
+    w_next_[r] = weight_[base + h * 32u];
+#else
+    w_next_[2u * r] = weight_[base + 2u * h * 32u];
+    w_next_[2u * r + 1u] = weight_[base + (2u * h + 1u) * 32u];
+#endif
+    affine_[r] = affine_of(strip, l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
+  }
+}
+
+void store_chunk(uint h) {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    shared_[x_row(r) * ROW + (lane() & 3u)] = x_next_[r];
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint l = w_lane();
+    uvec4 a, b;
+#if defined(WEIGHT_f16)
+    a = uvec4(w_next_[2u * r].xy, w_next_[2u * r + 1u].xy);
+    b = uvec4(w_next_[2u * r].zw, w_next_[2u * r + 1u].zw);
+#else
+    uvec2 a0, a1, b0, b1;
+#if defined(WEIGHT_q4)
+    const uvec2 first = uvec2(w_next_[r][2u * h], 0u), second = uvec2(w_next_[r][2u * h + 1u], 0u);
+#else
+    const uvec2 first = w_next_[r].xy, second = w_next_[r].zw;
+#endif
+    four(first, affine_[r], a0, b0);
+    four(second, affine_[r], a1, b1);
+    a = uvec4(a0, a1);
+    b = uvec4(b0, b1);
+#endif
+    const uint row = B_ROWS + w_strip(r) * 16u + (l >> 2);
+    shared_[row * ROW + (l & 3u)] = a;
+    shared_[(row + 8u) * ROW + (l & 3u)] = b;
+  }
+}
+
+void multiply_chunk() {
+  const uint a_row = gl_SubgroupID / SUBGROUPS_N * WM, b_row = B_ROWS + gl_SubgroupID % SUBGROUPS_N * WN;
+  [[unroll]] for (uint k = 0u; k < 32u / TK; ++k) {
+    A_MATRIX a[MATRICES_M];
+    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+      coopMatLoad(a[i], shared_, (a_row + i * TM) * ROW + k * TK / 8u, ROW, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
+      B_MATRIX b;
+      coopMatLoad(b, shared_, (b_row + j * TN) * ROW + k * TK / 8u, ROW, gl_CooperativeMatrixLayoutColumnMajor);
+      [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
+        sum_[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sum_[i * MATRICES_N + j]);
+      }
+    }
+  }
+}
+
+void main() {
+  if (group() >= params.row_blocks * ((N + BN - 1u) / BN)) return;  // the whole workgroup
+#ifdef QUANTIZED
+  if (lane() == 0u) shared_[0].x = exponent_;
+  barrier();
+  exponent_ = shared_[0].x;
+  barrier();
+#endif
+  clear_sums();
+  load_chunk(0u, 0u);
+  for (uint tile = 0u; tile < TILES; ++tile) {
+    [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+      store_chunk(h);
+      barrier();
+      if (h == 0u) load_chunk(tile, 1u);
+      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // at the end once more, so that there is no branch
+      multiply_chunk();
+      barrier();
+    }
+  }
+  store_sums();
+}

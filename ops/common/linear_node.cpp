@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The linear node: one launch for all kernels.
+#include <algorithm>
+#include <cinttypes>
+
+#include "glsl/include/activation.glslh"
+#include "glsl/linear_fragments.h"
+#include "glsl/linear_gemv.h"
+#include "glsl/linear_gemv_fragments.h"
+#include "glsl/linear_matrix.h"
+#include "glsl/linear_tiled.h"
+#include "glsl/pad.h"
+#include "ops/common/gemm.h"
+#include "ops/common/shape.h"
+
+namespace pumice {
+namespace {
+
+constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized row
+
+// Columns of a row of x as kernels see it; those from k on are zeros.
+uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
+  return end.rows ? strip_tiles(w.k) * kTileColumns : (w.k + 7) / 8 * 8;
+}
+
+struct LinearBlock {
+  uint32_t m, n;  // rows of x and of the weight
+};
+
+// What a launch of any kernel is made from.
+struct Linear {
+  const LinearKernel& kernel;
+  DType dtype;
+  const PackedWeight& w;
+  LinearBlock block;
+  const Epilogue& end;
+};
+
+// The part of Params and specialization constants that is one in all kernels.
+template <class Params>
+void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
+  const PackedWeight& w = l.w;
+  const auto [m, n] = l.block;
+  const uint32_t k = x_columns(w, l.end);
+  launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n});
+  launch.spec.insert(launch.spec.end(),
+                     {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias), k % 64 == 0, w.n % 4 == 0,
+                      static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
+  launch.flops = 2ull * m * n * w.k;
+}
+
+// Kernels that read a strip once for some rows of x: workgroups count along the rows first.
+template <class Params>
+void describe_gemv(Launch& launch, const Linear& l) {
+  const LinearKernel& kernel = l.kernel;
+  const uint32_t blocks = (l.block.m + kernel.rows - 1) / kernel.rows;
+  over_groups(launch, uint64_t{(strips(l.block.n) + kernel.strips - 1) / kernel.strips} * blocks,
+              gemv_lanes(kernel, l.w.k, launch.features));
+  describe<Params>(launch, l, blocks);
+}
+
+template <class Params>
+void describe_tiles(Launch& launch, const Linear& l) {
+  const Tile& t = l.kernel.tile;
+  const uint32_t blocks = (l.block.m + t.bm - 1) / t.bm;
+  over_groups(launch, uint64_t{(l.block.n + t.bn - 1) / t.bn} * blocks, tile_lanes(l.kernel, launch.features));
+  describe<Params>(launch, l, blocks);
+}
+
+template <class Params>
+void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape) {
+  const Tile& t = l.kernel.tile;
+  describe_tiles<Params>(launch, l);
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), t.bm, t.bn, t.tm, t.tn, shape.m, shape.n,
+                                         shape.k, tile_shared_bytes(l.kernel, launch.features) / 16, l.block.m >= t.bm,
+                                         l.w.scales.tame && launch.features.has(Feature::fragments),
+                                         static_cast<uint32_t>(l.w.scales.shift)});
+  require_subgroups(launch);
+}
+
+void launch_gemv(Launch& launch, const Linear& l) {
+  using namespace glsl::linear_gemv;
+  describe_gemv<Params>(launch, l);
+  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.strips});
+  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+}
+
+void launch_tiled(Launch& launch, const Linear& l) {
+  using namespace glsl::linear_tiled;
+  const Tile& t = l.kernel.tile;
+  describe_tiles<Params>(launch, l);
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
+  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+}
+
+void launch_gemv_fragments(Launch& launch, const Linear& l) {
+  using namespace glsl::linear_gemv_fragments;
+  describe_gemv<Params>(launch, l);
+  const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.strips, l.kernel.rows / 8, live});
+  require_subgroups(launch);
+  launch.shader = &variant(static_cast<WEIGHT>(l.w.storage));
+}
+
+void launch_block(Launch& launch, const Linear& l) {
+  switch (l.kernel.family) {
+    case Family::gemv:
+      return launch_gemv(launch, l);
+    case Family::tiled:
+      return launch_tiled(launch, l);
+    case Family::matrix:
+      describe_matrices<glsl::linear_matrix::Params>(launch, l, launch.features.matrix_f16[0]);
+      launch.shader = &glsl::linear_matrix::variant(static_cast<glsl::linear_matrix::WEIGHT>(l.w.storage));
+      return;
+    case Family::fragments:
+      describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
+      launch.shader = &glsl::linear_fragments::variant();
+      return;
+    case Family::gemv_fragments:
+      return launch_gemv_fragments(launch, l);
+  }
+}
+
+// x with rows of whole octets, zeros behind.
+Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns) {
+  const Tensor out = graph.scratch(x.dtype(), 2);
+  graph.dispatch({out}, {x}, [=](Launch& launch) {
+    const uint32_t m = u32(x.numel() / k);
+    out.resize({m, columns});
+    glsl::pad::Params params{.count = u32(out.numel()), .rank = 2, .value = 0};
+    params.size[0] = params.in_size[0] = m;
+    params.size[1] = columns;
+    params.in_size[1] = k;
+    launch.params(params);
+    launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
+    launch.over(quads(out));
+  });
+  return out;
+}
+
+}  // namespace
+
+void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
+                   const Epilogue& end) {
+  const uint64_t element = device_bytes(dtype), x_row = x_columns(w, end) * element, out_row = w.n * element;
+  const auto row_blocks = split_rows(m, {x_row, out_row}, launch.features);
+  const auto blocks = weight_blocks(w, launch.features);
+  for (const RowBlock& rows : row_blocks) {
+    for (const RowBlock& block : blocks) {
+      launch_block(launch, {kernel, dtype, w, {rows.count, block.count}, end});
+      if (row_blocks.size() * blocks.size() == 1) return;
+      const uint64_t first = block.first * element;
+      const Window x = window(rows, m, x_row);
+      Window out = window(rows, m, out_row);  // from the block's first column on
+      out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+      const auto [weight, scale, zero] = weight_windows(w, block);
+      launch.windows = {out, x, weight, end.bias ? Window{first, 0} : x, end.residual ? out : x};
+      const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
+      if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
+      launch.next_part();
+    }
+  }
+}
+
+uint32_t activation(int64_t act, const char* op) {
+  check(act >= 0 && act <= ACT_SILU, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_SILU);
+  return static_cast<uint32_t>(act);
+}
+
+void over_groups(Launch& launch, uint64_t groups, uint32_t lanes) {
+  const uint32_t most = launch.features.max_groups[0];
+  const uint64_t rows = (groups + most - 1) / most;
+  if (rows > launch.features.max_groups[1])
+    fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " workgroups are more than one dispatch takes", groups);
+  launch.groups = {static_cast<uint32_t>(rows == 0 ? 0 : (groups + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
+  launch.spec.assign(1, lanes);
+}
+
+void require_subgroups(Launch& launch) {
+  if (launch.features.has(Feature::subgroup_size_control)) launch.subgroup_size = launch.features.subgroup_size;
+}
+
+void check_epilogue(const char* op, DType dtype, const Epilogue& end) {
+  activation(end.act, op);
+  if (end.bias)
+    check(end.bias.dtype() == dtype && end.bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
+  if (end.residual)
+    check(end.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(end.residual.dtype()), name(dtype));
+}
+
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end) {
+  Shape shape = x;
+  check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
+  if (end.bias)
+    check(end.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, end.bias.dim(0),
+          weight.n);
+  shape.back() = weight.n;
+  if (end.residual) check(end.residual.shape() == shape, "%s: the residual has another shape than the output", op);
+  u32(product(shape, 0, shape.size()));
+  return shape;
+}
+
+std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
+  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : x, end.residual ? end.residual : x};
+  if (quantized(weight.storage)) {
+    reads.push_back(weight.scale);
+    reads.push_back(weight.zero ? weight.zero : weight.scale);
+    reads.push_back(end.rows ? end.rows : weight.scale);
+  }
+  return reads;
+}
+
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
+  const DType dtype = x.dtype();
+  check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
+  check(x.rank() >= 1, "%s: x has no dimension", op);
+  check_epilogue(op, dtype, end);
+  const uint32_t columns = x_columns(weight, end);
+  const Tensor rows = end.rows || weight.k == columns ? x : padded(graph, x, weight.k, columns);
+  graph.dispatch({out}, linear_reads(rows, weight, end), [=](Launch& launch) {
+    out.resize(linear_shape(op, x.shape(), weight, end));
+    const uint32_t m = u32(x.numel() / weight.k);
+    if (m == 0) return;
+    const LinearShape shape{m, weight.n, weight.k, weight.group, weight.storage, dtype, weight.scale_f16};
+    launch_linear(launch, choose_linear(shape, launch.features), dtype, weight, m, end);
+  });
+}
+
+}  // namespace pumice
