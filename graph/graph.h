@@ -31,6 +31,7 @@ struct Record {
   std::array<uint32_t, 3> groups{0, 0, 0};  // a zero: nothing to run
   uint32_t subgroup_size = 0;
   uint64_t flops = 0;  // for reports; 0 = not counted
+  uint64_t bytes = 0;  // for reports: read and written; 0 = every tensor once, whole
   std::vector<std::byte> push = {};
   std::vector<Window> windows = {};  // of the bindings, in their order; those behind the last: the whole tensor
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }

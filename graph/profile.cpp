@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run with a timestamp between every two steps.
+#include <algorithm>
+
 #include "graph/execute.h"
 
 namespace pumice {
@@ -23,6 +25,19 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
   return result;
 }
 
+// What a call reads and writes: as its parts say, else every tensor once, however often it is bound.
+uint64_t moved(const Graph::Impl& graph, const Node& node) {
+  uint64_t said = 0;
+  for (const Record& part : node.records) said += part.bytes;
+  if (said != 0) return said;
+  std::vector<uint32_t> reads = node.reads;
+  std::sort(reads.begin(), reads.end());
+  reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+  for (const uint32_t id : reads) said += id == kNone ? 0 : graph.bytes(id);
+  for (const uint32_t id : node.writes) said += graph.tensors[id].home == Home::status ? 0 : graph.bytes(id);
+  return said;
+}
+
 ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
   ProfileRow row{.op = "copy", .source = "", .kernel = "copy", .shapes = "", .us = us, .bytes = 0, .flops = 0};
   for (const Range& range : step.reads) row.bytes += range.end - range.begin;
@@ -38,6 +53,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
   row.op = graph.op_name(call.op);
   row.source = call.source;
   if (node.kind == NodeKind::dispatch) row.kernel = node.records[0].shader->name;
+  if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
   for (const Record& part : node.records) row.flops += part.flops;
   return row;
 }

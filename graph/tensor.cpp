@@ -40,6 +40,11 @@ uint32_t device_bytes(DType dtype) {
   fail(Code::BadDtype, Stage::plan, "", "%s has no element on the device", name(dtype));
 }
 
+uint64_t Tensor::bytes() const {
+  info(graph_, id_);
+  return graph_->impl().bytes(id_);
+}
+
 DType Tensor::dtype() const {
   return info(graph_, id_).dtype;
 }

@@ -25,6 +25,7 @@ class Tensor {
   const Shape& shape() const;
   int64_t dim(int64_t axis) const;  // axis may be negative; throws BadShape outside the rank
   int64_t numel() const;
+  uint64_t bytes() const;                                      // on the device, at the live shape
   int64_t numel(int64_t first_axis, int64_t last_axis) const;  // product over [first, last)
   bool is_constant() const;
   // Sets the live shape. For an output that the file declares, it must equal the declared one (BadShape otherwise).

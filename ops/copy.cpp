@@ -42,6 +42,7 @@ void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launc
     params.step = walk.rank > 0 ? walk.stride[walk.rank - 1] : 0;
     std::copy(walk.size.begin(), walk.size.end(), params.size);
     std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
+    launch.bytes = out.bytes() + std::min(in.bytes(), out.bytes());
     launch.params(params);
     launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
     launch.over(quads(out));

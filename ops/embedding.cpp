@@ -25,9 +25,9 @@ void check_index(Tensor index, const char* op) {
 }
 
 // Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their windows in output
-// and indices; part: there are several.
+// and indices; part: there are several. `row`: the bytes of a row of the table.
 template <class Run>
-void in_blocks(Launch& launch, Tensor out, const std::vector<RowBlock>& tables, const Run& run) {
+void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowBlock>& tables, const Run& run) {
   const int64_t columns = out.dim(-1);
   const uint64_t out_row = static_cast<uint64_t>(columns) * device_bytes(out.dtype());
   const uint32_t count = columns == 0 ? 0 : u32(out.numel() / columns);
@@ -38,6 +38,7 @@ void in_blocks(Launch& launch, Tensor out, const std::vector<RowBlock>& tables, 
     for (const RowBlock& rows : tables) {
       launch.windows = {window(block, count, out_row), {}, {}, window(block, count, 4)};
       launch.over((static_cast<uint64_t>(block.count) * static_cast<uint64_t>(columns) + 3) / 4);
+      launch.bytes = rows.first == 0 ? block.count * (4 + row + out_row) : 0;  // each row is in one block of the table
       run(block, rows, part);
       launch.next_part();
     }
@@ -55,7 +56,8 @@ void embedding(Graph& graph, Args args) {
     check(weight.dim(0) >= 1 || out.numel() == 0, "embedding: the weight has no rows");
     const uint32_t n = u32(weight.dim(0)), k = u32(weight.dim(1));
     const uint64_t row = uint64_t{k} * device_bytes(weight.dtype());
-    in_blocks(launch, out, split_rows(n, {row}, launch.features), [&](const auto& at, const auto& rows, bool part) {
+    const auto tables = split_rows(n, {row}, launch.features);
+    in_blocks(launch, out, row, tables, [&](const auto& at, const auto& rows, bool part) {
       launch.spec.push_back(part);
       launch.params(glsl::embedding::Params{at.count * k, at.first, n, rows.first, rows.count, k, call});
       launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
@@ -73,7 +75,8 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
   graph.dispatch({out, graph.status()}, {w.weight, index, w.scale, w.zero ? w.zero : w.scale}, [=](Launch& launch) {
     using namespace glsl::embedding_packed;
     resize(out, index, w.k);
-    in_blocks(launch, out, weight_blocks(w, launch.features), [&](const auto& at, const auto& rows, bool part) {
+    const auto tables = weight_blocks(w, launch.features);
+    in_blocks(launch, out, row_bytes(w), tables, [&](const auto& at, const auto& rows, bool part) {
       launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), part});
       launch.params(
           Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});

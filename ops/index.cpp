@@ -33,6 +33,7 @@ void index_select(Graph& graph, Args args) {
                                       .rows = u32(x.dim(dim)),
                                       .inner = inner,
                                       .call = call});
+    launch.bytes = index.bytes() + 2 * out.bytes();
     launch.shader = &glsl::index::variant(bits<glsl::index::BITS>(x.dtype()));
     launch.over(quads(out));
     launch.spec.push_back(inner % 4 == 0);
@@ -65,6 +66,7 @@ void gather(Graph& graph, Args args) {
     std::copy(walk.size.begin(), walk.size.end(), params.size);
     std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
     launch.params(params);
+    launch.bytes = index.bytes() + 2 * out.bytes();
     launch.shader = &glsl::index_gather::variant(bits<glsl::index_gather::BITS>(x.dtype()));
     launch.over(quads(out));
   });

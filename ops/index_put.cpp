@@ -47,6 +47,7 @@ void index_put(Graph& graph, Args args) {
                                    .inner = inner,
                                    .call = call};
     if (out.numel() == 0 || (in_place && values.numel() == 0)) return;
+    if (in_place) launch.bytes = index.bytes() + 2 * values.bytes();
     launch.params(params);
     launch.shader = &glsl::index_put::variant(bits<glsl::index_put::BITS>(out.dtype()));
     const uint32_t items = ((part == UPDATE_PART ? params.values : params.count) + 3) / 4;

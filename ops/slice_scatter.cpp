@@ -46,6 +46,7 @@ void slice_scatter(Graph& graph, Args args) {
       params.part_quads = (params.end + 3) / 4 - params.begin / 4;
       params.items = params.count / params.slab * params.part_quads;
     }
+    if (in_place) launch.bytes = 2 * source.bytes();
     launch.params(params);
     launch.shader = &glsl::slice_scatter::variant(bits<glsl::slice_scatter::BITS>(out.dtype()));
     launch.over(params.items);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantized layers for tests, and the error budget of a matrix product element by element (ops/linear.cpp)."""
+"""Quantized layers for tests, and the error bound of a matrix product element by element."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def weight64(weight: torch.Tensor) -> torch.Tensor:
 
 
 def check_linear(got: torch.Tensor, x: torch.Tensor, layer: torch.nn.Linear, where: str = "") -> None:
-    """|err| <= u |y| + 2^-24 (K + 26) sum|x w|, u of the output's type; layer as torch has it, no activation behind."""
+    """The bound of linear_error (ops/common/linear_kernel.h); layer as torch has it, no activation behind."""
     weight = weight64(layer.weight)
     bias = 0.0 if layer.bias is None else layer.bias.detach().double()
     want = x.double() @ weight.T + bias
     size = x.double().abs() @ weight.abs().T + abs(bias)
-    check_product(got, want, size, weight.shape[1], where)
+    check_product(got, want, size, weight.shape[1] + 26, where)
 
 
-def check_product(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, k: int, where: str = "") -> None:
-    """`size`: sum|a b| for each element."""
+def check_product(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, roundings: int, where: str = "") -> None:
+    """|err| <= u |y| + 2^-24 roundings * size, u of the output's type; `size`: sum|a b| for each element."""
     unit = UNIT[got.dtype]
     # 2^-25: half the smallest fp16 denormal, where rounding is absolute.
-    allowed = 2 * unit * want.abs() + 2.0**-24 * (k + 26) * size + (2.0**-25 if got.dtype is torch.float16 else 0.0)
+    allowed = unit * want.abs() + 2.0**-24 * roundings * size + (2.0**-25 if got.dtype is torch.float16 else 0.0)
     error = (got.double() - want).abs()
     assert got.shape == want.shape, f"{where}: {list(got.shape)}, not {list(want.shape)}"
     assert torch.isfinite(got).all(), f"{where}: not finite"

@@ -127,6 +127,11 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   return packed;
 }
 
+uint64_t row_bytes(const PackedWeight& w) {
+  return packed_bytes(w.storage, w.k) + (w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0) +
+         (w.zero ? pair_bytes(w.groups, false) : 0);
+}
+
 std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& features) {
   const uint64_t weight = packed_bytes(w.storage, w.k), scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
                  zero = w.zero ? pair_bytes(w.groups, false) : 0;

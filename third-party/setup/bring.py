@@ -22,7 +22,7 @@ STAMP = VENV / "pumice-stamp.json"
 BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable
 NEEDED = {"g++": "g++", "git": "git", "apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
 NO_TORCH = """\
-PyTorch's CPU build was not found. Name a folder or an index that has it, as pip's own variables do, and run this again:
+PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it in pip's variables:
     PIP_EXTRA_INDEX_URL=<the CPU wheel index that PyTorch's installation page names> ./dev setup
     PIP_FIND_LINKS=<a folder with the wheel> ./dev setup
 Set-up does not take the default build by itself: it would bring gigabytes of CUDA packages."""
@@ -113,8 +113,9 @@ def _install_packages(board: Board, log: Path) -> None:
         try:
             run([*command, "-r", REQUIREMENTS], log=log, each_line=lines)
         except StepFailed as error:
-            if "No matching distribution found for torch==" in str(error):
-                raise StepFailed(NO_TORCH) from error
+            lacking = re.search(r"No matching distribution found for (torch==\S+)", str(error))
+            if lacking:
+                raise StepFailed(NO_TORCH.format(pin=lacking[1])) from error
             raise
         STAMP.write_text(json.dumps({"recipe": _recipe()}) + "\n")
 
