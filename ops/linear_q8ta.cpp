@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers of int8 weights by output channel with x quantized to 8 bits by a constant scale and zero point:
-// linear_q8ta_q8csw takes floats and quantizes them; q8ta_linear takes integers and returns integers,
+// linear_q8ta_q8csw takes floats and quantizes them, or integers, and returns floats; q8ta_linear takes integers and
+// returns integers,
 //   out = clamp(round(act((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, qmin, qmax)
 // with an activation of none or relu. Shaders, layout and choice of kernel: ops/common/linear_int8.h.
 //
@@ -16,6 +17,13 @@
 
 namespace pumice {
 namespace {
+
+bool is_byte(DType dtype) {
+  return dtype == DType::i8 || dtype == DType::u8;
+}
+int64_t least(DType dtype) {
+  return dtype == DType::u8 ? 0 : -128;
+}
 
 PackedWeight pack(Graph& graph, const Args& args, const char* op) {
   const Tensor weight = args.tensor(1);
@@ -41,10 +49,14 @@ void linear_q8ta_q8csw(Graph& graph, Args args) {
   constexpr const char* kOp = "linear_q8ta_q8csw";
   const PackedWeight packed = pack(graph, args, kOp);
   RowSource rows{.x = args.tensor(0), .source = ROWS_NUMBERS};
-  check(is_float(rows.x.dtype()), "%s: x is %s, not f32 or f16", kOp, name(rows.x.dtype()));
   rows.low = args.integer(9);
   rows.high = args.integer(10);
   check_range(rows.low, rows.high, kOp);
+  if (!is_float(rows.x.dtype())) {
+    check(is_byte(rows.x.dtype()), "%s: x is %s, not f32, f16, i8 or u8", kOp, name(rows.x.dtype()));
+    rows.low = least(rows.x.dtype());
+    rows.high = rows.low + 255;
+  }
   rows.scale = scale_at(args, 7, kOp);
   rows.zero = zero_at(args, 8, rows.high > 127 ? 0 : -128, rows.high > 127 ? 255 : 127, kOp);
   linear_int8(graph, kOp, args.out(), rows, packed, {args.tensor(4), args.tensor(6), args.integer(5)});
@@ -55,10 +67,8 @@ void q8ta_linear(Graph& graph, Args args) {
   const PackedWeight packed = pack(graph, args, kOp);
   RowSource rows{.x = args.tensor(0), .source = ROWS_NUMBERS};
   const Tensor x = rows.x, out = args.out();
-  const auto is_byte = [](DType dtype) { return dtype == DType::i8 || dtype == DType::u8; };
   check(is_byte(x.dtype()) && is_byte(out.dtype()), "%s: x is %s and the output %s, not i8 or u8", kOp, name(x.dtype()),
         name(out.dtype()));
-  const auto least = [](DType dtype) { return dtype == DType::u8 ? 0 : -128; };
   rows.low = least(x.dtype());
   rows.high = rows.low + 255;
   rows.scale = scale_at(args, 6, kOp);
@@ -75,6 +85,8 @@ void q8ta_linear(Graph& graph, Args args) {
 
 constexpr std::string_view kBytes[] = {"i8", "u8"};
 constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}};
+constexpr std::string_view kAny[] = {"f32", "f16", "i8", "u8"};
+constexpr Axis kAnyAxes[] = {{"DTYPE", kAny}};
 
 }  // namespace
 
@@ -84,7 +96,7 @@ std::span<const Op> linear_q8ta_ops() {
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, Tensor? residual, float x_scale, "
         "int x_zero, int qmin, int qmax -> Tensor"},
        linear_q8ta_q8csw,
-       glsl::linear_gemv::axes},
+       kAnyAxes},
       {{"q8ta_linear", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, float x_scale, int x_zero, "
         "float out_scale, int out_zero, int qmin, int qmax -> Tensor"},

@@ -192,6 +192,4 @@ def _no_record(node: Node) -> str:
     if quant.is_dequantize(node.target):
         users = ", ".join(sorted({str(user.target) for user in node.users}))
         return f"a quantized tensor is used by {users}, which has no quantized form here"
-    if "quantize_" in str(node.target) or "choose_qparams" in str(node.target):
-        return "activations are quantized while running (as 8da4w and 8da8w do); only quantized weights are supported"
     return "no operator computes this"

@@ -215,6 +215,7 @@ def test_signatures_are_read_as_the_runtime_writes_them() -> None:
 
 def test_every_record_speaks_of_operators_that_exist() -> None:
     import torchao  # noqa: F401 (registers its operators)
+    from executorch.exir.passes import _quant_patterns_and_replacements  # noqa: F401 (likewise)
     from torch.ao.quantization.fx import _decomposed  # noqa: F401 (likewise)
 
     assert len(optable.op_table()) > 40

@@ -2,7 +2,8 @@
 """Accepted means runnable: PyTorch's own sample inputs for every operator it has that we have a record for.
 
 Each sample is either refused by export with a reason, or it loads, runs and gives what eager PyTorch gives. Operators
-are taken from torch's database, so that nothing here repeats our own idea of what an operator is.
+are taken from torch's database, so that nothing here repeats our own idea of what an operator is. Quantization schemes
+are those of test/schemes.py, each in every dtype it comes in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schemes
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
@@ -88,3 +90,23 @@ def test_accepted_means_runnable(info: Any) -> None:
             for a, b in zip(got, want, strict=True):
                 assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{dtype} {shapes}"
                 assert same(a, b), f"{dtype} {shapes} {sample.args} {sample.kwargs}\n{a}\n{b}"
+
+
+@pytest.mark.parametrize(("scheme", "dtype"), schemes.cases(), ids=str)
+def test_every_scheme_runs(scheme: schemes.Scheme, dtype: torch.dtype) -> None:
+    """On the example, and where nothing optional is on the device: every kernel family that a scheme may meet."""
+    args = schemes.inputs(dtype)
+    module = scheme.quantize(schemes.layers(dtype), args)
+    program = pumice.export(module, args)
+    found = {name: count for name, count in program.report.operators.items() if name != "view"}  # a view runs nothing
+    assert found == scheme.ops
+    want = module(*args)
+    for features in (None, "none,like_gpu"):
+        got = pumice.load(bytes(program), features=features)(*args)
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        # Eager rounds every dequantized number; a hidden activation so close to a tie may become the other integer.
+        rtol = 8e-3 if dtype is torch.float16 else 2e-5
+        step = 0.02 if "activations" in scheme.name or "PT2E" in scheme.name else 0.0
+        error = (got.double() - want.double()).abs()
+        assert (error <= (rtol + step) * want.double().abs().max()).all()
+        assert error.median() <= rtol * want.double().abs().max()

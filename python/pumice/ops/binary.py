@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pumice.layer import layer_of_product, layer_of_sum
 from pumice.op import lowers
 from pumice.operands import FLOATS, operand, unexpanded
 from pumice.ops import norm
-from pumice.ops.linear import try_fuse_residual
+from pumice.ops.linear import try_fuse_residual, try_layer
 
 if TYPE_CHECKING:
     from pumice.lower import Call
@@ -71,6 +72,8 @@ def _arithmetic(call: Call, op: str, a: Any, b: Any, *more: Any) -> None:
 
 @lowers(*_ARITHMETIC)
 def arithmetic(call: Call) -> None:
+    if call.target is aten.mul.Tensor and try_layer(call, layer_of_product(call)):
+        return
     if call.target in (aten.mul.Tensor, aten.mul.Scalar) and norm.fused_rms_norm(call):
         return
     _arithmetic(call, _ARITHMETIC[call.target], *_pair(call))
@@ -79,7 +82,8 @@ def arithmetic(call: Call) -> None:
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(call: Call) -> None:
     a, b = _pair(call)
-    if hasattr(a, "identity") and hasattr(b, "identity") and call["alpha"] == 1 and try_fuse_residual(call, a, b):
+    plain = hasattr(a, "identity") and hasattr(b, "identity") and call["alpha"] == 1
+    if plain and (try_layer(call, layer_of_sum(call)) or try_fuse_residual(call, a, b)):
         return
     _arithmetic(call, "add", a, b, call["alpha"])
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import torch
 
+from pumice.ir import DType
 from pumice.lower import Call
 from pumice.op import lowers
+from pumice.ops.linear import try_fuse_cast
 
 aten = torch.ops.aten
 
@@ -20,4 +22,5 @@ aten = torch.ops.aten
     aten.type_as.default,
 )
 def cast(call: Call) -> None:
-    call.emit("cast", call.tensor("self"), call.out.dtype)
+    if call.out.dtype is not DType.f16 or not try_fuse_cast(call):
+        call.emit("cast", call.tensor("self"), call.out.dtype)

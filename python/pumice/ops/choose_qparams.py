@@ -7,26 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.dtypes import TORCH
+from pumice import qparams
 from pumice.op import lowers
-from pumice.ops.quantize import STEPS_F16, STEPS_F32, WHOLE, blocks, limits
+from pumice.qparams import MAPPINGS, STEPS_F16, STEPS_F32, WHOLE
 from pumice.shapes import same_shape
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
-
-# QPARAMS_* and STEPS_* of glsl/include/modes.glslh
-MAPPINGS = {"ASYMMETRIC": 0, "SYMMETRIC": 1, "SYMMETRIC_NO_CLIPPING_ERR": 2}
-ABSOLUTE, NEAREST_END, TENSOR = 3, 4, 5
-STEPS_F16_THEN_F32 = 2
-
-
-def least_scale(call: Call, x: Ref) -> float:
-    """`eps` of torchao.choose_qparams_affine; without one, the smallest normal number of x's dtype."""
-    given = call["eps"]
-    least = torch.finfo(x.torch_dtype or TORCH[x.dtype]).smallest_normal if given is None else float(given)
-    # A bf16 tensor kept as f16 has the smaller range of f16.
-    return max(least, torch.finfo(torch.float16).smallest_normal) if x.torch_dtype is torch.bfloat16 else least
+    from pumice.lower import Call
 
 
 def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: float, steps: int) -> None:
@@ -43,19 +30,19 @@ def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: 
 def affine(call: Call) -> None:
     x = call.tensor("input")
     steps = STEPS_F16 if x.torch_dtype is torch.float16 else STEPS_F32
-    block = blocks(call, x, call["block_size"])
+    block = qparams.blocks(call, x, call["block_size"])
     mapping = MAPPINGS[call["mapping_type"]]
-    _emit(call, block, mapping, *limits(call, "target_dtype"), least_scale(call, x), steps)
+    _emit(call, block, mapping, *qparams.limits(call, "target_dtype"), qparams.least_scale(call, x), steps)
 
 
 @lowers("quantized_decomposed.choose_qparams.tensor", "quantized_decomposed.choose_qparams_symmetric.tensor")
 def tensor(call: Call) -> None:
     x, low, high = call.tensor("input"), call["quant_min"], call["quant_max"]
     symmetric = "symmetric" in str(call.target)
-    if symmetric and int((low + high + 1) / 2) != (128 if call["dtype"] is torch.uint8 else 0):
+    if symmetric and qparams.symmetric_zero(low, high) != (128 if call["dtype"] is torch.uint8 else 0):
         call.refuse(f"symmetric quantization to {low}..{high}, where PyTorch does not put zero in the middle")
-    steps = STEPS_F16_THEN_F32 if x.torch_dtype is torch.float16 else STEPS_F32
-    mapping = MAPPINGS["SYMMETRIC"] if symmetric else TENSOR
+    steps = qparams.STEPS_F16_THEN_F32 if x.torch_dtype is torch.float16 else STEPS_F32
+    mapping = MAPPINGS["SYMMETRIC"] if symmetric else qparams.TENSOR
     _emit(call, [WHOLE] * x.rank, mapping, low, high, call["eps"], steps)
 
 
@@ -69,8 +56,8 @@ def per_token(call: Call) -> None:
     block = [1] * (x.rank - 1) + [WHOLE]
     if "asymmetric" in str(call.target):
         steps = STEPS_F16 if x.torch_dtype is torch.float16 else STEPS_F32
-        _emit(call, block, NEAREST_END, -128, 127, torch.finfo(torch.float32).eps, steps)
+        _emit(call, block, qparams.NEAREST_END, -128, 127, torch.finfo(torch.float32).eps, steps)
     elif call["dtype"] is not torch.int8:
         call.refuse(f"a scale for each token of {call['dtype']}; PyTorch has them for int8 only")
     else:
-        _emit(call, block, ABSOLUTE, -127, 127, 1e-5, STEPS_F32)
+        _emit(call, block, qparams.ABSOLUTE, -127, 127, 1e-5, STEPS_F32)

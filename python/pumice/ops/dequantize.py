@@ -9,8 +9,8 @@ import torch
 
 from pumice.ir import DType
 from pumice.op import lowers
-from pumice.ops.quantize import STEPS_F16, STEPS_F32, WHOLE, blocks
 from pumice.passes import quant
+from pumice.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
 
 if TYPE_CHECKING:
     from pumice.lower import Call

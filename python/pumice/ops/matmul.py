@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from pumice.layer import emit_linear
 from pumice.op import lowers
-from pumice.ops.linear import emit_linear
 from pumice.permuted import is_identity, look_through
 from pumice.shapes import same_shape
 
@@ -21,6 +21,15 @@ aten = torch.ops.aten
 @lowers(aten.mm.default, aten.bmm.default)
 def mm(call: Call) -> None:
     _product(call, call.tensor("self"), call.tensor("mat2"), None, call.out)
+
+
+@lowers(aten._int_mm.default)
+def int_mm(call: Call) -> None:
+    """What torchao's Int8 configurations write is taken whole (int8_layer.py)."""
+    call.refuse(
+        "a product of integers by itself; supported in Int8DynamicActivationInt8WeightConfig, with fp16 for "
+        "act_mapping_type=SYMMETRIC, and in Int8DynamicActivationIntxWeightConfig"
+    )
 
 
 @lowers(aten.matmul.default)

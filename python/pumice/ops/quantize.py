@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floats to integers by a scale and a zero point: torchao.quantize_affine, quantized_decomposed.quantize_per_*."""
+"""Floats to integers by a scale and a zero point: torchao.quantize_affine, quantized_decomposed.quantize_per_*. What
+stands before is taken along where it can be: a linear layer of integers, or mere changes of place of quantized ones."""
 
 from __future__ import annotations
 
@@ -10,36 +11,14 @@ import torch
 from pumice.ir import DType
 from pumice.op import lowers
 from pumice.operands import FLOATS, axis
+from pumice.qparams import STEPS_F16, STEPS_F32, STEPS_F64, WHOLE, blocks, limits
+from pumice.requantized import try_requantized, try_requantized_rows
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
-
-# STEPS_* of glsl/include/modes.glslh
-STEPS_F32, STEPS_F16, STEPS_F64 = 0, 1, 3
-WHOLE = -1  # as a block size: all of a dimension, whatever its size is
+    from pumice.lower import Call
 
 
-def blocks(call: Call, x: Ref, block: list[Any]) -> list[int]:
-    """Block sizes as the operators take them."""
-    if len(block) != x.rank:
-        call.refuse(f"{len(block)} block sizes for a tensor of rank {x.rank}")
-    sizes = [WHOLE if part is size else part for part, size in zip(block, x.shape, strict=True)]
-    if any(isinstance(size, torch.SymInt) for size in sizes):
-        call.refuse(f"blocks of {block} change from call to call")
-    return sizes
-
-
-def limits(call: Call, dtype: str) -> tuple[int, int]:
-    """quant_min, quant_max; absent ones are the range of the integer type."""
-    low, high = call["quant_min"], call["quant_max"]
-    try:
-        info = torch.iinfo(call[dtype])
-    except TypeError:
-        call.refuse(f"quantization to {call[dtype]}; 8- and 32-bit integers are supported")
-    return (info.min if low is None else int(low)), (info.max if high is None else int(high))
-
-
-def emit_quantize(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps: int, last: bool) -> None:
+def _emit(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps: int, last: bool) -> None:
     x = call.tensor("input")
     if x.dtype not in FLOATS:
         call.refuse(f"quantizing {x.dtype.name} tensors; f32 and f16 (and bf16 as one of them) are supported")
@@ -49,16 +28,19 @@ def emit_quantize(call: Call, scale: Any, zero: Any, block: list[int], dtype: st
 @lowers("torchao.quantize_affine.default")
 def affine(call: Call) -> None:
     x, scale, zero = call.tensor("input"), call.tensor("scale"), call["zero_point"]
+    if try_requantized_rows(call, scale, zero, limits(call, "output_dtype")):
+        return
     if zero is None:
         call.refuse("quantization without zero points")  # PyTorch's own operator fails on it
     steps = STEPS_F16 if x.dtype is scale.dtype is DType.f16 else STEPS_F32
-    emit_quantize(call, scale, zero, blocks(call, x, call["block_size"]), "output_dtype", steps, False)
+    _emit(call, scale, zero, blocks(call, x, call["block_size"]), "output_dtype", steps, False)
 
 
 @lowers("quantized_decomposed.quantize_per_tensor.default", "quantized_decomposed.quantize_per_tensor.tensor")
 def per_tensor(call: Call) -> None:
-    block = [WHOLE] * call.tensor("input").rank
-    emit_quantize(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
+    if not try_requantized(call):
+        block = [WHOLE] * call.tensor("input").rank
+        _emit(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
 
 
 @lowers("quantized_decomposed.quantize_per_channel.default")
@@ -66,7 +48,7 @@ def per_channel(call: Call) -> None:
     rank = call.tensor("input").rank
     block = [WHOLE] * rank
     block[axis(call["axis"], rank)] = 1
-    emit_quantize(call, call.tensor("scales"), call.tensor("zero_points"), block, "dtype", STEPS_F32, False)
+    _emit(call, call.tensor("scales"), call.tensor("zero_points"), block, "dtype", STEPS_F32, False)
 
 
 def _rounded_last(call: Call, block: list[int]) -> None:
@@ -77,12 +59,13 @@ def _rounded_last(call: Call, block: list[int]) -> None:
     single = call.producer(scale, "quantized_decomposed.choose_qparams_per_token.default")
     if scale.torch_dtype is torch.float64 and single is None:
         steps = STEPS_F64
-    emit_quantize(call, scale, call.tensor("zero_points"), block, "dtype", steps, True)
+    _emit(call, scale, call.tensor("zero_points"), block, "dtype", steps, True)
 
 
 @lowers("quantized_decomposed.quantize_per_token.default")
 def per_token(call: Call) -> None:
-    _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
+    if not try_requantized_rows(call, call.tensor("scales"), call["zero_points"], limits(call, "dtype")):
+        _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
 
 
 @lowers("quantized_decomposed.quantize_per_channel_group.default")

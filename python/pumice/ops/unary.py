@@ -6,9 +6,10 @@ from __future__ import annotations
 import torch
 
 from pumice.ir import DType
+from pumice.layer import ACTIVATIONS
 from pumice.lower import Call
 from pumice.op import lowers
-from pumice.ops.linear import ACTIVATIONS, try_fuse_activation
+from pumice.ops.linear import try_fuse_activation
 
 aten = torch.ops.aten
 

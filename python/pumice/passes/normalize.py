@@ -117,7 +117,12 @@ def _identity(node: Node, device_dtype: Callable[[torch.dtype], Any]) -> Node | 
         equal = before.dtype == after.dtype or (known is not None and known == device_dtype(after.dtype))
         return source if equal else None
     if node.target in _RESHAPES:
-        return source if same_shape(before.shape, after.shape) else None
+        # Or what a chain of reshapes began with.
+        while not same_shape(source.meta["val"].shape, after.shape):
+            if source.target not in _RESHAPES or source.target is aten.expand.default:
+                return None
+            source = source.args[0]
+        return source
     if node.target is aten.slice.Tensor:
         step = node.args[4] if len(node.args) > 4 else 1
         return source if step == 1 and same_shape(before.shape, after.shape) else None

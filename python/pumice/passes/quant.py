@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Q:
     """kind "block": one scale for each block of `block` elements (PerAxis(0) is block [1, K]); "group": the same by
     quantized_decomposed; "channel": one for each index of `axis`; "tensor": one; "token": one for each index of all
-    dimensions but the last."""
+    dimensions but the last; "nibbles": ExecuTorch's packed int4 weights, two a byte, scales [G, N]."""
 
     kind: str
     data: Ref
@@ -64,7 +64,7 @@ def _view(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **
 
 
 def _affine(call: Call) -> Q:
-    block = [int(size) for size in call["block_size"]]
+    block = list(call["block_size"])
     return _view(call, "block", "scale", "zero_point", "input_dtype", "output_dtype", block=block)
 
 
@@ -89,6 +89,12 @@ def _token(call: Call) -> Q:
     return _view(call, "token", "scales", "zero_points", "dtype", "output_dtype")
 
 
+def _nibbles(call: Call) -> Q:
+    made, block = call["output_dtype"], [1, call["group_size"]]
+    parts = call["qdata"], call["scale"], call["zero_point"], 0, 15
+    return Q("nibbles", *parts, call.dtype_of(made), block=block, out_torch_dtype=made)
+
+
 _VIEWS = {
     "torchao.dequantize_affine.default": _affine,
     "quantized_decomposed.dequantize_per_channel.default": _channel,
@@ -98,3 +104,4 @@ _VIEWS = {
     "quantized_decomposed.dequantize_per_token.default": _token,
 }
 DEQUANTIZE = tuple(_VIEWS)
+_VIEWS["torchao.dequantize_int4_tensor.default"] = _nibbles  # of weights only
