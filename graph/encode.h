@@ -62,4 +62,9 @@ PipelineKey pipeline_key(const Record& record);
 // What a kernel sees of a tensor.
 Slice window(const Slice& tensor, const Window& window);
 
+// Where a tensor of the graph lies (kNone: 16 bytes that no kernel reads), cut to a window.
+using Bind = std::function<Slice(uint32_t tensor, const Window& part)>;
+// The dispatches of a node, into a recording under way.
+void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands);
+
 }  // namespace pumice

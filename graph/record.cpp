@@ -72,20 +72,20 @@ void set_data(const Graph::Impl& graph, const Storages& storages, const Places& 
   }
 }
 
-void dispatch(Device& device, const Node& node, const Places& places, Commands& commands) {
-  std::vector<Slice> tensors;
-  for (const uint32_t id : node.writes) tensors.push_back(places.of(id).slice);
-  for (const uint32_t id : node.reads) tensors.push_back(id == kNone ? places.empty() : places.of(id).slice);
+}  // namespace
+
+void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands) {
+  std::vector<uint32_t> tensors = node.writes;
+  tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
   for (const Record& part : node.records) {
     // Windows of an output may overlap (columns of the same rows). Parts are as large as a binding: waiting is cheap.
     if (&part != &node.records[0]) commands.barrier();
-    std::vector<Slice> bindings = tensors;
-    for (size_t b = 0; b < part.windows.size(); ++b) bindings[b] = window(tensors[b], part.windows[b]);
+    std::vector<Slice> bindings;
+    for (size_t b = 0; b < tensors.size(); ++b)
+      bindings.push_back(bind(tensors[b], b < part.windows.size() ? part.windows[b] : Window{}));
     commands.dispatch(device.pipelines().get(pipeline_key(part)), bindings, part.push, part.groups);
   }
 }
-
-}  // namespace
 
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
             Encoding& encoding, bool timed) {
@@ -99,6 +99,9 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   device->pipelines().prepare(keys);
   set_data(impl, storages, places, encoding);
 
+  const Bind bind = [&](uint32_t tensor, const Window& part) {
+    return window(tensor == kNone ? places.empty() : places.of(tensor).slice, part);
+  };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
@@ -108,7 +111,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
     if (timed) commands.timestamp(times++);
     if (step.kind == StepKind::dispatch) {
       const Node& node = impl.nodes[step.node];
-      with_path(impl, node.call, [&] { dispatch(*device, node, places, commands); });
+      with_path(impl, node.call, [&] { dispatch(*device, node, bind, commands); });
     } else if (step.kind == StepKind::copy) {
       commands.copy(places.of(step.reads[0]), places.of(step.writes[0]));
     }

@@ -140,14 +140,8 @@ void Bed::dispatch(Commands& commands, uint32_t slot) const {
       commands.copy(slice(node.reads[0], slot), slice(node.writes[0], slot));
       continue;
     }
-    std::vector<uint32_t> tensors = node.writes;
-    tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
-    for (const Record& part : node.records) {
-      std::vector<Slice> bindings;
-      for (size_t b = 0; b < tensors.size(); ++b)
-        bindings.push_back(binding(tensors[b], b < part.windows.size() ? part.windows[b] : Window{}, slot));
-      commands.dispatch(device.pipelines().get(pipeline_key(part)), bindings, part.push, part.groups);
-    }
+    pumice::dispatch(
+        device, node, [&](uint32_t tensor, const Window& part) { return binding(tensor, part, slot); }, commands);
   }
 }
 
