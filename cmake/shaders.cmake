@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ops/*.cpp -> the registry; glsl/*.glsl -> SPIR-V, a typed header glsl/<stem>.h each, and one assembler file that holds
 # all. Sets PUMICE_OP_SOURCES and PUMICE_SHADER_BLOBS; the target pumice_shaders makes the headers. The same for the
-# shaders of the kernel lab: PUMICE_LAB_SHADER_BLOBS, pumice_lab_shaders.
+# shaders of the kernel lab: PUMICE_LAB_SHADER_BLOBS, pumice_lab_shaders, and PUMICE_SHADER_TABLE, its list of them all.
 file(GLOB op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.cpp")
 file(GLOB op_common CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/common/*.cpp")
 file(GLOB shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/glsl/*.glsl")
@@ -53,6 +53,17 @@ endfunction()
 set(PUMICE_SHADER_BLOBS "${PUMICE_GENERATED}/glsl/blobs.S")
 pumice_shader_set(ops "${PUMICE_SHADER_BLOBS}" ${shader_files})
 add_custom_target(pumice_shaders DEPENDS ${ops_headers})
+
+# A table of all of them, for `kernel list`.
+set(PUMICE_SHADER_INCLUDES "")
+set(PUMICE_SHADER_ROWS "")
+foreach(file IN LISTS shader_files)
+  cmake_path(GET file STEM stem)
+  string(APPEND PUMICE_SHADER_INCLUDES "#include \"glsl/${stem}.h\"\n")
+  string(APPEND PUMICE_SHADER_ROWS "      {\"${stem}\", glsl::${stem}::axes, glsl::${stem}::kVariants},\n")
+endforeach()
+set(PUMICE_SHADER_TABLE "${PUMICE_GENERATED}/lab/shaders.cpp")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/shader_table.cpp.in" "${PUMICE_SHADER_TABLE}" @ONLY)
 
 # Those of the kernel lab: ceilings and baselines. No operator of the product can ask for one.
 file(GLOB lab_shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/lab/glsl/*.glsl")

@@ -8,6 +8,7 @@
 
 #include "pumice/pumice.hpp"
 #include "python/bindings_engine.h"
+#include "python/bindings_lab.h"
 
 namespace py = pybind11;
 using pumice::Model;
@@ -155,6 +156,7 @@ PYBIND11_MODULE(_pumice, m) {
   m.def("op_table", &pumice_op_table, "(name, version, parameters, {axis: values}) of every operator");
   m.def("validation_messages", &pumice_validation_messages,
         "of Vulkan's validation layer, which PUMICE_VALIDATE=1 starts");
+  add_lab(m);
   py::class_<NativeSession>(m, "NativeSession")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&>())
       .def("describe", &NativeSession::describe)

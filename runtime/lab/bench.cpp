@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/lab/bed.h"
+#include "runtime/lab/ceilings.h"
 #include "runtime/lab/check.h"
 #include "runtime/lab/command.h"
 #include "runtime/lab/kernels.h"
@@ -22,7 +23,14 @@ constexpr uint64_t kMostSlots = 4096;
 class Bench {
  public:
   Bench(const Options& options, const Report& report, std::shared_ptr<Device> device)
-      : options_(options), report_(report), device_(std::move(device)) {}
+      : options_(options), report_(report), device_(std::move(device)), cpu_(device_->info().kind == "cpu") {}
+
+  void measure_ceilings() {
+    ceilings_.measure(device_, cpu_ ? 0.02 : options_.seconds, [&](const Ceiling& c) {
+      report_(
+          json{{"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.how}, {"why", c.why}}.dump());
+    });
+  }
 
   uint32_t run(const Case& c) {
     const Subject& subject = lab::subject(c.op);
@@ -33,10 +41,10 @@ class Bench {
     }
     const Answers answers(*problem, {}, options_.seed);
     uint32_t failed = 0;
-    std::map<std::string, std::vector<std::string>> files;
-    std::vector<std::string> order;
+    Times times;
+    std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
     for (const std::string& kernel : kernels(subject, options_)) {
-      const std::string reason = why_not(*problem, subject, kernel, c.m, device_->features());
+      const std::string reason = why_not(subject, kernel, c, device_->features());
       if (!reason.empty())
         say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
       else
@@ -48,16 +56,51 @@ class Bench {
       for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
       const Loaded loaded = load(device_, make_file(*problem, op), all);
       for (size_t i = 0; i < names.size(); ++i) {
-        const double error = bound(*problem, subject, names[i], c.m, device_->features());
+        const double error = bound(subject, names[i], c, device_->features());
         json row = measure(loaded, *loaded.graphs[i], *problem, inputs, answers, error);
+        row["is"] = resolved(subject, names[i], c, device_->features());
         failed += row.at("status") == "failed";
+        if (row.at("status") == "ok") times.add(names[i], row.at(cpu_ ? "cpu_us" : "median_us"));
         say(c, names[i], std::move(row));
       }
     }
+    if (options_.regret && times.regret() > 0) regrets_.push_back({times.regret(), title(c), times.best});
     return failed;
   }
 
+  // Time of the pick by that of the best forced kernel; processor time on a CPU driver, whose machine is rarely quiet.
+  void say_regret() const {
+    if (regrets_.empty()) return;
+    std::vector<double> values;
+    for (const Regret& each : regrets_) values.push_back(each.value);
+    const Regret& worst = *std::max_element(regrets_.begin(), regrets_.end(),
+                                            [](const Regret& a, const Regret& b) { return a.value < b.value; });
+    report_(json{{"event", "regret"},
+                 {"shapes", values.size()},
+                 {"median", percentile(values, 0.5)},
+                 {"worst", worst.value},
+                 {"worst_case", worst.where},
+                 {"worst_best", worst.best}}
+                .dump());
+  }
+
  private:
+  struct Times {
+    double pick = 0, least = 0;
+    std::string best;
+    void add(const std::string& kernel, double us) {
+      if (kernel == kPick)
+        pick = us;
+      else if (kernel != kPlain && (least == 0 || us < least))
+        least = us, best = kernel;
+    }
+    double regret() const { return pick > 0 && least > 0 ? pick / least : 0; }
+  };
+  struct Regret {
+    double value;
+    std::string where, best;
+  };
+
   json measure(const Loaded& loaded, const Graph& graph, const Problem& problem, std::span<const Data> inputs,
                const Answers& answers, double error) {
     const int64_t m = problem.shape().m;
@@ -84,13 +127,12 @@ class Bench {
         return row;
       }
     }
-    const bool cpu = device_->info().kind == "cpu";
-    const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu ? kRotateCpu : kRotateGpu;
+    const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu_ ? kRotateCpu : kRotateGpu;
     const auto slots =
         static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
     Bed bed(loaded, graph, {.slots = slots});
     bed.reset(0, inputs);
-    const double warm = cpu || warm_ ? 0.05 : options_.seconds;
+    const double warm = cpu_ || warm_ ? 0.05 : options_.seconds;
     warm_ = true;
     const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { bed.dispatch(commands, i % slots); },
                                {warm, options_.seconds, slots, options_.barrier});
@@ -98,11 +140,17 @@ class Bench {
     row["median_us"] = us;
     row["p10_us"] = timing.us.p10;
     row["p90_us"] = timing.us.p90;
-    if (cpu) row["cpu_us"] = timing.cpu_us;
+    if (cpu_) row["cpu_us"] = timing.cpu_us;
     row["bytes"] = problem.bytes(m);
     row["flops"] = problem.flops(m);
     row["gb_s"] = problem.bytes(m) / us / 1e3;
     row["tflop_s"] = problem.flops(m) / us / 1e6;
+    if (ceilings_.measured()) {
+      bool memory = false;
+      row["roof_us"] = ceilings_.roof_us(problem.bytes(m), problem.flops(m), problem.arithmetic(), memory);
+      row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us : us);
+      row["bound"] = memory ? "memory" : "arithmetic";
+    }
     row["slots"] = slots;
     row["submits"] = timing.submits;
     row["replays"] = timing.replays;
@@ -113,6 +161,7 @@ class Bench {
   void say(const Case& c, const std::string& kernel, json row) {
     row["event"] = "row";
     row["case"] = text(c);
+    row["title"] = title(c);
     row["kernel"] = kernel;
     report_(row.dump());
   }
@@ -120,7 +169,10 @@ class Bench {
   const Options& options_;
   const Report& report_;
   std::shared_ptr<Device> device_;
+  const bool cpu_;
   bool warm_ = false;
+  Ceilings ceilings_;
+  std::vector<Regret> regrets_;
 };
 
 }  // namespace
@@ -134,8 +186,10 @@ uint32_t run_bench(const Options& options, const Report& report) {
       json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
           .dump());
   Bench bench(options, report, device);
+  if (options.ceilings) bench.measure_ceilings();
   uint32_t failed = 0;
   for (const Case& c : cases) failed += bench.run(c);
+  bench.say_regret();
   report(json{{"event", "end"}, {"failed", failed}}.dump());
   return failed;
 }

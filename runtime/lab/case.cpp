@@ -97,6 +97,19 @@ std::string text(const Case& c) {
          ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
 }
 
+std::string title(const Case& c) {
+  const Case usual;
+  std::string all = c.op + " m=" + std::to_string(c.m) + " n=" + std::to_string(c.n) + " k=" + std::to_string(c.k) +
+                    " g=" + std::to_string(c.group) + " " + name(c.dtype);
+  if (c.scale != c.dtype) all += " scale=" + std::string(name(c.scale));
+  if (c.storage != usual.storage) all += " " + c.storage;
+  if (c.bias) all += " bias";
+  if (c.zeros != usual.zeros) all += " zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]);
+  if (c.act != usual.act) all += " " + std::string(kActs[c.act]);
+  if (c.values != usual.values) all += " values=" + std::string(kValues[static_cast<size_t>(c.values)]);
+  return all;
+}
+
 std::vector<Case> parse(std::string_view all, const Case& base) {
   std::vector<Case> cases = {base};
   while (!all.empty()) {
@@ -108,14 +121,16 @@ std::vector<Case> parse(std::string_view all, const Case& base) {
       fail(Code::InvalidArgument, Stage::api, "case", "'%s' has no '='; a case is text like m=17,n=4097,k=384,g=32",
            printable(pair).c_str());
     const std::string_view key = cut(pair, '=');
+    std::vector<std::string_view> values;
+    do values.push_back(cut(pair, '|'));
+    while (!pair.empty());
     std::vector<Case> more;
-    do {
-      const std::string_view value = cut(pair, '|');
-      for (Case c : cases) {
-        set(c, key, value);
-        more.push_back(std::move(c));
+    for (const Case& c : cases) {
+      for (const std::string_view value : values) {
+        more.push_back(c);
+        set(more.back(), key, value);
       }
-    } while (!pair.empty());
+    }
     if (more.size() > 4096) fail(Code::LimitExceeded, Stage::api, "case", "more than 4096 combinations");
     cases = std::move(more);
   }

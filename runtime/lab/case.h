@@ -34,6 +34,8 @@ struct Case {
 
 // The whole case; parse() of it gives the case back.
 std::string text(const Case& c);
+// For people: "linear_q4gsw m=1 n=4096 k=4096 g=32 f32", and what is not as usual.
+std::string title(const Case& c);
 // "m=1|16|128,dtype=f16" over `base`: '|' separates alternatives, and every combination is made. Throws InvalidArgument
 // with the nearest key or value.
 std::vector<Case> parse(std::string_view text, const Case& base = {});

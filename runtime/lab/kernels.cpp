@@ -13,7 +13,7 @@ constexpr std::string_view kPlainOf = "linear_q4gsw";
 
 std::vector<std::string> kernels(const Subject& subject, const Options& options) {
   std::vector<std::string> known = {std::string(kPick)};
-  if (subject.is_linear)
+  if (subject.linear != nullptr)
     for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
   if (subject.op == kPlainOf) known.emplace_back(kPlain);
   if (options.kernels.empty()) return known;
@@ -28,19 +28,22 @@ std::vector<std::string> kernels(const Subject& subject, const Options& options)
   return options.kernels;
 }
 
-std::string why_not(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
-                    const Features& features) {
-  if (kernel == kPlain) return why_not_plain(problem.shape(), features);
-  if (!subject.is_linear || kernel == kPick) return "";
-  return pumice::why_not(linear_kernel(kernel), problem.linear(m), features);
+std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (kernel == kPlain) return why_not_plain(c, features);
+  if (subject.linear == nullptr || kernel == kPick) return "";
+  return pumice::why_not(linear_kernel(kernel), subject.linear(c), features);
 }
 
-double bound(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
-             const Features& features) {
-  if (!subject.is_linear) return 0;
-  const LinearShape shape = problem.linear(m);
-  const bool has_name = kernel != kPick && kernel != kPlain;  // the baseline is held to the pick's bound
-  return linear_error(has_name ? linear_kernel(kernel) : pick_linear(shape, features), shape);
+std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (kernel != kPick || subject.linear == nullptr) return kernel;
+  return std::string(pick_linear(subject.linear(c), features).name);
+}
+
+double bound(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (subject.linear == nullptr) return 0;
+  // The baseline is held to the pick's bound.
+  const std::string name = resolved(subject, kernel == kPlain ? std::string(kPick) : kernel, c, features);
+  return linear_error(linear_kernel(name), subject.linear(c));
 }
 
 std::string forced(const std::string& kernel) {

@@ -15,12 +15,12 @@ inline constexpr std::string_view kPick = "pick", kPlain = "plain";
 
 // Names to be forced: those asked for (unknown ones throw InvalidArgument), else the pick and all kernels.
 std::vector<std::string> kernels(const Subject& subject, const Options& options);
-// Why `kernel` cannot run the problem at m rows; empty when it can.
-std::string why_not(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
-                    const Features& features);
+// Why `kernel` cannot run the case, as the end of "it ..."; empty when it can.
+std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
+// What stands behind a name: that of the kernel that is picked for the case.
+std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
 // The factor of sum|a b| in the error bound of `kernel`.
-double bound(const Problem& problem, const Subject& subject, const std::string& kernel, int64_t m,
-             const Features& features);
+double bound(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
 // As Features::kernel takes it: nothing for the pick.
 std::string forced(const std::string& kernel);
 // The operator whose file runs `kernel`.

@@ -13,17 +13,20 @@ namespace pumice::lab {
 
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
-  std::vector<std::string> ops, kernels;    // "" in kernels: what is picked; both empty: all
-  std::vector<std::string> cases;           // text as in case.h, on top of the defaults; empty: the table's
+  std::vector<std::string> ops, kernels;    // "pick" is one of the kernels; empty: all
+  std::vector<std::string> cases;           // text as in case.h, over the defaults; empty: those of the table
   std::string dtype, storage;               // only these of the table's cases
   bool full = false;                        // the table's long list instead of the short one
   uint64_t seed = 1;
-  uint32_t replays = 0;       // test: of every case, bit for bit; 0: 100, on a CPU driver fewer of large ones
-  std::string mistake;        // test: planted, to see that it is found: value, unwritten, guard, replay
-  double seconds = 0.5;       // bench: of warm-up, and at most of timing a row
-  uint64_t rotate_bytes = 0;  // bench: of weights to go through; 0: past the device's cache
-  bool barrier = true;        // bench: between two replays
-  bool regret = false;        // bench: the pick against every kernel
+  // test
+  uint32_t replays = 0;  // of every case, bit for bit; 0: 100, on a CPU driver fewer of large ones
+  std::string mistake;   // planted, to see that it is found: value, unwritten, guard, replay
+  // bench
+  double seconds = 0.5;       // of warm-up, and at most of timing a row
+  uint64_t rotate_bytes = 0;  // of weights to go through; 0: past the device's cache
+  bool barrier = true;        // between two replays
+  bool ceilings = true;       // measure the device first, and say how near each row comes
+  bool regret = false;        // every kernel over a grid of shapes, and how far the pick is from the best
 };
 
 // What goes wrong; `code` is a number of runtime/error.h.
@@ -34,9 +37,9 @@ struct Failure : std::runtime_error {
   std::string name, path;
 };
 
-// Rows as JSON text, as they come, on the caller's thread. Every row has "event": "device" first, then for each case
-// "begin" and "row", at last "end"; "ceiling" in between when the device is measured. An exception thrown here ends the
-// command.
+// Facts as JSON text, as they come, on the caller's thread. Each has an "event": "device" first (with "rows", the
+// number of rows to come), "ceiling" where the device is measured, "row" for each case and kernel, "regret", at last
+// "end". What is thrown here ends the command.
 using Report = std::function<void(const std::string& json)>;
 
 // One JSON text: operators, shader variants and what they need, kernels that can be forced and why they cannot run

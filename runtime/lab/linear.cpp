@@ -46,11 +46,16 @@ double activate(double y, uint32_t act) {
   }
 }
 
+// Columns with one scale.
+int64_t columns(const LinearScheme& scheme, const Case& c) {
+  return scheme.scales != Scales::group || c.group == 0 ? c.k : c.group;
+}
+
 class Linear : public Problem {
  public:
   Linear(const LinearScheme& scheme, const Case& c, uint64_t seed)
       : Problem(c), scheme_(scheme), q4_(scheme.weight == Storage::q4), quantized_(scheme.scales != Scales::none) {
-    if (scheme.scales != Scales::group || c_.group == 0) c_.group = c_.k;
+    c_.group = columns(scheme, c);
     groups_ = c_.k / c_.group;
     huge_ = c_.values == Values::huge ? c_.k / 2 : -1;
     make_zeros(seed);
@@ -111,11 +116,8 @@ class Linear : public Problem {
   double flops(int64_t m) const override {
     return 2.0 * static_cast<double>(m) * static_cast<double>(c_.n) * static_cast<double>(c_.k);
   }
-  LinearShape linear(int64_t m) const override {
-    const Storage stored = quantized_ ? scheme_.weight : c_.dtype == DType::f16 ? Storage::f16 : Storage::f32;
-    return {
-        m, c_.n, c_.k, groups_ == 1 ? 0 : static_cast<uint32_t>(c_.group), stored, c_.dtype, c_.scale == DType::f16};
-  }
+  // Products with fp16 activations are exact in fp32 and in a matrix unit that sums in fp32.
+  Arithmetic arithmetic() const override { return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32; }
 
  private:
   int lowest() const { return q4_ ? -8 : -128; }
@@ -263,6 +265,13 @@ class Linear : public Problem {
 
 std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, uint64_t seed) {
   return std::make_unique<Linear>(scheme, c, seed);
+}
+
+LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
+  const int64_t group = columns(scheme, c);
+  const bool quantized = scheme.scales != Scales::none;
+  const Storage weight = quantized ? scheme.weight : c.dtype == DType::f16 ? Storage::f16 : Storage::f32;
+  return {c.m, c.n, c.k, group == c.k ? 0 : static_cast<uint32_t>(group), weight, c.dtype, c.scale == DType::f16};
 }
 
 std::string refuse_linear(const LinearScheme& scheme, const Case& c) {

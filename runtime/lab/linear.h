@@ -16,5 +16,6 @@ struct LinearScheme {
 
 std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, uint64_t seed);
 std::string refuse_linear(const LinearScheme& scheme, const Case& c);
+LinearShape linear_shape(const LinearScheme& scheme, const Case& c);
 
 }  // namespace pumice::lab

@@ -12,7 +12,8 @@ namespace {
 template <const LinearScheme& kScheme>
 constexpr Subject linear() {
   return {kScheme.op, [](const Case& c, uint64_t seed) { return make_linear(kScheme, c, seed); },
-          [](const Case& c) { return refuse_linear(kScheme, c); }, true};
+          [](const Case& c) { return refuse_linear(kScheme, c); },
+          [](const Case& c) { return linear_shape(kScheme, c); }};
 }
 
 // ---- the operators

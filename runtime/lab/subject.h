@@ -11,6 +11,7 @@
 
 #include "ops/common/linear_kernel.h"
 #include "runtime/lab/case.h"
+#include "runtime/lab/ceilings.h"
 #include "serialization/write.h"
 
 namespace pumice::lab {
@@ -53,8 +54,7 @@ class Problem {
   // What a run at `m` rows must move at least, and its arithmetic; for figures.
   virtual double bytes(int64_t m) const = 0;
   virtual double flops(int64_t m) const = 0;
-  // For a linear: what its kernels are chosen by.
-  virtual LinearShape linear(int64_t) const { return {}; }
+  virtual Arithmetic arithmetic() const = 0;
 
  protected:
   Case c_;
@@ -65,7 +65,8 @@ struct Subject {
   std::unique_ptr<Problem> (*make)(const Case&, uint64_t seed);
   // Why the case makes no sense for the operator; empty when it does.
   std::string (*refuse)(const Case&);
-  bool is_linear;  // has the kernels of ops/common/linear_kernel.h
+  // What its kernels are chosen by; null for operators without those of ops/common/linear_kernel.h.
+  LinearShape (*linear)(const Case&) = nullptr;
 };
 
 std::span<const Subject> subjects();

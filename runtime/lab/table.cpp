@@ -47,6 +47,19 @@ constexpr const char* kGpuBench[] = {
     "m=1,n=128256,k=2048,g=32,dtype=f16",
 };
 
+// The grid over which the pick is compared with every kernel.
+constexpr const char* kCpuGrid[] = {"m=1|8|32|128,n=384,k=384,g=32", "m=1|8|32|128,n=1536,k=384,g=32",
+                                    "m=1|8|32|128,n=1024,k=1024,g=32"};
+constexpr const char* kGpuGrid[] = {
+    "m=1|2|4|8|16|32|64|128|256|512,n=14336,k=4096,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=4096,k=14336,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=4096,k=4096,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=2048,k=2048,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=512,k=2048,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=384,k=384,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
+};
+
 void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
   for (Case& c : parse(text, {.op = std::string(op)})) {
     if (subject(op).refuse(c).empty()) all.push_back(std::move(c));

@@ -42,6 +42,11 @@ std::vector<Group> group(const std::vector<Case>& cases) {
   return groups;
 }
 
+Case with_rows(Case c, int64_t m) {
+  c.m = m;
+  return c;
+}
+
 class Test {
  public:
   Test(const Options& options, const Report& report, std::shared_ptr<Device> device)
@@ -60,7 +65,7 @@ class Test {
     for (const std::string& kernel : kernels(subject, options_)) {
       Wanted wanted{kernel, {}};
       for (const int64_t m : group.rows) {
-        const std::string reason = why_not(*problem, subject, kernel, m, device_->features());
+        const std::string reason = why_not(subject, kernel, with_rows(group.widest, m), device_->features());
         if (reason.empty())
           wanted.rows.push_back(m);
         else
@@ -94,7 +99,7 @@ class Test {
         std::string why;
         try {
           infer(*loaded.graphs[i], std::span(&m, 1));
-          const double error = bound(problem, subject, all[i].kernel, m, device_->features());
+          const double error = bound(subject, all[i].kernel, with_rows(group.widest, m), device_->features());
           const uint64_t macs = group.widest.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
           why = run(loaded, *loaded.graphs[i], session, m, macs, error, answers, row);
         } catch (const Error& error) {
@@ -193,20 +198,16 @@ class Test {
   }
 
   void say(const Group& group, int64_t m, const std::string& kernel, json row) {
-    Case c = group.widest;
-    c.m = m;
     row["event"] = "row";
-    row["case"] = text(c);
+    row["case"] = text(with_rows(group.widest, m));
+    row["title"] = title(with_rows(group.widest, m));
     row["kernel"] = kernel;
     report_(row.dump());
   }
 
   std::string repro(const Group& group, int64_t m, const std::string& kernel) {
-    Case c = group.widest;
-    c.m = m;
-    // The tensors of a case are those of its widest sibling: m is the number of rows in use.
-    std::string line = "pumice-rt kernel test --kernel " + kernel + " --case '" + text(c) + "' --seed " +
-                       std::to_string(options_.seed);
+    std::string line = "pumice-rt kernel test --kernel " + kernel + " --case '" + text(with_rows(group.widest, m)) +
+                       "' --seed " + std::to_string(options_.seed);
     if (options_.replays != 0) line += " --replays " + std::to_string(options_.replays);
     if (!options_.device.empty()) line += " --device '" + options_.device + "'";
     if (!options_.features.empty()) line += " --features='" + options_.features + "'";
@@ -222,8 +223,8 @@ class Test {
 }  // namespace
 
 uint32_t run_test(const Options& options, const Report& report) {
-  constexpr std::string_view kMistakes[] = {"", "value", "unwritten", "guard", "replay"};
-  must_be_one_of("mistake", options.mistake, kMistakes);
+  constexpr std::string_view kMistakes[] = {"value", "unwritten", "guard", "replay"};
+  if (!options.mistake.empty()) must_be_one_of("mistake", options.mistake, kMistakes);
   const auto device = open(options);
   const std::vector<Case> cases = choose(options, Purpose::test, device->features().cpu);
   std::vector<Group> groups = group(cases);

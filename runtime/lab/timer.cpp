@@ -25,8 +25,9 @@ double processor_us() {
 
 Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
             const TimerOptions& options) {
-  // A submit of 5 ms: the two timestamps and what surrounds them are then less than a thousandth.
-  constexpr double kSubmitUs = 5000;
+  // A submit of 5 ms: the two timestamps and what surrounds them are then less than a thousandth. More where all slots
+  // would not be visited, unless a replay is so slow that caches do not matter to it.
+  constexpr double kSubmitUs = 5000, kMostUs = 250'000;
   constexpr uint32_t kMostReplays = 4096;
   Commands commands(device);
   const auto record = [&](uint32_t replays) {
@@ -39,16 +40,22 @@ Timing time(const std::shared_ptr<Device>& device, const std::function<void(Comm
     commands.timestamp(1);
     commands.end();
   };
-  uint32_t replays = std::min(std::max(options.least_replays, 1u), kMostReplays);
+  record(1);
+  device->run(commands);  // makes the pipelines
+  device->run(commands);
+  const double first_us = std::max(commands.timestamps_us()[1], 0.1);
+  const auto in = [&](double us, double each) {
+    return static_cast<uint32_t>(std::min<double>(us / each, kMostReplays));
+  };
+  uint32_t replays = std::max({std::min(options.least_replays, in(kMostUs, first_us)), in(kSubmitUs, first_us), 1u});
   record(replays);
-  device->run(commands);  // makes the pipelines, touches the memory
   const auto warm = Clock::now();
   do device->run(commands);
   while (since(warm) < options.warm_seconds);
-  const double us = commands.timestamps_us()[1];
-  if (us < kSubmitUs) {
-    const double wanted = static_cast<double>(replays) * kSubmitUs / std::max(us, 1e-3);
-    replays = static_cast<uint32_t>(std::min<double>(kMostReplays, wanted));
+  // With clocks up a replay may take a fraction of what it took.
+  const double each_us = std::max(commands.timestamps_us()[1] / replays, 0.1);
+  if (replays < in(kSubmitUs, each_us)) {
+    replays = in(kSubmitUs, each_us);
     record(replays);
     device->run(commands);
   }

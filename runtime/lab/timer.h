@@ -18,7 +18,7 @@ struct Timing {
 
 struct TimerOptions {
   double warm_seconds, seconds;
-  uint32_t least_replays = 1;  // of a submit: so many that all slots are visited
+  uint32_t least_replays = 1;  // of a submit, where that is not too long: so many that all slots are visited
   bool barrier = true;         // between replays
 };
 

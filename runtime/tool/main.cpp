@@ -24,39 +24,6 @@ void bench_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("-r,--runs", arguments.runs, "timed runs")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
-// kernel list | test | bench
-void kernel_commands(CLI::App& app, tool::Arguments& arguments, int (*&chosen)(const tool::Arguments&)) {
-  CLI::App* kernel = app.add_subcommand("kernel", "list, test and time single kernels");
-  kernel->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, int (*function)(const tool::Arguments&)) {
-    CLI::App* command = kernel->add_subcommand(name, help);
-    command->callback([&chosen, function] { chosen = function; });
-    command->add_option("--device", arguments.lab.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
-    command->add_option("--features", arguments.lab.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
-    command->add_option("--op", arguments.lab.ops, "only this operator; repeatable");
-    command->add_flag("--json", arguments.json, "print JSON for programs");
-    return command;
-  };
-  add("list", "operators, their kernels, and what they need", tool::kernel_list);
-  CLI::App* test = add("test", "each case with each kernel against fp64", tool::kernel_test);
-  CLI::App* bench = add("bench", "time each case with each kernel", tool::kernel_bench);
-  for (CLI::App* command : {test, bench}) {
-    command->add_option("--kernel", arguments.lab.kernels, "only this kernel, or 'pick'; repeatable");
-    command->add_option("--case", arguments.lab.cases, "m=17,n=4097,k=384,g=32; '|' between alternatives; repeatable")
-        ->delimiter('\0');
-    command->add_option("--dtype", arguments.lab.dtype, "f32 or f16");
-    command->add_option("--storage", arguments.lab.storage, "buffer");
-    command->add_option("--seed", arguments.lab.seed, "of the data")->capture_default_str();
-    command->add_flag("--full", arguments.lab.full, "the long list of cases");
-  }
-  test->add_option("--replays", arguments.lab.replays,
-                   "of each case, bit for bit; default 100, on a CPU driver fewer of large ones")
-      ->check(CLI::PositiveNumber);
-  test->add_option("--plant", arguments.lab.mistake, "a mistake, to see it found: value, unwritten, guard, replay");
-  bench->add_option("--seconds", arguments.lab.seconds, "of timing a row, and of warm-up")->capture_default_str();
-  bench->add_flag("!--no-barrier", arguments.lab.barrier, "replays may overlap");
-}
-
 int dispatch(int argc, char** argv) {
   tool::Arguments arguments;
   CLI::App app(
@@ -91,7 +58,7 @@ int dispatch(int argc, char** argv) {
   for (CLI::App* command : {run, bench, profile}) device_options(command, arguments);
   for (CLI::App* command : {bench, profile, inspect, devices})
     command->add_flag("--json", arguments.json, "print JSON for programs");
-  kernel_commands(app, arguments, chosen);
+  tool::kernel_commands(app, arguments, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,6 +11,10 @@
 #include "runtime/lab/lab.h"
 #include "runtime/tool/npy.h"
 
+namespace CLI {
+class App;
+}
+
 namespace tool {
 
 struct Arguments {
@@ -35,6 +39,8 @@ int profile(const Arguments& arguments);
 int inspect(const Arguments& arguments);
 int check(const Arguments& arguments);
 int devices(const Arguments& arguments);
+// pumice-rt kernel list | test | bench, added to the command line; `chosen` becomes the one that is given.
+void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
 int kernel_list(const Arguments& arguments);
 int kernel_test(const Arguments& arguments);
 int kernel_bench(const Arguments& arguments);

@@ -11,7 +11,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, devices, export, inspect, run
+from pumice.cli import bench, devices, export, inspect, kernel, run
 from pumice.errors import DeviceError, Error
 
 
@@ -54,6 +54,7 @@ for command in (
     inspect.check,
     bench.bench,
     bench.profile,
+    kernel.kernel,
     devices.devices,
     devices.doctor,
 ):
@@ -63,7 +64,9 @@ for command in (
 def main(arguments: list[str] | None = None) -> None:
     """Entry point; every error of ours becomes one message and an exit code."""
     try:
-        cli.main(args=arguments, prog_name="pumice", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="pumice", standalone_mode=False)
+        if isinstance(code, int) and code:  # of ctx.exit
+            sys.exit(code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pumice kernel list`, `test` and `bench`: runtime/lab, with tables, progress and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pumice import _pumice
+from pumice.cli.options import device_options, json_option
+
+CASE_HELP = """A case is text: key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is [m, k], the
+weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage; bias (0, 1); zero (none,
+zero, random); act (none, relu, gelu, gelu_tanh, silu); values (random, low, high, equal, huge, alternate, special)."""
+
+
+@click.group()
+def kernel() -> None:
+    """List, test and time single kernels.
+
+    \b
+    pumice kernel list --op linear_q4gsw
+    pumice kernel test --op linear_q4gsw --kernel gemv1 --case "m=1|17,n=4097,k=384,g=32,dtype=f16"
+    pumice kernel bench --op linear_q4gsw --case "m=1|512,n=14336,k=4096,dtype=f16" --plot roofline.svg
+    """
+
+
+def common(command: Any) -> Any:
+    """--op, --case, --json and the device."""
+    for option in (
+        json_option,
+        device_options,
+        click.option("--case", "cases", multiple=True, help="m=17,n=4097,k=384,g=32; repeatable."),
+        click.option("--op", "ops", multiple=True, help="Only this operator; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+def choosing(command: Any) -> Any:
+    """What decides on cases and kernels."""
+    for option in (
+        click.option("--seed", default=1, show_default=True, help="Of the data and of the sample."),
+        click.option("--full", is_flag=True, help="The long list of cases instead of the short one."),
+        click.option("--storage", default="", help="Where activations lie: buffer."),
+        click.option("--dtype", default="", help="Only f32 or only f16."),
+        click.option("--kernel", "kernels", multiple=True, help="Only this kernel, or 'pick'; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+@kernel.command("list")
+@common
+def list_(as_json: bool, **options: Any) -> None:
+    """Operators, the kernels that can be forced (at a --case), and what shaders need of the device."""
+    facts = json.loads(_pumice.kernel_list(**_given(options)))
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
+    console = Console()
+    console.print(f"{escape(facts['device']['name'])}: {', '.join(facts['device']['features'])}", highlight=False)
+    for row in facts["operators"]:
+        if not row["cases"]:
+            continue
+        console.print(escape(f"\n{row['op']}({row['parameters']})"), highlight=False)
+        table = Table()
+        table.add_column("kernel")
+        table.add_column("here")
+        for each in row["kernels"]:
+            is_other = each["is"] != each["kernel"]
+            here = f"it {each['why_not']}" if each["why_not"] else f"is {each['is']}" if is_other else "runs"
+            table.add_row(each["kernel"], escape(here))
+        console.print(table)
+    others = [row["op"] for row in facts["operators"] if not row["cases"]]
+    if others:
+        console.print(f"without cases, one kernel each: {', '.join(others)}", highlight=False)
+    if not options["ops"]:
+        _print_shaders(console, facts["shaders"])
+
+
+def _print_shaders(console: Console, shaders: list[dict]) -> None:
+    variants = [variant for shader in shaders for variant in shader["variants"]]
+    needy = [variant for variant in variants if variant["needs"]]
+    table = Table(
+        title=f"{len(shaders)} shaders, {len(variants)} variants; {len(needy)} need something optional",
+        title_justify="left",
+    )
+    for column in ("variant", "needs", "here"):
+        table.add_column(column)
+    for variant in needy:
+        table.add_row(escape(variant["variant"]), ", ".join(variant["needs"]), "runs" if variant["runs"] else "no")
+    console.print(table)
+
+
+@kernel.command(epilog=CASE_HELP)
+@common
+@choosing
+@click.option(
+    "--replays", type=click.IntRange(1), help="Of each case; default 100, on a CPU driver fewer of large ones."
+)
+@click.option("--plant", default="", help="A mistake, to see that it is found: value, unwritten, guard or replay.")
+def test(as_json: bool, replays: int | None, **options: Any) -> None:
+    """Each case with each kernel, compared with fp64 of the same stored integers.
+
+    Within the operator's own error bound; in memory that held other bytes before, between guard bands, replayed bit for
+    bit, and once more through a session. Exit code 1: something failed, 4: nothing asked for runs on this device.
+    """
+    given = _given(options) | ({"replays": replays} if replays else {})
+    console = Console()
+    counts = {"ok": 0, "skipped": 0, "failed": 0}
+    worst = 0.0
+
+    def show(fact: dict) -> None:
+        nonlocal worst
+        if fact["event"] != "row":
+            return
+        counts[fact["status"]] += 1
+        worst = max(worst, fact.get("worst", 0.0))
+        if as_json or fact["status"] == "ok" or (fact["status"] == "skipped" and not options["kernels"]):
+            return
+        console.print(f"[bold red]{fact['status']}[/] {fact['kernel']}  {escape(fact['title'])}", highlight=False)
+        console.print(escape(f"  {fact['why']}"), highlight=False)
+        if "repro" in fact:
+            console.print(escape(f"  again: {fact['repro']}"), highlight=False, soft_wrap=True)
+
+    facts = _run(_pumice.kernel_test, given, show)
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        console.print(
+            f"{counts['ok'] + counts['failed']} run, {counts['skipped']} skipped, {counts['failed']} failed; "
+            f"the largest error is {worst:.2f} of what is allowed (seed {options['seed']})",
+            highlight=False,
+        )
+    _leave(counts)
+
+
+@kernel.command(epilog=CASE_HELP)
+@common
+@choosing
+@click.option("--seconds", default=0.5, show_default=True, help="Of warm-up, and at most of timing a row.")
+@click.option("--rotate", type=click.IntRange(1), metavar="MB", help="Weights to go through; default 256, on CPUs 64.")
+@click.option("--no-barrier", is_flag=True, help="Replays may overlap: throughput instead of latency.")
+@click.option("--no-ceilings", is_flag=True, help="Do not measure the device first.")
+@click.option("--regret", is_flag=True, help="Every kernel over a grid of shapes: how far is the pick from the best?")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A roofline picture, .svg, .png or .pdf (needs the extra 'plot': matplotlib).",
+)
+def bench(
+    as_json: bool, rotate: int | None, no_barrier: bool, no_ceilings: bool, plot: Path | None, **options: Any
+) -> None:
+    """Each case with each kernel, timed after its result was checked.
+
+    Weights rotate past the cache, clocks are warmed, the device's own clock stands around many replays. The device is
+    measured first; '% roof' is the time those ceilings allow by the time taken (on CPU drivers: processor time).
+    """
+    given = _given(options) | {"barrier": not no_barrier, "ceilings": not no_ceilings}
+    if rotate:
+        given["rotate_bytes"] = rotate << 20
+    if plot:
+        if no_ceilings:
+            raise click.UsageError("--plot draws the ceilings, --no-ceilings leaves them out")
+        from pumice.cli.roofline import draw, require_matplotlib
+
+        require_matplotlib(plot)
+    console = Console()
+    tables: dict[str, Table] = {}
+
+    def show(fact: dict) -> None:
+        if not as_json and fact["event"] == "ceiling":
+            console.print(escape(_ceiling(fact)), highlight=False)
+        if fact["event"] == "row":
+            _add_row(tables.setdefault(fact["case"], _table(fact)), fact)
+
+    facts = _run(_pumice.kernel_bench, given, show)
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        for table in tables.values():
+            console.print(table)
+        if "regret" in facts:
+            console.print(_regret(facts["regret"]), highlight=False)
+    if plot:
+        draw(facts, plot)
+        console.print(f"{plot}: written", highlight=False, soft_wrap=True)
+    statuses = [row["status"] for row in facts["rows"]]
+    _leave({status: statuses.count(status) for status in ("ok", "skipped", "failed")})
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of the command line as the extension takes them: nothing for what was not said."""
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    return {name: value for name, value in given.items() if value not in (None, [], "")}
+
+
+def _run(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
+    """Everything the lab said, as one document; progress on stderr where somebody looks at it."""
+    all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": []}
+    terminal = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def report(text: str) -> None:
+            fact = json.loads(text)
+            match fact["event"]:
+                case "device":
+                    progress.update(task, total=fact["rows"])
+                    all_.update(device=fact["device"], seed=fact["seed"])
+                case "regret":
+                    all_["regret"] = fact
+                case "row" | "ceiling":
+                    all_[fact["event"] + "s"].append(fact)
+                    if fact["event"] == "row":
+                        progress.update(task, advance=1, description=f"{fact['kernel']:12} {fact['title']}")
+            show(fact)
+
+        command(report, **given)
+    return all_
+
+
+def _table(fact: dict) -> Table:
+    table = Table(title=escape(fact["title"]), title_justify="left", box=box.SIMPLE)
+    table.add_column("kernel", no_wrap=True)
+    cpu = ["cpu us"] if "cpu_us" in fact else []
+    for column in ("us", "p10", "p90", *cpu, "GB/s", "TFLOP/s", "% roof", "bound"):
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _add_row(table: Table, fact: dict) -> None:
+    name, stands_for = fact["kernel"], fact.get("is", fact["kernel"])
+    name = name if stands_for == name else f"{name}: {stands_for}"
+    if fact["status"] != "ok":
+        table.add_row(name, escape(f"{fact['status']}: {fact['why']}"))
+        return
+    keys = ("median_us", "p10_us", "p90_us", "cpu_us", "gb_s", "tflop_s")
+    numbers = [_short(fact[key]) for key in keys if key in fact]
+    numbers += [f"{100 * fact['of_roof']:.1f}", fact["bound"]] if "of_roof" in fact else ["-", "-"]
+    table.add_row(name, *numbers)
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if number >= 1000 else f"{number:.3g}" if number < 100 else f"{number:.1f}"
+
+
+def _ceiling(fact: dict) -> str:
+    if not fact["per_second"]:
+        return f"ceiling {fact['name']}: {fact['why']}"
+    if fact["name"] in ("read", "copy"):
+        return f"ceiling {fact['name']}: {fact['per_second'] / 1e9:.1f} GB/s ({fact['how']})"
+    unit = "TOP/s" if fact["name"] in ("dot", "s8 matrix") else "TFLOP/s"
+    return f"ceiling {fact['name']}: {fact['per_second'] / 1e12:.3f} {unit} ({fact['how']})"
+
+
+def _regret(fact: dict) -> str:
+    return (
+        f"regret of the pick over {fact['shapes']} shapes: median {fact['median']:.3f}, worst {fact['worst']:.3f} "
+        f"({fact['worst_case']}; {fact['worst_best']} is best)"
+    )
+
+
+def _leave(counts: dict[str, int]) -> None:
+    """1 when something failed, 4 when nothing that was asked for runs here."""
+    if counts["failed"]:
+        raise click.exceptions.Exit(1)
+    if counts["skipped"] and not counts["ok"]:
+        raise click.exceptions.Exit(4)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kernel list`, `test` and `bench` of `pumice` and `pumice-rt`, as a kernel's author types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+SMALL = "m=1|5,n=37,k=96,g=32"
+
+
+def run(*command: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, "PUMICE_DEVICE": "llvmpipe", "COLUMNS": "160", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+    )
+    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done
+
+
+@pytest.fixture(params=["pumice", "pumice-rt"])
+def tool(request) -> tuple[Path, str]:
+    return BIN / request.param, "kernel"
+
+
+def test_list(tool) -> None:
+    text = run(*tool, "list").stdout
+    assert all(word in text for word in ("linear_q4gsw", "gemv1", "softmax", "plain"))
+    facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--case", "m=128", "--json").stdout)
+    (row,) = facts["operators"]
+    kernels = {kernel["kernel"]: kernel for kernel in row["kernels"]}
+    assert kernels["pick"]["is"] in kernels and kernels["gemv1"]["why_not"] == ""
+    assert any(shader["shader"] == "softmax" for shader in facts["shaders"])
+
+
+def test_list_says_what_a_device_lacks(tool) -> None:
+    facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--features", "none", "--json").stdout)
+    plain = next(kernel for kernel in facts["operators"][0]["kernels"] if kernel["kernel"] == "plain")
+    assert "storage8" in plain["why_not"]
+
+
+def test_test_passes_and_counts(tool) -> None:
+    command = (*tool, "test", "--op", "linear_q4gsw", "--case", SMALL, "--kernel", "gemv1", "--kernel", "pick")
+    facts = json.loads(run(*command, "--replays", "2", "--json").stdout)
+    assert [row["status"] for row in facts["rows"]] == ["ok"] * 4
+    assert {row["kernel"] for row in facts["rows"]} == {"gemv1", "pick"}
+    assert all(0 < row["worst"] < 1 and row["replays"] == 2 and row["checked"] > 0 for row in facts["rows"])
+    assert "4 run, 0 skipped, 0 failed" in run(*command, "--replays", "2").stdout
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [
+        ("value", "outputs are wrong"),
+        ("unwritten", "outputs are wrong"),
+        ("guard", "was written"),
+        ("replay", "other bits"),
+    ],
+)
+def test_a_planted_mistake_is_found(tool, mistake, found) -> None:
+    command = (*tool, "test", "--case", "m=3,n=37,k=96", "--kernel", "gemv1", "--replays", "2", "--seed", "5")
+    done = run(*command, "--plant", mistake, code=1)
+    assert found in done.stdout.replace("\n", " ") and "1 failed" in done.stdout
+    again = next(line for line in done.stdout.splitlines() if "again: " in line).split("again: ")[1]
+    assert again.startswith("pumice-rt kernel test --kernel gemv1 --case 'op=linear_q4gsw,m=3,n=37,k=96")
+    assert "--seed 5" in again
+    subprocess.run(again, shell=True, check=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+
+
+def test_a_kernel_the_device_lacks_says_so(tool) -> None:
+    done = run(*tool, "test", "--kernel", "plain", "--case", SMALL, "--features=-storage8", code=4)
+    assert "storage8" in done.stdout and "skipped" in done.stdout
+
+
+def test_bench(tool) -> None:
+    command = (
+        *tool,
+        "bench",
+        "--case",
+        "m=1|8,n=64,k=64",
+        "--kernel",
+        "pick",
+        "--kernel",
+        "plain",
+        "--seconds",
+        "0.01",
+    )
+    facts = json.loads(run(*command, "--json").stdout)
+    assert {fact["name"] for fact in facts["ceilings"]} >= {"read", "copy", "f32", "dot", "f16 matrix", "s8 matrix"}
+    assert all(fact["per_second"] > 0 or fact["why"] for fact in facts["ceilings"])
+    assert len(facts["rows"]) == 4
+    for row in facts["rows"]:
+        assert 0 < row["p10_us"] <= row["median_us"] <= row["p90_us"] and row["cpu_us"] > 0
+        assert row["gb_s"] > 0 and row["tflop_s"] > 0 and row["of_roof"] > 0 and row["slots"] > 1
+    text = run(*command, "--no-ceilings", "--no-barrier").stdout
+    assert "pick: gemv1" in text and "plain" in text
+
+
+def test_bench_regret(tool) -> None:
+    command = (*tool, "bench", "--regret", "--case", "m=1|8,n=64,k=64", "--seconds", "0", "--no-ceilings")
+    facts = json.loads(run(*command, "--json").stdout)
+    assert facts["regret"]["shapes"] == 2 and facts["regret"]["worst"] >= facts["regret"]["median"] > 0
+    assert "regret of the pick over 2 shapes" in run(*command).stdout
+
+
+@pytest.mark.parametrize("name", ["roof.svg", "roof.png"])
+def test_bench_draws(tmp_path, name) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / name
+    command = (BIN / "pumice", "kernel", "bench", "--case", "m=1|8,n=64,k=64", "--kernel", "pick", "--seconds", "0.01")
+    run(*command, "--plot", picture)
+    assert picture.read_bytes().startswith(b"<?xml" if name.endswith("svg") else b"\x89PNG")
+    run(*command, "--plot", tmp_path / "roof.txt", code=2)
+    run(*command, "--plot", picture, "--no-ceilings", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["test", "--kernel", "gemv9"], "gemv1"),
+        (["test", "--op", "linear_q4"], "linear_q4gsw"),
+        (["test", "--case", "dtyp=f16"], "dtype"),
+        (["test", "--case", "k=30,g=7"], "divide"),
+        (["bench", "--features=-coopmt"], "coopmat"),
+        (["test", "--storage", "bufer"], "buffer"),
+        (["test", "--plant", "valeu"], "value"),
+        (["list", "--op", "sofmax"], "softmax"),
+    ],
+)
+def test_misspelt_names_get_the_nearest(tool, arguments, hint) -> None:
+    assert hint in run(*tool, *arguments, code=3).stderr
+
+
+def test_help_teaches(tool) -> None:
+    text = run(*tool, "--help").stdout
+    assert "pumice" in text and "--case" in text and all(word in text for word in ("list", "test", "bench"))
+    for command in ("list", "test", "bench"):
+        assert "--op" in run(*tool, command, "--help").stdout
+    assert "zero" in run(*tool, "test", "--help").stdout and "barrier" in run(*tool, "bench", "--help").stdout
+    run(*tool, code=2)
