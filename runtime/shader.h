@@ -10,6 +10,7 @@
 namespace pumice {
 
 // Optional things a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
+// The last one is found out when a device is opened: a matrix lies in registers as runtime/probe.h says.
 enum class Feature : uint8_t {
   float16,
   int8,
@@ -25,7 +26,7 @@ enum class Feature : uint8_t {
   subgroup_shuffle,
   subgroup_clustered,
   subgroup_size_control,
-  fragments,  // a matrix lies in the registers of a subgroup as runtime/probe.h says: found out when a device is opened
+  fragments,
 };
 inline constexpr uint32_t kNumFeatures = 15;
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
