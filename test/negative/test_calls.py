@@ -153,7 +153,8 @@ def test_ctrl_c_ends_a_run_cleanly(data, tmp_path) -> None:
     path = tmp_path / "m.pumice"
     path.write_bytes(data)
     code = (
-        "import sys, numpy as np, pumice\n"
+        "import signal, numpy as np, pumice\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job inherits an ignored one
         f"s = pumice.load({str(path)!r})\n"
         "x = [np.zeros(4, np.int64), np.zeros((4, 8), np.float32), np.ones((4, 1), np.bool_)]\n"
         "s.run_flat(x); print('ready', flush=True)\n"
