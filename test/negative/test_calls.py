@@ -164,6 +164,9 @@ def test_ctrl_c_ends_a_run_cleanly(data, tmp_path) -> None:
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    try:
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()  # it runs for ever if the signal did not reach it
     assert process.returncode in (-signal.SIGINT, 130, 1) and "KeyboardInterrupt" in errors
     assert "Fatal" not in errors and "Segmentation" not in errors
