@@ -35,7 +35,7 @@ class Random {
 inline Data floats(DType dtype, Shape shape, std::vector<float>& values) {
   Data data{dtype, std::move(shape), Bytes(values.size() * device_bytes(dtype))};
   if (dtype == DType::f32) {
-    std::memcpy(data.bytes.data(), values.data(), data.bytes.size());
+    if (!values.empty()) std::memcpy(data.bytes.data(), values.data(), data.bytes.size());
     return data;
   }
   for (size_t i = 0; i < values.size(); ++i) {
