@@ -112,7 +112,7 @@ def test_one_activation_is_quantized_once() -> None:
         ({"low": -129}, "-129..127 is not within"),
         ({"low": 5, "high": 5}, "5..5 is not within"),
         ({"eps": -1.0}, "eps is -1"),
-        ({"per_token": 2}, "per_token is 2"),
+        ({"per_token": 3}, "per_token is 3, not 0, 1 or 2"),
         ({"static": (0.0, 0)}, "the scale 0 is not positive"),
         ({"static": (0.1, 128)}, "the zero point 128 is not in -128..127"),
     ],
