@@ -127,13 +127,20 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns) {
   graph.dispatch({out}, {x}, [=](Launch& launch) {
     const uint32_t m = u32(x.numel() / k);
     out.resize({m, columns});
-    glsl::pad::Params params{.count = u32(out.numel()), .rank = 2, .value = 0};
-    params.size[0] = params.in_size[0] = m;
-    params.size[1] = columns;
-    params.in_size[1] = k;
-    launch.params(params);
-    launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
-    launch.over(quads(out));
+    const uint64_t from = k * device_bytes(x.dtype()), to = columns * device_bytes(x.dtype());
+    const auto blocks = split_rows(m, {from, to}, launch.features);
+    for (const RowBlock& block : blocks) {
+      glsl::pad::Params params{.count = block.count * columns, .rank = 2, .value = 0};
+      params.size[0] = params.in_size[0] = block.count;
+      params.size[1] = columns;
+      params.in_size[1] = k;
+      launch.params(params);
+      launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
+      launch.over(block.count * columns / 4);
+      if (blocks.size() == 1) return;
+      launch.windows = {window(block, m, to), window(block, m, from)};
+      launch.next_part();
+    }
   });
   return out;
 }
