@@ -4,7 +4,7 @@
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
 //   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
 //                column_of(t, s) of packed.glslh; columns past K are the zero point, so that they count nothing
-//   rows[m]      bits of the scale; the zero point - params.shift, as an int
+//   rows[m]      bits of the scale; the zero point - params.shift; of words also the sum of q - zero, and 0
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -22,7 +22,11 @@ layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };
 #define OUT f32
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 #endif
+#if defined(FORM_words)
+layout(set = 0, binding = 1) writeonly buffer Rows { uvec4 rows_[]; };
+#else
 layout(set = 0, binding = 1) writeonly buffer Rows { uvec2 rows_[]; };
+#endif
 layout(set = 0, binding = 2) readonly buffer X { WORD(IN) x_[]; };
 layout(set = 0, binding = 3) readonly buffer Scale { uint given_scale_[]; };  // x again where they are not given
 layout(set = 0, binding = 4) readonly buffer Zero { uint given_zero_[]; };
@@ -38,33 +42,82 @@ layout(push_constant) uniform Params {
 #include "row_source.glslh"
 #include "reduce.glslh"
 
+// Cells that a lane keeps between the range and the integers (rows of whole quads, X_QUADS); 0: x is read twice.
+layout(constant_id = 7) const uint HELD = 0u;
+#if defined(IN_FLOATS)
+WORD(IN) held_[4u * (HELD == 0u ? 1u : HELD)];
+#endif
+
+// A cell is the four quads of lane t of a tile: the column of step s.
+uint column(uint cell, uint s) { return (cell >> 2) * 64u + (s >> 1) * 32u + (cell & 3u) * 8u + (s & 1u) * 4u; }
+uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
+
+#ifdef IN_FLOATS
+// As range_of_lane, over cells; past the last one that again. All loads are on their way at once.
+void hold_cells(uint row, out int lowest, out int highest) {
+  [[unroll]] for (uint h = 0u; h < HELD; ++h) {
+    const uint cell = min(lane() + h * LANES, params.tiles * 4u - 1u);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = x_[(row * params.k + within(column(cell, s))) >> 2];
+  }
+  ivec4 low = ivec4(0x7fffffff), high = ivec4(0x80000000);
+  [[unroll]] for (uint i = 0u; i < HELD * 4u; ++i) {
+    const ivec4 x = ordered(UNPACK(IN, held_[i]));
+    low = min(low, x);
+    high = max(high, x);
+  }
+  lowest = min(min(low.x, low.y), min(low.z, low.w));
+  highest = max(max(high.x, high.y), max(high.z, high.w));
+}
+#endif
+
+ivec4 sum_ = ivec4(0);  // of q - zero
+
+void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
+  uvec4 words;
+  [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+    const uint k = column(cell, s);
+    const ivec4 q = to_integers(x[s], k, p);
+#if defined(FORM_floats)
+    STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
+#else
+    words[s] = pack_i8(q.xzyw - params.shift);
+    sum_ += q - p.zero;
+#endif
+  }
+#if defined(FORM_words)
+  out_[((cell >> 2) * params.m + row) * 4u + (cell & 3u)] = words;
+#endif
+}
+
 void main() {
-  const uint row = group();
+  const uint row = group(), cells = params.tiles * 4u;
   if (row >= params.m) return;  // the whole workgroup
   int lowest = 0, highest = 0;
 #ifdef IN_FLOATS
   if (SOURCE == ROWS_CHOSEN) {
-    range_of_lane(row, lane(), LANES, lowest, highest);
+    if (HELD != 0u) hold_cells(row, lowest, highest);
+    else range_of_lane(row, lane(), LANES, lowest, highest);
     lowest = workgroup_min(lowest);
     highest = workgroup_max(highest);
   }
 #endif
   const RowParams p = params_of_row(row, lowest, highest);
-  if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
-  for (uint i = lane(); i < params.tiles * 4u; i += LANES) {
-    const uint tile = i >> 2, t = i & 3u;
-    uvec4 words;
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-      const uint k = tile * 64u + (s >> 1) * 32u + t * 8u + (s & 1u) * 4u;
-      const ivec4 q = to_integers(load_quad(row, min(k, params.k - 1u) & ~3u), k, p);
-#if defined(FORM_floats)
-      STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
-#else
-      words[s] = pack_i8(q.xzyw - params.shift);
-#endif
-    }
-#if defined(FORM_words)
-    out_[(tile * params.m + row) * 4u + t] = words;
-#endif
+  VEC(IN) x[4];
+#ifdef IN_FLOATS
+  [[unroll]] for (uint h = 0u; h < HELD; ++h) {
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK(IN, held_[h * 4u + s]);
+    if (lane() + h * LANES < cells) put_cell(row, lane() + h * LANES, x, p);
   }
+#endif
+  for (uint cell = HELD == 0u ? lane() : cells; cell < cells; cell += LANES) {
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_quad(row, within(column(cell, s)));
+    put_cell(row, cell, x, p);
+  }
+  const uvec2 both = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
+#if defined(FORM_words)
+  const int total = workgroup_sum(sum_.x + sum_.y + sum_.z + sum_.w);
+  if (lane() == 0u) rows_[row] = uvec4(both, uint(total), 0u);
+#else
+  if (lane() == 0u) rows_[row] = both;
+#endif
 }

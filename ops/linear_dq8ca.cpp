@@ -58,7 +58,12 @@ void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t
   rows.eps = static_cast<float>(args.real(act + 5));
   check(rows.eps >= 0 && std::isfinite(rows.eps), "%s: eps is %g", op, args.real(act + 5));
   if (per_token != 1) choose_before(graph, rows, per_token == 2);
-  linear_int8(graph, op, args.out(), rows, packed, {args.tensor(4), args.tensor(act + 1), args.integer(act)});
+  linear_int8(graph, {.op = op,
+                      .rows = rows,
+                      .weight = packed,
+                      .end = {args.tensor(4), args.tensor(act + 1), args.integer(act)},
+                      .again = {},
+                      .out = args.out()});
 }
 
 void linear_dq8ca_q4gsw(Graph& graph, Args args) {

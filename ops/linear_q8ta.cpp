@@ -59,7 +59,12 @@ void linear_q8ta_q8csw(Graph& graph, Args args) {
   }
   rows.scale = scale_at(args, 7, kOp);
   rows.zero = zero_at(args, 8, rows.high > 127 ? 0 : -128, rows.high > 127 ? 255 : 127, kOp);
-  linear_int8(graph, kOp, args.out(), rows, packed, {args.tensor(4), args.tensor(6), args.integer(5)});
+  linear_int8(graph, {.op = kOp,
+                      .rows = rows,
+                      .weight = packed,
+                      .end = {args.tensor(4), args.tensor(6), args.integer(5)},
+                      .again = {},
+                      .out = args.out()});
 }
 
 void q8ta_linear(Graph& graph, Args args) {
@@ -80,7 +85,12 @@ void q8ta_linear(Graph& graph, Args args) {
   again.high = args.integer(11);
   check(again.low >= low && again.high <= high && again.low < again.high,
         "%s: %" PRId64 "..%" PRId64 " is no range of %s", kOp, again.low, again.high, name(out.dtype()));
-  linear_int8(graph, kOp, out, rows, packed, {.bias = args.tensor(4), .act = act}, &again);
+  linear_int8(graph, {.op = kOp,
+                      .rows = rows,
+                      .weight = packed,
+                      .end = {.bias = args.tensor(4), .residual = {}, .act = act},
+                      .again = again,
+                      .out = out});
 }
 
 constexpr std::string_view kBytes[] = {"i8", "u8"};

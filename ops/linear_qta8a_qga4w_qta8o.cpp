@@ -28,7 +28,12 @@ void linear_qta8a_qga4w_qta8o(Graph& graph, Args args) {
   const RowSource rows{
       .x = x, .source = ROWS_GIVEN, .scales = row_parameter(args, 1, false), .zeros = row_parameter(args, 2, true)};
   const Requantize again{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
-  linear_int8(graph, kOp, out, rows, packed, {.bias = args.tensor(6)}, &again);
+  linear_int8(graph, {.op = kOp,
+                      .rows = rows,
+                      .weight = packed,
+                      .end = {.bias = args.tensor(6), .residual = {}},
+                      .again = again,
+                      .out = out});
 }
 
 constexpr std::string_view kBytes[] = {"i8"};

@@ -5,34 +5,39 @@
 // the row's: only these scalings and additions round. Kernels for floats compute it from whole numbers, too.
 #pragma once
 
-#include "ops/common/blocks.h"
 #include "ops/common/gemm.h"
+#include "ops/common/row_source.h"
 
 namespace pumice {
-
-// Where the integers of x, and the scale and zero point of each row, come from.
-struct RowSource {
-  Tensor x;                        // f32, f16: quantized; i8, u8: integers
-  uint32_t source = 0;             // ROWS_* of glsl/include/modes.glslh
-  uint32_t mapping = 0;            // of chosen parameters: one of torchao's MappingType, QPARAMS_*
-  float eps = 0;                   // the least scale, likewise
-  int64_t low = -128, high = 127;  // of integers made here: within -128..127 or 0..255
-  double scale = 1;                // numbers
-  int64_t zero = 0;
-  Parameter scales, zeros;  // tensors, an element for each row or one
-};
 
 // How the result becomes integers again, rounded as eager PyTorch rounds; an empty `scales`: numbers for all.
 struct Requantize {
   double scale = 1;
   int64_t zero = 0, low = -128, high = 127;
-  Parameter scales, zeros;  // an element for each row
+  Parameter scales = {}, zeros = {};  // an element for each row
+  float inverse() const { return static_cast<float>(1.0 / scale); }
 };
 
-// Adds the nodes. The epilogue's tensors have x's dtype where that is a float type and f32 elsewhere, and so has the
-// output unless it is quantized again (i8, u8).
-void linear_int8(Graph& graph, const char* op, Tensor out, const RowSource& rows, const PackedWeight& weight,
-                 const Epilogue& end, const Requantize* again = nullptr);
+struct IntegerProduct {
+  const char* op;
+  RowSource rows;
+  PackedWeight weight;
+  Epilogue end;      // tensors of rows.real_dtype()
+  Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
+  Tensor out;
+  bool bytes() const { return out.dtype() == DType::i8 || out.dtype() == DType::u8; }
+  LinearShape shape(int64_t m) const;
+};
+
+// Adds the nodes: one for each way in which kernels read x, of which that of the kernel for the live shape runs.
+void linear_int8(Graph& graph, const IntegerProduct& product);
+
+// What a kernel that multiplies integers reads, and its launch (linear_dot.cpp). `x`: as `input` says, with `rows`
+// where that is words; `sums`: of weight rows with one scale.
+std::vector<Tensor> integer_reads(const IntegerProduct& product, Input input, Tensor x, Tensor rows, Tensor sums);
+void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& product, uint32_t m);
+// Sums of the integers of each row of a packed weight, made at load; empty where rows have more than one scale.
+Tensor weight_sums(Graph& graph, const PackedWeight& weight);
 
 // The integers low..high of arguments, which 8 bits hold.
 void check_range(int64_t low, int64_t high, const char* op);

@@ -28,6 +28,7 @@ struct LinearShape {
   Storage weight = Storage::f32;
   DType dtype = DType::f32;  // of x and out
   bool scale_f16 = false;    // scales are fp16, not fp32
+  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/common/linear_int8.h)
 };
 
 enum class Family : uint8_t {
@@ -36,14 +37,26 @@ enum class Family : uint8_t {
   matrix,          // linear_matrix.glsl
   fragments,       // linear_fragments.glsl
   gemv_fragments,  // linear_gemv_fragments.glsl
+  dot_gemv,        // linear_dot_gemv.glsl
+  dot_tiled,       // linear_dot_tiled.glsl
+  matrix_int8,     // linear_matrix_int8.glsl
+};
+
+// What a kernel reads when x is integers.
+enum class Input : uint8_t {
+  floats,  // whole numbers as floats, made by linear_quantize.glsl, as it would read any floats
+  words,   // bytes, made by linear_quantize.glsl
+  x,       // x itself, which it quantizes
 };
 
 struct LinearKernel {
   std::string_view name;  // as Features::kernel forces it
   Family family;
-  uint32_t rows = 0;    // of x that a GEMV's pass takes
-  uint32_t strips = 0;  // of 16 weight rows that a GEMV's workgroup takes
-  Tile tile = {};       // outputs of a workgroup, of the others
+  uint32_t rows = 0;            // of x that a GEMV's pass takes
+  uint32_t strips = 0;          // of 16 weight rows that a GEMV's workgroup takes
+  Tile tile = {};               // outputs of a workgroup, of the others
+  Input input = Input::floats;  // others: x must be integers
+  uint32_t depth = 1;           // tiles on their way in a matrix_int8 kernel
 };
 
 // Every kernel there is, in a fixed order.
@@ -67,6 +80,13 @@ uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 // Invocations and shared memory of a workgroup of the other families.
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
 uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
+// The same of kernels that multiply integers (pick_int8.cpp): null when none is better than those of whole numbers as
+// floats; why one of them cannot compute a shape; invocations of a workgroup.
+const LinearKernel* pick_integers(const LinearShape& shape, const Features& features);
+std::string why_not_integers(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
+uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes
 
 // What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);

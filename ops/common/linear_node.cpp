@@ -44,7 +44,7 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const uint32_t k = x_columns(w, l.end);
   launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n});
   launch.spec.insert(launch.spec.end(),
-                     {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias), k % 64 == 0, w.n % 4 == 0,
+                     {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias), w.k % 64 == 0, w.n % 4 == 0,
                       static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
   launch.flops = 2ull * m * n * w.k;
 }
@@ -118,6 +118,11 @@ void launch_block(Launch& launch, const Linear& l) {
       return;
     case Family::gemv_fragments:
       return launch_gemv_fragments(launch, l);
+    case Family::dot_gemv:
+    case Family::dot_tiled:
+    case Family::matrix_int8:
+      fail(Code::Internal, Stage::plan, "kernel", "'%s' multiplies integers, not floats",
+           std::string(l.kernel.name).c_str());
   }
 }
 

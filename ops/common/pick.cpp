@@ -33,6 +33,21 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
+    {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
+    {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
+    {"dotw1", Family::dot_gemv, 1, 1, {}, Input::words},
+    {"dotw4", Family::dot_gemv, 4, 1, {}, Input::words},
+    {"dotw8", Family::dot_gemv, 8, 1, {}, Input::words},
+    {"dot_tile128x128", Family::dot_tiled, 0, 0, {128, 128, 8, 8}, Input::words},
+    {"dot_tile64x128", Family::dot_tiled, 0, 0, {64, 128, 8, 8}, Input::words},
+    {"dot_tile64x64", Family::dot_tiled, 0, 0, {64, 64, 8, 4}, Input::words},
+    {"dot_tile32x64", Family::dot_tiled, 0, 0, {32, 64, 4, 4}, Input::words},
+    {"int8_128x128", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words},
+    {"int8_128x128d2", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words, 2},
+    {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
+    {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
+    {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words, 2},
 };
 
 bool fits(const LinearKernel& kernel, const Features& features) {
@@ -197,6 +212,7 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
 }  // namespace
 
 std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
+  if (kernel.input != Input::floats) return why_not_integers(kernel, shape, features);
   if (kernel.family == Family::gemv) return "";
   if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
   if (kernel.family != Family::tiled) {
@@ -258,6 +274,7 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
 }  // namespace
 
 const LinearKernel& pick_linear(const LinearShape& s, const Features& features) {
+  if (const LinearKernel* kernel = s.integers ? pick_integers(s, features) : nullptr) return *kernel;
   if (const LinearKernel* kernel = pick_fragments(s, features)) return *kernel;
   if (const LinearKernel* kernel = pick_matrix(s, features)) return *kernel;
   if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))

@@ -7,6 +7,7 @@
 
 #include "glsl/include/activation.glslh"
 #include "runtime/copy_pool.h"
+#include "runtime/lab/integers.h"
 #include "runtime/lab/values.h"
 
 namespace pumice::lab {
@@ -46,6 +47,11 @@ double activate(double y, uint32_t act) {
   }
 }
 
+// x and the result are integers.
+bool are_bytes(const LinearScheme& scheme) {
+  return scheme.rows == Rows::bytes || scheme.rows == Rows::given;
+}
+
 // Columns with one scale.
 int64_t columns(const LinearScheme& scheme, const Case& c) {
   return scheme.scales != Scales::group || c.group == 0 ? c.k : c.group;
@@ -75,10 +81,27 @@ class Linear : public Problem {
     if (c_.bias) all.push_back({"bias", Role::constant, bias_data_});
     all.push_back({.name = "group", .role = Role::integer, .number = c_.group});
     all.push_back({.name = "act", .role = Role::integer, .number = c_.act});
+    if (scheme_.rows == Rows::floats) return all;
+    all.push_back({.name = "mapping", .role = Role::integer, .number = 0});
+    all.push_back({.name = "qmin", .role = Role::integer, .number = -128});
+    all.push_back({.name = "qmax", .role = Role::integer, .number = 127});
+    all.push_back({.name = "eps", .role = Role::real, .real = kEps});
+    all.push_back({.name = "per_token", .role = Role::integer, .number = 1});
+    if (scheme_.rows == Rows::given) {
+      all.push_back({"x_scale", Role::input, given_x_.scales});
+      all.push_back({"x_zero", Role::input, given_x_.zeros});
+      all.push_back({"out_scale", Role::input, given_out_.scales});
+      all.push_back({"out_zero", Role::input, given_out_.zeros});
+      return all;
+    }
+    all.push_back({.name = "x_scale", .role = Role::real, .real = kRowNumbers.scale});
+    all.push_back({.name = "x_zero", .role = Role::integer, .number = static_cast<int64_t>(kRowNumbers.zero)});
+    all.push_back({.name = "out_scale", .role = Role::real, .real = kOutNumbers.scale});
+    all.push_back({.name = "out_zero", .role = Role::integer, .number = static_cast<int64_t>(kOutNumbers.zero)});
     return all;
   }
 
-  DType out_dtype() const override { return c_.dtype; }
+  DType out_dtype() const override { return are_bytes(scheme_) ? DType::i8 : c_.dtype; }
   Shape out_shape() const override { return {c_.m, c_.n}; }
 
   std::vector<Expected> expect(std::span<const uint64_t> indices) const override {
@@ -111,13 +134,16 @@ class Linear : public Problem {
     const double inputs = static_cast<double>(m) * static_cast<double>(c_.k);
     const size_t constants = weight_.bytes.size() + scale_data_.bytes.size() + bias_data_.bytes.size() +
                              (c_.zeros == Zeros::random ? zero_data_.bytes.size() : 0);
-    return (outputs + inputs) * device_bytes(c_.dtype) + static_cast<double>(constants);
+    return (outputs + inputs) * device_bytes(out_dtype()) + static_cast<double>(constants);
   }
   double flops(int64_t m) const override {
     return 2.0 * static_cast<double>(m) * static_cast<double>(c_.n) * static_cast<double>(c_.k);
   }
   // Products with fp16 activations are exact in fp32 and in a matrix unit that sums in fp32.
-  Arithmetic arithmetic() const override { return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32; }
+  Arithmetic arithmetic() const override {
+    if (scheme_.rows != Rows::floats) return Arithmetic::i8;
+    return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32;
+  }
 
  private:
   int lowest() const { return q4_ ? -8 : -128; }
@@ -195,7 +221,22 @@ class Linear : public Problem {
     }
   }
 
+  void make_bytes(uint64_t seed) {
+    x_data_ = {DType::i8, {c_.m, c_.k}, Bytes(static_cast<size_t>(c_.m * c_.k))};
+    const bool given = scheme_.rows == Rows::given;
+    if (given) given_x_ = random_params(c_.m, seed, "x parameters"), given_out_ = random_params(c_.m, seed, "out");
+    Random random(seed, "x");
+    for (size_t at = 0; at < x_data_.bytes.size(); ++at) {
+      const int any = static_cast<int>(random.below(256)) - 128;
+      const int q = c_.values == Values::high ? 127 : c_.values == Values::alternate ? std::abs(any) % 128 : any;
+      x_data_.bytes[at] = static_cast<std::byte>(q);
+      const RowParams p = given ? given_x_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
+      x_.push_back(static_cast<double>((static_cast<float>(q) - p.zero) * p.scale));
+    }
+  }
+
   void make_x(uint64_t seed) {
+    if (are_bytes(scheme_)) return make_bytes(seed);
     std::vector<float> values(static_cast<size_t>(c_.m * c_.k));
     Random random(seed, "x");
     for (float& each : values) each = random.uniform(-2, 2);
@@ -212,6 +253,10 @@ class Linear : public Problem {
         values[row * k + (row == 0 ? k - 1 : row * k / 3)] = special[row];
     }
     x_data_ = floats(c_.dtype, {c_.m, c_.k}, values);
+    if (scheme_.rows != Rows::floats) {
+      for (size_t row = 0; row < static_cast<size_t>(c_.m); ++row)
+        quantize(std::span(values).subspan(row * k, k), c_.dtype, scheme_.rows == Rows::chosen);
+    }
     x_.assign(values.begin(), values.end());
   }
 
@@ -249,7 +294,8 @@ class Linear : public Problem {
     e.slack = c_.act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
     e.size *= c_.act >= ACT_GELU ? 1.13 : 1;
     e.want = activate(e.want, c_.act);
-    return e;
+    if (!are_bytes(scheme_)) return e;
+    return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k);
   }
 
   const LinearScheme& scheme_;
@@ -258,6 +304,7 @@ class Linear : public Problem {
   std::vector<double> x_;
   std::vector<float> scale_, bias_;
   std::vector<int8_t> zero_;
+  GivenParams given_x_, given_out_;
   Data x_data_, weight_, scale_data_, zero_data_, bias_data_;
 };
 
@@ -271,12 +318,24 @@ LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
   const int64_t group = columns(scheme, c);
   const bool quantized = scheme.scales != Scales::none;
   const Storage weight = quantized ? scheme.weight : c.dtype == DType::f16 ? Storage::f16 : Storage::f32;
-  return {c.m, c.n, c.k, group == c.k ? 0 : static_cast<uint32_t>(group), weight, c.dtype, c.scale == DType::f16};
+  return {.m = c.m,
+          .n = c.n,
+          .k = c.k,
+          .group = group == c.k ? 0 : static_cast<uint32_t>(group),
+          .weight = weight,
+          .dtype = c.dtype,
+          .scale_f16 = c.scale == DType::f16,
+          .integers = scheme.rows != Rows::floats};
 }
 
 std::string refuse_linear(const LinearScheme& scheme, const Case& c) {
   if (scheme.scales == Scales::group && c.group != 0 && c.group != c.k && (c.k % c.group != 0 || c.group % 4 != 0))
     return "g must divide k and be a multiple of 4, or be 0 for whole rows";
+  if (are_bytes(scheme)) {
+    if (c.dtype != DType::f32) return "x and the result are integers, the bias is f32: dtype=f32";
+    if (c.values == Values::huge || c.values == Values::special) return "no integer is huge, infinite or NaN";
+    if (c.act > (scheme.rows == Rows::bytes ? ACT_RELU : ACT_NONE)) return "it has no such activation";
+  }
   if (scheme.scales == Scales::none && c.zeros != Zeros::none) return "float weights have no zero points";
   return "";
 }

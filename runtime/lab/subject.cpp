@@ -19,8 +19,16 @@ constexpr Subject linear() {
 // ---- the operators
 constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
     kQ4gsw{"linear_q4gsw", Storage::q4, Scales::group}, kQ8csw{"linear_q8csw", Storage::q8, Scales::row},
-    kQ8gsw{"linear_q8gsw", Storage::q8, Scales::group};
-constexpr Subject kSubjects[] = {linear<kLinear>(), linear<kQ4gsw>(), linear<kQ8csw>(), linear<kQ8gsw>()};
+    kQ8gsw{"linear_q8gsw", Storage::q8, Scales::group},
+    kDq8caQ4gsw{"linear_dq8ca_q4gsw", Storage::q4, Scales::group, Rows::chosen},
+    kDq8caQ8gsw{"linear_dq8ca_q8gsw", Storage::q8, Scales::group, Rows::chosen},
+    kDq8caQ8csw{"linear_dq8ca_q8csw", Storage::q8, Scales::row, Rows::chosen},
+    kQ8taQ8csw{"linear_q8ta_q8csw", Storage::q8, Scales::row, Rows::numbers},
+    kQ8ta{"q8ta_linear", Storage::q8, Scales::row, Rows::bytes},
+    kQta8a{"linear_qta8a_qga4w_qta8o", Storage::q4, Scales::group, Rows::given};
+constexpr Subject kSubjects[] = {
+    linear<kLinear>(),     linear<kQ4gsw>(),      linear<kQ8csw>(),     linear<kQ8gsw>(), linear<kDq8caQ4gsw>(),
+    linear<kDq8caQ8gsw>(), linear<kDq8caQ8csw>(), linear<kQ8taQ8csw>(), linear<kQ8ta>(),  linear<kQta8a>()};
 
 Parameters parameters(std::string_view op, Signature& signature) {
   for (const Op& each : op_table()) {
@@ -85,6 +93,8 @@ Bytes make_file(const Problem& problem, std::string_view op) {
       call.args.emplace_back();
     } else if (value->role == Given::Role::integer) {
       call.args.push_back({ArgKind::integer, value->number, 0, {}});
+    } else if (value->role == Given::Role::real) {
+      call.args.push_back({ArgKind::real, 0, value->real, {}});
     } else {
       const bool is_input = value->role == Given::Role::input;
       const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));

@@ -27,11 +27,12 @@ struct Data {
 
 // What is given for a parameter of the operator's signature, by the parameter's name. Absent ones are `none`.
 struct Given {
-  enum class Role : uint8_t { input, constant, integer };
+  enum class Role : uint8_t { input, constant, integer, real };
   std::string name;
   Role role;
   Data data = {};  // of an input or constant; the first dimension of an input is m
   int64_t number = 0;
+  double real = 0;
 };
 
 // The exact value of an output element, computed in fp64 from the numbers that the file holds, and the sum of the

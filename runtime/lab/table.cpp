@@ -69,9 +69,10 @@ void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
 std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
   std::vector<Case> all;
   if (purpose == Purpose::bench) {
-    for (const char* text :
-         cpu && !options.full ? std::span(kCpuBench, std::size(kCpuBench)) : std::span<const char* const>(kGpuBench))
-      add(all, text, op);
+    const auto texts = cpu && !options.full ? std::span<const char* const>(kCpuBench) : std::span(kGpuBench);
+    for (const char* text : texts) add(all, text, op);
+    if (!all.empty()) return all;
+    for (const char* text : texts) add(all, text + std::string(",dtype=f32"), op);  // it makes integers of integers
     return all;
   }
   for (const char* dtype : {",dtype=f32", ",dtype=f16"}) {

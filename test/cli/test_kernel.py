@@ -60,6 +60,16 @@ def test_test_passes_and_counts(tool) -> None:
 
 
 @pytest.mark.parametrize(
+    "op", ["linear_dq8ca_q4gsw", "linear_dq8ca_q8gsw", "linear_q8ta_q8csw", "q8ta_linear", "linear_qta8a_qga4w_qta8o"]
+)
+def test_integers(op) -> None:
+    forced = ["--kernel", "gemv1", "--kernel", "dot2", "--kernel", "dotw4", "--kernel", "dot_tile32x64"]
+    case = ["--case", "m=1|5,n=37,k=96,g=32,bias=1,zero=random"]
+    facts = json.loads(run(BIN / "pumice-rt", "kernel", "test", "--op", op, *case, *forced, "--json").stdout)
+    assert [row["status"] for row in facts["rows"]] == ["ok"] * 8, facts
+
+
+@pytest.mark.parametrize(
     ("mistake", "found"),
     [
         ("value", "outputs are wrong"),

@@ -95,6 +95,65 @@ TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::tiled);
 }
 
+LinearShape integers(int64_t m, uint32_t group, Storage weight = Storage::q4, int64_t k = 4096) {
+  return {.m = m,
+          .n = 14336,
+          .k = k,
+          .group = group,
+          .weight = weight,
+          .dtype = DType::f16,
+          .scale_f16 = true,
+          .integers = true};
+}
+
+Features dots(Features features) {
+  features.bits |= bit(Feature::int_dot) | bit(Feature::subgroup_arithmetic);
+  return features;
+}
+
+TEST(PickIntegers, FloatsWhereNothingElseIsThere) {
+  for (const int64_t m : {1, 4, 64, 512}) {
+    EXPECT_EQ(pick_linear(integers(m, 32), gpu()).input, Input::floats) << m;
+    EXPECT_EQ(pick_linear(integers(m, 0, Storage::q8), baseline_features()).input, Input::floats) << m;
+  }
+}
+
+TEST(PickIntegers, DotsWithoutMatrices) {
+  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(4, 32), dots(gpu())).input, Input::floats);
+  EXPECT_EQ(pick_linear(integers(512, 32), dots(gpu())).name, "dot_tile64x128");
+  EXPECT_EQ(pick_linear(integers(512, 20), dots(gpu())).input, Input::floats);
+  EXPECT_EQ(pick_linear(integers(1, 32), dots(cpu())).name, "dotw1");
+  EXPECT_EQ(pick_linear(integers(8, 32, Storage::q4, 2048), dots(cpu())).name, "dotw8");
+  EXPECT_EQ(pick_linear(integers(8, 32), dots(cpu())).input, Input::floats);  // too much shared memory
+}
+
+TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
+  Features features = dots(gpu());
+  features.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8);
+  features.subgroup_size = 32;
+  features.matrix_s8 = {{{16, 16, 32}}};
+  for (const Storage weight : {Storage::q4, Storage::q8})
+    EXPECT_EQ(pick_linear(integers(512, 0, weight), features).name, "int8_128x128");
+  EXPECT_NE(pick_linear(integers(512, 128), features).family, Family::matrix_int8);
+  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1");
+  features.matrix_s8 = {{{16, 16, 24}}};
+  EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
+}
+
+TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
+  EXPECT_NE(why_not(linear_kernel("dot1"), integers(1, 0, Storage::q8, 40000), dots(gpu())), "");
+  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8, 40000), dots(gpu())).input, Input::floats);
+  EXPECT_EQ(why_not(linear_kernel("dot_tile64x64"), integers(512, 32, Storage::q4, 40000), dots(gpu())), "");
+}
+
+TEST(PickIntegers, FloatsAreNotForThem) {
+  for (const LinearKernel& kernel : linear_kernels()) {
+    if (kernel.input == Input::floats) continue;
+    EXPECT_NE(why_not(kernel, {1, 64, 64, 32, Storage::q4}, dots(gpu())), "") << kernel.name;
+  }
+}
+
 // Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
 // others.
 TEST(PickLinear, EverythingPickedFits) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from int8 import FLOATS, INTEGERS, Layer, Weight
+from int8 import FEW, FLOATS, INTEGERS, MATRICES, Layer, Weight
 
 ALL = [*FLOATS, *INTEGERS]
 
@@ -20,7 +20,14 @@ SHAPES = [
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize(("n", "k", "group"), SHAPES)
 def test_shapes(monkeypatch, n, k, group, bits, zero) -> None:
-    Layer(Weight.random(n, k, group, bits, zero), torch.randn(n)).check_rows(monkeypatch, ALL)
+    Layer(Weight.random(n, k, group, bits, zero), torch.randn(n)).check_rows(monkeypatch, FEW)
+
+
+@pytest.mark.parametrize("k", [96, 160])
+def test_rows_of_padded_tiles(monkeypatch, k) -> None:
+    """Kernels for floats see whole tiles of x: columns of padding must not count as another group."""
+    layer = Layer(Weight.random(48, k, 32, 4, zero=True, dtype=torch.float16), dtype=torch.float16)
+    layer.check_rows(monkeypatch, ["gemv1", "tile32x64", "matrix32x32"], rows=(1, 33))
 
 
 @pytest.mark.parametrize("mapping", [0, 1, 2])
@@ -29,7 +36,14 @@ def test_mappings(monkeypatch, mapping, dtype) -> None:
     for bits, group in ((4, 32), (8, None)):
         weight = Weight.random(33, 160, group, bits, dtype=dtype)
         layer = Layer(weight, torch.randn(33).to(dtype), dtype=dtype, mapping=mapping, eps=1e-6)
-        layer.check_rows(monkeypatch, ALL)
+        layer.check_rows(monkeypatch, [*ALL, *(MATRICES if dtype is torch.float16 else [])])
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 3), (35, 64), (37, 130), (70, 321)])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_matrices(monkeypatch, n, k, bits) -> None:
+    layer = Layer(Weight.random(n, k, None, bits, zero=True), torch.randn(n), act=1, residual=True)
+    layer.check_rows(monkeypatch, MATRICES, (1, 31, 33))
 
 
 @pytest.mark.parametrize("mapping", [0, 1])

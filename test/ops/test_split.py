@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from int8 import Layer, Weight
 from quantized import check_linear, quantized
 
 import pumice
@@ -59,6 +60,14 @@ def test_linear_of_many_rows(n, k, dtype, more) -> None:
     x = torch.randn(3, 1000, k).to(dtype)
     program = pumice.export(module, (x,))
     check_linear(load(program, 100_000 if more else 20_000, more + ",none,like_gpu")(x), x, module)
+
+
+@pytest.mark.parametrize("more", ["", ",alignment=256"])
+@pytest.mark.parametrize(("bits", "group"), [(4, 32), (8, None)])
+def test_linear_of_integers(monkeypatch, bits, group, more) -> None:
+    made = Layer(Weight.random(4113, 64, group, bits, zero=True), torch.randn(4113))
+    kernels = ["gemv1", "dot1", "dotw4", "dot_tile32x64"]
+    made.check_rows(monkeypatch, kernels, (1, 3), features=f"max_storage={1 << 16}{more}")
 
 
 class Fused(torch.nn.Module):

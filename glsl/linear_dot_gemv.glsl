@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer products for few rows of x: a workgroup reads one strip of 16 weight rows once and multiplies it with ROWS rows of x,
+// four columns an instruction. X direct: it quantizes those rows itself, when the first weights are on their way; X words: they
+// come from linear_quantize.glsl. Both lie in shared memory in the order of the packed words.
+// Slots of 32 lanes take the tiles of the strip in turn; a lane's sums of two weight rows meet those of others in shared memory.
+//
+// Rounding: a lane's sum of a group's columns is exact, its product with the scale is added in fp32; LANES / 8 partial sums are
+// added in order. Rows with one scale are summed in integers throughout.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_integer_dot_product : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#pragma variant OUT f32 f16 bytes
+#pragma variant WEIGHT q4 q8
+#pragma variant X direct words
+#define X_PARAMS ROW_SOURCE_PARAMS
+#include "linear_int8.glslh"
+
+layout(constant_id = 12) const uint ROWS = 1u;
+layout(constant_id = 13) const uint DEPTH = 4u;  // tiles whose weights are on their way
+#if defined(X_direct)
+#if defined(OUT_f16)
+#define IN f16
+#define IN_f16 1
+#elif defined(OUT_f32)
+#define IN f32
+#define IN_f32 1
+#else
+#define IN i8
+#define IN_i8 1
+#endif
+layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+layout(set = 0, binding = ROWS_BINDING) readonly buffer GivenScale { uint given_scale_[]; };
+layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer GivenZero { uint given_zero_[]; };
+layout(set = 0, binding = ROWS_BINDING + 2) readonly buffer Sums { ivec2 weight_sums_[]; };
+#define SOURCE_SPEC 14
+#include "row_source.glslh"
+#else
+layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };
+layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
+layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer Sums { ivec2 weight_sums_[]; };
+#endif
+
+#define SLOTS (LANES / 32u)
+#define PARTS (LANES / 8u)           // partial sums of a weight row
+#define PITCH (PARTS / 4u + 1u)      // uvec4 of a weight row's partial sums: eight rows begin in different banks
+#define TURNS ((TILES + SLOTS - 1u) / SLOTS)
+#define ONES 0x01010101
+shared uvec4 x_words_[ROWS * TILES * 4u];
+shared uvec4 sums_[ROWS * 16u * PITCH];
+shared float row_scale_[ROWS], row_inverse_[ROWS];
+shared int row_zero_[ROWS];  // of the signed bytes
+
+#define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales a lane needs of a tile
+uvec4 coming_[DEPTH * VECTORS];
+uvec2 coming_scale_[DEPTH * RUNS];
+
+// Asks for what a lane needs of a tile; past the last one, the last again.
+void ask(uint d, uint strip, uint tile) {
+  const uint l = lane() & 31u, at = TILES % SLOTS == 0u ? tile : min(tile, TILES - 1u), base = (strip * TILES + at) * VECTORS * 32u + l;
+  [[unroll]] for (uint v = 0u; v < VECTORS; ++v) coming_[d * VECTORS + v] = weight_[base + v * 32u];
+  if (GROUP != 0u) {
+    [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+      coming_scale_[d * RUNS + run] = scale_words(pair_of(strip, l >> 2, at * 64u + run * 32u + (l & 3u) * 8u));
+    }
+  }
+}
+
+int whole_a_[ROWS], whole_b_[ROWS];  // of rows with one scale
+float sum_a_[ROWS], sum_b_[ROWS];    // of others
+
+void multiply_tile(uint d, uint strip, uint tile, uint next, bool more, int row_zero[ROWS]) {
+  uvec4 w[VECTORS];
+  uvec2 scales[RUNS];
+  [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w[v] = coming_[d * VECTORS + v];
+  [[unroll]] for (uint run = 0u; run < RUNS; ++run) scales[run] = coming_scale_[d * RUNS + run];
+  if (more) ask(d, strip, next);
+  if (TILES % SLOTS != 0u && tile >= TILES) return;
+  const uint l = lane() & 31u;
+  uvec4 x[ROWS];
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = x_words_[(r * TILES + tile) * 4u + (l & 3u)];
+  [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+    int dot_a[ROWS], dot_b[ROWS], x_sum[ROWS], ones_a = 0, ones_b = 0;
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) dot_a[r] = dot_b[r] = x_sum[r] = 0;
+    [[unroll]] for (uint step_ = 0u; step_ < 4u / RUNS; ++step_) {
+      const uint s = run * 2u + step_;
+      const ivec2 bytes = signed_bytes(w[s * VECTORS / 4u], s);
+      if (HAS_ROW_ZERO != 0u && GROUP != 0u) {
+        ones_a += dotPacked4x8EXT(bytes.x, ONES);
+        ones_b += dotPacked4x8EXT(bytes.y, ONES);
+      }
+      [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+        dot_a[r] += dotPacked4x8EXT(bytes.x, int(x[r][s]));
+        dot_b[r] += dotPacked4x8EXT(bytes.y, int(x[r][s]));
+        if (HAS_ZERO != 0u) x_sum[r] += dotPacked4x8EXT(int(x[r][s]), ONES);
+      }
+    }
+    ivec2 zero = ivec2(0);
+    if (HAS_ZERO != 0u) zero = whole_zero(pair_of(strip, l >> 2, tile * 64u + run * 32u + (l & 3u) * 8u));
+    const vec2 scale = scale_of(scales[run]);
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+      if (HAS_ROW_ZERO != 0u) {
+        if (GROUP != 0u) {
+          dot_a[r] -= row_zero[r] * ones_a;
+          dot_b[r] -= row_zero[r] * ones_b;
+        }
+        x_sum[r] -= row_zero[r] * int(16u / RUNS);
+      }
+      if (HAS_ZERO != 0u) {
+        dot_a[r] -= zero.x * x_sum[r];
+        dot_b[r] -= zero.y * x_sum[r];
+      }
+      if (GROUP == 0u) {
+        whole_a_[r] += dot_a[r];
+        whole_b_[r] += dot_b[r];
+      } else {
+        sum_a_[r] = fma(float(dot_a[r]), scale.x, sum_a_[r]);
+        sum_b_[r] = fma(float(dot_b[r]), scale.y, sum_b_[r]);
+      }
+    }
+  }
+}
+
+#include "bring_rows.glslh"
+
+void put_sum(uint row, uint part, uint word) { sums_[row * PITCH + (part >> 2)][part & 3u] = word; }
+
+void main() {
+  const uint strip = group() / params.row_blocks, first_row = (group() - strip * params.row_blocks) * ROWS;
+  if (strip * 16u >= params.n) return;  // the whole workgroup
+  const uint l = lane() & 31u, slot = lane() >> 5;
+
+  [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
+    if (d < TURNS) ask(d, strip, slot + d * SLOTS);
+  }
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+    whole_a_[r] = whole_b_[r] = 0;
+    sum_a_[r] = sum_b_[r] = 0.0;
+  }
+  bring_rows(first_row);
+  int row_zero[ROWS];
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) row_zero[r] = row_zero_[r];
+  for (uint turn = 0u; turn < TURNS; turn += DEPTH) {
+    [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
+      const uint now = turn + d, next = now + DEPTH;
+      if (now < TURNS) multiply_tile(d, strip, slot + now * SLOTS, slot + next * SLOTS, next < TURNS, row_zero);
+    }
+  }
+
+  const uint part = slot * 4u + (l & 3u), g = l >> 2;
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+    put_sum(r * 16u + g, part, GROUP == 0u ? uint(whole_a_[r]) : floatBitsToUint(sum_a_[r]));
+    put_sum(r * 16u + g + 8u, part, GROUP == 0u ? uint(whole_b_[r]) : floatBitsToUint(sum_b_[r]));
+  }
+  barrier();
+  for (uint i = lane(); i < ROWS * 16u; i += LANES) {
+    float sum = 0.0;
+    if (GROUP == 0u) {
+      int whole = 0;
+      for (uint p = 0u; p < PARTS / 4u; ++p) {
+        const ivec4 four = ivec4(sums_[i * PITCH + p]);
+        whole += four.x + four.y + four.z + four.w;
+      }
+      const ivec2 weight_sum = weight_sums_[strip * 8u + (i & 7u)];
+      if (HAS_ROW_ZERO != 0u) whole -= row_zero_[i >> 4] * UNIT * ((i & 8u) != 0u ? weight_sum.y : weight_sum.x);
+      const vec2 scale = load_scale(strip * 8u + (i & 7u));
+      sum = float(whole) * ((i & 8u) != 0u ? scale.y : scale.x);
+    } else {
+      for (uint p = 0u; p < PARTS / 4u; ++p) {
+        const vec4 four = uintBitsToFloat(sums_[i * PITCH + p]);
+        sum += four.x + four.y + four.z + four.w;
+      }
+    }
+    sums_[i * PITCH].x = floatBitsToUint(sum * (row_scale_[i >> 4] / float(UNIT)));  // only this invocation read it
+  }
+  barrier();
+  for (uint i = lane(); i < ROWS * 4u; i += LANES) {
+    const uint row = first_row + (i >> 2), n = strip * 16u + (i & 3u) * 4u, base = i * 4u * PITCH;
+    const uvec4 four = uvec4(sums_[base].x, sums_[base + PITCH].x, sums_[base + 2u * PITCH].x, sums_[base + 3u * PITCH].x);
+    if (row < params.m && n < params.n) store_real(row, n, uintBitsToFloat(four));
+  }
+}

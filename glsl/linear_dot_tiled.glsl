@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer products for many rows of x, four columns an instruction: a workgroup computes BM x BN outputs from tiles of 64
+// columns in shared memory, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4.
+// A row of a tile is four uvec4 in the order of the packed words (.xy is the first half of the columns, .zw the second), and a
+// fifth one that keeps eight rows in different banks: its words t hold sums of the bytes that the uvec4 t has in each half.
+// Weight rows are permuted (slot()), so that an invocation's outputs are neighbouring columns and the rows it reads follow
+// each other.
+//
+// Rounding: the sum of a group's columns in a tile is exact; its product with the scale is added in fp32. Rows with one scale
+// are summed in integers throughout.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_integer_dot_product : require
+#pragma variant OUT f32 f16 bytes
+#pragma variant WEIGHT q4 q8
+#define X_PARAMS
+#include "linear_int8.glslh"
+
+layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };  // linear_quantize.glsl
+layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
+layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer Sums { ivec2 weight_sums_[]; };
+
+layout(constant_id = 12) const uint BM = 64u;
+layout(constant_id = 13) const uint BN = 64u;
+layout(constant_id = 14) const uint TM = 8u;
+layout(constant_id = 15) const uint TN = 4u;
+
+#define ROW 5u
+#define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales of a tile's row
+#define LANES_N (BN / TN)
+#define LANES_M (BM / TM)
+#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)
+#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
+#include "byte_sums.glslh"
+
+shared uvec4 a_[BM * ROW], b_[BN * ROW];
+shared vec4 scale4_[2u * BN / 4u];  // [run][column]
+shared ivec4 zero4_[2u * BN / 4u];
+
+uvec4 x_next_[X_LOADS], w_next_[W_LOADS * VECTORS];
+uvec2 scale_next_[W_LOADS * RUNS];
+ivec2 zero_next_[W_LOADS * RUNS];
+int whole_[TM * TN];  // of the run at hand, or of the row
+float sum_[TM * TN];
+
+uint lane_n() { return lane() % LANES_N; }
+uint lane_m() { return lane() / LANES_N; }
+uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
+
+void load_tile(uint tile, uint first_m, uint first_n) {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    const uint e = lane() + r * LANES, row = params.first_m + min(first_m + (e >> 2), params.m - 1u);
+    x_next_[r] = x_[(tile * params.words_m + row) * 4u + (e & 3u)];
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint e = lane() + r * LANES, l = e & 31u, strip = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
+    const uint base = (strip * TILES + tile) * VECTORS * 32u + l;
+    [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = weight_[base + v * 32u];
+    if (GROUP != 0u) {
+      [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+        const uint pair = pair_of(strip, l >> 2, tile * 64u + run * 32u);
+        scale_next_[r * RUNS + run] = scale_words(pair);
+        if (HAS_ZERO != 0u) zero_next_[r * RUNS + run] = whole_zero(pair);
+      }
+    }
+  }
+}
+
+void store_tile() {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    const uint e = lane() + r * LANES;
+    if (e < BM * 4u) {
+      a_[(e >> 2) * ROW + (e & 3u)] = x_next_[r];
+      if (GROUP != 0u && HAS_ZERO != 0u) a_[(e >> 2) * ROW + 4u][e & 3u] = half_sums(x_next_[r]);
+    }
+  }
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint e = lane() + r * LANES, t = e & 3u, row = (e >> 5) * 16u + ((e & 31u) >> 2);
+    ivec2 step_[4];
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) step_[s] = signed_bytes(w_next_[r * VECTORS + s * VECTORS / 4u], s);
+    const uvec4 a = uvec4(step_[0].x, step_[1].x, step_[2].x, step_[3].x);
+    const uvec4 b = uvec4(step_[0].y, step_[1].y, step_[2].y, step_[3].y);
+    if (e < BN * 2u) {
+      b_[slot(row) * ROW + t] = a;
+      b_[slot(row + 8u) * ROW + t] = b;
+      if (GROUP != 0u) {
+        if (HAS_ROW_ZERO != 0u) {
+          b_[slot(row) * ROW + 4u][t] = half_sums(a);
+          b_[slot(row + 8u) * ROW + 4u][t] = half_sums(b);
+        }
+        [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+          if (t != run) continue;
+          const vec2 scale = scale_of(scale_next_[r * RUNS + run]);
+          const uint at = run * BN + row;
+          scale4_[at >> 2][at & 3u] = scale.x;
+          scale4_[(at >> 2) + 2u][at & 3u] = scale.y;
+          if (HAS_ZERO != 0u) {
+            zero4_[at >> 2][at & 3u] = zero_next_[r * RUNS + run].x;
+            zero4_[(at >> 2) + 2u][at & 3u] = zero_next_[r * RUNS + run].y;
+          }
+        }
+      }
+    }
+  }
+}
+
+uint b_row(uint j) { return ((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW; }
+uint a_row(uint i) { return (i * LANES_M + lane_m()) * ROW; }
+
+void multiply_run(uint run) {
+  [[unroll]] for (uint t = 0u; t < 4u; ++t) {
+    uvec4 b[TN];
+    [[unroll]] for (uint j = 0u; j < TN; ++j) {
+      if (RUNS == 1u) b[j] = b_[b_row(j) + t];
+      else b[j].xy = run == 0u ? b_[b_row(j) + t].xy : b_[b_row(j) + t].zw;
+    }
+    [[unroll]] for (uint i = 0u; i < TM; ++i) {
+      uvec4 a;
+      if (RUNS == 1u) a = a_[a_row(i) + t];
+      else a.xy = run == 0u ? a_[a_row(i) + t].xy : a_[a_row(i) + t].zw;
+      [[unroll]] for (uint j = 0u; j < TN; ++j) {
+        const uint at = i * TN + j;
+        whole_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
+        whole_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
+        if (RUNS == 1u) {
+          whole_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
+          whole_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
+        }
+      }
+    }
+  }
+}
+
+// The whole numbers of a tile's run of columns to the sums.
+void scale_run(uint run, int row_zero[TM]) {
+  int x_sum[TM];
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    if (HAS_ZERO != 0u) x_sum[i] = sum_of(a_[a_row(i) + 4u], run) - row_zero[i] * int(64u / RUNS);
+  }
+  [[unroll]] for (uint j = 0u; j < TN; ++j) {
+    const uint column = run * BN + 4u * ((j >> 2) * LANES_N + lane_n());
+    const float scale = scale4_[column >> 2][j & 3u];
+    const int weight_sum = HAS_ROW_ZERO != 0u ? sum_of(b_[b_row(j) + 4u], run) : 0;
+    [[unroll]] for (uint i = 0u; i < TM; ++i) {
+      const uint at = i * TN + j;
+      if (HAS_ROW_ZERO != 0u) whole_[at] -= row_zero[i] * weight_sum;
+      if (HAS_ZERO != 0u) whole_[at] -= zero4_[column >> 2][j & 3u] * x_sum[i];
+      sum_[at] = fma(float(whole_[at]), scale, sum_[at]);
+      whole_[at] = 0;
+    }
+  }
+}
+
+// Of rows with one scale: what the whole numbers of four columns stand for, but for the row's scale.
+vec4 real_quad(ivec4 whole, uint n, uvec4 row) {
+  vec4 scale;
+  [[unroll]] for (uint c = 0u; c < 4u; ++c) {
+    const uint pair = ((n + c) >> 4) * 8u + ((n + c) & 7u), half_ = ((n + c) >> 3) & 1u;
+    scale[c] = load_scale(pair)[half_];
+    if (HAS_ROW_ZERO != 0u) whole[c] -= int(row.y) * weight_sums_[pair][half_] * UNIT;
+    if (HAS_ZERO != 0u) whole[c] -= int(row.z) * whole_zero(pair)[half_];
+  }
+  return vec4(whole) * scale;
+}
+
+void main() {
+  const uint column_block = group() / params.row_blocks;
+  const uint first_m = (group() - column_block * params.row_blocks) * BM, first_n = column_block * BN;
+  if (first_n >= params.n) return;  // the whole workgroup
+  uvec4 row[TM];
+  int row_zero[TM];
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    row[i] = rows_[params.first_m + min(first_m + i * LANES_M + lane_m(), params.m - 1u)];
+    row_zero[i] = int(row[i].y);
+  }
+  [[unroll]] for (uint i = 0u; i < TM * TN; ++i) {
+    whole_[i] = 0;
+    sum_[i] = 0.0;
+  }
+
+  load_tile(0u, first_m, first_n);
+  for (uint tile = 0u; tile < TILES; ++tile) {
+    store_tile();
+    barrier();
+    if (tile + 1u < TILES) load_tile(tile + 1u, first_m, first_n);
+    [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+      multiply_run(run);
+      if (GROUP != 0u) scale_run(run, row_zero);
+    }
+    barrier();
+  }
+
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uint m = first_m + i * LANES_M + lane_m();
+    [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
+      const uint n = first_n + 4u * (j * LANES_N + lane_n()), at = i * TN + 4u * j;
+      if (m < params.m && n < params.n) {
+        vec4 v = vec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
+        if (GROUP == 0u) v = real_quad(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
+        store_real(m, n, v * (uintBitsToFloat(row[i].x) / float(UNIT)));
+      }
+    }
+  }
+}
