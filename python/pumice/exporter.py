@@ -75,7 +75,7 @@ def export(
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     program, report = lower(decomposed, removed, options, origins, dims)
     if report.reasons:
-        raise _unsupported(report)
+        raise unsupported(report)
     return Program(program, report)
 
 
@@ -129,7 +129,7 @@ def _stack_traces(program: ExportedProgram) -> dict[str, str]:
     }
 
 
-def _unsupported(report: Report) -> UnsupportedError:
+def unsupported(report: Report) -> UnsupportedError:
     reasons = report.reasons
     shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
     more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A normalized ExportedProgram -> ir.Program and Report: inputs, outputs, nesting, states, and the selection."""
+"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, outputs, nesting, states, and the selection."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -16,6 +17,7 @@ from pumice import ir, nesting, shapes
 from pumice.build import Builder
 from pumice.op import Refused
 from pumice.options import ExportOptions
+from pumice.part import Part
 from pumice.report import Report, Row
 from pumice.selection import Selection
 from pumice.source import Source, source
@@ -28,13 +30,47 @@ _MUTATIONS = tuple(
 
 
 def lower(
-    program: ExportedProgram,
+    program: ExportedProgram | Part,
     removed: dict[Node, str],
     options: ExportOptions,
     origins: dict[str, str],
     dims: list[dict[int, str]],
 ) -> tuple[ir.Program, Report]:
     """The program is complete only when the report has no refusals. `dims`: names of the inputs' dynamic dimensions."""
+    chosen = choose(program, options, origins, dims)
+    selection, refusals, method = chosen.selection, chosen.refusals, chosen.method
+    builder = Builder(selection, method)
+    for node, name in zip(chosen.inputs, _name_inputs(program, method), strict=True):
+        _try(refusals, node, name, lambda node=node, name=name: builder.input(selection.ref(node), name))
+    names = _name_outputs(program, method)
+    if not (refusals or selection.refused):
+        for node in program.graph.nodes:
+            for emitted in selection.blocks.get(node, ()):
+                builder.call(emitted, str(source(node, origins)))
+        for (node, _), name in zip(chosen.outputs, names, strict=True):
+            _try(refusals, node, name, lambda node=node, name=name: builder.output(selection.ref(node), name))
+        for state, node in chosen.updates:
+            _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
+    rows = [report_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
+    return builder.program, Report([*refusals, *rows], selection.notes)
+
+
+@dataclass
+class Chosen:
+    """What runs; no value of a weight was read. `refusals` are of inputs and outputs, selection.refused those of nodes."""
+
+    method: ir.Method
+    selection: Selection
+    inputs: list[Node]
+    outputs: list[Any]  # (node, its OutputSpec)
+    updates: list[tuple[Node, Node]]  # (state, the node that it becomes)
+    refusals: list[Row]
+
+
+def choose(
+    program: ExportedProgram | Part, options: ExportOptions, origins: dict[str, str], dims: list[dict[int, str]]
+) -> Chosen:
+    """Decides for every node that the outputs and mutations need."""
     method = ir.Method()
     tensors = _user_tensors(program)
     sizes = shapes.Sizes(method, program.range_constraints, *_symbols(tensors, dims))
@@ -44,21 +80,7 @@ def lower(
     for node in [*(n for n, _ in outputs), *(n for _, n in updates)]:
         selection.demand(node)
     selection.select()
-
-    builder = Builder(selection, method)
-    for node, name in zip(tensors, _name_inputs(program, method), strict=True):
-        _try(refusals, node, name, lambda node=node, name=name: builder.input(selection.ref(node), name))
-    names = _name_outputs(program, method)
-    if not (refusals or selection.refused):
-        for node in program.graph.nodes:
-            for emitted in selection.blocks.get(node, ()):
-                builder.call(emitted, str(source(node, origins)))
-        for (node, _), name in zip(outputs, names, strict=True):
-            _try(refusals, node, name, lambda node=node, name=name: builder.output(selection.ref(node), name))
-        for state, node in updates:
-            _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
-    rows = [_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
-    return builder.program, Report([*refusals, *rows], selection.notes)
+    return Chosen(method, selection, tensors, outputs, updates, refusals)
 
 
 def _try(refusals: list[Row], node: Node, name: str, step: Any) -> None:
@@ -68,7 +90,7 @@ def _try(refusals: list[Row], node: Node, name: str, step: Any) -> None:
         refusals.append(Row(node.name, name, "refused", str(refusal), source=source(node)))
 
 
-def _user_tensors(program: ExportedProgram) -> list[Node]:
+def _user_tensors(program: ExportedProgram | Part) -> list[Node]:
     """Placeholders of the tensors that a caller passes, in order."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -92,7 +114,7 @@ def _symbols(
 
 
 def _results(
-    program: ExportedProgram, selection: Selection, refusals: list[Row]
+    program: ExportedProgram | Part, selection: Selection, refusals: list[Row]
 ) -> tuple[list[Any], list[tuple[Node, Node]]]:
     """The nodes of the user's outputs (with their specs) and (state placeholder, node) of the mutations."""
     states = {name: node for node, (name, _) in selection.constants.states.items()}
@@ -123,8 +145,13 @@ def _source(node: Any) -> Source:
     return source(node) if isinstance(node, Node) else Source()
 
 
-def _name_inputs(program: ExportedProgram, method: ir.Method) -> list[str]:
-    """Writes Method.in_spec; returns the names of the tensor inputs ("cache.0" is item 0 of the argument `cache`)."""
+def _name_inputs(program: ExportedProgram | Part, method: ir.Method) -> list[str]:
+    """Writes Method.in_spec; returns the names of the tensor inputs ("cache.0" is item 0 of the argument `cache`).
+
+    A Part has no nesting: its tensors are named after their nodes.
+    """
+    if isinstance(program, Part):
+        return [node.name for node in _user_tensors(program)]
     args, kwargs = program.call_spec.in_spec.children()
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     leaves = iter(_leaves(specs))
@@ -138,9 +165,11 @@ def _name_inputs(program: ExportedProgram, method: ir.Method) -> list[str]:
     return [leaf for name, item in parameters for leaf in nesting.leaf_names(item, name)]
 
 
-def _name_outputs(program: ExportedProgram, method: ir.Method) -> list[str]:
+def _name_outputs(program: ExportedProgram | Part, method: ir.Method) -> list[str]:
     """Writes Method.out_spec; returns the results' names: keys of a dict, "output.0" in a tuple, "output" if alone."""
     specs = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
+    if isinstance(program, Part):
+        return [spec.arg.name for spec in specs]
     spec = nesting_of(program.call_spec.out_spec, iter(_leaves(specs)), "a result")
     method.out_spec = nesting.dump(spec)
     return [f"output.{name}" if name[:1].isdigit() else name or "output" for name in nesting.leaf_names(spec, "")]
@@ -153,7 +182,7 @@ def _leaves(specs: Iterable[Any]) -> list[Any]:
     ]
 
 
-def _row(node: Node, selection: Selection, removed: dict[Node, str]) -> Row:
+def report_row(node: Node, selection: Selection, removed: dict[Node, str]) -> Row:
     value = node.meta.get("val")
     tensor = value if isinstance(value, torch.Tensor) else None
     row = Row(node.name, str(node.target), "unused", source=source(node, selection.origins))

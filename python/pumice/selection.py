@@ -22,6 +22,7 @@ from pumice.errors import Error
 from pumice.lower import Call, Emitted, Ref
 from pumice.op import Refused, record_for
 from pumice.options import ExportOptions
+from pumice.part import Part
 from pumice.passes import quant
 from pumice.passes.fold import Constants
 from pumice.source import source
@@ -32,7 +33,7 @@ class Selection:
 
     def __init__(
         self,
-        program: ExportedProgram,
+        program: ExportedProgram | Part,
         options: ExportOptions,
         sizes: shapes.Sizes,
         origins: Mapping[str, str] | None = None,
@@ -155,7 +156,7 @@ class Selection:
 class _Guards:
     """Notices a record that decided something by the example's value of a symbolic size: wrong for other values."""
 
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(self, program: ExportedProgram | Part) -> None:
         self._env = None
         for node in program.graph.nodes:
             value = node.meta.get("val")

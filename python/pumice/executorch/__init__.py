@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pumice as a backend of ExecuTorch.
+
+    import pumice.executorch                                  # registers PumiceBackend in this process
+    from pumice.executorch import PumicePartitioner
+    lowered = to_edge_transform_and_lower(exported, partitioner=[PumicePartitioner()])
+    lowered.to_executorch().save("m.pte")
+    Runtime.get().load_program("m.pte").load_method("forward").execute([x])
+
+Importing this twice is fine. Running a .pte needs the import only; the partitioner is loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pumice.executorch.plugin import register
+
+if TYPE_CHECKING:
+    from pumice.executorch.backend import PumiceBackend
+    from pumice.executorch.options import PartitionOptions
+    from pumice.executorch.partitioner import PumicePartitioner
+
+_LAZY = {"PumiceBackend": "backend", "PartitionOptions": "options", "PumicePartitioner": "partitioner"}
+__all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner"]
+
+register()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pumice.executorch' has no attribute '{name}'")
+    import importlib
+
+    value = getattr(importlib.import_module(f"pumice.executorch.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value

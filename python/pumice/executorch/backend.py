@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PumiceBackend: a tagged partition -> the bytes of a .pumice file."""
+
+from __future__ import annotations
+
+from typing import final
+
+from executorch.exir.backend.backend_details import BackendDetails, CompileSpec, PreprocessResult
+from torch.export import ExportedProgram
+
+from pumice.dtypes import device_dtype
+from pumice.executorch.edge import calls, part
+from pumice.executorch.islands import OPTIONS
+from pumice.executorch.options import check_specs
+from pumice.exporter import Program, unsupported
+from pumice.method import lower
+from pumice.passes.normalize import normalize
+
+
+@final
+class PumiceBackend(BackendDetails):
+    """ExecuTorch finds the library's backend by the name of this class."""
+
+    @classmethod
+    def copy_exported_program_for_preprocess(
+        cls, edge_program: ExportedProgram, compile_specs: list[CompileSpec]
+    ) -> ExportedProgram:
+        """No copy: preprocess changes nothing, and weights may be large."""
+        return edge_program
+
+    @staticmethod
+    def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
+        """The blob is what pumice.export writes; pumice.load runs it, too."""
+        check_specs(compile_specs)
+        piece = part(edge_program, set(calls(edge_program)))
+        removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
+        program, report = lower(piece, removed, OPTIONS, {}, [])
+        if report.reasons:
+            raise unsupported(report)
+        return PreprocessResult(processed_bytes=bytes(Program(program, report)))

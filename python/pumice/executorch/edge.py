@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Part with ATen operators, which is what the records
+and passes of pumice.export know. Deciding (in the partitioner) and writing (in preprocess) both see this form."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+from torch.fx import Graph, Node
+
+from pumice.part import Part
+
+aten = torch.ops.aten
+STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_COPIES = (
+    "view", "permute", "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "expand", "alias", "detach", "split",
+    "split_with_sizes", "unbind",
+)  # fmt: skip
+
+
+def overload(target: Any) -> Any:
+    """The ATen (or torchao) overload behind an operator of the edge dialect; anything else as it is."""
+    if isinstance(target, EdgeOpOverload):
+        target = target._op
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+        return target
+    name = target._schema.name.removeprefix("aten::").removesuffix("_copy")
+    overloads = getattr(aten, name) if name in _COPIES else None
+    return getattr(overloads, target._overloadname, target) if overloads else target
+
+
+def translate(node: Node) -> tuple[Any, dict[str, Any]]:
+    """ATen's overload and keyword arguments for a call; dimension orders are gone (only the usual one is lowered)."""
+    target = overload(node.target)
+    if str(target) == "dim_order_ops._to_dim_order_copy.default":
+        return aten._to_copy.default, {"dtype": node.kwargs.get("dtype")} if node.kwargs.get("dtype") else {}
+    if str(target) == "dim_order_ops._clone_dim_order.default":
+        return aten.clone.default, {}
+    return target, dict(node.kwargs)
+
+
+def calls(program: ExportedProgram) -> list[Node]:
+    return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def owned_states(program: ExportedProgram, nodes: Collection[Node]) -> dict[str, str]:
+    """Mutated buffers that only `nodes` touch, {placeholder: buffer}: the device keeps them between calls."""
+    signature = program.graph_signature
+    results = zip(signature.output_specs, program.graph.output_node().args[0], strict=True)
+    becomes = {spec.target: node for spec, node in results if spec.kind is OutputKind.BUFFER_MUTATION}
+    owned = {}
+    for spec in signature.input_specs:
+        if spec.kind is InputKind.BUFFER and spec.target in becomes:
+            node = next(node for node in program.graph.nodes if node.name == spec.arg.name)
+            if becomes[spec.target] in nodes and all(user in nodes for user in node.users):
+                owned[spec.arg.name] = spec.target
+    return owned
+
+
+def part(program: ExportedProgram, nodes: Collection[Node]) -> Part:
+    """`nodes` as a program of its own: stored tensors stay constants, what other nodes make are inputs, and what other
+    nodes read are outputs."""
+    signature = program.graph_signature
+    specs = {spec.arg.name: spec for spec in signature.input_specs}
+    states = owned_states(program, nodes)
+    mutated = set(signature.buffers_to_mutate.values())
+    graph, env, inputs = Graph(), {}, []
+    for node in program.graph.nodes:
+        if node in nodes:
+            target, kwargs = translate(node)
+            args, kwargs = torch.fx.node.map_arg((node.args, kwargs), env.__getitem__)
+            env[node] = graph.create_node("call_function", target, args, kwargs, name=node.name)
+        elif node.op != "output" and any(user in nodes for user in node.users):
+            spec = specs.get(node.name)
+            env[node] = graph.create_node("placeholder", node.name, name=node.name)
+            kept = spec and spec.kind in STORED and (spec.target not in mutated or node.name in states)
+            inputs.append(_input(node, env, spec if kept else None))
+        else:
+            continue
+        env[node].meta = dict(node.meta)
+    outputs = _outputs(program, nodes, env, states)
+    graph.output(tuple(env[node] for node, _ in outputs))
+    return Part(
+        graph,
+        ExportGraphSignature(inputs, [spec for _, spec in outputs]),
+        program.state_dict,
+        program.constants,
+        program.range_constraints,
+        {new: old for old, new in env.items()},
+    )
+
+
+def _input(node: Node, env: dict[Node, Node], spec: InputSpec | None) -> InputSpec:
+    argument = TensorArgument if isinstance(node.meta.get("val"), torch.Tensor) else SymIntArgument
+    arg = argument(name=env[node].name)
+    return InputSpec(spec.kind, arg, spec.target, spec.persistent) if spec else InputSpec(InputKind.USER_INPUT, arg, None)
+
+
+def _outputs(
+    program: ExportedProgram, nodes: Collection[Node], env: dict[Node, Node], states: dict[str, str]
+) -> list[tuple[Node, OutputSpec]]:
+    """Mutations of owned states first, then the program's own results in their order, then what other nodes read."""
+    mutations, read = [], {}
+    results = program.graph.output_node()
+    for spec, node in zip(program.graph_signature.output_specs, results.args[0], strict=True):
+        if spec.kind is OutputKind.BUFFER_MUTATION and spec.target in states.values():
+            mutations.append((node, OutputSpec(spec.kind, TensorArgument(env[node].name), spec.target)))
+        elif isinstance(node, Node) and node in nodes:
+            read[node] = None
+    for node in program.graph.nodes:
+        if node in nodes and any(user not in nodes and user is not results for user in node.users):
+            read[node] = None
+    return mutations + [(n, OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(env[n].name), None)) for n in read]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller of PumicePartitioner may choose, and its form in a .pte file: compile specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from executorch.exir.backend.compile_spec_schema import CompileSpec
+
+from pumice.errors import InvalidInputError
+from pumice.nearest import require
+
+_WRITTEN = ("device", "features", "cache_dir")  # what the delegate reads when the program is loaded
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionOptions:
+    """Options of PumicePartitioner; an unknown one is refused with the nearest name.
+
+    device, features, cache_dir: written into the program, as for pumice.load; options given at load time win.
+    min_operators: a partition with fewer operators stays on the CPU.
+    strict: every node must be delegated; otherwise partition() raises UnsupportedError with the reasons.
+    """
+
+    device: str = ""
+    features: str = ""
+    cache_dir: str = ""
+    min_operators: int = 1
+    strict: bool = False
+
+    def __new__(cls, *_: Any, **given: Any) -> PartitionOptions:
+        for name in given:
+            require(name, (f.name for f in fields(cls)), "partitioner option")
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        for known in fields(self):
+            value = getattr(self, known.name)
+            if type(value) is not type(known.default):
+                text = f"the partitioner option {known.name} must be {type(known.default).__name__}, got {value!r}"
+                raise InvalidInputError(text, code="InvalidArgument", stage="export", path=known.name)
+
+    @staticmethod
+    def of(value: PartitionOptions | Mapping[str, Any] | None) -> PartitionOptions:
+        if value is None:
+            return PartitionOptions()
+        return value if isinstance(value, PartitionOptions) else PartitionOptions(**value)
+
+    def compile_specs(self) -> list[CompileSpec]:
+        return [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
+
+
+def check_specs(specs: Sequence[CompileSpec]) -> None:
+    """Refuses compile specs that the delegate would refuse when the program is loaded."""
+    for spec in specs:
+        require(spec.key, _WRITTEN, "compile spec")

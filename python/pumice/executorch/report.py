@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of every node of an edge program: on the device, in which partition, or on the CPU and why."""
+
+from __future__ import annotations
+
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import Node
+
+from pumice.executorch.edge import calls, overload
+from pumice.executorch.islands import Island, Plan
+from pumice.method import report_row
+from pumice.report import Report, Row
+from pumice.source import source
+
+
+class PartitionReport(Report):
+    """A Report whose refused nodes run on the CPU; `partitions` has a line for each partition."""
+
+    def __init__(self, rows: list[Row], notes: list[str], partitions: list[str]) -> None:
+        super().__init__(rows, notes)
+        self.partitions = partitions
+
+    def __str__(self) -> str:
+        return "\n".join([f"{len(self.partitions)} partitions on the device", *self.partitions, super().__str__()])
+
+
+def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
+    rows = {}
+    for island in plan.islands:
+        for node, origin in island.part.origin.items():
+            if origin in island.nodes:
+                rows[origin] = report_row(node, island.chosen.selection, island.removed)
+    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in calls(program)]
+    notes = dict.fromkeys(note for island in plan.islands for note in island.chosen.selection.notes)
+    return PartitionReport(ordered, list(notes), [_line(n, island) for n, island in enumerate(plan.islands)])
+
+
+def _outside(node: Node, reason: str) -> Row:
+    status = "size" if reason.startswith("a size") else "refused"
+    return Row(node.name, str(overload(node.target)), status, reason or "on the CPU", source=source(node))
+
+
+def _line(number: int, island: Island) -> str:
+    signature = island.part.graph_signature
+    names = {node.name: node for node in island.part.graph.nodes}
+    inputs = [names[s.arg.name] for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
+    outputs = [names[s.arg.name] for s in signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    crossing = f"{_bytes(inputs)} bytes in, {_bytes(outputs)} out per call of the example's size"
+    return f"  pumice_{number}: {len(island.nodes)} nodes, {len(island.operators)} operators; {crossing}"
+
+
+def _bytes(nodes: list[Node]) -> int:
+    total = 0
+    for value in (node.meta.get("val") for node in nodes):
+        size = value.element_size() if hasattr(value, "element_size") else 0
+        for length in getattr(value, "shape", ()):
+            size *= length if isinstance(length, int) else int(length.node.hint or 1)
+        total += size
+    return total

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of an exported program, to be lowered by itself: what method.lower reads of an ExportedProgram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.export.graph_signature import ExportGraphSignature
+from torch.fx import Graph, Node
+
+
+@dataclass(frozen=True)
+class Part:
+    """`graph` is a copy with ATen operators; inputs and outputs are plain tensors, named after the nodes they come from.
+
+    `origin`: for every node of `graph`, the node of the program that it stands for.
+    """
+
+    graph: Graph
+    graph_signature: ExportGraphSignature
+    state_dict: Mapping[str, torch.Tensor]
+    constants: Mapping[str, Any]
+    range_constraints: Mapping[Any, Any]
+    origin: Mapping[Node, Node]

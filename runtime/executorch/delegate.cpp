@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executorch/delegate.h"
+
+#include <executorch/runtime/core/exec_aten/util/tensor_util.h>
+
+#include <array>
+#include <optional>
+
+namespace pumice::et {
+
+using executorch::aten::ScalarType;
+using executorch::aten::SizesType;
+using executorch::aten::Tensor;
+using executorch::runtime::Error;
+using executorch::runtime::EValue;
+
+namespace {
+
+std::optional<pumice_dtype> dtype_of(ScalarType type) {
+  switch (type) {
+    case ScalarType::Float: return PUMICE_F32;
+    case ScalarType::Half: return PUMICE_F16;
+    case ScalarType::Int: return PUMICE_I32;
+    case ScalarType::Long: return PUMICE_I64;
+    case ScalarType::Bool: return PUMICE_BOOL;
+    case ScalarType::Byte: return PUMICE_U8;
+    case ScalarType::Char: return PUMICE_I8;
+    default: return std::nullopt;
+  }
+}
+
+Error unfit(const char* what, size_t index, const char* why) {
+  ET_LOG(Error, "PumiceBackend: %s %zu %s", what, index, why);
+  return Error::InvalidArgument;
+}
+
+// Why the runtime's tensor is nothing that the C interface takes, or null.
+const char* unfit_layout(const Tensor& tensor) {
+  if (tensor.dim() > PUMICE_MAX_RANK) {
+    return "has more than 8 dimensions";
+  }
+  if (!executorch::runtime::tensor_is_default_dim_order(tensor)) {
+    return "is not contiguous: its dimensions are in another order";
+  }
+  return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not know";
+}
+
+}  // namespace
+
+Delegate::~Delegate() {
+  pumice_session_free(session_);
+  pumice_model_free(model_);
+}
+
+Error Delegate::load(const void* blob, size_t bytes, const Options& options) {
+  const auto said = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  auto chosen = PUMICE_INIT(pumice_options);
+  chosen.device = said(options.device);
+  chosen.features = said(options.features);
+  chosen.cache_dir = said(options.cache_dir);
+  if (const auto status = pumice_model_load(blob, bytes, &chosen, &model_)) {
+    return failed("cannot load", status);
+  }
+  if (const auto status = pumice_session_new(model_, &session_)) {
+    return failed("cannot start", status);
+  }
+  if (const auto status = pumice_model_counts(model_, 0, &num_inputs_, &num_outputs_)) {
+    return failed("cannot read the signature", status);
+  }
+  inputs_.reserve(num_inputs_);
+  return Error::Ok;
+}
+
+Error Delegate::run(executorch::runtime::Span<EValue*> args) {
+  if (args.size() < size_t{num_inputs_} + num_outputs_) {
+    ET_LOG(Error, "PumiceBackend: %zu arguments, the blob has %u inputs and %u outputs", args.size(), num_inputs_,
+           num_outputs_);
+    return Error::InvalidArgument;
+  }
+  const size_t first_output = args.size() - num_outputs_;
+  inputs_.clear();
+  for (size_t i = 0; i < first_output; ++i) {
+    if (!args[i]->isTensor()) {
+      continue;  // a size: the file computes it from the shapes of the inputs
+    }
+    const Tensor& tensor = args[i]->toTensor();
+    if (const char* why = unfit_layout(tensor)) {
+      return unfit("input", inputs_.size(), why);
+    }
+    auto input = PUMICE_INIT(pumice_tensor);
+    input.dtype = *dtype_of(tensor.scalar_type());
+    input.rank = static_cast<uint32_t>(tensor.dim());
+    std::copy(tensor.sizes().begin(), tensor.sizes().end(), input.dims);
+    input.data = tensor.const_data_ptr();
+    input.bytes = tensor.nbytes();
+    inputs_.push_back(input);
+  }
+  if (const auto status = pumice_session_run(session_, 0, inputs_.data(), static_cast<uint32_t>(inputs_.size()))) {
+    return failed("cannot run", status);
+  }
+  for (uint32_t i = 0; i < num_outputs_; ++i) {
+    if (const Error error = read(i, *args[first_output + i]); error != Error::Ok) {
+      return error;
+    }
+  }
+  return Error::Ok;
+}
+
+Error Delegate::read(uint32_t index, EValue& value) {
+  if (!value.isTensor()) {
+    return unfit("output", index, "is no tensor");
+  }
+  Tensor& tensor = value.toTensor();
+  auto made = PUMICE_INIT(pumice_tensor);
+  if (const auto status = pumice_session_output(session_, index, &made)) {
+    return failed("cannot read an output", status);
+  }
+  std::array<SizesType, PUMICE_MAX_RANK> sizes{};
+  std::copy_n(made.dims, made.rank, sizes.begin());  // a size is less than 2^31 in a file
+  const Error resized = executorch::runtime::resize_tensor(tensor, {sizes.data(), made.rank});
+  if (resized != Error::Ok) {
+    return unfit("output", index, "cannot take the shape of the result: the program was exported for other sizes");
+  }
+  if (const char* why = unfit_layout(tensor)) {
+    return unfit("output", index, why);
+  }
+  if (*dtype_of(tensor.scalar_type()) != made.dtype) {
+    return unfit("output", index, "has another dtype than the blob's");
+  }
+  if (const auto status = pumice_session_read(session_, index, tensor.mutable_data_ptr(), made.bytes)) {
+    return failed("cannot copy an output", status);
+  }
+  return Error::Ok;
+}
+
+}  // namespace pumice::et

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <executorch/runtime/backend/interface.h>
+
+#include <string>
+#include <vector>
+
+#include "pumice/pumice.h"
+
+namespace pumice::et {
+
+// "device", "features" and "cache_dir" of pumice_options; empty: not said.
+struct Options {
+  std::string device, features, cache_dir;
+
+  // The field called `key`, or null.
+  std::string* find(std::string_view key);
+};
+
+// The codes of pumice.h in ExecuTorch's terms.
+executorch::runtime::Error code_of(pumice_status status);
+
+// The text of the thread's last error goes to ExecuTorch's log; `doing`: "cannot load".
+executorch::runtime::Error failed(const char* doing, pumice_status status);
+
+// One partition of a program: a model with one session of its own, since the session holds the partition's state.
+class Delegate {
+ public:
+  Delegate() = default;
+  Delegate(const Delegate&) = delete;
+  Delegate& operator=(const Delegate&) = delete;
+  ~Delegate();
+
+  executorch::runtime::Error load(const void* blob, size_t bytes, const Options& options);
+
+  // `args`: the inputs in the order of the file, sizes (which the file does not need) among them, then the outputs.
+  executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args);
+
+ private:
+  executorch::runtime::Error read(uint32_t index, executorch::runtime::EValue& value);
+
+  pumice_model model_{};
+  pumice_session session_{};
+  uint32_t num_inputs_ = 0;
+  uint32_t num_outputs_ = 0;
+  std::vector<pumice_tensor> inputs_;  // of the call that runs
+};
+
+}  // namespace pumice::et
