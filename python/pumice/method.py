@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, outputs, nesting, states, and the selection."""
+"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, results, nesting, states."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lower(
 
 @dataclass
 class Chosen:
-    """What runs; no value of a weight was read. `refusals` are of inputs and outputs, selection.refused those of nodes."""
+    """What runs; no value of a weight was read. `refusals`: of inputs and outputs; selection.refused: of nodes."""
 
     method: ir.Method
     selection: Selection

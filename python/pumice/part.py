@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 
 @dataclass(frozen=True)
 class Part:
-    """`graph` is a copy with ATen operators; inputs and outputs are plain tensors, named after the nodes they come from.
+    """`graph` is a copy with ATen operators; inputs and outputs are plain tensors, named after their nodes.
 
     `origin`: for every node of `graph`, the node of the program that it stands for.
     """

@@ -24,25 +24,35 @@ using executorch::runtime::Span;
 
 Error code_of(pumice_status status) {
   switch (status) {
-    case PUMICE_OK: return Error::Ok;
+    case PUMICE_OK:
+      return Error::Ok;
     case PUMICE_BAD_HEADER:
     case PUMICE_UNSUPPORTED_VERSION:
-    case PUMICE_UNKNOWN_OP: return Error::DelegateInvalidCompatibility;
+    case PUMICE_UNKNOWN_OP:
+      return Error::DelegateInvalidCompatibility;
     case PUMICE_PATH_REJECTED:
-    case PUMICE_IO_ERROR: return Error::AccessFailed;
-    case PUMICE_INVALID_ARGUMENT: return Error::InvalidArgument;
+    case PUMICE_IO_ERROR:
+      return Error::AccessFailed;
+    case PUMICE_INVALID_ARGUMENT:
+      return Error::InvalidArgument;
     case PUMICE_WRONG_STATE:
-    case PUMICE_BUSY: return Error::InvalidState;
-    case PUMICE_OUT_OF_HOST_MEMORY: return Error::MemoryAllocationFailed;
-    case PUMICE_OUT_OF_DEVICE_MEMORY: return Error::DelegateMemoryAllocationFailed;
-    case PUMICE_DEVICE_UNSUPPORTED: return Error::NotSupported;
-    default: return status < PUMICE_INVALID_ARGUMENT ? Error::InvalidProgram : Error::Internal;
+    case PUMICE_BUSY:
+      return Error::InvalidState;
+    case PUMICE_OUT_OF_HOST_MEMORY:
+      return Error::MemoryAllocationFailed;
+    case PUMICE_OUT_OF_DEVICE_MEMORY:
+      return Error::DelegateMemoryAllocationFailed;
+    case PUMICE_DEVICE_UNSUPPORTED:
+      return Error::NotSupported;
+    default:
+      return status < PUMICE_INVALID_ARGUMENT ? Error::InvalidProgram : Error::Internal;
   }
 }
 
 Error failed(const char* doing, pumice_status status) {
   const pumice_error* error = pumice_last_error();
-  ET_LOG(Error, "PumiceBackend: %s: %s: %s%s%s", doing, error->name, error->path, *error->path ? ": " : "", error->text);
+  ET_LOG(Error, "PumiceBackend: %s: %s: %s%s%s", doing, error->name, error->path, *error->path ? ": " : "",
+         error->text);
   return code_of(status);
 }
 
@@ -81,6 +91,9 @@ Error unknown_option(const char* kind, std::string_view key) {
 // What was said at export, then what is said at load time.
 Error read_options(const BackendInitContext& context, ArrayRef<CompileSpec> specs, Options& options) {
   for (const CompileSpec& spec : specs) {
+    if (std::string_view(spec.key) == "least_sizes") {
+      continue;  // of use at export only
+    }
     std::string* field = options.find(spec.key);
     if (field == nullptr) {
       return unknown_option("compile spec", spec.key);
@@ -164,4 +177,6 @@ extern "C" uint32_t pumice_executorch_register(void) {
   return static_cast<uint32_t>(error);
 }
 
-extern "C" const char* pumice_executorch_version(void) { return PUMICE_EXECUTORCH_VERSION; }
+extern "C" const char* pumice_executorch_version(void) {
+  return PUMICE_EXECUTORCH_VERSION;
+}

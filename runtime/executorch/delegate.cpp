@@ -18,14 +18,22 @@ namespace {
 
 std::optional<pumice_dtype> dtype_of(ScalarType type) {
   switch (type) {
-    case ScalarType::Float: return PUMICE_F32;
-    case ScalarType::Half: return PUMICE_F16;
-    case ScalarType::Int: return PUMICE_I32;
-    case ScalarType::Long: return PUMICE_I64;
-    case ScalarType::Bool: return PUMICE_BOOL;
-    case ScalarType::Byte: return PUMICE_U8;
-    case ScalarType::Char: return PUMICE_I8;
-    default: return std::nullopt;
+    case ScalarType::Float:
+      return PUMICE_F32;
+    case ScalarType::Half:
+      return PUMICE_F16;
+    case ScalarType::Int:
+      return PUMICE_I32;
+    case ScalarType::Long:
+      return PUMICE_I64;
+    case ScalarType::Bool:
+      return PUMICE_BOOL;
+    case ScalarType::Byte:
+      return PUMICE_U8;
+    case ScalarType::Char:
+      return PUMICE_I8;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from pumice.dtypes import device_dtype
 from pumice.executorch.edge import calls, part
 from pumice.executorch.islands import OPTIONS
-from pumice.executorch.options import check_specs
+from pumice.executorch.options import least_sizes
 from pumice.exporter import Program, unsupported
 from pumice.method import lower
 from pumice.passes.normalize import normalize
@@ -31,8 +31,7 @@ class PumiceBackend(BackendDetails):
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
         """The blob is what pumice.export writes; pumice.load runs it, too."""
-        check_specs(compile_specs)
-        piece = part(edge_program, set(calls(edge_program)))
+        piece = part(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
         removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
         program, report = lower(piece, removed, OPTIONS, {}, [])
         if report.reasons:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Part with ATen operators, which is what the records
-and passes of pumice.export know. Deciding (in the partitioner) and writing (in preprocess) both see this form."""
+"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Part with ATen operators, the form that the
+records and passes of pumice.export know. Deciding (in the partitioner) and writing (in preprocess) both see it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -26,8 +26,8 @@ from pumice.part import Part
 aten = torch.ops.aten
 STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _COPIES = (
-    "view", "permute", "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "expand", "alias", "detach", "split",
-    "split_with_sizes", "unbind",
+    "view", "permute", "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "expand", "alias", "detach",
+    "split", "split_with_sizes", "unbind",
 )  # fmt: skip
 
 
@@ -70,9 +70,9 @@ def owned_states(program: ExportedProgram, nodes: Collection[Node]) -> dict[str,
     return owned
 
 
-def part(program: ExportedProgram, nodes: Collection[Node]) -> Part:
+def part(program: ExportedProgram, nodes: Collection[Node], least: Mapping[str, int] | None = None) -> Part:
     """`nodes` as a program of its own: stored tensors stay constants, what other nodes make are inputs, and what other
-    nodes read are outputs."""
+    nodes read are outputs. `least`: lower bounds of dynamic sizes by the names of their symbols."""
     signature = program.graph_signature
     specs = {spec.arg.name: spec for spec in signature.input_specs}
     states = owned_states(program, nodes)
@@ -98,15 +98,21 @@ def part(program: ExportedProgram, nodes: Collection[Node]) -> Part:
         ExportGraphSignature(inputs, [spec for _, spec in outputs]),
         program.state_dict,
         program.constants,
-        program.range_constraints,
+        {symbol: _range(symbol, interval, least or {}) for symbol, interval in program.range_constraints.items()},
         {new: old for old, new in env.items()},
     )
+
+
+def _range(symbol: Any, interval: Any, least: Mapping[str, int]) -> Any:
+    return type(interval)(min(interval.lower, least.get(str(symbol), interval.lower)), interval.upper)
 
 
 def _input(node: Node, env: dict[Node, Node], spec: InputSpec | None) -> InputSpec:
     argument = TensorArgument if isinstance(node.meta.get("val"), torch.Tensor) else SymIntArgument
     arg = argument(name=env[node].name)
-    return InputSpec(spec.kind, arg, spec.target, spec.persistent) if spec else InputSpec(InputKind.USER_INPUT, arg, None)
+    return (
+        InputSpec(spec.kind, arg, spec.target, spec.persistent) if spec else InputSpec(InputKind.USER_INPUT, arg, None)
+    )
 
 
 def _outputs(

@@ -58,7 +58,8 @@ class Plan:
 def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str] = ()) -> Plan:
     """`whole`: names of nodes that must be delegated, however small their partition is."""
     result = Plan([])
-    candidates = {node for node in calls(program) if _eligible(node, result.reasons)}
+    stored = program.verifier.dialect != "ATEN"  # before the edge dialect, views are strided and copies are not chosen
+    candidates = {node for node in calls(program) if _eligible(node, stored, result.reasons)}
     _drop(candidates, lower_part(program, frozenset(candidates))[1], result.reasons)
     known: dict[frozenset[Node], tuple[Island, dict[Node, str]]] = {}
     while True:
@@ -122,7 +123,7 @@ def _unfit(node: Node, chosen: Chosen) -> str:
     return "" if TORCH[ref.dtype] is value.dtype else f"is {value.dtype}, which the device keeps as {ref.dtype.name}"
 
 
-def _eligible(node: Node, reasons: dict[Node, str]) -> bool:
+def _eligible(node: Node, stored: bool, reasons: dict[Node, str]) -> bool:
     values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     tensors = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
     if any(n.op == "get_attr" for n in node.all_input_nodes) or isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -131,7 +132,7 @@ def _eligible(node: Node, reasons: dict[Node, str]) -> bool:
         reasons[node] = "a size, computed on the host"
     elif not isinstance(values[0], torch.Tensor | list | tuple):
         reasons[node] = "it makes no tensor"
-    elif any(isinstance(tensor, torch.Tensor) and not _usual_order(tensor) for tensor in tensors):
+    elif stored and any(isinstance(tensor, torch.Tensor) and not _usual_order(tensor) for tensor in tensors):
         reasons[node] = "its tensors are not contiguous (channels_last or strided)"
     return node not in reasons
 

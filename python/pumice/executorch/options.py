@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,6 +14,8 @@ from pumice.errors import InvalidInputError
 from pumice.nearest import require
 
 _WRITTEN = ("device", "features", "cache_dir")  # what the delegate reads when the program is loaded
+# Least sizes of dynamic dimensions, {symbol: 0 or 1} as JSON: the edge dialect has forgotten them and says 2.
+_LEAST = "least_sizes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +51,13 @@ class PartitionOptions:
             return PartitionOptions()
         return value if isinstance(value, PartitionOptions) else PartitionOptions(**value)
 
-    def compile_specs(self) -> list[CompileSpec]:
-        return [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
+    def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
+        specs = [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
+        return specs + ([CompileSpec(_LEAST, json.dumps(least, sort_keys=True).encode())] if least else [])
 
 
-def check_specs(specs: Sequence[CompileSpec]) -> None:
-    """Refuses compile specs that the delegate would refuse when the program is loaded."""
+def least_sizes(specs: Sequence[CompileSpec]) -> dict[str, int]:
+    """What preprocess needs of the compile specs; refuses those that the delegate would refuse later."""
     for spec in specs:
-        require(spec.key, _WRITTEN, "compile spec")
+        require(spec.key, (*_WRITTEN, _LEAST), "compile spec")
+    return next((json.loads(bytes(spec.value)) for spec in specs if spec.key == _LEAST), {})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PumicePartitioner: tags what PumiceBackend will run; the rest goes on to the next partitioner or ExecuTorch's kernels."""
+"""PumicePartitioner: tags what PumiceBackend will run; the rest is for other partitioners and ExecuTorch's kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from executorch.exir.backend.backend_details import enforcedmethod
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
-from torch.fx import Node
 
 from pumice.executorch.backend import PumiceBackend
 from pumice.executorch.edge import calls, overload, owned_states
@@ -47,24 +46,29 @@ class PumicePartitioner(Partitioner):
         self.report: PartitionReport | None = None
         self._kept: dict[Any, None] = {}  # operators that were asked for whole
         self._planned: ExportedProgram | None = None
-        self._whole: frozenset[str] = frozenset()  # the nodes of _planned that stay whole
+        self._least: dict[str, int] = {}  # dynamic sizes that may be 0 or 1
+        self._whole: list[Any] = []  # the operators of _planned that stay whole
 
-    def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[Any], Callable[[Node], bool] | None]:
-        """Operators that run whole here, for those nodes that will be delegated; the others are decomposed.
+    def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[Any], None]:
+        """Operators that run whole here: those of which every node of the program will be delegated.
 
         ExecuTorch calls this for the program before its decomposition, and once more at the end to make sure that
-        nothing kept is left.
+        nothing kept is left. There is no filter by node: ExecuTorch's way to obey one loses strides that views rely on.
         """
         if ep.verifier.dialect != "ATEN":
-            return list(self._kept), lambda _: True
+            return list(self._kept), None
         if self._planned is not ep:
             table = torch.export.default_decompositions()
             accepted = plan(ep).nodes
-            whole = [node for node in calls(ep) if node in accepted and node.target in table and _keeps(node.target)]
-            self._whole = frozenset(node.name for node in whole)
-            self._kept.update(dict.fromkeys(node.target for node in whole))
+            split = {node.target for node in calls(ep) if node not in accepted}
+            targets = dict.fromkeys(node.target for node in calls(ep) if node.target not in split)
+            self._whole = [target for target in targets if target in table and _keeps(target)]
+            self._kept.update(dict.fromkeys(self._whole))
             self._planned = ep
-        return list(self._kept), lambda node, whole=self._whole: node.name in whole
+            for symbol, interval in ep.range_constraints.items():
+                if interval.lower < 2:
+                    self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
+        return self._whole, None
 
     @enforcedmethod
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
@@ -74,7 +78,7 @@ class PumicePartitioner(Partitioner):
         self.report = report(exported_program, made)
         if self.options.strict and self.report.reasons:
             raise unsupported(self.report)
-        specs = DelegationSpec(PumiceBackend.__name__, self.options.compile_specs())
+        specs = DelegationSpec(PumiceBackend.__name__, self.options.compile_specs(self._least))
         tags = {}
         placeholders = {node.name: node for node in exported_program.graph.nodes if node.op == "placeholder"}
         for number, island in enumerate(made.islands):
@@ -89,7 +93,8 @@ class PumicePartitioner(Partitioner):
 
 
 def _keeps(target: Any) -> bool:
-    """Whether ExecuTorch keeps the operator whole when asked to."""
+    """Whether ExecuTorch keeps the operator whole when asked to, and there is a point in asking."""
     schema = target._schema
     aliases = any(value.alias_info is not None for value in schema.returns)
-    return not schema.is_mutable and not aliases and target not in _NEVER_KEPT
+    reads = any("Tensor" in str(argument.type) for argument in schema.arguments)  # a factory's result is a constant
+    return reads and not schema.is_mutable and not aliases and target not in _NEVER_KEPT

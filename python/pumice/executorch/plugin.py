@@ -17,7 +17,9 @@ def register() -> None:
     """Does nothing the second time; raises pumice.Error with what is wrong."""
     check_version(_installed())
     if not _LIBRARY.exists():
-        raise _error("MissingPackage", f"this build of Pumice has no {_LIBRARY.name}: build it with {_wanted()} installed")
+        raise _error(
+            "MissingPackage", f"this build of Pumice has no {_LIBRARY.name}: build it with {_wanted()} installed"
+        )
     # The runtime's registry is in a library that this import loads: the plugin then finds the same one.
     import executorch.extension.pybindings.portable_lib  # noqa: F401
 

@@ -3,8 +3,8 @@
  * Pumice as a backend of ExecuTorch: the library pumice_executorch, for the ExecuTorch it was built with.
  *
  * After pumice_executorch_register() the ExecuTorch runtime of this process runs the parts of a .pte file that
- * PumicePartitioner has lowered. Options at load time (BackendOptions, all text) and at export (compile specs): "device",
- * "features" and "cache_dir", as in pumice_options of pumice.h; what is given at load time wins.
+ * PumicePartitioner has lowered. Options at load time (BackendOptions, all text) and at export (compile specs):
+ * "device", "features" and "cache_dir", as in pumice_options of pumice.h; what is given at load time wins.
  */
 #ifndef PUMICE_EXECUTORCH_H_
 #define PUMICE_EXECUTORCH_H_

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real models through ExecuTorch: all-MiniLM-L6-v2 with its weights, and a decoder whose caches are buffers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lowered import Lowered
+
+import pumice
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "demo"))
+
+
+@pytest.mark.parametrize(("scheme", "linear"), [(None, "linear"), ("int4", "linear_q4gsw")])
+def test_minilm(tmp_path, scheme, linear) -> None:
+    from minilm import build
+
+    module, args, _, dynamic_shapes = build()
+    if scheme:
+        pumice.quantize(module, scheme, group_size=32)
+    lowered = Lowered(tmp_path, module, args, {"strict": True}, dynamic_shapes=dynamic_shapes)
+    assert len(lowered.report.partitions) == 1 and lowered.report.operators[linear] == 36
+    method = lowered.load()
+    for batch, tokens in [(1, 3), (4, 33), (1, 16)]:
+        ids = torch.randint(0, 30522, (batch, tokens), generator=torch.Generator().manual_seed(tokens))
+        mask = (torch.arange(tokens) < torch.arange(tokens, tokens - batch, -1)[:, None]).long()
+        (got,), (want,) = method.execute((ids, mask)), lowered.eager(ids, mask)
+        assert torch.nn.functional.cosine_similarity(got.double(), want.double()).min() >= 0.99999
+        torch.testing.assert_close(got, want, atol=2e-5, rtol=0)
