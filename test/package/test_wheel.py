@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .`: the wheel holds the package, the native tool and the stubs, and runs without the checkout."""
+"""`pip install .`: the wheel holds the package, the tool, the stubs and the backend, and runs without the checkout."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def test_wheel(tmp_path: Path) -> None:
         "import pumice, pumice.selftest\n"
         f"assert pumice.__file__.startswith({str(site)!r}), pumice.__file__\n"
         "print(pumice.selftest.self_test('llvmpipe'))\n"
+        "import pumice.executorch, executorch.runtime as et\n"
+        "print('PumiceBackend' in et.Runtime.get().backend_registry.registered_backend_names)\n"
     )
     drivers = {
         "PUMICE_VULKAN_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
@@ -46,4 +48,4 @@ def test_wheel(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **drivers}, capture_output=True, text=True, cwd=tmp_path
     )
-    assert done.returncode == 0 and "is right" in done.stdout, done.stderr
+    assert done.returncode == 0 and "is right" in done.stdout and "True" in done.stdout, done.stderr
