@@ -67,6 +67,7 @@ struct Pack {
 struct ConstantFacts {
   std::map<uint32_t, bool> is_zero;
   std::map<uint32_t, std::optional<Graph::Exponents>> half_exponents;
+  std::map<uint32_t, std::optional<Graph::Scale>> bad_scale;
 };
 
 struct Graph::Impl {

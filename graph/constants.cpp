@@ -41,4 +41,26 @@ std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
   return result;
 }
 
+std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
+  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
+  if (tensor.home != Home::constant || (tensor.dtype != DType::f16 && tensor.dtype != DType::f32)) return std::nullopt;
+  auto& facts = impl_->facts->bad_scale;
+  if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
+  std::optional<Scale> result;
+  if (!impl_->program->constants[tensor.ref].external) {
+    const std::span<const std::byte> bytes = constant_bytes(*impl_->program, tensor.ref, {});
+    const bool half = tensor.dtype == DType::f16;
+    const size_t size = half ? 2 : 4;
+    const uint32_t sign = half ? 0x8000u : 0x80000000u, infinity = half ? 0x7c00u : 0x7f800000u;
+    for (size_t i = 0; i < bytes.size() / size && !result; ++i) {
+      uint32_t bits = 0;
+      for (size_t b = 0; b < size; ++b) bits |= std::to_integer<uint32_t>(bytes[i * size + b]) << (8 * b);
+      // Good: 0, -0, and what is below infinity with no sign.
+      if (bits >= infinity && bits != sign) result = {i, bits};
+    }
+  }
+  facts.emplace(tensor.ref, result);
+  return result;
+}
+
 }  // namespace pumice

@@ -89,6 +89,13 @@ class Graph {
     int32_t low, high;
   };
   std::optional<Exponents> half_exponents(Tensor constant) const;
+  // The first element of a constant of f32 or f16 that no scale can be: NaN, infinite or negative. Empty when there is
+  // none, also when nobody knows.
+  struct Scale {
+    size_t index;
+    uint32_t bits;  // of the constant's dtype
+  };
+  std::optional<Scale> bad_scale(Tensor constant) const;
   // A temporary; its shape is set by resize in a launch.
   Tensor scratch(DType dtype, uint32_t rank);
   // Four words a kernel reports a bad data-dependent index into (glsl/include/status.glslh), bound as a write.

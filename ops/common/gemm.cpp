@@ -2,11 +2,20 @@
 #include "ops/common/gemm.h"
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 
 #include "glsl/linear_pack.h"
 #include "glsl/linear_pack_scale.h"
 #include "ops/common/shape.h"
+
+// As check, for the groups, scales and zero points of a weight.
+#define check_parameters(condition, ...)                        \
+  do {                                                          \
+    if (!(condition)) {                                         \
+      fail(Code::BadQuantParams, Stage::plan, "", __VA_ARGS__); \
+    }                                                           \
+  } while (false)
 
 namespace pumice {
 namespace {
@@ -98,14 +107,21 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   check(quantized(packed.storage) == bool(scale), "%s: a weight of %s %s scales", op, name(weight.dtype()),
         scale ? "has no" : "needs");
   if (quantized(packed.storage)) {
-    check(group >= 1 && k % group == 0, "%s: groups of %" PRId64 " columns do not divide %" PRId64, op, group, k);
-    check(group == k || group % 4 == 0, "%s: groups of %" PRId64 " columns; only multiples of 4, or whole rows", op,
-          group);
+    check_parameters(group >= 1 && k % group == 0, "%s: groups of %" PRId64 " columns do not divide %" PRId64, op,
+                     group, k);
+    check_parameters(group == k || group % 4 == 0,
+                     "%s: groups of %" PRId64 " columns; only multiples of 4, or whole rows", op, group);
     const Shape want = {n, k / group};
-    check(scale.is_constant() && scale.shape() == want, "%s: scales must be a constant [%" PRId64 ", %" PRId64 "]", op,
-          want[0], want[1]);
+    check_parameters(scale.is_constant() && scale.shape() == want,
+                     "%s: scales must be a constant [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
     check(scale.dtype() == DType::f32 || scale.dtype() == DType::f16, "%s: scales are %s, not f32 or f16", op,
           name(scale.dtype()));
+    if (const auto bad = graph.bad_scale(scale)) {
+      const bool half = scale.dtype() == DType::f16;
+      const float value = half ? half_value(static_cast<uint16_t>(bad->bits)) : std::bit_cast<float>(bad->bits);
+      fail(Code::BadQuantParams, Stage::plan, "", "%s: scale %zu of the weight is %g", op, bad->index,
+           static_cast<double>(value));
+    }
     packed.groups = u32(want[1]);
     packed.group = group == k ? 0 : u32(group);
     packed.scale_f16 = scale.dtype() == DType::f16;
@@ -115,8 +131,8 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
         packed.scales = {true, -6 - span->high};
     }
     if (zero) {
-      check(zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want,
-            "%s: zero points must be a constant i8 [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
+      check_parameters(zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want,
+                       "%s: zero points must be a constant i8 [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
       // Proved here, once: kernels then leave the term out.
       if (!graph.is_zero(zero))
         packed.zero = pack_pairs(graph, zero, packed.n, packed.groups, kOffset[static_cast<uint32_t>(packed.storage)]);

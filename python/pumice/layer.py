@@ -118,6 +118,9 @@ def emit_linear(
     call: Call, x: Ref, weight: Ref, bias: Ref | None, out: Ref, act: str = "none", residual: Ref | None = None
 ) -> None:
     """out = act(x @ weight.T + bias) + residual by the operator that fits the weight, and x if that is quantized."""
+    if weight.is_constant and any(_is_zero(size) for size in weight.shape):
+        _emit_empty(call, bias, out, act, residual)
+        return
     code = ACTIVATIONS[act]
     activation = quantized_activation(call, x)
     # A static scale has kernels for 8-bit weights by row only; int4 ones by row are such, too.
@@ -132,6 +135,21 @@ def emit_linear(
         call.emit("matmul", x, weight, bias, [], [1, 0], code, out=out)
     else:
         call.refuse(f"a computed weight of rank {weight.rank} with an input of rank {x.rank}")
+
+
+def _emit_empty(call: Call, bias: Ref | None, out: Ref, act: str, residual: Ref | None) -> None:
+    """Of a weight without rows or columns: what a sum of no products leaves."""
+    steps = [("add", bias, 1.0)] if bias is not None else []
+    steps += [(act,)] if act != "none" else []
+    steps += [("add", residual, 1.0)] if residual is not None else []
+    made = [call.temp(out.dtype, out.shape) for _ in steps] + [out]
+    value = call.emit("full", 0.0, list(out.shape), out=made[0])
+    for (op, *more), into in zip(steps, made[1:], strict=True):
+        value = call.emit(op, value, *more, out=into)
+
+
+def _is_zero(size: int | torch.SymInt) -> bool:
+    return isinstance(size, int) and size == 0
 
 
 def emit_quantized(
