@@ -37,6 +37,7 @@ enum class Family : uint8_t {
   matrix,          // linear_matrix.glsl
   fragments,       // linear_fragments.glsl
   gemv_fragments,  // linear_gemv_fragments.glsl
+  gemv_rows,       // linear_gemv_rows.glsl
   dot_gemv,        // linear_dot_gemv.glsl
   dot_tiled,       // linear_dot_tiled.glsl
   matrix_int8,     // linear_matrix_int8.glsl

@@ -7,6 +7,7 @@
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
+#include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
 #include "glsl/pad.h"
@@ -102,6 +103,13 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   launch.shader = &variant(static_cast<WEIGHT>(l.w.storage));
 }
 
+void launch_gemv_rows(Launch& launch, const Linear& l) {
+  using namespace glsl::linear_gemv_rows;
+  describe_gemv<Params>(launch, l);
+  launch.spec.push_back(l.kernel.rows);
+  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+}
+
 void launch_block(Launch& launch, const Linear& l) {
   switch (l.kernel.family) {
     case Family::gemv:
@@ -118,6 +126,8 @@ void launch_block(Launch& launch, const Linear& l) {
       return;
     case Family::gemv_fragments:
       return launch_gemv_fragments(launch, l);
+    case Family::gemv_rows:
+      return launch_gemv_rows(launch, l);
     case Family::dot_gemv:
     case Family::dot_tiled:
     case Family::matrix_int8:

@@ -33,6 +33,10 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"gemvr1", Family::gemv_rows, 1, 1},
+    {"gemvr2", Family::gemv_rows, 2, 1},
+    {"gemvr4", Family::gemv_rows, 4, 1},
+    {"gemvr8", Family::gemv_rows, 8, 1},
     {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
     {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
     {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
@@ -63,15 +67,13 @@ int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {
   return batch * ceil_div(m, tile.bm) * ceil_div(n, tile.bn);
 }
 
-// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores
-// runs 128 x 1536 x 384 as 12 tiles of 128 x 128 in 18 ms, as gemv8 in 35 to 55 ms.
+// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores.
 int64_t fill(const Features& features) {
   return features.cpu ? 2 : 128;
 }
 
-// Up to here the GEMV wins. GPU: H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221
-// against 206. CPU: lavapipe, 16 rows: 2.8 ms against 3.3 to 3.7 of the best tile at 384 x 1536, 6.6 against 5.8 at
-// 1024 x 1024; the tiles cost the same up to 32 rows, the GEMV twice as much.
+// Up to here the GEMV wins. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221 against
+// 206.
 constexpr int64_t kGemvRows = 16;
 
 // Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or
@@ -88,8 +90,7 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
 
 // Two strips a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
 // us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
-// and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens. A CPU has no
-// use for it.
+// and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens.
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 1 << 16;
   const LinearKernel* one = nullptr;
@@ -97,8 +98,7 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.strips == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.strips) * ceil_div(s.m, rows);
-    if (kernel.strips == 2 && !features.cpu && groups * gemv_lanes(kernel, s.k, features) >= kInvocations)
-      return kernel;
+    if (kernel.strips == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
   }
   return *one;
 }
@@ -132,6 +132,7 @@ static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const
 // sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
   if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
+  if (kernel.family == Family::gemv_rows) return 8;
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.strips;
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
@@ -213,7 +214,7 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
 
 std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
   if (kernel.input != Input::floats) return why_not_integers(kernel, shape, features);
-  if (kernel.family == Family::gemv) return "";
+  if (kernel.family == Family::gemv || kernel.family == Family::gemv_rows) return "";
   if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
   if (kernel.family != Family::tiled) {
     const std::string reason = why_no_matrix(kernel, shape, features);
@@ -259,9 +260,9 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
 }
 
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
-// 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128. lavapipe computes a matrix product lane by lane.
+// 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.
 const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
-  if (features.cpu || s.m <= 16) return nullptr;
+  if (s.m <= 16) return nullptr;
   for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     if (!why_not(kernel, s, features).empty()) continue;
@@ -273,8 +274,16 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
 
 }  // namespace
 
+// lavapipe, 2 cores, processor time, int4 2048 x 2048: one row 1.3 ms against 4.3 of gemv1 and 2.9 of gemv1x2, 128 rows
+// 47 ms against 56 of gemvr4, 60 of 16 rows a pass and 91 of the best tile; with every other weight and at 384 x 1536
+// 8 rows a pass are ahead of all tiles, too.
+static const LinearKernel& pick_on_cpu(const LinearShape& s) {
+  return linear_kernel(s.m == 1 ? "gemvr1" : s.m == 2 ? "gemvr2" : s.m <= 4 ? "gemvr4" : "gemvr8");
+}
+
 const LinearKernel& pick_linear(const LinearShape& s, const Features& features) {
   if (const LinearKernel* kernel = s.integers ? pick_integers(s, features) : nullptr) return *kernel;
+  if (features.cpu) return pick_on_cpu(s);
   if (const LinearKernel* kernel = pick_fragments(s, features)) return *kernel;
   if (const LinearKernel* kernel = pick_matrix(s, features)) return *kernel;
   if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))
@@ -282,7 +291,7 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
   const LinearKernel& tiled = tile_kernel(1, s.m, s.n, features);
   const bool few =
       workgroups(tiled.tile, 1, s.m, s.n) < fill(features) && (s.m <= kPassesRows || s.m * s.n * s.k <= kPassesWork);
-  if (s.m <= kGemvRows || few) return gemv(features.cpu ? 8 : pass_rows(s.m, s.n, s.k), s, features);
+  if (s.m <= kGemvRows || few) return gemv(pass_rows(s.m, s.n, s.k), s, features);
   return tiled;
 }
 

@@ -39,12 +39,10 @@ TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
   EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).strips, 2u);
   EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).strips, 1u);
   EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).strips, 1u);
-  EXPECT_EQ(pick_linear({1, 14336, 4096}, cpu()).strips, 1u);
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
   EXPECT_EQ(pick_linear({512, 14336, 4096}, gpu()).tile, (Tile{64, 128, 8, 8}));
-  EXPECT_EQ(pick_linear({512, 14336, 4096}, cpu()).tile, (Tile{128, 128, 8, 8}));
   EXPECT_EQ(pick_linear({512, 14336, 4096}, baseline_features()).tile, (Tile{64, 128, 8, 8}));
 }
 
@@ -52,8 +50,14 @@ TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
   EXPECT_EQ(pick_linear({128, 384, 384}, gpu()).rows, 4u);  // 24 tiles at most: too few
   EXPECT_EQ(pick_linear({128, 1536, 384}, gpu()).rows, 4u);
   EXPECT_EQ(pick_linear({128, 384, 1536}, gpu()).rows, 4u);
-  EXPECT_EQ(pick_linear({128, 1536, 384}, cpu()).family, Family::tiled);  // a CPU has no need of many
-  EXPECT_EQ(pick_linear({16, 1536, 384}, cpu()).rows, 8u);
+}
+
+TEST(PickLinear, ACpuReadsXOnceASubgroup) {
+  for (const auto& [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}, {128, 8u}, {4096, 8u}}) {
+    const LinearKernel& kernel = pick_linear({m, 1536, 384}, cpu());
+    EXPECT_EQ(kernel.family, Family::gemv_rows) << m;
+    EXPECT_EQ(kernel.rows, rows) << m;
+  }
 }
 
 // A GPU with cooperative matrices whose elements are where they are expected.

@@ -21,12 +21,16 @@ ALL = [
     "gemv1x2",
     "gemv2x2",
     "gemv4x2",
+    "gemvr1",
+    "gemvr2",
+    "gemvr4",
+    "gemvr8",
     "tile128x128",
     "tile64x128",
     "tile64x64",
     "tile32x64",
 ]
-FEW = ["gemv1", "gemv8", "gemv4x2", "tile64x128"]  # for the many shapes of weights
+FEW = ["gemv1", "gemv8", "gemv4x2", "gemvr8", "tile64x128"]  # for the many shapes of weights
 ROWS = [1, 2, 3, 5, 8, 17, 33, 129]
 
 

@@ -18,7 +18,7 @@ KINDS = {
     "q8": (8, None, False),
     "q8 affine": (8, 32, True),
 }
-KERNELS = ["gemv1", "gemv4x2", "tile32x64"]
+KERNELS = ["gemv1", "gemv4x2", "gemvr4", "tile32x64"]
 
 
 def layer(kind: str, n: int, k: int, dtype: torch.dtype = torch.float32, bias: bool = True) -> torch.nn.Linear:
@@ -179,7 +179,7 @@ def test_a_weight_larger_than_an_allocation_is_refused() -> None:
     refused(program, "weight", "77824 bytes", "at most 70000", features="max_allocation=70000")
 
 
-@pytest.mark.parametrize("groups", [1, 7, 65535])
+@pytest.mark.parametrize("groups", [1, 10, 65535])
 def test_few_workgroups_along_an_axis(groups) -> None:
     """More than an axis takes go over two; more than two take is refused."""
     module, x = layer("f32", 300, 64), torch.randn(40, 64)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// x . w^T for few rows of x on a device that computes a subgroup's lanes as one vector and reads memory lane by lane (a CPU):
+// a lane owns two whole weight rows of a strip, so all lanes want the same x, which such a device then reads once, and no sums
+// meet at the end. A workgroup of 8 lanes takes a strip of 16 weight rows and ROWS rows of x.
+//
+// Rounding: fp32; a lane adds the products of a group (or 32 columns) in order, then times the scale to the row's sum.
+// |err| <= 2^-24 * (K / 32 + 32 + 20) * sum|x w| before the result is rounded to the output's type.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma variant WEIGHT q4 q8 f16 f32
+#include "linear.glslh"
+
+layout(constant_id = 10) const uint ROWS = 1u;
+
+shared float result_[ROWS * 16u];
+vec2 sum_[ROWS];   // of weight rows g and g + 8
+vec2 part_[ROWS];  // before the scale
+
+#ifdef QUANTIZED
+#define ONE_SCALE_A_HALF (GROUP % 32u == 0u)
+#else
+#define ONE_SCALE_A_HALF true
+#endif
+
+float multiply_add(float sum, vec4 a, vec4 b) { return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
+
+void add_parts(vec2 scale) {
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+    sum_[r] = fma(part_[r], scale, sum_[r]);
+    part_[r] = vec2(0.0);
+  }
+}
+
+void multiply_half(uint strip, uint tile, uint h, uint first_row, inout uvec4 w[4u * LIVE]) {
+  const uint g = lane(), k = tile * 64u + h * 32u;
+  vec2 scale = vec2(1.0), zero = vec2(0.0);
+#ifdef QUANTIZED
+  if (ONE_SCALE_A_HALF) {
+    const uint pair = pair_of(strip, g, k);
+    scale = load_scale(pair);
+    zero = load_zero(pair);
+  }
+#endif
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    const uint t = i >> 1, s = 2u * h + (i & 1u), column = tile * 64u + column_of(t, s);
+#ifdef QUANTIZED
+    if (!ONE_SCALE_A_HALF) {
+      const uint pair = pair_of(strip, g, column);
+      scale = load_scale(pair);
+      zero = load_zero(pair);
+    }
+#endif
+    uvec4 now[LIVE];
+    [[unroll]] for (uint j = 0u; j < LIVE; ++j) now[j] = w[t * LIVE + j];
+    if (FETCH_AT(s)) fetch(now, strip * params.tiles + tile, 4u * g + t, s);
+    vec4 a, b;
+    unpack(now, zero, a, b);
+    [[unroll]] for (uint j = 0u; j < LIVE; ++j) w[t * LIVE + j] = now[j];
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+      const vec4 x = UNPACK(DTYPE, load_x(first_row + r, column));
+      part_[r] = vec2(multiply_add(part_[r].x, x, a), multiply_add(part_[r].y, x, b));
+    }
+    if (!ONE_SCALE_A_HALF) add_parts(scale);
+  }
+  if (ONE_SCALE_A_HALF) add_parts(scale);
+}
+
+void main() {
+  const uint strip = group() / params.row_blocks, first_row = (group() - strip * params.row_blocks) * ROWS;
+  if (strip * 16u >= params.n) return;  // the whole workgroup
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_[r] = part_[r] = vec2(0.0);
+  for (uint tile = 0u; tile < params.tiles; ++tile) {
+    uvec4 w[4u * LIVE];
+    multiply_half(strip, tile, 0u, first_row, w);
+    multiply_half(strip, tile, 1u, first_row, w);
+  }
+  [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
+    result_[r * 16u + lane()] = sum_[r].x;
+    result_[r * 16u + lane() + 8u] = sum_[r].y;
+  }
+  barrier();
+  for (uint i = lane(); i < ROWS * 4u; i += LANES) {
+    const uint row = first_row + (i >> 2), n = strip * 16u + (i & 3u) * 4u, at = i * 4u;
+    if (row < params.m && n < params.n)
+      store_quad(row, n, vec4(result_[at], result_[at + 1u], result_[at + 2u], result_[at + 3u]));
+  }
+}
