@@ -10,46 +10,12 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma choice MASK none boolean f32 f16
-#include "launch.glslh"
-#include "math.glslh"
-#include "types.glslh"
+#include "sdpa.glslh"
 
-layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer Q { WORD(DTYPE) q_[]; };
-layout(set = 0, binding = 2) readonly buffer K { WORD(DTYPE) k_[]; };
-layout(set = 0, binding = 3) readonly buffer V { WORD(DTYPE) v_[]; };
-layout(set = 0, binding = 4) readonly buffer Mask { uint mask_[]; };  // q again when there is none
+layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values pass through shared memory, loaded a block ahead
+layout(constant_id = 9) const uint PITCH = 9u;   // quads of a row there: one more than the longer of a key and a value
 
-layout(push_constant) uniform Params {
-  uint l;           // query rows
-  uint s;           // keys
-  uint e;           // size of a query and a key
-  uint ev;          // of a value
-  uint batches;
-  uint heads;
-  uint per_key;     // query heads that share a head of k and v
-  uint row_blocks;
-  float scale;
-  uint q_stride[3];  // of batch, head, row, in elements
-  uint k_stride[3];
-  uint v_stride[3];
-  uint out_stride[3];
-  uint mask_stride[4];  // of batch, head, row, key; 0 where it is broadcast
-} params;
-
-layout(constant_id = 1) const uint BR = 16u;      // divides LANES
-layout(constant_id = 2) const uint BC = 64u;
-layout(constant_id = 3) const uint EQ = 8u;       // ceil(e / 4)
-layout(constant_id = 4) const uint VQ = 8u;       // ceil(ev / 4)
-layout(constant_id = 5) const uint QUADS = 0u;    // e and ev are multiples of 4
-layout(constant_id = 6) const uint CAUSAL = 0u;   // key s is masked from row l < s
-layout(constant_id = 7) const uint MASK = MASK_none;
-layout(constant_id = 8) const uint STAGED = 0u;   // 1: keys and values pass through shared memory, loaded a block ahead
-layout(constant_id = 9) const uint PITCH = 9u;    // quads of a row there: one more than the longer of a key and a value
-
-#include "store.glslh"
-
-#define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum
+#define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum; BR divides LANES
 #define PAIRS (BR * VQ)        // of a row and a quad of its output
 #define SPLITS max(1u, LANES / PAIRS)              // shares of the keys, when there are lanes enough
 #define OWNED ((PAIRS + LANES - 1u) / LANES)       // pairs of a lane, when there are not
@@ -65,17 +31,6 @@ shared vec4 merge_[LANES];
 #define V_LOADS ((BC * VQ + LANES - 1u) / LANES)
 shared vec4 staged_[STAGED * BC * PITCH + 1u];
 vec4 k_next_[STAGED * K_LOADS + 1u], v_next_[STAGED * V_LOADS + 1u];
-
-#define DEFINE_LOAD(NAME, BUF)                                                                    \
-  vec4 NAME(uint row, uint quad, uint size) {                                                     \
-    if (QUADS != 0u) return LOAD4(DTYPE, BUF, (row >> 2) + quad);                                 \
-    vec4 value = vec4(0.0);                                                                       \
-    for (uint i = 4u * quad; i < min(4u * quad + 4u, size); ++i) value[i & 3u] = LOAD1(DTYPE, BUF, row + i); \
-    return value;                                                                                 \
-  }
-DEFINE_LOAD(load_q, q_)
-DEFINE_LOAD(load_k, k_)
-DEFINE_LOAD(load_v, v_)
 
 void fetch_keys(uint block, uint k_base) {
   [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
@@ -103,15 +58,6 @@ void store_values() {
     const uint e = lane() + i * LANES;
     if (e < BC * VQ) staged_[e / VQ * PITCH + e % VQ] = v_next_[i];
   }
-}
-
-float masked(float score, uint row, uint key, uint mask_base) {
-  if (CAUSAL != 0u && key > row) return -infinity();
-  const uint at = mask_base + row * params.mask_stride[2] + key * params.mask_stride[3];
-  if (MASK == MASK_boolean) return byte_of(mask_[at >> 2], at) != 0 ? score : -infinity();
-  if (MASK == MASK_f32) return score + uintBitsToFloat(mask_[at]);
-  if (MASK == MASK_f16) return score + half_of(mask_[at >> 1], at);
-  return score;
 }
 
 // Scores of the rows first .. and the keys block ..; what is past the end is masked.
@@ -162,14 +108,9 @@ void update_rows() {
 }
 
 void main() {
-  const uint first = (group() % params.row_blocks) * BR;
-  const uint head = group() / params.row_blocks % params.heads, batch = group() / params.row_blocks / params.heads;
-  if (batch >= params.batches) return;  // the whole workgroup
-  const uint key_head = head / params.per_key;
-  const uint q_base = batch * params.q_stride[0] + head * params.q_stride[1];
-  const uint k_base = batch * params.k_stride[0] + key_head * params.k_stride[1];
-  const uint v_base = batch * params.v_stride[0] + key_head * params.v_stride[1];
-  const uint mask_base = batch * params.mask_stride[0] + head * params.mask_stride[1];
+  const Place at = place();
+  const uint first = at.first, q_base = at.q, k_base = at.k, v_base = at.v;
+  if (at.batch >= params.batches) return;  // the whole workgroup
 
   for (uint i = lane(); i < BR * EQ; i += LANES) {
     const uint row = min(first + i / EQ, params.l - 1u);
@@ -182,7 +123,7 @@ void main() {
   const uint split = lane() / PAIRS;
   vec4 sum[OWNED];
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) sum[i] = vec4(0.0);
-  if (STAGED != 0u) fetch_keys(0u, k_base);
+  if (STAGED != 0u && params.s != 0u) fetch_keys(0u, k_base);
   barrier();
 
   const uint end = CAUSAL != 0u ? min(params.s, first + BR) : params.s;
@@ -192,7 +133,7 @@ void main() {
       fetch_values(block, v_base);
       barrier();
     }
-    compute_scores(first, block, k_base, mask_base);
+    compute_scores(first, block, k_base, at.mask);
     barrier();
     if (STAGED != 0u) {
       store_values();  // over the keys; update_rows has the barrier before they are read
@@ -227,12 +168,7 @@ void main() {
     if (pair < PAIRS && row < params.l) {
       const float total = row_total_[r];
       const vec4 v = total == 0.0 ? vec4(0.0) : sum[i] / total;
-      const uint at = batch * params.out_stride[0] + head * params.out_stride[1] + row * params.out_stride[2] + 4u * quad;
-      if (QUADS != 0u) {
-        STORE4(DTYPE, out_, at >> 2, v);
-      } else {
-        for (uint j = 0u; j < min(4u, params.ev - 4u * quad); ++j) store_one(at + j, v[j]);
-      }
+      store_output(at, row, quad, v);
     }
   }
 }

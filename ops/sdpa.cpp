@@ -4,20 +4,20 @@
 // sees nothing is 0. q_blhd (and so on): the tensor at hand is [B, L, H, E], permuted only in thought.
 //
 // Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s
-// sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings.
+// sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices (fp16 only) all
+// 2^-24 are 2^-23, and 2^-11 * max_s|v| comes on top for the weights: glsl/sdpa_matrix.glsl.
 #include "glsl/sdpa.h"
 
 #include <algorithm>
-#include <bit>
 #include <cinttypes>
 
+#include "glsl/sdpa_matrix.h"
 #include "ops/common/gemm.h"
+#include "ops/common/sdpa_kernel.h"
 #include "ops/common/shape.h"
 
 namespace pumice {
 namespace {
-
-constexpr uint32_t kLanes = 128;
 
 struct Sizes {
   int64_t batch, heads, rows, size;
@@ -34,28 +34,6 @@ void put_strides(uint32_t (&stride)[3], const Sizes& s, bool blhd) {
   stride[2] = u32(blhd ? s.heads * s.size : s.size);
 }
 
-// How a workgroup goes over its head: query rows it owns, keys of a block, and whether keys and values pass through
-// shared memory (a GPU; on a CPU driver that is one more copy).
-struct Blocks {
-  uint32_t rows, keys;
-  bool staged;
-};
-
-uint32_t shared_bytes(const Blocks& b, uint32_t e_quads, uint32_t v_quads) {
-  const uint32_t staged = b.staged ? b.keys * (std::max(e_quads, v_quads) + 1) : 1;
-  return 16 * (b.rows * e_quads + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
-}
-
-// All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
-Blocks pick_blocks(int64_t rows, uint32_t e_quads, uint32_t v_quads, const Features& features) {
-  Blocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(rows, 16))), rows == 1 ? 128u : 64u, false};
-  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_quads, v_quads)))));
-  if (features.cpu || b.rows == 1) return b;
-  for (Blocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
-    if (shared_bytes(s, e_quads, v_quads) <= features.max_shared_bytes) return s;
-  return b;
-}
-
 glsl::sdpa::MASK mask_of(const Tensor& mask, DType dtype) {
   using glsl::sdpa::MASK;
   if (!mask) return MASK::none;
@@ -65,7 +43,8 @@ glsl::sdpa::MASK mask_of(const Tensor& mask, DType dtype) {
   return dtype == DType::f16 ? MASK::f16 : MASK::f32;
 }
 
-void put_mask(glsl::sdpa::Params& params, const Tensor& mask, const Shape& full) {
+template <class Params>
+void put_mask(Params& params, const Tensor& mask, const Shape& full) {
   const Shape& shape = mask.shape();
   const Shape strides = contiguous_strides(shape);
   for (size_t d = 0; d < 4; ++d) {
@@ -73,6 +52,58 @@ void put_mask(glsl::sdpa::Params& params, const Tensor& mask, const Shape& full)
           shape[d], d, full[d]);
     params.mask_stride[d] = shape[d] == 1 ? 0 : u32(strides[d]);
   }
+}
+
+// A call at one shape: what both kernels take from it.
+struct Attention {
+  Sizes q, k, v, out;
+  bool q_blhd, k_blhd, v_blhd, out_blhd, causal;
+  float scale;
+  DType dtype;
+  Tensor mask;
+};
+
+// Parameters and specialization constants 1 to 7, for workgroups of `rows` query rows and blocks of `keys`.
+template <class Params>
+void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, uint32_t lanes) {
+  Params params{};
+  params.l = u32(a.q.rows);
+  params.s = u32(a.k.rows);
+  params.e = u32(a.q.size);
+  params.ev = u32(a.v.size);
+  params.batches = u32(a.q.batch);
+  params.heads = u32(a.q.heads);
+  params.per_key = u32(a.q.heads / a.k.heads);
+  params.scale = a.scale;
+  put_strides(params.q_stride, a.q, a.q_blhd);
+  put_strides(params.k_stride, a.k, a.k_blhd);
+  put_strides(params.v_stride, a.v, a.v_blhd);
+  put_strides(params.out_stride, a.out, a.out_blhd);
+  if (a.mask) put_mask(params, a.mask, {a.q.batch, a.q.heads, a.q.rows, a.k.rows});
+  params.row_blocks = (params.l + rows - 1) / rows;
+  over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
+  launch.params(params);
+  launch.spec.insert(launch.spec.end(),
+                     {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, params.e % 4 == 0 && params.ev % 4 == 0,
+                      a.causal, static_cast<uint32_t>(mask_of(a.mask, a.dtype))});
+  launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
+}
+
+void launch_blocks(Launch& launch, const Attention& a, const SdpaBlocks& blocks) {
+  const auto quads = u32((std::max(a.q.size, a.v.size) + 3) / 4);
+  check(blocks.rows * quads <= 512, "sdpa: heads of %" PRId64 " elements; the limit is 2048",
+        std::max(a.q.size, a.v.size));
+  describe<glsl::sdpa::Params>(launch, a, blocks.rows, blocks.keys, SdpaBlocks::kLanes);
+  launch.spec.insert(launch.spec.end(), {blocks.staged, quads + 1});
+  launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype));
+}
+
+void launch_matrices(Launch& launch, const Attention& a, const SdpaMatrices& m) {
+  const uint32_t subgroup = launch.features.subgroup_size;
+  describe<glsl::sdpa_matrix::Params>(launch, a, m.rows(), m.keys, m.subgroups * subgroup);
+  launch.spec.insert(launch.spec.end(), {m.shape.m, m.shape.n, m.shape.k, subgroup, m.staged});
+  require_subgroups(launch);
+  launch.shader = &glsl::sdpa_matrix::variant();
 }
 
 void sdpa(Graph& graph, Args args) {
@@ -83,8 +114,7 @@ void sdpa(Graph& graph, Args args) {
   const DType dtype = q.dtype();
   for (const Tensor& t : {q, k, v, out})
     check(t.rank() == 4 && t.dtype() == dtype, "sdpa: q, k, v and the output must have rank 4 and one dtype");
-  const glsl::sdpa::MASK mask_kind = mask_of(mask, dtype);
-  if (mask) check(mask.rank() == 4, "sdpa: the mask must have rank 4");
+  mask_of(mask, dtype);
 
   graph.dispatch({out}, {q, k, v, mask ? mask : q}, [=](Launch& launch) {
     const Sizes sq = sizes(q, q_blhd), sk = sizes(k, k_blhd), sv = sizes(v, v_blhd);
@@ -98,33 +128,10 @@ void sdpa(Graph& graph, Args args) {
     const Sizes so = {sq.batch, sq.heads, sq.rows, sv.size};
     out.resize(out_blhd ? Shape{so.batch, so.rows, so.heads, so.size} : Shape{so.batch, so.heads, so.rows, so.size});
     if (out.numel() == 0) return;
-
-    glsl::sdpa::Params params{};
-    params.l = u32(sq.rows);
-    params.s = u32(sk.rows);
-    params.e = u32(sq.size);
-    params.ev = u32(sv.size);
-    params.batches = u32(sq.batch);
-    params.heads = u32(sq.heads);
-    params.per_key = u32(sq.heads / sk.heads);
-    params.scale = scale;
-    put_strides(params.q_stride, sq, q_blhd);
-    put_strides(params.k_stride, sk, k_blhd);
-    put_strides(params.v_stride, sv, v_blhd);
-    put_strides(params.out_stride, so, out_blhd);
-    if (mask) put_mask(params, mask, {sq.batch, sq.heads, sq.rows, sk.rows});
-
-    const uint32_t e_quads = (params.e + 3) / 4, v_quads = (params.ev + 3) / 4;
-    const Blocks blocks = pick_blocks(sq.rows, e_quads, v_quads, launch.features);
-    check(blocks.rows * e_quads <= 512, "sdpa: heads of %u elements; the limit is 2048", params.e);
-    params.row_blocks = (params.l + blocks.rows - 1) / blocks.rows;
-    over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, kLanes);
-    launch.spec.insert(launch.spec.end(),
-                       {blocks.rows, blocks.keys, e_quads, v_quads, params.e % 4 == 0 && params.ev % 4 == 0, causal,
-                        static_cast<uint32_t>(mask_kind), blocks.staged, std::max(e_quads, v_quads) + 1});
-    launch.params(params);
-    launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
-    launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(dtype));
+    const Attention a{sq, sk, sv, so, q_blhd, k_blhd, v_blhd, out_blhd, causal, scale, dtype, mask};
+    const SdpaShape shape{sq.batch * sq.heads, sq.rows, sq.size, sv.size, dtype};
+    if (const auto matrices = sdpa_matrices(shape, launch.features)) return launch_matrices(launch, a, *matrices);
+    launch_blocks(launch, a, sdpa_blocks(shape, launch.features));
   });
 }
 

@@ -6,6 +6,8 @@ import torch
 from budget import ATTENTION
 from torch.nn import functional as F
 
+import pumice
+
 INF = float("inf")
 
 
@@ -108,3 +110,36 @@ def test_dynamic_lengths(road) -> None:
 
 def test_dropout_is_refused(road) -> None:
     road.refuses(Attention(dropout_p=0.5), *heads((1, 2, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)), match="dropout")
+
+
+MATRICES = [
+    # rows, keys, size of a head, of a value, mask, options
+    (33, 33, 16, 16, None, {}), (17, 70, 12, 24, "f16", {}), (9, 65, 7, 5, "bool", {}),
+    (40, 40, 8, 8, None, {"is_causal": True}), (8, 100, 8, 8, None, {"enable_gqa": True, "scale": 2.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "keys", "e", "ev", "mask", "options"), MATRICES)
+def test_matrices(rows, keys, e, ev, mask, options) -> None:
+    """fp16 by cooperative matrices, against fp64 within the bound of ops/sdpa.cpp; a row that sees nothing is 0."""
+    groups = 2 if "enable_gqa" in options else 4
+    q, k, v = heads((2, 4, rows, e), (2, groups, keys, e), (2, groups, keys, ev), dtype=torch.float16)
+    inputs = [q, k, v]
+    if mask:
+        seen = torch.rand(2, 1, rows, keys) > 0.5
+        seen[0, 0, 0] = False
+        added = torch.randn(2, 1, rows, keys).half().masked_fill(~seen, -INF)
+        inputs.append(seen if mask == "bool" else added)
+    data = bytes(pumice.export(Attention(**options), tuple(inputs)))
+    session = pumice.load(data, features="like_gpu")
+    if not {"coopmat", "memory_model", "float16"} <= set(session.device.features):
+        pytest.skip("no cooperative matrices")
+    got = session(*inputs).double()
+    assert {row.kernel for row in session.profile(*inputs)} == {"sdpa_matrix"}
+    assert torch.equal(got, session(*inputs).double())
+    want = Attention(**options)(*(t.double() if t.is_floating_point() else t for t in inputs)).nan_to_num(0)
+    scale = options.get("scale", e**-0.5)
+    sums = scale * (q.double().abs() @ k.double().abs().repeat_interleave(4 // groups, 1).mT).max()
+    score = 2.0**-23 * (e + 2) * sums
+    bound = 2.0**-11 * want.abs() + (2.0**-11 + 2.0**-23 * (e + keys + 8) + 4 * score) * v.double().abs().max()
+    assert ((got - want).abs() <= bound).all()

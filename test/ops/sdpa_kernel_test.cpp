@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention is divided is a pure function of sizes and features.
+#include "ops/common/sdpa_kernel.h"
+
+#include <gtest/gtest.h>
+
+namespace pumice {
+namespace {
+
+Features gpu() {
+  Features features = baseline_features();
+  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model);
+  features.max_invocations = 1024;
+  features.max_shared_bytes = 49152;
+  features.subgroup_size = 32;
+  features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  return features;
+}
+
+TEST(SdpaKernel, HalfPrecisionGoesToMatrices) {
+  const auto made = sdpa_matrices({32 * 12, 128, 32, 32, DType::f16}, gpu());
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->rows(), 64u);
+  EXPECT_EQ(made->keys, 64u);
+  EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, gpu()));
+  EXPECT_FALSE(sdpa_matrices({384, 1, 32, 32, DType::f16}, gpu())) << "one row";
+  EXPECT_FALSE(sdpa_matrices({384, 128, 512, 512, DType::f16}, gpu())) << "too many registers";
+}
+
+TEST(SdpaKernel, FewHeadsGetSmallWorkgroups) {
+  EXPECT_EQ(sdpa_matrices({12, 128, 32, 32, DType::f16}, gpu())->subgroups, 1u);
+  EXPECT_EQ(sdpa_matrices({64, 128, 32, 32, DType::f16}, gpu())->subgroups, 4u);
+  EXPECT_EQ(sdpa_matrices({4096, 16, 32, 32, DType::f16}, gpu())->subgroups, 1u) << "four have rows for one";
+}
+
+TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
+    Features features = gpu();
+    features.bits &= ~bit(feature);
+    EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, features));
+  }
+  Features features = gpu();
+  features.cpu = true;
+  EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, features));
+  features = gpu();
+  features.matrix_f16 = {MatrixShape{16, 4, 16}, MatrixShape{8, 8, 8}};
+  EXPECT_EQ(sdpa_matrices({384, 128, 32, 32, DType::f16}, features)->shape.n, 8u);
+  features.matrix_f16 = {MatrixShape{64, 16, 16}};
+  EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, features)) << "more rows than a subgroup has lanes";
+}
+
+// Whatever is chosen fits the device, on the poorest and on others.
+TEST(SdpaKernel, Fits) {
+  for (const Features& features : {baseline_features(), gpu()}) {
+    for (const int64_t rows : {1, 7, 8, 17, 128, 5000}) {
+      for (const int64_t e : {1, 8, 31, 64, 128, 160, 256}) {
+        for (const int64_t ev : {1, 40, 128, 256}) {
+          for (const int64_t heads : {1, 12, 1000}) {
+            const SdpaShape shape{heads, rows, e, ev, DType::f16};
+            EXPECT_GE(sdpa_blocks(shape, features).rows, 1u);
+            const auto made = sdpa_matrices(shape, features);
+            if (!made) continue;
+            EXPECT_LE(made->subgroups * features.subgroup_size, features.max_invocations);
+            EXPECT_LE(16 * (made->staged + made->rows() * (made->keys / 4 + 1)), features.max_shared_bytes);
+            EXPECT_LE(made->shape.n * 2, made->keys);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pumice
