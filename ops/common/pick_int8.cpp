@@ -108,7 +108,8 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
 // GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.1, two dispatches
 // with the GEMV of words 21.1. int8, 512 and 2048 rows: int8_128x128 151 and 495, int8_64x128 188 and 627. Without
 // matrices, 512 rows, int4 in groups of 32: dot_tile64x128 1328, dot_tile128x128 1481, tile64x128 1906; of 128: 779.
-// CPU: lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.6, gemv1 4.0; eight rows dotw8 7.3, gemv8 11.4.
+// CPU: lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4;
+// 128 98 and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
   const auto first = [&](std::initializer_list<const char*> names) -> const LinearKernel* {
     for (const char* each : names) {
@@ -116,7 +117,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
     }
     return nullptr;
   };
-  if (features.cpu) return s.m == 1 ? first({"dotw1"}) : s.m <= 8 ? first({"dotw8"}) : nullptr;
+  if (features.cpu) return nullptr;
   if (s.m == 1) return first({"dot1"});
   if (s.m <= 16) return nullptr;
   if (const LinearKernel* matrix = first({"int8_128x128", "int8_64x64", "int8_32x32"})) return matrix;
