@@ -81,7 +81,11 @@ def python_tests(totals: Totals, arguments: list[str]) -> None:
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [*launcher(), PYTHON, "-m", "pytest", f"--junitxml={report}", *arguments]
-    status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED))
+    more = {}
+    if not arguments and (cores := len(os.sched_getaffinity(0))) > 1:  # everything: a process a core, one thread each
+        command += ["-n", str(cores), "--dist", "worksteal"]
+        more["OMP_NUM_THREADS"] = "1"
+    status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
     totals.add_junit(report, 0 if status == 5 else status)  # 5: pytest found no test
 
 
