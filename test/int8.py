@@ -19,7 +19,10 @@ MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 # Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
 FLOATS = ["gemv1", "gemv4x2", "tile32x64"]  # a few of those that multiply whole numbers as floats
 INTEGERS = ["dot1", "dot4", "dotw8", "dot_tile32x64"]
-MATRICES = ["int8_32x32"]  # a CPU driver compiles it for ten seconds: where it has something of its own to do
+MATRICES = [
+    "int8_32x32",
+    "int8g_32x32",
+]  # a CPU driver compiles it for ten seconds: where it has something of its own to do
 FEW = ["gemv4x2", "dot2", "dotw1", "dot_tile64x64"]  # for the many shapes of weights
 
 
@@ -143,7 +146,10 @@ class Layer:
 
     def why_not(self, kernel: str) -> str:
         group = self.weight.group
-        if kernel.startswith(("gemv", "tile", "matrix")) or not kernel or group == self.weight.q.shape[1]:
+        whole = group == self.weight.q.shape[1]
+        if kernel.startswith("int8g") and (whole or group % 32):
+            return "takes groups of multiples of (8|32) columns"
+        if kernel.startswith(("gemv", "tile", "matrix", "int8g")) or not kernel or whole:
             return ""
         if group % 8:
             return "takes groups of multiples of 8 columns"

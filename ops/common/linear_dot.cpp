@@ -4,6 +4,7 @@
 #include "glsl/linear_dot_gemv.h"
 #include "glsl/linear_dot_tiled.h"
 #include "glsl/linear_matrix_int8.h"
+#include "glsl/linear_matrix_int8_groups.h"
 #include "glsl/linear_pack_sums.h"
 #include "ops/common/linear_int8.h"
 
@@ -46,8 +47,9 @@ OUT out_of(const IntegerProduct& p) {
   return p.bytes() ? OUT::bytes : p.out.dtype() == DType::f16 ? OUT::f16 : OUT::f32;
 }
 
-void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
-  using namespace glsl::linear_matrix_int8;
+template <class Params>
+void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                     const Part& part) {
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
   const MatrixShape& shape = features.matrix_s8[0];
@@ -57,7 +59,19 @@ void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProd
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k,
                                          matrix_int8_shared(kernel, features) / 16, kernel.depth});
-  if (features.has(Feature::subgroup_size_control)) launch.subgroup_size = features.subgroup_size;
+  require_subgroups(launch);
+}
+
+void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+  using namespace glsl::linear_matrix_int8;
+  describe_matrix<Params>(launch, kernel, p, m, part);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+}
+
+void launch_matrix_groups(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                          const Part& part) {
+  using namespace glsl::linear_matrix_int8_groups;
+  describe_matrix<Params>(launch, kernel, p, m, part);
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
 }
 
@@ -93,6 +107,8 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
 void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
   if (kernel.family == Family::matrix_int8)
     launch_matrix(launch, kernel, p, m, part);
+  else if (kernel.family == Family::matrix_int8_groups)
+    launch_matrix_groups(launch, kernel, p, m, part);
   else if (kernel.family == Family::dot_tiled)
     launch_tiled(launch, kernel, p, m, part);
   else

@@ -91,7 +91,7 @@ LinearShape IntegerProduct::shape(int64_t m) const {
           .weight = weight.storage,
           .dtype = rows.real_dtype(),
           .scale_f16 = weight.scale_f16,
-          .integers = true};
+          .integers = !(bytes() && again.is_extreme())};
 }
 
 void linear_int8(Graph& graph, const IntegerProduct& p) {

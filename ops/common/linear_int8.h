@@ -16,6 +16,8 @@ struct Requantize {
   int64_t zero = 0, low = -128, high = 127;
   Parameter scales = {}, zeros = {};  // an element for each row
   float inverse() const { return static_cast<float>(1.0 / scale); }
+  // Kernels of integers leave a number alone that needs more than a multiplication (is_extreme in quantize.glslh).
+  bool is_extreme() const { return !scales.tensor && !(inverse() >= 0x1p-126f && inverse() < 0x1p124f); }
 };
 
 struct IntegerProduct {

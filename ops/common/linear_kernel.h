@@ -32,15 +32,16 @@ struct LinearShape {
 };
 
 enum class Family : uint8_t {
-  gemv,            // linear_gemv.glsl
-  tiled,           // linear_tiled.glsl
-  matrix,          // linear_matrix.glsl
-  fragments,       // linear_fragments.glsl
-  gemv_fragments,  // linear_gemv_fragments.glsl
-  gemv_rows,       // linear_gemv_rows.glsl
-  dot_gemv,        // linear_dot_gemv.glsl
-  dot_tiled,       // linear_dot_tiled.glsl
-  matrix_int8,     // linear_matrix_int8.glsl
+  gemv,                // linear_gemv.glsl
+  tiled,               // linear_tiled.glsl
+  matrix,              // linear_matrix.glsl
+  fragments,           // linear_fragments.glsl
+  gemv_fragments,      // linear_gemv_fragments.glsl
+  gemv_rows,           // linear_gemv_rows.glsl
+  dot_gemv,            // linear_dot_gemv.glsl
+  dot_tiled,           // linear_dot_tiled.glsl
+  matrix_int8,         // linear_matrix_int8.glsl
+  matrix_int8_groups,  // linear_matrix_int8_groups.glsl
 };
 
 // What a kernel reads when x is integers.
@@ -87,7 +88,7 @@ const LinearKernel* pick_integers(const LinearShape& shape, const Features& feat
 std::string why_not_integers(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
-uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes
+uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes of tiles and sums
 
 // What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);

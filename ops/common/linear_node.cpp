@@ -131,6 +131,7 @@ void launch_block(Launch& launch, const Linear& l) {
     case Family::dot_gemv:
     case Family::dot_tiled:
     case Family::matrix_int8:
+    case Family::matrix_int8_groups:
       fail(Code::Internal, Stage::plan, "kernel", "'%s' multiplies integers, not floats",
            std::string(l.kernel.name).c_str());
   }

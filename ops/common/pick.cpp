@@ -52,6 +52,9 @@ constexpr LinearKernel kKernels[] = {
     {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
     {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words, 2},
+    {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
+    {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
+    {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
 };
 
 bool fits(const LinearKernel& kernel, const Features& features) {

@@ -66,16 +66,20 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
   const MatrixShape& shape = features.matrix_s8[0];
   const Tile& t = kernel.tile;
   if (shape.m == 0) return "needs cooperative matrices of signed bytes, which this device lacks";
-  if (s.group != 0) return "takes weights with one scale a row";
+  const bool groups = kernel.family == Family::matrix_int8_groups;
+  if (!groups && s.group != 0) return "takes weights with one scale a row";
+  if (groups && (s.group == 0 || s.group % 32 != 0)) return "takes groups of multiples of 32 columns";
   const uint32_t lanes = matrix_int8_lanes(kernel, features), quads = t.tn / 4;
-  if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || shape.k < 8 || 64 % shape.k != 0)
+  if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || shape.k < 8 ||
+      (groups ? 32 : 64) % shape.k != 0)
     return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
   if (lanes > features.max_invocations || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0 ||
       (features.subgroup_size % quads != 0 && quads % features.subgroup_size != 0))
     return format("does not divide among subgroups of %u", features.subgroup_size);
-  if (matrix_int8_shared(kernel, features) > features.max_shared_bytes)
-    return format("needs %u bytes of shared memory, the device has %u", matrix_int8_shared(kernel, features),
-                  features.max_shared_bytes);
+  // Of groups also a scale and a zero point for each half of a tile's rows, and the zero points of rows of x.
+  const uint32_t bytes = matrix_int8_shared(kernel, features) + (groups ? t.bn * 16 + t.bm * 4 : 0);
+  if (bytes > features.max_shared_bytes)
+    return format("needs %u bytes of shared memory, the device has %u", bytes, features.max_shared_bytes);
   // lavapipe writes every product of a tile out: more of them take minutes to compile.
   if (features.cpu && t.tm / shape.m * (t.tn / shape.n) > 4)
     return "has more matrices a subgroup than a CPU driver compiles in a reasonable time";
@@ -87,7 +91,8 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
 std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   std::vector<Feature> needed = {Feature::int_dot};
   if (kernel.input == Input::x) needed.push_back(Feature::subgroup_arithmetic);
-  if (kernel.family == Family::matrix_int8) needed = {Feature::coopmat, Feature::memory_model, Feature::int8};
+  const bool matrix = kernel.family == Family::matrix_int8 || kernel.family == Family::matrix_int8_groups;
+  if (matrix) needed = {Feature::coopmat, Feature::memory_model, Feature::int8};
   for (const Feature feature : needed) {
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
@@ -97,7 +102,7 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
   if (s.group % 8 != 0) return format("takes groups of multiples of 8 columns, not of %u", s.group);
   if (s.group == 0 && s.k > kMaxWholeRow)
     return format("sums rows of up to %lld columns in 32 bits", static_cast<long long>(kMaxWholeRow));
-  if (kernel.family == Family::matrix_int8) return why_no_matrix(kernel, s, features);
+  if (matrix) return why_no_matrix(kernel, s, features);
   if (kernel.family == Family::dot_tiled) return why_no_tile(kernel, s, features);
   const uint32_t bytes = shared_bytes(kernel, s.k, dot_gemv_lanes(kernel, s, features));
   if (bytes > features.max_shared_bytes)
@@ -105,9 +110,15 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
   return "";
 }
 
-// GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.1, two dispatches
-// with the GEMV of words 21.1. int8, 512 and 2048 rows: int8_128x128 151 and 495, int8_64x128 188 and 627. Without
-// matrices, 512 rows, int4 in groups of 32: dot_tile64x128 1328, dot_tile128x128 1481, tile64x128 1906; of 128: 779.
+// GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.7, two dispatches
+// with the GEMV of words 19.8; int8: dot1 23.3, gemvf8x2 23.8. 4 rows, int8: gemvf8x2 24.2, dotw4 33.5.
+//   one scale a row   int8_128x128   int8_128x128d2
+//   int8, 512 rows    139            222             (its registers are spilled)
+//   int8, 2048 rows   459            765
+//   int4, 512 rows    130            127
+//   int4, 2048 rows   430            411
+// With too few tiles for that, 4096 -> 4096, int8: int8_64x64 49 at 32 rows, 54 at 256, 70 at 512; the GEMV with
+// matrices of fp16 takes some 27 at 128 rows. Groups, 512 rows: dot_tile64x128 783 (of 128 columns, x f32).
 // CPU: lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4;
 // 128 98 and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
@@ -120,10 +131,17 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (features.cpu) return nullptr;
   if (s.m == 1) return first({"dot1"});
   if (s.m <= 16) return nullptr;
-  if (const LinearKernel* matrix = first({"int8_128x128", "int8_64x64", "int8_32x32"})) return matrix;
-  const bool floats =
-      features.has(Feature::coopmat) && s.dtype == DType::f16;  // then matrices of whole numbers are faster
-  return floats ? nullptr : first({"dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
+  const Tile& large = linear_kernel("int8_128x128").tile;
+  const bool many =
+      s.m > large.bm / 2 && (s.m + large.bm - 1) / large.bm * ((s.n + large.bn - 1) / large.bn) >= 96;
+  if (!many && s.m <= 128 && why_not(linear_kernel("gemvf16x2"), s, features).empty()) return nullptr;
+  const LinearKernel* matrix = nullptr;
+  if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});
+  if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32"});
+  if (matrix != nullptr) return matrix;
+  // Of groups the sums are scaled often: matrices of whole numbers in fp16 are faster, where x is fp16.
+  if (features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16) return nullptr;
+  return first({"int8g_64x128", "int8g_32x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }
 
 }  // namespace pumice

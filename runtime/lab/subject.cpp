@@ -3,6 +3,7 @@
 
 #include "ops/op.h"
 #include "runtime/lab/linear.h"
+#include "runtime/lab/quantize.h"
 #include "runtime/nearest.h"
 #include "serialization/signature.h"
 
@@ -26,9 +27,17 @@ constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
     kQ8taQ8csw{"linear_q8ta_q8csw", Storage::q8, Scales::row, Rows::numbers},
     kQ8ta{"q8ta_linear", Storage::q8, Scales::row, Rows::bytes},
     kQta8a{"linear_qta8a_qga4w_qta8o", Storage::q4, Scales::group, Rows::given};
-constexpr Subject kSubjects[] = {
-    linear<kLinear>(),     linear<kQ4gsw>(),      linear<kQ8csw>(),     linear<kQ8gsw>(), linear<kDq8caQ4gsw>(),
-    linear<kDq8caQ8gsw>(), linear<kDq8caQ8csw>(), linear<kQ8taQ8csw>(), linear<kQ8ta>(),  linear<kQta8a>()};
+constexpr Subject kSubjects[] = {linear<kLinear>(),
+                                 linear<kQ4gsw>(),
+                                 linear<kQ8csw>(),
+                                 linear<kQ8gsw>(),
+                                 linear<kDq8caQ4gsw>(),
+                                 linear<kDq8caQ8gsw>(),
+                                 linear<kDq8caQ8csw>(),
+                                 linear<kQ8taQ8csw>(),
+                                 linear<kQ8ta>(),
+                                 linear<kQta8a>(),
+                                 {"quantize", make_quantize, refuse_quantize}};
 
 Parameters parameters(std::string_view op, Signature& signature) {
   for (const Op& each : op_table()) {
@@ -93,6 +102,10 @@ Bytes make_file(const Problem& problem, std::string_view op) {
       call.args.emplace_back();
     } else if (value->role == Given::Role::integer) {
       call.args.push_back({ArgKind::integer, value->number, 0, {}});
+    } else if (value->role == Given::Role::boolean) {
+      call.args.push_back({ArgKind::boolean, value->number, 0, {}});
+    } else if (value->role == Given::Role::integers) {
+      call.args.push_back({ArgKind::ints, 0, 0, value->numbers});
     } else if (value->role == Given::Role::real) {
       call.args.push_back({ArgKind::real, 0, value->real, {}});
     } else {

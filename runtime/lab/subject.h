@@ -27,12 +27,13 @@ struct Data {
 
 // What is given for a parameter of the operator's signature, by the parameter's name. Absent ones are `none`.
 struct Given {
-  enum class Role : uint8_t { input, constant, integer, real };
+  enum class Role : uint8_t { input, constant, integer, integers, boolean, real };
   std::string name;
   Role role;
   Data data = {};  // of an input or constant; the first dimension of an input is m
   int64_t number = 0;
   double real = 0;
+  std::vector<int64_t> numbers = {};
 };
 
 // The exact value of an output element, computed in fp64 from the numbers that the file holds, and the sum of the

@@ -99,9 +99,9 @@ TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::tiled);
 }
 
-LinearShape integers(int64_t m, uint32_t group, Storage weight = Storage::q4, int64_t k = 4096) {
+LinearShape integers(int64_t m, uint32_t group, Storage weight = Storage::q4, int64_t k = 4096, int64_t n = 14336) {
   return {.m = m,
-          .n = 14336,
+          .n = n,
           .k = k,
           .group = group,
           .weight = weight,
@@ -135,9 +135,11 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   features.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8);
   features.subgroup_size = 32;
   features.matrix_s8 = {{{16, 16, 32}}};
-  for (const Storage weight : {Storage::q4, Storage::q8})
-    EXPECT_EQ(pick_linear(integers(512, 0, weight), features).name, "int8_128x128");
-  EXPECT_NE(pick_linear(integers(512, 128), features).family, Family::matrix_int8);
+  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8), features).name, "int8_128x128");
+  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q4), features).name, "int8_128x128d2");
+  EXPECT_EQ(pick_linear(integers(100, 0, Storage::q8, 4096, 4096), features).name, "int8_64x64");
+  EXPECT_EQ(pick_linear(integers(512, 128), features).name, "int8g_64x128");
+  EXPECT_EQ(pick_linear(integers(512, 20), features).input, Input::floats);
   EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1");
   features.matrix_s8 = {{{16, 16, 24}}};
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);

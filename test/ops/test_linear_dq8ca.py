@@ -39,11 +39,17 @@ def test_mappings(monkeypatch, mapping, dtype) -> None:
         layer.check_rows(monkeypatch, [*ALL, *(MATRICES if dtype is torch.float16 else [])])
 
 
-@pytest.mark.parametrize(("n", "k"), [(1, 3), (35, 64), (37, 130), (70, 321)])
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(("n", "k", "bits"), [(1, 3, 4), (37, 130, 8), (70, 321, 4)])
 def test_matrices(monkeypatch, n, k, bits) -> None:
     layer = Layer(Weight.random(n, k, None, bits, zero=True), torch.randn(n), act=1, residual=True)
     layer.check_rows(monkeypatch, MATRICES, (1, 31, 33))
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "group", "bits", "zero"), [(37, 96, 32, 4, True), (35, 256, 128, 8, True), (70, 192, 64, 4, False)]
+)
+def test_matrices_of_groups(monkeypatch, n, k, group, bits, zero) -> None:
+    Layer(Weight.random(n, k, group, bits, zero), torch.randn(n)).check_rows(monkeypatch, MATRICES, (1, 31, 33))
 
 
 @pytest.mark.parametrize("mapping", [0, 1])

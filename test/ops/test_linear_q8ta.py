@@ -51,7 +51,7 @@ def test_integers(monkeypatch, n, k, x_dtype, out_dtype) -> None:
         args = [made.input(x_dtype, ["m", k]), *weight.constants(made), made.constant(bias), act, x_scale, x_zero]
         made.call("q8ta_linear", [*args, out_scale, out_zero, low, high - 5], out_dtype, ["m", n])
         data = made.bytes()
-        for kernel in ("", *ALL, *(MATRICES if k == 130 and act else [])):
+        for kernel in ("", *ALL, *(["int8_32x32"] if k == 130 and act else [])):
             monkeypatch.setenv("PUMICE_KERNEL", kernel)
             session = pumice.load(data)
             for m in (1, 5, 70):
@@ -62,6 +62,18 @@ def test_integers(monkeypatch, n, k, x_dtype, out_dtype) -> None:
                 real = real.relu() if act else real
                 check_integers(session(x), real, size, k, out_scale, out_zero, low, high - 5)
             assert session(x[:0]).shape == (0, n)
+
+
+def test_extreme_scales() -> None:
+    """Their reciprocals are no normal numbers."""
+    weight = Weight.random(20, 64, None, 8)
+    x = integers(5, 64, torch.int8)
+    real = x.double() * 0.02 @ weight.real().T
+    for scale, want in ((3e38, torch.full((5, 20), 7.0)), (1e-40, torch.where(real == 0, 7, real.sign() * 200))):
+        made = OneCall()
+        args = [made.input(torch.int8, ["m", 64]), *weight.constants(made), None, 0, 0.02, 0, scale, 7, -128, 127]
+        made.call("q8ta_linear", args, torch.int8, ["m", 20])
+        assert torch.equal(pumice.load(made.bytes())(x).double(), want.double().clamp(-128, 127))
 
 
 @pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
@@ -75,7 +87,7 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
     args = [x_value, *rows, *weight.constants(made), made.constant(bias), weight.group, *out_rows]
     made.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
     data = made.bytes()
-    for kernel in ("", *ALL):
+    for kernel in ("", *ALL, *(MATRICES if group == 32 and zero else [])):
         if Layer(weight).why_not(kernel):
             continue
         monkeypatch.setenv("PUMICE_KERNEL", kernel)
