@@ -4,6 +4,7 @@
 // a workgroup in one block, with one reciprocal for many quads, or an invocation for any one quad.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
 #include "modes.glslh"
@@ -42,13 +43,21 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 #endif
 }
 
+#define BATCH 4u
+
 void main() {
   if (SPAN != 0u) {
     uint b, q, end;
     span(b, q, end);
     if (4u * q >= params.count) return;
     const float inverse = inverse_of(b), zero = zero_of(b);
-    for (; q < end; q += LANES) STORE4(OUT, out_, q, quantized(LOAD4(IN, x_, q), inverse, zero));
+    for (; q < end; q += BATCH * LANES) {
+      WORD(IN) x[BATCH];  // all on their way before the first is stored
+      [[unroll]] for (uint i = 0u; i < BATCH; ++i) x[i] = x_[min(q + i * LANES, end - 1u)];
+      [[unroll]] for (uint i = 0u; i < BATCH; ++i) {
+        if (q + i * LANES < end) STORE4(OUT, out_, q + i * LANES, quantized(UNPACK(IN, x[i]), inverse, zero));
+      }
+    }
     return;
   }
   const uint q = item(), first = 4u * q;

@@ -132,8 +132,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (s.m == 1) return first({"dot1"});
   if (s.m <= 16) return nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
-  const bool many =
-      s.m > large.bm / 2 && (s.m + large.bm - 1) / large.bm * ((s.n + large.bn - 1) / large.bn) >= 96;
+  const bool many = s.m > large.bm / 2 && (s.m + large.bm - 1) / large.bm * ((s.n + large.bn - 1) / large.bn) >= 96;
   if (!many && s.m <= 128 && why_not(linear_kernel("gemvf16x2"), s, features).empty()) return nullptr;
   const LinearKernel* matrix = nullptr;
   if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});
