@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from lowered import Lowered
+from test_decoder import SLOTS, VOCAB, Decoder, greedy
 
 import pumice
 
@@ -31,3 +32,23 @@ def test_minilm(tmp_path, scheme, linear) -> None:
         (got,), (want,) = method.execute((ids, mask)), lowered.eager(ids, mask)
         assert torch.nn.functional.cosine_similarity(got.double(), want.double()).min() >= 0.99999
         torch.testing.assert_close(got, want, atol=2e-5, rtol=0)
+
+
+def test_a_decoder_with_caches_generates_the_same_tokens(tmp_path) -> None:
+    torch.manual_seed(0)
+    module = Decoder().eval()
+    pumice.quantize(module, "int4", group_size=32)
+    steps = torch.export.Dim("steps", min=1, max=SLOTS)
+    shapes = {"ids": {1: steps}, "pos": {0: steps}}
+    args = (torch.ones(1, 4, dtype=torch.int64), torch.arange(4))
+    lowered = Lowered(tmp_path, module, args, {"strict": True}, dynamic_shapes=shapes)
+    assert len(lowered.report.partitions) == 1
+    assert not any("cache" in node.name for node in lowered.graph.graph.nodes if node.op == "placeholder")
+    prompt = torch.randint(0, VOCAB, (1, 5), generator=torch.Generator().manual_seed(3))
+    method = lowered.load()
+    with torch.no_grad():
+        want_tokens, want = greedy(lowered.module, prompt, 20)
+    got_tokens, got = greedy(lambda ids, pos: method.execute((ids, pos))[0], prompt, 20)
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b, atol=2e-4, rtol=0)
+    assert got_tokens == want_tokens

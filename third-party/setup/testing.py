@@ -89,6 +89,16 @@ def python_tests(totals: Totals, arguments: list[str]) -> None:
     totals.add_junit(report, 0 if status == 5 else status)  # 5: pytest found no test
 
 
+def executorch_suite(arguments: list[str]) -> int:
+    """The operator tests in ExecuTorch's wheel; ends with a line for each test and the counts."""
+    (suite,) = VENV.glob("lib/python3*/site-packages/executorch/backends/test/suite/operators")
+    command = [*launcher(), PYTHON, "-W", "ignore", "-m", "pytest", "-q", "-p", "suite_flow", "-p", "no:cacheprovider"]
+    command += ["--rootdir", suite, "--show-capture=no", "--tb=short", *arguments, suite]
+    paths = f"{ROOT / 'python'}:{ROOT / 'test/delegate'}"
+    chosen = {"PYTHONPATH": paths, "PUMICE_DEVICE": os.environ.get("PUMICE_DEVICE", "llvmpipe")}
+    return show(command, check=False, cwd=BUILD, env=environment(**chosen))
+
+
 def programs(folder: Path, pattern: str) -> list[Path]:
     """Executable files of a build folder, by name."""
     found = (p for p in folder.rglob(pattern) if p.is_file() and os.access(p, os.X_OK) and "CMakeFiles" not in p.parts)
