@@ -244,18 +244,22 @@ namespace {
 //   256                                109   161         108  199
 //   512                                208   192         195  258          1870 (tile64x128)
 //   2048                               704   756         637  636
-// One strip in place of two: 17.1 and 16.5 at one row; but where strips are few, workgroups are what is wanted.
+// Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
+// Two strips a workgroup spare work where there are invocations enough, else one strip and 8 rows leave more of them:
+// us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048 ->
+// 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
+  constexpr int64_t kEnough = 1 << 16;
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
-  const bool tiles = s.m > 32 && tile_groups("fragments64x128") >= 96;
+  const auto invocations = [&](int64_t rows, int64_t strips) {
+    return ceil_div(s.n, 16 * strips) * ceil_div(s.m, rows) * gemv_lanes(linear_kernel("gemvf8"), s.k, features);
+  };
   const char* name = "gemvf8";
-  if (tiles && why_not(linear_kernel("fragments64x128"), s, features).empty()) {
+  if (s.m > 32 && tile_groups("fragments64x128") >= 96) {
     name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
-  } else if (s.m > 128 || (tiles && s.m > 32)) {
-    return nullptr;
-  } else if (s.weight != Storage::f16 && ceil_div(s.n, 32) * ceil_div(s.m, 16) >= 96) {
+  } else if (s.weight != Storage::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
-  } else if (s.m > 8) {
+  } else if (s.m > 8 && invocations(16, 1) >= 2 * kEnough) {
     name = "gemvf16";
   }
   const LinearKernel& kernel = linear_kernel(name);

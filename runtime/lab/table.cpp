@@ -69,7 +69,9 @@ void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
 std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
   std::vector<Case> all;
   if (purpose == Purpose::bench) {
-    const auto texts = cpu && !options.full ? std::span<const char* const>(kCpuBench) : std::span(kGpuBench);
+    using Texts = std::span<const char* const>;
+    const bool few = cpu && !options.full;
+    const Texts texts = options.regret ? few ? Texts(kCpuGrid) : Texts(kGpuGrid) : few ? Texts(kCpuBench) : kGpuBench;
     for (const char* text : texts) add(all, text, op);
     if (!all.empty()) return all;
     for (const char* text : texts) add(all, text + std::string(",dtype=f32"), op);  // it makes integers of integers
