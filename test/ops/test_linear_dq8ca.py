@@ -7,6 +7,8 @@ import pytest
 import torch
 from int8 import FEW, FLOATS, INTEGERS, MATRICES, Layer, Weight
 
+import pumice
+
 ALL = [*FLOATS, *INTEGERS]
 
 SHAPES = [
@@ -112,8 +114,13 @@ def test_extreme_weights(monkeypatch, value) -> None:
 
 
 def test_long_rows(monkeypatch) -> None:
-    Layer(Weight.random(18, 16384, 128, 4)).check_rows(monkeypatch, ALL, (1, 9))
-    Layer(Weight.random(18, 16384, None, 8, zero=True)).check_rows(monkeypatch, ALL, (1, 9))
+    fit = [*FLOATS, "dot1", "dot_tile32x64"]
+    layer = Layer(Weight.random(18, 16384, 128, 4))
+    layer.check_rows(monkeypatch, fit, (1, 9))
+    Layer(Weight.random(18, 16384, None, 8, zero=True)).check_rows(monkeypatch, fit, (1, 9))
+    monkeypatch.setenv("PUMICE_KERNEL", "dotw8")
+    with pytest.raises(pumice.InvalidInputError, match="bytes of shared memory, the device has"):
+        pumice.load(layer.program(), features="max_shared=32768")
 
 
 def test_nothing_optional_is_needed(monkeypatch) -> None:
