@@ -112,13 +112,14 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
 
 // GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.7, two dispatches
 // with the GEMV of words 19.8; int8: dot1 23.3, gemvf8x2 23.8. 4 rows, int8: gemvf8x2 24.2, dotw4 33.5.
-//   one scale a row   int8_128x128   int8_128x128d2
-//   int8, 512 rows    139            222             (its registers are spilled)
-//   int8, 2048 rows   459            765
+//   one scale a row   int8_128x128   int8_128x128d2   int8_64x128
+//   int8, 512 rows    137            222 (spills)     201
+//   int8, 2048 rows   451            761              593
 //   int4, 512 rows    130            127
-//   int4, 2048 rows   430            411
-// With too few tiles for that, 4096 -> 4096, int8: int8_64x64 49 at 32 rows, 54 at 256, 70 at 512; the GEMV with
-// matrices of fp16 takes some 27 at 128 rows. Groups, 512 rows: dot_tile64x128 783 (of 128 columns, x f32).
+//   int4, 2048 rows   428            410
+// With fewer tiles, int8 4096 -> 4096, gemvf16x2 and int8_64x64: 32 rows 18.0, 50.4; 64 26.0, 51.6; 128 40.6, 52.9.
+// Groups of 128, 512 and 2048 rows: int8g_64x128 235 and 852, int8g_128x128 261 and 905, fragments64x256 198 and 648;
+// of 32, 512 rows: 310 of int8g_64x128, 203 of fragments64x256. dot_tile64x128, groups of 128, 512 rows, x f32: 783.
 // CPU: lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4;
 // 128 98 and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
