@@ -3,12 +3,18 @@
 // range[2 p + 1] of part p, a workgroup a part. Elements of a block are counted row-major inside of it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16
+#pragma variant X_STORAGE buffer texture3d
 #include "modes.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Range { int range_[]; };
+#if defined(X_STORAGE_texture3d)
+layout(set = 0, binding = 1) uniform TEXTURE(DTYPE) x_;
+#else
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+#endif
 layout(push_constant) uniform Params {
   uint blocks;
   uint parts;       // of a block
@@ -17,9 +23,11 @@ layout(push_constant) uniform Params {
   uint rank;
   uint size[8];
   uint block[8];
+  uint columns;  // of a texture's rows
+  uint height;
 } params;
 
-layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other
+layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other, and so are rows of a texture
 
 #include "index.glslh"
 #include "launch.glslh"
@@ -37,6 +45,26 @@ uint element(uint b, uint j) {
   return index;
 }
 
+#if defined(X_STORAGE_texture3d)
+vec4 texel_with(uint i, out uint column) {
+  const uint row = i / params.columns;
+  column = i - row * params.columns;
+  return FETCH4(DTYPE, x_, texel_of(column / 4u, row, params.height));
+}
+float element_at(uint i) {
+  uint column;
+  const vec4 v = texel_with(i, column);
+  return v[column % 4u];
+}
+vec4 quad_at(uint q) {
+  uint column;
+  return texel_with(4u * q, column);
+}
+#else
+float element_at(uint i) { return LOAD1(DTYPE, x_, i); }
+vec4 quad_at(uint q) { return LOAD4(DTYPE, x_, q); }
+#endif
+
 void main() {
   const uint b = group() / params.parts, part = group() - b * params.parts;
   if (b >= params.blocks) return;  // the whole workgroup
@@ -44,13 +72,13 @@ void main() {
   ivec4 lowest = ivec4(0x7fffffff), highest = ivec4(0x80000000);
   if (QUADS) {
     for (uint j = (begin >> 2) + lane(); j < end >> 2; j += LANES) {
-      const ivec4 x = ordered(LOAD4(DTYPE, x_, b * (params.block_size >> 2) + j));
+      const ivec4 x = ordered(quad_at(b * (params.block_size >> 2) + j));
       lowest = min(lowest, x);
       highest = max(highest, x);
     }
   } else {
     for (uint j = begin + lane(); j < end; j += LANES) {
-      const int x = ordered(vec4(LOAD1(DTYPE, x_, element(b, j)))).x;
+      const int x = ordered(vec4(element_at(element(b, j)))).x;
       lowest.x = min(lowest.x, x);
       highest.x = max(highest.x, x);
     }

@@ -44,6 +44,11 @@ class Axis:
     def is_dtype(self) -> bool:
         return all(value in DTYPES for value in self.values)
 
+    @property
+    def default(self) -> str:
+        """Storages are the last axes: who does not name them means buffers."""
+        return f" = {self.name}::buffer" if self.values[0] == "buffer" else ""
+
     def enum(self, value: str) -> str:
         return value if IDENTIFIER.fullmatch(value) else f"_{value}"
 
@@ -210,6 +215,7 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
     offset = 0
     for variant, module, code in zip(source.variants, modules, codes, strict=True):
         numbers = f"{len(code)}, {module.num_bindings}, {module.push_bytes}, {module.num_spec}, 0x{module.features:x}"
+        numbers += f", 0x{module.kinds:x}" if module.kinds else ""
         yield f'    {{"{source.variant_name(variant)}", pumice_glsl_{stem} + {offset}, {numbers}}},'
         offset += len(code)
     yield "};\n"
@@ -218,7 +224,7 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
     for axis in source.axes:
         value = f"static_cast<uint32_t>({axis.name.lower()}_value)"
         index = value if index == "0" else f"({index}) * {len(axis.values)} + {value}"
-    arguments = ", ".join(f"{axis.name} {axis.name.lower()}_value" for axis in source.axes)
+    arguments = ", ".join(f"{axis.name} {axis.name.lower()}_value{axis.default}" for axis in source.axes)
     yield f"constexpr const Shader& variant({arguments}) {{ return kVariants[{index}]; }}"
     for axis in source.axes:
         if axis.is_dtype:

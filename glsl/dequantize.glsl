@@ -3,16 +3,26 @@
 // INTEGERS: the difference is one of integers, else x and zero become floats first.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN u8 i8 i32
 #pragma variant OUT f32 f16
+#pragma variant STORAGE buffer texture3d
 #include "modes.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
+#if defined(STORAGE_texture3d)
+layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
+layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
+#else
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+#endif
 layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
-layout(push_constant) uniform Params { BLOCK_PARAMS } params;
+layout(push_constant) uniform Params {
+  BLOCK_PARAMS
+  TEXEL_PARAMS
+} params;
 
 #define BLOCK_SPEC 1
 #include "blocks.glslh"
@@ -45,6 +55,29 @@ vec4 dequantized(ivec4 x, uint b, float scale) {
   return rescaled(d, scale, STEPS);
 }
 
+// Of the elements from `first` on.
+vec4 dequantized_quad(ivec4 x, uint first, uint live) {
+  const uint b = block_of(first);
+  vec4 v = dequantized(x, b, scale_of(b));
+  for (uint i = 1u; i < live; ++i) {
+    const uint other = block_of(first + i);
+    if (other != b) v[i] = dequantized(ivec4(x[i]), other, scale_of(other)).x;
+  }
+  return v;
+}
+
+#if defined(STORAGE_texture3d)
+void main() {
+  if (item() >= params.texels) return;
+  const Texel here = texel(item(), params.columns, params.height);
+  const vec4 v = dequantized_quad(FETCH4(IN, x_, here.at), here.first, here.live);
+#if defined(OUT_f16)
+  imageStore(out_, here.at, half_round(v));
+#else
+  imageStore(out_, here.at, v);
+#endif
+}
+#else
 void store(uint q, vec4 v) {
 #if defined(OUT_f16)
   out_[q] = pack_half(v);
@@ -63,13 +96,6 @@ void main() {
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first >= params.count) return;
-  const ivec4 x = LOAD4(IN, x_, q);
-  const uint b = block_of(first);
-  vec4 v = dequantized(x, b, scale_of(b));
-  for (uint i = 1u; i < min(4u, params.count - first); ++i) {
-    const uint other = block_of(first + i);
-    if (other != b) v[i] = dequantized(ivec4(x[i]), other, scale_of(other)).x;
-  }
-  store(q, v);
+  if (first < params.count) store(q, dequantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
 }
+#endif

@@ -3,13 +3,16 @@
 // outside of 0 .. rows-1 is reported and reads row 0. fp32, one rounding for the product and one for the output's type.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8
+#pragma variant WEIGHT_STORAGE buffer texture2d
 #include "launch.glslh"
 #include "types.glslh"
+#include "weight.glslh"
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 2) readonly buffer Weight { uvec4 weight_[]; };
+WEIGHT_BINDING(2)
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero

@@ -7,9 +7,12 @@
 // in order. |err| <= 2^-24 * (K / (LANES / 8) + LANES / 8 + 20) * sum|x w| before the result is rounded to the output's type.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
+#pragma variant STORAGE buffer texture3d
+#pragma variant WEIGHT_STORAGE buffer texture2d
 #include "linear.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
@@ -82,7 +85,7 @@ void multiply_tile(uint d, uint first_strip, uint tile, uint first_row, uint l) 
   [[unroll]] for (uint r = 0u; r < ROWS * STRIPS; ++r) part_a[r] = part_b[r] = 0.0;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     vec4 x[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK(DTYPE, load_x(first_row + r, k + column_of(l & 3u, s)));
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK_X(load_x(first_row + r, k + column_of(l & 3u, s)));
     [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
 #ifdef QUANTIZED
       if (SCALE_STEPS == 1u) {

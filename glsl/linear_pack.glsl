@@ -5,9 +5,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT q4 q8 f16 f32
+#pragma variant WEIGHT_STORAGE buffer texture2d
 #include "launch.glslh"
 
+#if defined(WEIGHT_STORAGE_texture2d)
+layout(set = 0, binding = 0, rgba32ui) writeonly uniform uimage2D out_;
+#else
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+#endif
 layout(set = 0, binding = 1) readonly buffer Weight { uint source_[]; };
 layout(push_constant) uniform Params {
   uint n;
@@ -16,6 +21,7 @@ layout(push_constant) uniform Params {
   uint row_bytes;  // of the source
   uint last_word;  // of the source
   uint count;      // of vectors
+  uint first;      // of them, where the whole weight is bound: a texture
 } params;
 
 // Four bytes from any byte on; past the end of the source: anything.
@@ -90,5 +96,10 @@ void main() {
   const uint l = i & 31u, v = (i >> 5) % VECTORS, tile = (i >> 5) / VECTORS;
   const uint strip = tile / params.tiles;
   const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 8u;
+#if defined(WEIGHT_STORAGE_texture2d)
+  const uint at = params.first + i;
+  imageStore(out_, ivec2(at & 4095u, at >> 12), vector_of(n, k, v));
+#else
   out_[i] = vector_of(n, k, v);
+#endif
 }

@@ -4,16 +4,19 @@
 // Rounding: that of gemm.glslh, and two more roundings for each (w - zero) * scale.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
+#pragma variant STORAGE buffer texture3d
+#pragma variant WEIGHT_STORAGE buffer texture2d
 #define GEMM_SPEC 10
 #include "linear.glslh"
 #include "gemm.glslh"
 
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // quads of x an invocation brings for a chunk
 #define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
-WORD(DTYPE) x_next_[X_LOADS];
+X_WORD x_next_[X_LOADS];
 uvec4 w_next_[W_LOADS * LIVE];
 vec2 scale_next_[W_LOADS], zero_next_[W_LOADS];
 
@@ -47,7 +50,7 @@ void load_chunk(uint chunk, uint first_m, uint first_n) {
 void store_chunk() {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint e = lane() + r * LANES;
-    if (e < BM * 4u) a_tile_[a_quad(e >> 2, e & 3u)] = UNPACK(DTYPE, x_next_[r]);
+    if (e < BM * 4u) a_tile_[a_quad(e >> 2, e & 3u)] = UNPACK_X(x_next_[r]);
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint e = lane() + r * LANES, row = (e >> 5) * 16u + ((e & 31u) >> 2);

@@ -5,17 +5,25 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
+#pragma variant STORAGE buffer texture3d
 #include "modes.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
+#if defined(STORAGE_texture3d)
+layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
+layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
+#else
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+#endif
 layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
+  TEXEL_PARAMS
   float low;
   float high;
 } params;
@@ -44,8 +52,23 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 }
 
 #define BATCH 4u
+// Of the elements from `first` on.
+ivec4 quantized_quad(vec4 x, uint first, uint live) {
+  const uint b = block_of(first);
+  ivec4 v = quantized(x, inverse_of(b), zero_of(b));
+  for (uint i = 1u; i < live; ++i) {
+    const uint other = block_of(first + i);
+    if (other != b) v[i] = quantized(vec4(x[i]), inverse_of(other), zero_of(other)).x;
+  }
+  return v;
+}
 
 void main() {
+#if defined(STORAGE_texture3d)
+  if (item() >= params.texels) return;
+  const Texel here = texel(item(), params.columns, params.height);
+  PUT4(OUT, out_, here.at, quantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+#else
   if (SPAN != 0u) {
     uint b, q, end;
     span(b, q, end);
@@ -61,13 +84,6 @@ void main() {
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first >= params.count) return;
-  const vec4 x = LOAD4(IN, x_, q);
-  const uint b = block_of(first);
-  ivec4 v = quantized(x, inverse_of(b), zero_of(b));
-  for (uint i = 1u; i < min(4u, params.count - first); ++i) {
-    const uint other = block_of(first + i);
-    if (other != b) v[i] = quantized(vec4(x[i]), inverse_of(other), zero_of(other)).x;
-  }
-  STORE4(OUT, out_, q, v);
+  if (first < params.count) STORE4(OUT, out_, q, quantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+#endif
 }

@@ -4,17 +4,25 @@
 // lowest word first, so that no device needs doubles. Zero points are integers.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
+#pragma variant STORAGE buffer texture3d
 #include "modes.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
+#if defined(STORAGE_texture3d)
+layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
+layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
+#else
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+#endif
 layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
+  TEXEL_PARAMS
   int low;
   int high;
 } params;
@@ -125,14 +133,23 @@ int quantized(float x, float scale, int zero) {
   return clamp(whole, params.low, params.high);
 }
 
-void main() {
-  const uint q = item(), first = 4u * q;
-  if (first >= params.count) return;
-  const vec4 x = LOAD4(IN, x_, q);
+// Of the elements from `first` on.
+ivec4 quantized_quad(vec4 x, uint first, uint live) {
   ivec4 v = ivec4(0);
-  for (uint i = 0u; i < min(4u, params.count - first); ++i) {
+  for (uint i = 0u; i < live; ++i) {
     const uint b = block_of(first + i);
     v[i] = quantized(x[i], scale_of(b), whole_zero_of(b));
   }
-  STORE4(OUT, out_, q, v);
+  return v;
+}
+
+void main() {
+#if defined(STORAGE_texture3d)
+  if (item() >= params.texels) return;
+  const Texel here = texel(item(), params.columns, params.height);
+  PUT4(OUT, out_, here.at, quantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+#else
+  const uint q = item(), first = 4u * q;
+  if (first < params.count) STORE4(OUT, out_, q, quantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+#endif
 }

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MAGIC = 0x07230203
-MAX_PUSH_BYTES = 128  # what every Vulkan device has
+MAX_PUSH_BYTES = 128  # what every Vulkan device has, and so below
+MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 
 # pumice::Feature, in its order (runtime/shader.h).
 FEATURES = (
@@ -44,6 +45,9 @@ CAPABILITIES = {
 }
 
 CAPABILITY, NAME, MEMBER_NAME, DECORATE, MEMBER_DECORATE = 17, 5, 6, 71, 72
+TYPE_IMAGE, SAMPLED, STORAGE = 25, 1, 2  # the last two: what the operand `sampled` says
+# Kinds of bindings, pumice::Binding in its order.
+BUFFER, TEXTURE, IMAGE = range(3)
 TYPE_INT, TYPE_FLOAT, TYPE_ARRAY, TYPE_STRUCT, TYPE_POINTER, CONSTANT, VARIABLE = 21, 22, 28, 30, 32, 43, 59
 SPEC_CONSTANTS = (48, 49, 50)  # True, False, a number
 SPEC_COMPOSITE = 51
@@ -97,7 +101,9 @@ class Module:
             raise ShaderError(path, f"{name}: not a SPIR-V module")
         self._scan()
         self.features = self._features()
-        self.num_bindings = self._bindings()
+        kinds = self._bindings()
+        self.num_bindings = len(kinds)
+        self.kinds = sum(kind << 2 * binding for binding, kind in enumerate(kinds))
         self.params = self._params()
         self.push_bytes = 4 * sum(max(count, 1) for _, _, count in self.params)
         if self.push_bytes > MAX_PUSH_BYTES:
@@ -118,6 +124,7 @@ class Module:
         self._constants: dict[int, int] = {}
         self._structs: dict[int, list[int]] = {}
         self._pointees: dict[int, int] = {}
+        self._images: dict[int, int] = {}  # whether the type is sampled or a storage image
         self._variables: list[tuple[int, int, int]] = []  # id, pointer type, storage class
         self._spec_constants: list[int] = []
         self._composites: dict[int, list[int]] = {}
@@ -145,6 +152,8 @@ class Module:
             self._constants[words[1]] = words[2]
         elif opcode == TYPE_STRUCT:
             self._structs[words[0]] = list(words[1:])
+        elif opcode == TYPE_IMAGE:
+            self._images[words[0]] = words[6]
         elif opcode == TYPE_POINTER:
             self._pointees[words[0]] = words[2]
         elif opcode == VARIABLE:
@@ -166,26 +175,41 @@ class Module:
             bits |= 1 << FEATURES.index(feature) if feature else 0
         return bits
 
-    def _bindings(self) -> int:
+    def _bindings(self) -> list[int]:
+        """The kind of each binding, from 0 on."""
         bindings: dict[int, str] = {}
+        kinds: dict[int, int] = {}
         for variable, pointer, storage in self._variables:
             name = self._names.get(variable) or self._names.get(self._pointees.get(pointer, 0), "?")
-            if storage in (UNIFORM_CONSTANT, UNIFORM):
-                self._fail(f"'{name}' is a uniform or a texture; kernels get storage buffers and push constants only")
-            if storage != STORAGE_BUFFER:
+            if storage not in (UNIFORM_CONSTANT, UNIFORM, STORAGE_BUFFER):
                 continue
+            kind = self._kind(name, pointer, storage)
             if self._decorations.get((variable, SET), 0) != 0:
-                self._fail(f"buffer '{name}' is in set {self._decorations[variable, SET]}; everything is in set 0")
+                self._fail(f"'{name}' is in set {self._decorations[variable, SET]}; everything is in set 0")
             binding = self._decorations.get((variable, BINDING))
             if binding is None:
-                self._fail(f"buffer '{name}' needs layout(binding = N)")
+                self._fail(f"'{name}' needs layout(binding = N)")
             if binding in bindings:
-                self._fail(f"buffers '{bindings[binding]}' and '{name}' both have binding {binding}")
-            bindings[binding] = name
+                self._fail(f"'{bindings[binding]}' and '{name}' both have binding {binding}")
+            bindings[binding], kinds[binding] = name, kind
         missing = next((i for i in range(len(bindings)) if i not in bindings), None)
         if missing is not None:
             self._fail(f"binding {missing} is not declared, but {max(bindings)} is: count from 0, outputs first")
-        return len(bindings)
+        counts = [list(kinds.values()).count(kind) for kind in (BUFFER, TEXTURE, IMAGE)]
+        if len(kinds) > MAX_BINDINGS or counts[TEXTURE] > MAX_TEXTURES or counts[IMAGE] > MAX_IMAGES:
+            self._fail(
+                f"{counts} buffers, textures and images; there can be {MAX_TEXTURES} textures, {MAX_IMAGES} images"
+            )
+        return [kinds[binding] for binding in range(len(kinds))]
+
+    def _kind(self, name: str, pointer: int, storage: int) -> int:
+        if storage == STORAGE_BUFFER:
+            return BUFFER
+        sampled = self._images.get(self._pointees.get(pointer, 0))
+        if storage == UNIFORM or sampled not in (SAMPLED, STORAGE):
+            self._fail(f"'{name}' is a uniform block or a sampler; kernels get storage buffers, textures without a "
+                       "sampler, storage images and push constants")  # fmt: skip
+        return TEXTURE if sampled == SAMPLED else IMAGE
 
     def _params(self) -> list[tuple[str, str, int]]:
         blocks = [self._pointees[pointer] for _, pointer, storage in self._variables if storage == PUSH_CONSTANT]

@@ -4,16 +4,27 @@
 // ops/unary.cpp.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
+#pragma variant STORAGE buffer texture3d
 #pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp log sqrt rsqrt reciprocal sin cos erf floor ceil round trunc relu neg abs sign square bitwise_not logical_not
 #include "launch.glslh"
 #include "math.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
 layout(constant_id = 1) const uint FUNCTION = 0;
+#if defined(STORAGE_texture3d)
+layout(binding = 0, FORMAT(DTYPE)) writeonly uniform IMAGE(DTYPE) out_;
+layout(binding = 1) uniform TEXTURE(DTYPE) x_;
+#else
 layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
-layout(push_constant) uniform Params { uint quads; } params;
+#endif
+layout(push_constant) uniform Params {
+  uint quads;    // texels of a texture
+  uint columns;  // of a texture's rows
+  uint height;
+} params;
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
 vec4 apply(vec4 x) {
@@ -60,5 +71,11 @@ ivec4 apply(ivec4 x) {
 
 void main() {
   const uint q = item();
-  if (q < params.quads) STORE4(DTYPE, out_, q, apply(LOAD4(DTYPE, x_, q)));
+  if (q >= params.quads) return;
+#if defined(STORAGE_texture3d)
+  const ivec3 at = texel(q, params.columns, params.height).at;
+  PUT4(DTYPE, out_, at, apply(FETCH4(DTYPE, x_, at)));
+#else
+  STORE4(DTYPE, out_, q, apply(LOAD4(DTYPE, x_, q)));
+#endif
 }

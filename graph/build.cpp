@@ -13,6 +13,7 @@ void add_values(Graph::Impl& graph) {
     tensor.value = static_cast<uint32_t>(graph.tensors.size());
     tensor.declared = true;
     tensor.ref = static_cast<uint32_t>(value.ref);
+    tensor.held = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
     if (value.kind == ValueKind::constant) tensor.home = Home::constant;
     if (value.kind == ValueKind::state) tensor.home = Home::state;
     for (const SymInt& dim : value.dims)
@@ -54,7 +55,8 @@ void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_no
   for (const uint32_t output : call.outputs) {
     bool written = false;
     for (size_t n = first_node; n < graph.nodes.size(); ++n) {
-      for (const uint32_t id : graph.nodes[n].writes) written = written || id == output;
+      for (const uint32_t id : graph.nodes[n].writes)
+        written = written || id == output || graph.tensors[output].twin == id;
     }
     if (!written) fail(Code::Internal, Stage::plan, "", "the operator does not write value %u", output);
   }
@@ -80,6 +82,7 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
   impl.method_index = method;
   impl.features = features;
   impl.op_name = builder.op_name;
+  impl.copy_storage = builder.copy_storage;
   impl.facts = facts;
   impl.symbols = hints(impl.method());
   impl.exprs = evaluate(impl.method(), impl.symbols);
@@ -101,6 +104,9 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
     if (impl.tensors[impl.view_root(id)].dtype == DType::i4)
       fail(Code::BadDtype, Stage::plan, format("methods[%u].outputs", method), "value %u is i4", id);
   }
+  for (const uint32_t id : impl.outputs) impl.hold(Tensor(graph.get(), id));
+  for (const Update& update : impl.method().updates) impl.hold(Tensor(graph.get(), update.value));
+  impl.check_storages();
   schedule(impl);
   return graph;
 }

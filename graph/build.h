@@ -35,7 +35,11 @@ struct TensorInfo {
   bool in_place = false;   // ... the latter only while both have the same number of bytes
   bool declared = false;   // the file says the shape
   bool changed = true;     // by the infer under way
-  Shape shape = {};        // live
+  StorageClass storage = StorageClass::buffer;
+  uint32_t twin = kNone;    // the same value in its other storage: of a texture the buffer, of a buffer maybe a texture
+  bool as_texture = false;  // some operator takes it in the texture that the file, or Features::storage, asks for
+  bool held = false;        // while building: it has the value, as far as the calls built so far go
+  Shape shape = {};         // live
 };
 
 enum class NodeKind : uint8_t { dispatch, view, copy };
@@ -84,6 +88,8 @@ struct Graph::Impl {
   std::unordered_map<std::string, std::shared_ptr<void>> shared;
   std::vector<uint32_t> outputs;  // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;
+  std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
+  bool copying = false;  // between storages: what is written belongs to an earlier call
 
   std::vector<int64_t> symbols, exprs, previous_exprs;  // live values
   bool inferred = false;                                // symbols, shapes and records belong together
@@ -93,6 +99,8 @@ struct Graph::Impl {
 
   const Method& method() const { return program->methods[method_index]; }
   uint32_t add(TensorInfo info);
+  void check_storages() const;  // throws BadSchema where the file asks for a texture that no operator takes
+  void hold(Tensor tensor);     // adds the copy out of the other storage where the tensor has not its value
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
   uint32_t storage(uint32_t id) const;
@@ -105,7 +113,8 @@ struct Graph::Impl {
 // What a build needs beside the program; runtime/model.cpp knows the operators.
 struct Builder {
   std::function<void(Graph&, const Method&, const OpCall&)> add_nodes;
-  std::function<std::string(uint32_t op)> op_name;  // of OpCall::op, for texts
+  std::function<std::string(uint32_t op)> op_name;                       // of OpCall::op, for texts
+  std::function<void(Graph&, Tensor out, Tensor in)> copy_storage = {};  // adds a node: buffer to texture, or back
 };
 
 // Shapes are at the hints. The program must outlive the graph. Errors carry the path of the operator call.

@@ -23,6 +23,8 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const uint64_t bytes =
       graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
   const uint32_t content = graph.view_root(tensor);
+  if (root.storage == StorageClass::texture3d)
+    return {kFirstImage + layout.image[layout.storage[tensor]], 0, bytes, content};
   switch (root.home) {
     case Home::arena:
       return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
@@ -48,6 +50,7 @@ PipelineKey pipeline_key(const Record& record) {
 }
 
 Slice window(const Slice& tensor, const Window& window) {
+  if (tensor.view != nullptr) return tensor;
   const uint64_t bytes = window.bytes != 0 ? (window.bytes + 15) & ~uint64_t{15} : tensor.bytes - window.begin;
   if (window.begin > tensor.bytes || bytes > tensor.bytes - window.begin)
     fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, window.begin,

@@ -41,13 +41,14 @@ struct Storages {
   const Buffer &arena, &upload, &download, &status;
   std::span<const Buffer> states;
   bool in_place;
-};
+};  // images belong to an encoding
 
 struct Encoding {
   std::vector<int64_t> symbols;
   Ports ports;
   std::vector<Step> steps;
   Plan plan;
+  std::vector<Image> images;
   std::unique_ptr<Commands> commands;
   const uint32_t* status = nullptr;  // four words, or null when no kernel reports
   uint64_t used = 0;                 // when, for the least recently used
@@ -59,7 +60,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
 
 PipelineKey pipeline_key(const Record& record);
 
-// What a kernel sees of a tensor.
+// What a kernel sees of a tensor; of a texture everything.
 Slice window(const Slice& tensor, const Window& window);
 
 // Where a tensor of the graph lies (kNone: 16 bytes that no kernel reads), cut to a window.

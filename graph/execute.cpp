@@ -233,8 +233,17 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
 SessionMemory Session::memory() const {
   const Entry entry(*this);
   const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
-  SessionMemory memory{weights_->bytes(), 0, size(arena_), size(upload_) + size(download_) + size(status_)};
+  SessionMemory memory{.weights = weights_->bytes(),
+                       .state = 0,
+                       .arena = size(arena_),
+                       .textures = weights_->texture_bytes(),
+                       .io = size(upload_) + size(download_) + size(status_)};
   for (const Buffer& state : states_) memory.state += size(state);
+  for (const MethodState& method : methods_) {
+    for (const auto& encoding : method.encodings) {
+      for (const Image& image : encoding->images) memory.textures += image.bytes();
+    }
+  }
   return memory;
 }
 

@@ -39,7 +39,7 @@ struct SessionOptions {
 };
 
 struct SessionMemory {
-  uint64_t weights, state, arena, io;
+  uint64_t weights, state, arena, textures, io;  // textures: of weights and values; elsewhere buffers alone
 };
 
 // Which symbol each dimension of an input binds or must equal; checked before anything runs.

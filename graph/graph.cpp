@@ -24,6 +24,7 @@ std::vector<uint32_t> ids(const std::vector<Tensor>& tensors) {
 // Kernels write what this call owns: its outputs and its temporaries.
 void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes) {
   if (writes.empty()) bug(graph, "writes nothing");
+  if (graph.copying) return;
   for (const uint32_t id : writes) {
     if (id == kNone) bug(graph, "writes an empty tensor");
     const TensorInfo& tensor = graph.tensors[id];
@@ -41,6 +42,10 @@ void add_dispatch(Graph::Impl& graph, const std::vector<Tensor>& writes, const s
   check_writes(graph, node.writes);
   if (in_place && node.reads.empty()) bug(graph, "works in place on nothing");
   node.launch = std::move(launch);
+  for (const Tensor& read : reads) {
+    if (read) graph.hold(read);
+  }
+  for (const uint32_t id : node.writes) graph.tensors[id].held = true;
   graph.nodes.push_back(std::move(node));
 }
 
@@ -68,13 +73,15 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   check_writes(*impl_, node.writes);
   if (!in || device_bytes(out.dtype()) != device_bytes(in.dtype())) bug(*impl_, "views elements of another size");
   node.shape = std::move(shape);
+  impl_->hold(in);
+  impl_->tensors[out.id()].held = true;
   impl_->tensors[out.id()].base = impl_->view_root(in.id());  // never a chain
   impl_->nodes.push_back(std::move(node));
 }
 
 Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
-                      LaunchFunction launch) {
-  std::string key = what + " " + name(dtype);
+                      LaunchFunction launch, StorageClass storage) {
+  std::string key = what + " " + name(dtype) + " " + name(storage);
   for (const int64_t size : shape) key += "," + std::to_string(size);
   Pack pack{.key = "",
             .what = what,
@@ -89,6 +96,7 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
     key += root.home == Home::packed ? " (" + impl_->packs[root.ref].key + ")" : " " + std::to_string(root.ref);
     key += std::string(":") + name(tensor.dtype);
     for (const int64_t size : tensor.shape) key += "," + std::to_string(size);
+    impl_->tensors[id].as_texture |= storage == StorageClass::texture2d;
   }
   const auto [known, fresh] = impl_->pack_index.try_emplace(key, static_cast<uint32_t>(impl_->packs.size()));
   if (!fresh) return Tensor(this, impl_->packs[known->second].result);
@@ -97,6 +105,7 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
                             .rank = static_cast<uint32_t>(shape.size()),
                             .home = Home::packed,
                             .ref = static_cast<uint32_t>(impl_->packs.size()),
+                            .storage = storage,
                             .shape = shape});
   impl_->bytes(pack.result);
   impl_->packs.push_back(std::move(pack));

@@ -75,10 +75,15 @@ class Graph {
   bool shares(Tensor a, Tensor b) const;
   // `out` is `in` under another shape; nothing runs. `shape` resizes out (same numel).
   void view(Tensor out, Tensor in, ShapeFunction shape);
+  // The texture of a value that an operator reads, or of one that it writes (all of it); other operators get copies.
+  Tensor texture(Tensor value);
+  Tensor texture_out(Tensor value);
+  // Whether the value, or the constant's packed form, is to be in a texture: by the file, or by Features::storage.
+  bool in_texture(Tensor value) const;
   // A constant made once at load from constants, shared by all calls with the same `what`, inputs, dtype and shape. The
   // inputs need not stay on the device. Bindings: the result, then `inputs`.
   Tensor prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
-                 LaunchFunction launch);
+                 LaunchFunction launch, StorageClass storage = StorageClass::buffer);
   // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load,
   // external).
   bool is_zero(Tensor constant) const;

@@ -103,7 +103,8 @@ std::string find_overwritten(std::span<const Step> steps, const std::vector<Touc
       if (write.content != read.content) return text(steps, touches[r]) + " after " + text(steps, touches[w]);
       written = write.begin <= read.begin && read.end <= write.end;
     }
-    if (!written && read.space < kFirstState) return text(steps, touches[r]) + ", which nobody wrote";
+    const bool is_state = read.space >= kFirstState && read.space < kFirstImage;
+    if (!written && !is_state) return text(steps, touches[r]) + ", which nobody wrote";
   }
   return "";
 }

@@ -10,8 +10,9 @@
 
 namespace pumice {
 
-// Memory that does not overlap between spaces. States are kFirstState + index.
-enum Space : uint32_t { kArena, kUpload, kDownload, kStatus, kFixed, kFirstState };  // kFixed: weights, never written
+// Memory that does not overlap between spaces. States are kFirstState + index, images kFirstImage + index. kFixed:
+// weights, never written.
+enum Space : uint32_t { kArena, kUpload, kDownload, kStatus, kFixed, kFirstState, kFirstImage = 1u << 31 };
 
 // Bytes [begin, end) of a space. `content` names what is in them, for find_hazard.
 struct Range {

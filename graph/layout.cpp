@@ -3,15 +3,42 @@
 #include <algorithm>
 
 #include "graph/build.h"
+#include "graph/image.h"
 #include "graph/plan.h"
 
 namespace pumice {
+namespace {
+
+// In order of time, each texture in an image of its shape that is free again, or in a new one.
+void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, const std::vector<uint32_t>& last,
+                  Layout& result) {
+  std::vector<uint32_t> textures, busy;  // busy: until when, of each image
+  for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
+    if (graph.tensors[t].storage == StorageClass::texture3d && first[t] != kNone) textures.push_back(t);
+  }
+  std::stable_sort(textures.begin(), textures.end(), [&](uint32_t a, uint32_t b) { return first[a] < first[b]; });
+  if (!textures.empty()) result.image.assign(graph.tensors.size(), kNone);
+  for (const uint32_t t : textures) {
+    const ImageShape shape = image_shape(graph.tensors[t]);
+    uint32_t image = 0;
+    while (image < busy.size() && !(result.images[image] == shape && busy[image] < first[t])) ++image;
+    if (image == busy.size()) {
+      result.images.push_back(shape);
+      busy.push_back(0);
+    }
+    busy[image] = last[t];
+    result.image[t] = image;
+  }
+}
+
+}  // namespace
 
 Layout layout(const Graph& graph) {
   const Graph::Impl& impl = graph.impl();
   const uint32_t count = static_cast<uint32_t>(impl.tensors.size());
-  Layout result{
-      .storage = std::vector<uint32_t>(count), .offset = std::vector<uint64_t>(count), .bytes = {}, .plan = {}};
+  Layout result;
+  result.storage.resize(count);
+  result.offset.resize(count);
   const uint32_t end = impl.nodes.empty() ? 1 : impl.nodes.back().level + 1;
 
   std::vector<uint32_t> first(count, kNone), last(count, 0);
@@ -53,13 +80,15 @@ Layout layout(const Graph& graph) {
   std::vector<Interval> intervals;
   std::vector<uint32_t> of_interval;
   for (uint32_t t = 0; t < count; ++t) {
-    if (first[t] == kNone || impl.tensors[t].home != Home::arena) continue;
+    const bool buffer = impl.tensors[t].storage == StorageClass::buffer;
+    if (first[t] == kNone || impl.tensors[t].home != Home::arena || !buffer) continue;
     intervals.push_back({first[t], last[t], bytes[t], impl.features.storage_alignment});
     of_interval.push_back(t);
   }
   result.plan = plan(intervals);
   for (size_t i = 0; i < intervals.size(); ++i) result.offset[of_interval[i]] = result.plan.offsets[i];
   for (uint32_t t = 0; t < count; ++t) result.offset[t] = result.offset[result.storage[t]];
+  place_images(impl, first, last, result);
   return result;
 }
 

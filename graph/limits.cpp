@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "graph/build.h"
+#include "graph/image.h"
 
 namespace pumice {
 namespace {
@@ -14,6 +15,7 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
   const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
   const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
+  if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.twin);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
   if (root.home == Home::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
   if (root.home == Home::state) return "the state " + quoted(graph.program->states[root.ref].key);
@@ -32,10 +34,29 @@ uint64_t bound(const Graph::Impl& graph, uint32_t id, const Record& part, size_t
   return window.bytes != 0 ? window.bytes : all - std::min(window.begin, all);
 }
 
+void check_image(const Graph::Impl& graph, uint32_t id) {
+  const ImageShape shape = image_shape(graph.tensors[id]);
+  const bool flat = shape.depth == 0;
+  const uint32_t limit = flat ? graph.features.max_image_2d : graph.features.max_image_3d;
+  if (std::max({shape.width, shape.height, shape.depth}) > limit)
+    fail(Code::DeviceUnsupported, Stage::plan, "",
+         "%s is a %s of %u x %u x %u texels; this device has at most %u along an axis (%s)", label(graph, id).c_str(),
+         name(graph.tensors[id].storage), shape.width, shape.height, shape.depth, limit,
+         flat ? "maxImageDimension2D" : "maxImageDimension3D");
+  if ((graph.features.image_formats & 1u << static_cast<uint32_t>(shape.format)) == 0)
+    fail(Code::DeviceUnsupported, Stage::plan, "",
+         "%s is a %s, for which this device has no format; keep it in a buffer", label(graph, id).c_str(),
+         name(graph.tensors[id].storage));
+}
+
 void check_part(const Graph::Impl& graph, const std::vector<uint32_t>& bindings, const Record& part) {
   const uint64_t limit = graph.features.max_storage_bytes;
   for (size_t b = 0; b < bindings.size(); ++b) {
     if (bindings[b] == kNone) continue;
+    if (graph.tensors[bindings[b]].storage != StorageClass::buffer) {
+      check_image(graph, bindings[b]);
+      continue;
+    }
     const uint64_t bytes = bound(graph, bindings[b], part, b);
     if (bytes > limit)
       fail(Code::DeviceUnsupported, Stage::plan, "",

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/memory.h"
+
 namespace pumice {
 
 class Graph;
@@ -33,6 +35,8 @@ struct Layout {
   std::vector<uint64_t> offset;   // of each tensor whose storage is in the arena
   std::vector<uint64_t> bytes;    // of each tensor; padded to 16, at least 16
   Plan plan;
+  std::vector<ImageShape> images;  // of the run, each shared by textures of its shape that do not live at once
+  std::vector<uint32_t> image;     // of each tensor in a texture: index in images
 };
 
 Layout layout(const Graph& graph);

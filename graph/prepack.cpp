@@ -9,6 +9,7 @@
 
 #include "graph/convert.h"
 #include "graph/encode.h"
+#include "graph/image.h"
 
 namespace pumice {
 namespace {
@@ -51,7 +52,7 @@ class Prepack {
     for (const uint32_t id : impl.outputs) keep(impl, id);
     for (const Pack& pack : impl.packs) {
       if (!keys_.insert(pack.key).second) continue;
-      weights_.blocks_.expect(impl.bytes(pack.result));
+      if (impl.tensors[pack.result].storage == StorageClass::buffer) weights_.blocks_.expect(impl.bytes(pack.result));
       std::vector<Record> parts;
       with_path(impl, pack.call, [&] { parts = launch(graph, pack.launch, pack.inputs.size() + 1); });
       if (parts.empty()) parts.emplace_back();  // nothing to run, but the result has its place
@@ -194,8 +195,12 @@ class Prepack {
     commands.begin();
     std::set<std::string> fresh;  // packed since the last barrier
     for (const Job& job : jobs) {
-      std::vector<Slice> bindings{window(result(job).slice, job.window(0))};
+      std::vector<Slice> bindings{window(result(job, commands).slice, job.window(0))};
       for (size_t i = 0; i < job.pack->inputs.size(); ++i) bindings.push_back(input(job, i, fresh, commands));
+      if (bindings[0].view != nullptr && fresh.contains(job.pack->key)) {  // parts of an image are bound as one
+        commands.barrier();
+        fresh.clear();
+      }
       if (job.part.runs())
         commands.dispatch(device_->pipelines().get(pipeline_key(job.part)), bindings, job.part.push, job.part.groups);
       fresh.insert(job.pack->key);
@@ -210,9 +215,18 @@ class Prepack {
     }
   }
 
-  const Part& result(const Job& job) {
+  const Part& result(const Job& job, Commands& commands) {
     const auto [at, fresh] = weights_.packed_.try_emplace(job.pack->key);
-    if (fresh) at->second = allocate(job.impl().bytes(job.pack->result), job.pack->what.c_str());
+    if (!fresh) return at->second;
+    const TensorInfo& info = job.impl().tensors[job.pack->result];
+    const char* what = job.pack->what.c_str();
+    if (info.storage == StorageClass::buffer) {
+      at->second = allocate(job.impl().bytes(job.pack->result), what);
+    } else {
+      weights_.images_.push_back(device_->memory().image(image_shape(info), what));
+      commands.discard(std::span(&weights_.images_.back(), 1));
+      at->second.slice.view = weights_.images_.back().view();
+    }
     return at->second;
   }
 
@@ -260,6 +274,11 @@ Weights::Weights(std::shared_ptr<Device> device, const Program& program, const E
   prepack.run();
 }
 
+uint64_t Weights::texture_bytes() const {
+  uint64_t bytes = 0;
+  for (const Image& image : images_) bytes += image.bytes();
+  return bytes;
+}
 const Part& Weights::constant(uint32_t index, DType dtype) const {
   return constants_.at({index, dtype});
 }

@@ -22,13 +22,15 @@ class Weights {
 
   const Part& constant(uint32_t index, DType dtype) const;
   const Part& packed(const std::string& key) const;
-  uint64_t bytes() const { return blocks_.bytes(); }
+  uint64_t bytes() const { return blocks_.bytes(); }  // in buffers
+  uint64_t texture_bytes() const;
 
  private:
   friend class Prepack;
   std::map<std::pair<uint32_t, DType>, Part> constants_;
   std::unordered_map<std::string, Part> packed_;
   Blocks blocks_;
+  std::vector<Image> images_;
 };
 
 // The shape and dtype that each state has in the methods that use it. Throws BadShape or BadDtype where two disagree,

@@ -48,10 +48,11 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
   }
   const Node& node = graph.nodes[step.node];
   row.shapes = shapes(graph, node);
-  if (node.call == kNone) return row;
-  const OpCall& call = graph.method().ops[node.call];
-  row.op = graph.op_name(call.op);
-  row.source = call.source;
+  if (node.call != kNone) {
+    const OpCall& call = graph.method().ops[node.call];
+    row.op = graph.op_name(call.op);
+    row.source = call.source;
+  }
   if (node.kind == NodeKind::dispatch) row.kernel = node.records[0].shader->name;
   if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
   for (const Record& part : node.records) row.flops += part.flops;

@@ -10,13 +10,14 @@ namespace {
 // Where a tensor lies on the device.
 class Places {
  public:
-  Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages)
-      : graph_(graph), layout_(layout), storages_(storages) {}
+  Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages, std::span<const Image> images)
+      : graph_(graph), layout_(layout), storages_(storages), images_(images) {}
 
   Part of(uint32_t tensor) const {
     const uint32_t storage = layout_.storage[tensor];
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
+    if (root.storage == StorageClass::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
     switch (root.home) {
       case Home::arena:
         return part(storages_.arena, layout_.offset[tensor], bytes);
@@ -50,12 +51,13 @@ class Places {
 
  private:
   static Part first(const Part& part, uint64_t bytes) {
-    return {{part.slice.buffer, part.slice.offset, bytes}, part.mapped};
+    return {{part.slice.buffer, part.slice.offset, bytes, part.slice.view}, part.mapped};
   }
 
   const Graph::Impl& graph_;
   const Layout& layout_;
   const Storages& storages_;
+  const std::span<const Image> images_;
 };
 
 void set_data(const Graph::Impl& graph, const Storages& storages, const Places& places, Encoding& encoding) {
@@ -90,7 +92,8 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
             Encoding& encoding, bool timed) {
   const Graph::Impl& impl = graph.impl();
-  const Places places(impl, layout, storages);
+  for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
+  const Places places(impl, layout, storages, encoding.images);
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
     if (step.kind != StepKind::dispatch) continue;
@@ -106,6 +109,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
   commands.begin(timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0);
+  commands.discard(encoding.images);
   for (const Step& step : encoding.steps) {
     if (step.barrier) commands.barrier();
     if (timed) commands.timestamp(times++);

@@ -48,6 +48,9 @@ uint64_t Tensor::bytes() const {
 DType Tensor::dtype() const {
   return info(graph_, id_).dtype;
 }
+StorageClass Tensor::storage() const {
+  return info(graph_, id_).storage;
+}
 uint32_t Tensor::rank() const {
   return info(graph_, id_).rank;
 }
@@ -89,6 +92,7 @@ bool Tensor::is_constant() const {
 
 void Tensor::resize(const Shape& shape) const {
   TensorInfo& tensor = info(graph_, id_);
+  if (tensor.storage == StorageClass::texture3d) Tensor(graph_, tensor.twin).resize(shape);
   if (tensor.declared || tensor.home != Home::arena) {
     if (shape == tensor.shape) return;
     const std::string path =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value as an operator sees it. On the device every tensor is contiguous, row-major, starts on
 // Features::storage_alignment and is readable and writable up to the next multiple of 16 bytes; i64 is stored as i32,
-// bool as one byte.
+// bool as one byte. A value may also be a texture of quads (Graph::texture): docs/format.md.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,9 @@ class Tensor {
   Tensor(Graph* graph, uint32_t id) : graph_(graph), id_(id) {}
   explicit operator bool() const { return graph_ != nullptr; }
   uint32_t id() const { return id_; }
+  Graph* graph() const { return graph_; }
   DType dtype() const;
+  StorageClass storage() const;
   uint32_t rank() const;
   const Shape& shape() const;
   int64_t dim(int64_t axis) const;  // axis may be negative; throws BadShape outside the rank

@@ -30,7 +30,8 @@ void choose_qparams(Graph& graph, Args args) {
                  {static_cast<uint32_t>(mapping), low, high, eps, static_cast<uint32_t>(steps)});
 }
 
-constexpr Axis kAxes[] = {{"DTYPE", glsl::choose_qparams_range::kDTYPE}};
+constexpr Axis kAxes[] = {{"DTYPE", glsl::choose_qparams_range::kDTYPE},
+                          {"X_STORAGE", glsl::choose_qparams_range::kX_STORAGE}};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "ops/common/blocks.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* kOp = "dequantize";
 
 void dequantize(Graph& graph, Args args) {
-  const Tensor x = args.tensor(0), out = args.out();
+  Tensor x = args.tensor(0), out = args.out();
   const Parameter scale = parameter(args, 1, kOp, false), zero = parameter(args, 2, kOp, true);
   const std::vector<int64_t> block = args.ints(3);
   const int64_t steps = args.integer(4);
@@ -23,8 +24,12 @@ void dequantize(Graph& graph, Args args) {
   check(steps == STEPS_F32 || steps == STEPS_F16, "%s: steps %" PRId64, kOp, steps);
   check(!integers || !zero.tensor || !is_float(zero.tensor.dtype()), "%s: zero points are %s, not integers", kOp,
         name(zero.tensor ? zero.tensor.dtype() : DType::f32));
-  const Shader& shader = glsl::dequantize::variant(glsl::dequantize::in(x.dtype()), glsl::dequantize::out(out.dtype()));
-  const auto bind = [&](const Parameter& parameter) { return parameter.tensor ? parameter.tensor : x; };
+  const bool texture = take_textures(graph, x, out);
+  const Shader& shader = glsl::dequantize::variant(glsl::dequantize::in(x.dtype()), glsl::dequantize::out(out.dtype()),
+                                                   static_cast<glsl::dequantize::STORAGE>(texture));
+  const auto bind = [&](const Parameter& parameter) {
+    return parameter.tensor ? parameter.tensor : texture ? Tensor() : x;
+  };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     const Blocks b = blocks(x.shape(), block, kOp);
@@ -32,7 +37,8 @@ void dequantize(Graph& graph, Args args) {
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;
     glsl::dequantize::Params params{};
-    over_blocks(launch, params, b, out, scale, zero);
+    over_blocks(launch, params, b, out, scale, zero, !texture);
+    if (texture) over_texels(launch, params, out);
     launch.params(params);
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), integers});
     launch.shader = &shader;

@@ -70,7 +70,7 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
   const Tensor weight = args.tensor(0), index = args.tensor(3), out = args.out();
   check_index(index, op);
   check(weight.dtype() == stored, "%s: the weight is %s, not %s", op, name(weight.dtype()), name(stored));
-  const PackedWeight w = pack_weight(graph, op, weight, args.tensor(1), args.tensor(2), args.integer(4));
+  const PackedWeight w = pack_weight(graph, op, weight, args.tensor(1), args.tensor(2), args.integer(4), true);
   const uint32_t call = graph.call_id();
   graph.dispatch({out, graph.status()}, {w.weight, index, w.scale, w.zero ? w.zero : w.scale}, [=](Launch& launch) {
     using namespace glsl::embedding_packed;
@@ -81,7 +81,8 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
       launch.params(
           Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});
       launch.shader =
-          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8);
+          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8,
+                   static_cast<WEIGHT_STORAGE>(w.texture));
       const auto [weights, scale, zero] = weight_windows(w, rows);
       launch.windows[2] = weights;
       launch.windows.insert(launch.windows.end(), {scale, zero});
@@ -97,7 +98,8 @@ void embedding_q8gsw(Graph& graph, Args args) {
 }
 
 // Of embedding_packed the first axis alone: the first tensor argument is the packed weight, not one of DTYPE.
-constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE}};
+constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE},
+                                {"WEIGHT_STORAGE", glsl::embedding_packed::kWEIGHT_STORAGE}};
 
 }  // namespace
 

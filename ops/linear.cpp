@@ -11,7 +11,7 @@ namespace {
 void linear(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), weight = args.tensor(1);
   check(x.dtype() == weight.dtype(), "linear: x is %s, the weight %s", name(x.dtype()), name(weight.dtype()));
-  linear(graph, "linear", args.out(), x, pack_weight(graph, "linear", weight),
+  linear(graph, "linear", args.out(), x, pack_weight(graph, "linear", weight, {}, {}, 0, true),
          {args.tensor(2), args.tensor(4), args.integer(3)});
 }
 

@@ -79,13 +79,17 @@ void linear_dq8ca_q8csw(Graph& graph, Args args) {
 #define WEIGHT_ARGS "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, "
 #define X_ARGS "int act, Tensor? residual, int mapping, int qmin, int qmax, float eps, int per_token -> Tensor"
 
+// Of the float kernels' shader without its storages: these kernels take buffers only.
+constexpr std::span<const Axis> kLinearAxes = std::span(glsl::linear_gemv::axes).first(2);
+static_assert(kLinearAxes[1].name == "WEIGHT");
+
 }  // namespace
 
 std::span<const Op> linear_dq8ca_ops() {
   static constexpr Op kOps[] = {
-      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q4gsw, glsl::linear_gemv::axes},
-      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q8gsw, glsl::linear_gemv::axes},
-      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS}, linear_dq8ca_q8csw, glsl::linear_gemv::axes},
+      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q4gsw, kLinearAxes},
+      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q8gsw, kLinearAxes},
+      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS}, linear_dq8ca_q8csw, kLinearAxes},
   };
   return kOps;
 }

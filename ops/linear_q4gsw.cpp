@@ -15,7 +15,7 @@ void linear_q4gsw(Graph& graph, Args args) {
   constexpr const char* kOp = "linear_q4gsw";
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i4, "%s: the weight is %s, not i4", kOp, name(weight.dtype()));
-  const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(2), args.tensor(3), args.integer(5));
+  const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(2), args.tensor(3), args.integer(5), true);
   linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(7), args.integer(6)});
 }
 

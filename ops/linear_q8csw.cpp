@@ -13,7 +13,7 @@ namespace {
 void build(Graph& graph, const Args& args, const char* op, int64_t group, uint32_t act) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
-  const PackedWeight packed = pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), group);
+  const PackedWeight packed = pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), group, true);
   linear(graph, op, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(act + 1), args.integer(act)});
 }
 

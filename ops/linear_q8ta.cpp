@@ -12,7 +12,6 @@
 
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "glsl/linear_gemv.h"
 #include "ops/common/linear_int8.h"
 
 namespace pumice {

@@ -11,6 +11,7 @@
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize_f64.h"
 #include "ops/common/blocks.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -22,9 +23,11 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
                   const std::vector<int64_t>& block, int64_t low, int64_t high) {
   check(scale.stored == STORED_F32 && (!zero.tensor || !is_float(zero.tensor.dtype())),
         "%s: in fp64 only with f32 scales and integer zero points", kOp);
+  const bool texture = x.storage() == StorageClass::texture3d;
   const Shader& shader =
-      glsl::quantize_f64::variant(glsl::quantize_f64::in(x.dtype()), glsl::quantize_f64::out(out.dtype()));
-  graph.dispatch({out}, {x, scale.tensor, zero.tensor ? zero.tensor : x}, [=, &shader](Launch& launch) {
+      glsl::quantize_f64::variant(glsl::quantize_f64::in(x.dtype()), glsl::quantize_f64::out(out.dtype()),
+                                  static_cast<glsl::quantize_f64::STORAGE>(texture));
+  graph.dispatch({out}, {x, scale.tensor, zero.tensor ? zero.tensor : scale.tensor}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     const Blocks b = blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
@@ -32,6 +35,7 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
     if (out.numel() == 0) return;
     glsl::quantize_f64::Params params{};
     over_blocks(launch, params, b, out, scale, zero, false);
+    if (texture) over_texels(launch, params, out);
     params.low = static_cast<int32_t>(low);
     params.high = static_cast<int32_t>(high);
     launch.params(params);
@@ -40,7 +44,7 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
 }
 
 void quantize(Graph& graph, Args args) {
-  const Tensor x = args.tensor(0), out = args.out();
+  Tensor x = args.tensor(0), out = args.out();
   Parameter scale = parameter(args, 1, kOp, false);
   const Parameter zero = parameter(args, 2, kOp, true);
   const std::vector<int64_t> block = args.ints(3);
@@ -48,13 +52,17 @@ void quantize(Graph& graph, Args args) {
   const bool last = args.boolean(7);
   check(low <= high && low >= INT32_MIN && high <= INT32_MAX, "%s: %" PRId64 "..%" PRId64 " is no range of integers",
         kOp, low, high);
+  const bool texture = take_textures(graph, x, out);
   if (steps == STEPS_F64 && last) return quantize_f64(graph, out, x, scale, zero, block, low, high);
   check(steps == STEPS_F32 || (steps == STEPS_F16 && x.dtype() == DType::f16),
         "%s: steps %" PRId64 " with an input of %s", kOp, steps, name(x.dtype()));
-  const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()));
+  const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()),
+                                                 static_cast<glsl::quantize::STORAGE>(texture));
   // Of a Python number PyTorch takes the reciprocal in fp64.
   if (!scale.tensor) scale.number = static_cast<float>(1.0 / args.real(1));
-  const auto bind = [&](const Parameter& parameter) { return parameter.tensor ? parameter.tensor : x; };
+  const auto bind = [&](const Parameter& parameter) {
+    return parameter.tensor ? parameter.tensor : texture ? Tensor() : x;
+  };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     const Blocks b = blocks(x.shape(), block, kOp);
@@ -62,7 +70,8 @@ void quantize(Graph& graph, Args args) {
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;
     glsl::quantize::Params params{};
-    over_blocks(launch, params, b, out, scale, zero);
+    over_blocks(launch, params, b, out, scale, zero, !texture);
+    if (texture) over_texels(launch, params, out);
     params.low = static_cast<float>(low);
     params.high = static_cast<float>(high);
     launch.params(params);

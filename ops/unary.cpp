@@ -4,6 +4,7 @@
 #include "glsl/unary.h"
 
 #include "ops/common/shape.h"
+#include "ops/common/storage.h"
 #include "ops/op.h"
 
 namespace pumice {
@@ -13,11 +14,21 @@ using glsl::unary::FUNCTION;
 
 template <FUNCTION function>
 void unary(Graph& graph, Args args) {
-  const Tensor x = args.tensor(0), out = args.out();
+  Tensor x = args.tensor(0), out = args.out();
   check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()),
         name(out.dtype()));
-  const Shader& shader = glsl::unary::variant(glsl::unary::dtype(x.dtype()));
-
+  if (take_textures(graph, x, out)) {
+    graph.dispatch({out}, {x}, [=](Launch& launch) {
+      out.resize(x.shape());
+      const Texels texels = texels_of(out);
+      launch.over(texels.count);
+      launch.params(glsl::unary::Params{texels.count, texels.columns, texels.height});
+      launch.shader = &glsl::unary::variant(glsl::unary::dtype(x.dtype()), glsl::unary::STORAGE::texture3d);
+      launch.spec.push_back(static_cast<uint32_t>(function));
+    });
+    return;
+  }
+  const Shader& shader = glsl::unary::variant(glsl::unary::dtype(x.dtype()), glsl::unary::STORAGE::buffer);
   graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     launch.shader = &shader;
@@ -29,7 +40,8 @@ void unary(Graph& graph, Args args) {
 
 // The dtypes a function takes are a stretch of the shader's axis: f32 f16 i32 u8 i8 boolean.
 template <size_t first, size_t count>
-constexpr Axis kDtypes[] = {{"DTYPE", std::span(glsl::unary::kDTYPE).subspan(first, count)}};
+constexpr Axis kDtypes[] = {{"DTYPE", std::span(glsl::unary::kDTYPE).subspan(first, count)},
+                            {"STORAGE", glsl::unary::kSTORAGE}};
 constexpr std::span<const Axis> kFloat = kDtypes<0, 2>, kNumber = kDtypes<0, 5>, kInteger = kDtypes<2, 3>,
                                 kBool = kDtypes<5, 1>;
 static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32" &&

@@ -145,6 +145,26 @@ void Commands::copy(Slice from, Slice to) {
   impl_->core.vk.CmdCopyBuffer(impl_->submit.commands, from.buffer, to.buffer, 1, &region);
 }
 
+void Commands::discard(std::span<const Image> images) {
+  impl_->must_record();
+  std::vector<VkImageMemoryBarrier> barriers;
+  for (const Image& image : images) {
+    VkImageMemoryBarrier& barrier = barriers.emplace_back();
+    barrier = {};
+    barrier.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER;
+    barrier.srcAccessMask = kWrites;
+    barrier.dstAccessMask = kReads | kWrites;
+    barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+    barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
+    barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    barrier.image = image.handle();
+    barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+  }
+  if (barriers.empty()) return;
+  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, kWork, 0, 0, nullptr, 0, nullptr,
+                                    static_cast<uint32_t>(barriers.size()), barriers.data());
+}
+
 void Commands::fill(Slice target, uint32_t word) {
   impl_->must_record();
   if (target.bytes == 0) return;

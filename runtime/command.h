@@ -27,7 +27,8 @@ class Commands {
   // `bindings` has shader->num_bindings entries; groups are within Features::max_groups and not zero.
   void dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
                 std::array<uint32_t, 3> groups);
-  void copy(Slice from, Slice to);  // to.bytes bytes
+  void copy(Slice from, Slice to);              // to.bytes bytes
+  void discard(std::span<const Image> images);  // before their first use; what is in them goes
   void fill(Slice target, uint32_t word);
   // Kernels and copies before -> kernels and copies after, all memory.
   void barrier();

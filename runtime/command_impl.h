@@ -16,19 +16,21 @@ struct Commands::Impl {
   void release() noexcept;
   VkDescriptorSet descriptor_set(const Pipeline& pipeline, std::span<const Slice> bindings);
   VkDescriptorSet new_set(const Pipeline& pipeline);
+  void add_pool(const std::array<uint32_t, kBindingKinds>& needed);
+  Slice bound(const Shader& shader, size_t index, const Slice& slice) const;
   void reset();
   void must_record() const;
 
   // A chunk of descriptor sets; reset as a whole when recording begins again.
   struct Pool {
-    VkDescriptorPool handle;
-    uint32_t max_sets, max_descriptors;
-    uint32_t sets, descriptors;  // left
+    VkDescriptorPool handle = VK_NULL_HANDLE;
+    uint32_t max_sets = 0, sets = 0;                                             // sets: left
+    std::array<uint32_t, kBindingKinds> max_descriptors = {}, descriptors = {};  // by Binding; left
   };
   // One set for equal bindings under one layout.
   struct SetKey {
     VkDescriptorSetLayout layout;
-    std::vector<VkDescriptorBufferInfo> bindings;
+    std::vector<Slice> bindings;
     bool operator==(const SetKey& other) const;
   };
   struct SetHash {

@@ -73,8 +73,15 @@ struct Device::Impl {
 
 // memory.cpp
 void create_allocator(Core& core);
+[[noreturn]] void refuse_memory(const Core& core, VkResult result, const char* call, const char* what,
+                                const std::string& object);
 // runnable.cpp: throws DeviceUnsupported with what is missing.
 void require_runnable(const Core& core, const PipelineKey& key);
+constexpr VkDescriptorType descriptor_type(Binding kind) {
+  return kind == Binding::buffer    ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+         : kind == Binding::texture ? VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE
+                                    : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+}
 // pipeline.cpp
 std::unique_ptr<Pipelines> create_pipelines(std::shared_ptr<Core> core, const std::string& cache_dir);
 

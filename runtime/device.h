@@ -20,6 +20,13 @@ struct MatrixShape {
 };
 using MatrixShapes = std::array<MatrixShape, 8>;  // the largest first; m = 0 ends it
 
+// Texels of images: four elements each.
+enum class ImageFormat : uint8_t { rgba32f, rgba16f, rgba32i, rgba8i, rgba8u, rgba32u };
+inline constexpr uint32_t kImageFormats = 6;
+
+// What values are on the device, whatever the file says of them.
+enum class StorageChoice : uint8_t { as_exported, buffers, textures };
+
 // What a kernel may be chosen by. Plain data, so that selection is tested without a GPU.
 struct Features {
   uint64_t bits = 0;  // of Feature
@@ -30,11 +37,15 @@ struct Features {
   uint32_t max_groups[3] = {65535, 65535, 65535};
   uint64_t max_storage_bytes = 1ull << 27;  // of one binding
   uint64_t max_allocation_bytes = 1ull << 30;
-  uint64_t storage_alignment = 256;  // of a binding's offset
-  MatrixShapes matrix_f16{};         // of f16 and f16, summed in f32
-  MatrixShapes matrix_s8{};          // of s8 and s8, summed in s32
-  bool cpu = false;                  // invocations run on the host's processor: few workgroups fill it
-  std::string kernel = {};           // of matrix products, forced by name; "": the best one is picked
+  uint64_t storage_alignment = 256;                  // of a binding's offset
+  MatrixShapes matrix_f16{};                         // of f16 and f16, summed in f32
+  MatrixShapes matrix_s8{};                          // of s8 and s8, summed in s32
+  uint32_t max_image_3d = 256, max_image_2d = 4096;  // texels along each axis
+  uint32_t image_formats =
+      (1u << kImageFormats) - 1;  // bit f: ImageFormat f may be read and written in a 2D and 3D image
+  StorageChoice storage = StorageChoice::as_exported;
+  bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
+  std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -44,10 +55,12 @@ Features baseline_features();
 
 // `text`: "-coopmat,-int_dot" takes away, "none" takes everything optional away, "+x" after "none" gives back what the
 // device has. An unknown name throws InvalidArgument with the nearest one. For tests and measurements: "subgroup=8"
-// forces a size in range; "matrix=16x8x16" has cooperative matrices of that shape used; "kernel=gemv1" has that kernel
+// forces a size in range; "storage=buffers" or "storage=textures" overrides what the file says, for every value that an
+// operator takes so; "matrix=16x8x16" has cooperative matrices of that shape used; "kernel=gemv1" has that kernel
 // used (a graph with a node that it cannot compute is refused); "like_gpu" has a CPU driver run the kernels a GPU would
 // get; "max_storage=1m" (bytes of a binding), "max_allocation=", "max_shared=", "max_invocations=", "max_groups="
-// (along each axis) and "alignment=" (of a binding's offset) are limits of a poorer device, never of a richer one.
+// (along each axis), "max_image_3d=", "max_image_2d=" (texels along each axis) and "alignment=" (of a binding's offset)
+// are limits of a poorer device, never of a richer one.
 Features apply(Features features, const std::string& text);
 
 struct DeviceInfo {

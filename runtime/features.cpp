@@ -46,6 +46,8 @@ constexpr Limit kLimits[] = {
     PUMICE_LIMIT(max_allocation, 16, max_allocation_bytes),
     PUMICE_LIMIT(max_invocations, 128, max_invocations),
     PUMICE_LIMIT(max_shared, 16384, max_shared_bytes),
+    PUMICE_LIMIT(max_image_3d, 1, max_image_3d),
+    PUMICE_LIMIT(max_image_2d, 1, max_image_2d),
     {"max_groups", 1, [](const Features& f) -> uint64_t { return f.max_groups[0]; },
      [](Features& f, uint64_t value) {
        for (uint32_t& groups : f.max_groups) groups = std::min(groups, static_cast<uint32_t>(value));
@@ -133,9 +135,16 @@ bool tighten(Features& features, std::string_view word) {
   return false;
 }
 
+void choose_storage(Features& features, std::string_view value) {
+  if (value != "buffers" && value != "textures")
+    fail(Code::InvalidArgument, Stage::device, "features", "feature 'storage=%s': it is 'buffers' or 'textures'",
+         printable(value).c_str());
+  features.storage = value == "buffers" ? StorageChoice::buffers : StorageChoice::textures;
+}
+
 [[noreturn]] void unknown(std::string_view name) {
   std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
-  known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "like_gpu", "alignment="});
+  known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -166,7 +175,7 @@ Features baseline_features() {
 
 Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
-  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=";
+  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=", kStorage = "storage=";
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -183,6 +192,8 @@ Features apply(Features features, const std::string& text) {
       force_subgroup(features, word.substr(kSubgroup.size()));
     } else if (word.substr(0, kMatrix.size()) == kMatrix) {
       force_matrix(features, word.substr(kMatrix.size()));
+    } else if (word.substr(0, kStorage.size()) == kStorage) {
+      choose_storage(features, word.substr(kStorage.size()));
     } else if (tighten(features, word)) {
       continue;
     } else if (word.front() == '-') {

@@ -73,6 +73,12 @@ std::string budget_text(const Core& core) {
 
 }  // namespace
 
+void refuse_memory(const Core& core, VkResult result, const char* call, const char* what, const std::string& object) {
+  const bool memory = result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_FEATURE_NOT_PRESENT;
+  throw Error(memory ? Code::OutOfDeviceMemory : code_of(result), Stage::device, what,
+              describe(result, call, object, core.vk) + budget_text(core));
+}
+
 void create_allocator(Core& core) {
   const Vk& vk = core.vk;
   VmaVulkanFunctions functions{};
@@ -143,13 +149,9 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
   const VmaAllocationCreateInfo allocation = allocation_info(core, kind);
   VmaAllocationInfo made{};
   const VkResult result = vmaCreateBuffer(core.allocator, &info, &allocation, &impl->buffer, &impl->allocation, &made);
-  if (result != VK_SUCCESS) {
-    const bool memory = result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_FEATURE_NOT_PRESENT;
-    throw Error(memory ? Code::OutOfDeviceMemory : code_of(result), Stage::device, what,
-                describe(result, "vmaCreateBuffer",
-                         format("%s of %llu bytes", what, static_cast<unsigned long long>(impl->bytes)), core.vk) +
-                    budget_text(core));
-  }
+  if (result != VK_SUCCESS)
+    refuse_memory(core, result, "vmaCreateBuffer", what,
+                  format("%s of %llu bytes", what, static_cast<unsigned long long>(impl->bytes)));
   impl->core = impl_->core;
   impl->mapped = static_cast<std::byte*>(made.pMappedData);
   core.allocated[static_cast<size_t>(kind)] += impl->bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers (through VulkanMemoryAllocator) and the ring that brings constants to the device.
+// Buffers and images (through VulkanMemoryAllocator), and the ring that brings constants to the device.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "runtime/device.h"
 
 typedef struct VkBuffer_T* VkBuffer;
+typedef struct VkImage_T* VkImage;
+typedef struct VkImageView_T* VkImageView;
 
 namespace pumice {
 
@@ -40,11 +42,38 @@ class Buffer {
   std::unique_ptr<Impl> impl_;
 };
 
-// A part of a buffer, as kernels and copies take it. offset is a multiple of Features::storage_alignment for kernels.
+// depth 0: a 2D image. Each size is within Features::max_image_2d or max_image_3d.
+struct ImageShape {
+  ImageFormat format = ImageFormat::rgba32f;
+  uint32_t width = 1, height = 1, depth = 0;
+  bool operator==(const ImageShape&) const = default;
+};
+
+// An image that kernels read and write; it has no contents until Commands::discard. Move only; frees itself.
+class Image {
+ public:
+  Image();
+  Image(Image&&) noexcept;
+  Image& operator=(Image&&) noexcept;
+  ~Image();
+  VkImage handle() const;
+  VkImageView view() const;
+  uint64_t bytes() const;
+
+  struct Impl;
+  explicit Image(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// A part of a buffer, as kernels and copies take it, or a whole image, for kernels alone. offset is a multiple of
+// Features::storage_alignment for kernels.
 struct Slice {
   VkBuffer buffer = nullptr;
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  VkImageView view = nullptr;  // the image
 };
 
 struct MemoryUse {
@@ -55,6 +84,8 @@ class Memory {
  public:
   // Throws OutOfDeviceMemory (or LimitExceeded past Features::max_allocation_bytes) naming `what` and the bytes.
   Buffer buffer(uint64_t bytes, MemoryKind kind, const char* what);
+  // As buffer(), in device memory.
+  Image image(const ImageShape& shape, const char* what);
   MemoryUse use() const;
   // True when MemoryKind::device buffers are mapped and cached: the host then reads and writes tensors in place.
   bool unified() const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include "ops/common/storage.h"
 #include "ops/op.h"
 #include "runtime/model_file.h"
 
@@ -12,6 +13,7 @@ const Builder& builder() {
       .add_nodes = [](Graph& graph, const Method& method,
                       const OpCall& call) { op_table()[call.op].build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },
+      .copy_storage = copy_storage,
   };
   return kBuilder;
 }

@@ -2,6 +2,7 @@
 // What the engine knows, as JSON for the layers above.
 #include <nlohmann/json.hpp>
 
+#include "graph/image.h"
 #include "ops/op.h"
 #include "runtime/model.h"
 
@@ -33,7 +34,10 @@ json dims(const Method& method, const Value& value) {
 }
 
 json brief(const Method& method, const Value& value) {
-  return {{"name", value.name}, {"dtype", name(value.dtype)}, {"dims", dims(method, value)}};
+  return {{"name", value.name},
+          {"dtype", name(value.dtype)},
+          {"dims", dims(method, value)},
+          {"storage", name(value.storage)}};
 }
 
 json port(const Method& method, const Value& value, const std::vector<Bounds>& exprs,
@@ -54,12 +58,17 @@ json device_json(const DeviceInfo& info, const Features& features) {
   for (uint32_t f = 0; f < kNumFeatures; ++f) {
     if (features.has(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
   }
-  const json limits = {
-      {"subgroup_size", features.subgroup_size},         {"min_subgroup_size", features.min_subgroup_size},
-      {"max_subgroup_size", features.max_subgroup_size}, {"max_invocations", features.max_invocations},
-      {"max_shared_bytes", features.max_shared_bytes},   {"max_push_bytes", features.max_push_bytes},
-      {"max_storage_bytes", features.max_storage_bytes}, {"max_allocation_bytes", features.max_allocation_bytes},
-      {"storage_alignment", features.storage_alignment}};
+  const json limits = {{"subgroup_size", features.subgroup_size},
+                       {"min_subgroup_size", features.min_subgroup_size},
+                       {"max_subgroup_size", features.max_subgroup_size},
+                       {"max_invocations", features.max_invocations},
+                       {"max_shared_bytes", features.max_shared_bytes},
+                       {"max_push_bytes", features.max_push_bytes},
+                       {"max_storage_bytes", features.max_storage_bytes},
+                       {"max_allocation_bytes", features.max_allocation_bytes},
+                       {"storage_alignment", features.storage_alignment},
+                       {"max_image_3d", features.max_image_3d},
+                       {"max_image_2d", features.max_image_2d}};
   return {{"index", info.index},
           {"name", info.name},
           {"driver", info.driver},
@@ -82,11 +91,18 @@ json plan_json(const Graph& graph) {
     json value = brief(impl.method(), impl.method().values[v]);
     value["kind"] = name(impl.method().values[v].kind);
     value["bytes"] = impl.bytes(v);
-    if (impl.tensors[where.storage[v]].home == Home::arena) value["offset"] = where.offset[v];
+    const uint32_t texture = impl.tensors[v].twin;
+    if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
+      value["image"] = where.image[texture];
+    if (impl.tensors[where.storage[v]].home == Home::arena && impl.tensors[v].held) value["offset"] = where.offset[v];
     if (where.storage[v] != v) value["storage_of"] = where.storage[v];
     values.push_back(std::move(value));
   }
-  return {{"arena_bytes", where.plan.total},
+  json images = json::array();
+  for (const ImageShape& i : where.images)
+    images.push_back({{"width", i.width}, {"height", i.height}, {"depth", i.depth}, {"bytes", texel_bytes(i)}});
+  return {{"images", std::move(images)},
+          {"arena_bytes", where.plan.total},
           {"naive_bytes", where.plan.naive},
           {"lower_bound_bytes", where.plan.lower_bound},
           {"values", std::move(values)}};
@@ -175,7 +191,11 @@ std::string describe(std::span<const ProfileRow> rows) {
 }
 
 std::string describe(const SessionMemory& memory) {
-  return text(json{{"weights", memory.weights}, {"state", memory.state}, {"arena", memory.arena}, {"io", memory.io}});
+  return text(json{{"weights", memory.weights},
+                   {"state", memory.state},
+                   {"arena", memory.arena},
+                   {"textures", memory.textures},
+                   {"io", memory.io}});
 }
 
 }  // namespace pumice

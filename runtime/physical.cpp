@@ -40,11 +40,27 @@ void read_limits(const VkPhysicalDeviceProperties& core, const VkPhysicalDeviceM
   features.max_push_bytes = limits.maxPushConstantsSize;
   std::copy_n(limits.maxComputeWorkGroupCount, 3, features.max_groups);
   features.max_storage_bytes = limits.maxStorageBufferRange;
+  features.max_image_3d = limits.maxImageDimension3D;
+  features.max_image_2d = limits.maxImageDimension2D;
   features.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
   features.storage_alignment = std::max<uint64_t>(limits.minStorageBufferOffsetAlignment, 16);
   out.timestamp_period = static_cast<double>(limits.timestampPeriod);
   out.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+}
+
+// Vulkan asks every device for these, but does not ask in vain.
+void read_formats(const Vk& vk, Physical& out) {
+  constexpr VkImageUsageFlags kUsage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_SAMPLED_BIT;
+  for (uint32_t f = 0; f < kImageFormats; ++f) {
+    const VkFormat format = vulkan_format(static_cast<ImageFormat>(f));
+    for (const VkImageType type : {VK_IMAGE_TYPE_2D, VK_IMAGE_TYPE_3D}) {
+      VkImageFormatProperties properties{};
+      if (vk.GetPhysicalDeviceImageFormatProperties(out.handle, format, type, VK_IMAGE_TILING_OPTIMAL, kUsage, 0,
+                                                    &properties) != VK_SUCCESS)
+        out.info.features.image_formats &= ~(1u << f);
+    }
+  }
 }
 
 void read_queues(const Vk& vk, Physical& out) {
@@ -130,12 +146,20 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   if (maintenance4.maxBufferSize != 0)
     out.info.features.max_allocation_bytes =
         std::min<uint64_t>(out.info.features.max_allocation_bytes, maintenance4.maxBufferSize);
+  read_formats(vk, out);
   read_features(vk, extensions, subgroup, control, out);
   read_queues(vk, out);
   return out;
 }
 
 }  // namespace
+
+VkFormat vulkan_format(ImageFormat format) {
+  constexpr VkFormat kFormats[kImageFormats] = {VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT,
+                                                VK_FORMAT_R32G32B32A32_SINT,   VK_FORMAT_R8G8B8A8_SINT,
+                                                VK_FORMAT_R8G8B8A8_UINT,       VK_FORMAT_R32G32B32A32_UINT};
+  return kFormats[static_cast<uint32_t>(format)];
+}
 
 bool Extensions::has(std::string_view name) const {
   return std::any_of(list.begin(), list.end(), [&](const auto& each) { return name == each.extensionName; });

@@ -31,6 +31,8 @@ struct Extensions {
   bool has(std::string_view name) const;
 };
 
+VkFormat vulkan_format(ImageFormat format);
+
 std::vector<Physical> list_physical(const Instance& instance);
 
 // device_features.cpp: the optional features and subgroup sizes of out.info.features.

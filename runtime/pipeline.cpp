@@ -62,7 +62,7 @@ struct Pipelines::Impl {
   bool changed = false;
   std::mutex mutex;  // held while pipelines are made, so that two sessions do not make the same ones
   std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, KeyHash> pipelines;
-  std::map<std::pair<uint32_t, uint32_t>, Layouts> all_layouts;  // by bindings and push bytes
+  std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
   std::atomic<uint32_t> made{0};
 };
 
@@ -78,11 +78,11 @@ Pipelines::Impl::~Impl() {
 }
 
 const Layouts& Pipelines::Impl::layouts(const Shader& shader) {
-  Layouts& out = all_layouts[{shader.num_bindings, shader.push_bytes}];
+  Layouts& out = all_layouts[{shader.num_bindings, shader.kinds, shader.push_bytes}];
   if (out.set == VK_NULL_HANDLE) {
     std::vector<VkDescriptorSetLayoutBinding> bindings(shader.num_bindings);
     for (uint32_t i = 0; i < shader.num_bindings; ++i) {
-      bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+      bindings[i] = {i, descriptor_type(binding_kind(shader, i)), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
     }
     VkDescriptorSetLayoutCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;

@@ -28,7 +28,7 @@ struct PipelineKey {
 struct Pipeline {
   VkPipeline handle;
   VkPipelineLayout layout;
-  VkDescriptorSetLayout set_layout;  // one set, shader->num_bindings storage buffers
+  VkDescriptorSetLayout set_layout;  // one set, the shader's bindings
   const Shader* shader;
 };
 

@@ -24,9 +24,11 @@ void require_runnable(const Core& core, const PipelineKey& key) {
     }
     refuse(core, shader, "needs " + missing + ", which is not there or switched off,");
   }
-  if (shader.num_bindings > core.physical.max_storage_buffers) {
+  uint32_t buffers = 0;  // of images, a shader has no more than every device takes: glsl/reflect_spirv.py
+  for (uint32_t b = 0; b < shader.num_bindings; ++b) buffers += binding_kind(shader, b) == Binding::buffer;
+  if (buffers > core.physical.max_storage_buffers) {
     refuse(core, shader,
-           format("binds %u buffers; at most %u are possible", shader.num_bindings, core.physical.max_storage_buffers));
+           format("binds %u buffers; at most %u are possible", buffers, core.physical.max_storage_buffers));
   }
   if (shader.push_bytes > features.max_push_bytes) {
     refuse(core, shader,

@@ -38,11 +38,20 @@ struct Shader {
   const char* name;  // "softmax[f16]"
   const uint32_t* words;
   uint32_t num_words;
-  uint32_t num_bindings;  // storage buffers 0 .. num_bindings - 1 of set 0
+  uint32_t num_bindings;  // 0 .. num_bindings - 1 of set 0
   uint32_t push_bytes;    // size of the push-constant block; at most 128
   uint32_t num_spec;      // specialization constants 0 .. num_spec - 1; 0 is local_size_x
   uint64_t features;      // bits of Feature the variant's capabilities ask for
+  uint64_t kinds = 0;     // of the bindings: two bits each, see Binding; 0: all are storage buffers
 };
+
+// buffer: a storage buffer. texture: an image that is only read (a sampled image, fetched texel by texel). image: a
+// storage image, written.
+enum class Binding : uint8_t { buffer, texture, image };
+inline constexpr uint32_t kBindingKinds = 3, kMaxBindings = 32;
+constexpr Binding binding_kind(const Shader& shader, size_t index) {
+  return static_cast<Binding>(shader.kinds >> (2 * index) & 3);
+}
 
 // One `#pragma variant NAME a b c` line of a shader, for tables that Python reads.
 struct Axis {

@@ -26,21 +26,21 @@ namespace pumice {
   F(DestroyInstance) F(EnumeratePhysicalDevices) F(EnumerateDeviceExtensionProperties) \
   F(GetPhysicalDeviceProperties) F(GetPhysicalDeviceProperties2) F(GetPhysicalDeviceFeatures2) \
   F(GetPhysicalDeviceMemoryProperties) F(GetPhysicalDeviceMemoryProperties2) \
-  F(GetPhysicalDeviceQueueFamilyProperties) F(CreateDevice) F(GetDeviceProcAddr)
+  F(GetPhysicalDeviceQueueFamilyProperties) F(GetPhysicalDeviceImageFormatProperties) F(CreateDevice) F(GetDeviceProcAddr)
 
 // Of an instance, null where the driver or layer lacks the extension.
 #define PUMICE_VK_OPTIONAL(F) \
   F(EnumerateInstanceVersion) F(GetPhysicalDeviceCooperativeMatrixPropertiesKHR) F(CreateDebugUtilsMessengerEXT) \
   F(DestroyDebugUtilsMessengerEXT)
 
-// Of a device. The image functions are here because VMA asks for them.
+// Of a device.
 #define PUMICE_VK_DEVICE(F) \
   F(DestroyDevice) F(GetDeviceQueue) F(DeviceWaitIdle) F(QueueSubmit) F(CreateFence) F(DestroyFence) \
   F(ResetFences) F(GetFenceStatus) F(WaitForFences) F(AllocateMemory) F(FreeMemory) F(MapMemory) F(UnmapMemory) \
   F(FlushMappedMemoryRanges) F(InvalidateMappedMemoryRanges) F(CreateBuffer) F(DestroyBuffer) F(BindBufferMemory) \
   F(BindBufferMemory2) F(GetBufferMemoryRequirements) F(GetBufferMemoryRequirements2) F(CreateImage) \
   F(DestroyImage) F(BindImageMemory) F(BindImageMemory2) F(GetImageMemoryRequirements) \
-  F(GetImageMemoryRequirements2) F(CreateShaderModule) F(DestroyShaderModule) F(CreateDescriptorSetLayout) \
+  F(GetImageMemoryRequirements2) F(CreateImageView) F(DestroyImageView) F(CreateShaderModule) F(DestroyShaderModule) F(CreateDescriptorSetLayout) \
   F(DestroyDescriptorSetLayout) F(CreatePipelineLayout) F(DestroyPipelineLayout) F(CreateComputePipelines) \
   F(DestroyPipeline) F(CreatePipelineCache) F(DestroyPipelineCache) F(GetPipelineCacheData) \
   F(CreateDescriptorPool) F(DestroyDescriptorPool) F(ResetDescriptorPool) F(AllocateDescriptorSets) \

@@ -12,6 +12,7 @@ namespace {
 
 static_assert(static_cast<int>(fb::DType_MAX) == static_cast<int>(DType::i4));
 static_assert(static_cast<int>(fb::ValueKind_MAX) == static_cast<int>(ValueKind::scratch));
+static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageClass::texture2d));
 static_assert(static_cast<int>(fb::ExprOp_MAX) == static_cast<int>(ExprOp::max));
 static_assert(static_cast<int>(fb::ArgKind_MAX) == static_cast<int>(ArgKind::values));
 
@@ -81,7 +82,7 @@ class Decoder {
   }
 
   Value value(const fb::Value* in, const Where& at) {
-    known(in, fb::Value::VT_NAME, &at);
+    known(in, fb::Value::VT_STORAGE, &at);
     Value out{};
     out.kind = enumerator<ValueKind>(in->kind(), fb::ValueKind_MAX, {&at, "kind"});
     out.dtype = enumerator<DType>(in->dtype(), fb::DType_MAX, {&at, "dtype"});
@@ -93,6 +94,7 @@ class Decoder {
       out.dims.push_back(dim >= 0 ? SymInt{false, dim} : SymInt{true, ~dim});  // ~d == -(d + 1)
     out.ref = in->ref();
     out.name = string(in->name(), limits_.max_name_bytes, {&at, "name"});
+    out.storage = enumerator<StorageClass>(in->storage(), fb::Storage_MAX, {&at, "storage"});
     return out;
   }
 

@@ -102,6 +102,11 @@ void MethodChecker::values() {
     if (v.dtype == DType::i4 && v.kind != ValueKind::constant) {
       bad(Code::BadDtype, {&at, "dtype"}, format("i4 is for constants, this is a %s", name(v.kind)));
     }
+    const bool kept = v.kind == ValueKind::constant || v.kind == ValueKind::state;
+    if ((v.storage == StorageClass::texture3d && kept) ||
+        (v.storage == StorageClass::texture2d && v.kind != ValueKind::constant)) {
+      bad(Code::BadSchema, {&at, "storage"}, format("a %s cannot be a %s", name(v.kind), name(v.storage)));
+    }
     if (v.kind == ValueKind::constant) {
       index(v.ref, program_.constants.size(), "constants", {&at, "ref"});
       bytes(v, dims, v.ref, at);

@@ -43,6 +43,18 @@ const char* name(ValueKind kind) {
   return "?";
 }
 
+const char* name(StorageClass storage) {
+  switch (storage) {
+    case StorageClass::buffer:
+      return "buffer";
+    case StorageClass::texture3d:
+      return "texture3d";
+    case StorageClass::texture2d:
+      return "texture2d";
+  }
+  return "?";
+}
+
 const char* name(ArgKind kind) {
   switch (kind) {
     case ArgKind::none:

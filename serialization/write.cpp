@@ -57,7 +57,7 @@ class Writer {
       std::vector<int64_t> dims;
       for (const SymInt d : v.dims) dims.push_back(d.is_expr ? ~d.value : d.value);
       return fb::CreateValueDirect(b_, static_cast<fb::ValueKind>(v.kind), static_cast<fb::DType>(v.dtype), &dims,
-                                   v.ref, v.name.c_str());
+                                   v.ref, v.name.c_str(), static_cast<fb::Storage>(v.storage));
     });
     const auto ops = tables<fb::OpCall>(m.ops, [&](const OpCall& c) {
       std::vector<flatbuffers::Offset<fb::Arg>> args;

@@ -4,6 +4,7 @@
 #include "glsl/choose_qparams.h"
 #include "glsl/choose_qparams_range.h"
 #include "ops/common/blocks.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -36,10 +37,15 @@ void range(Launch& launch, Tensor range, Tensor x, const std::vector<int64_t>& b
   params.rank = b.rank;
   std::copy(b.size.begin(), b.size.end(), params.size);
   std::copy(b.block.begin(), b.block.end(), params.block);
+  const Texels texels = texels_of(x);
+  const bool texture = x.storage() == StorageClass::texture3d;
+  params.columns = texels.columns;
+  params.height = texels.height;
   launch.params(params);
   launch.over(uint64_t{params.blocks} * parts.count * parts.lanes, parts.lanes);
-  launch.spec.push_back(b.rank == 1 && b.numel % 4 == 0);
-  launch.shader = &glsl::choose_qparams_range::variant(glsl::choose_qparams_range::dtype(x.dtype()));
+  launch.spec.push_back(b.rank == 1 && b.numel % 4 == 0 && (!texture || texels.columns % 4 == 0));
+  launch.shader = &glsl::choose_qparams_range::variant(glsl::choose_qparams_range::dtype(x.dtype()),
+                                                       static_cast<glsl::choose_qparams_range::X_STORAGE>(texture));
 }
 
 }  // namespace
@@ -49,6 +55,7 @@ void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std
   const Shader& shader = glsl::choose_qparams::variant(glsl::choose_qparams::scale(scale.dtype()),
                                                        glsl::choose_qparams::point(zero.dtype()));
   const Tensor ranges = graph.scratch(DType::i32, 1);
+  if (graph.in_texture(x)) x = graph.texture(x);
   graph.dispatch({ranges}, {x}, [=](Launch& launch) { range(launch, ranges, x, block); });
   graph.dispatch({scale, zero}, {ranges}, [=, &shader](Launch& launch) {
     const Blocks b = blocks(x.shape(), block, kOp);

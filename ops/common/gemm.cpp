@@ -51,10 +51,10 @@ uint64_t packed_bytes(Storage storage, uint32_t k) {
 // A pack in parts keeps the raw bytes that are on the device at once within this.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
-Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint32_t k) {
+Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint32_t k, bool texture) {
   const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
   const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed / 4);
-  return graph.prepack("linear_pack", {weight}, DType::i32, {words}, [=](Launch& launch) {
+  const auto pack = [=](Launch& launch) {
     for (const RowBlock& block : split_rows(strips(n) * kStripRows, {raw, packed}, launch.features, kPieceBytes)) {
       const uint32_t rows = std::min(block.count, n - block.first);
       glsl::linear_pack::Params params{};
@@ -63,14 +63,18 @@ Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint3
       params.tiles = strip_tiles(k);
       params.row_bytes = u32(static_cast<int64_t>(raw));
       params.last_word = static_cast<uint32_t>((rows * raw - 1) / 4);
+      params.first = texture ? static_cast<uint32_t>(block.first * packed / 16) : 0;
       params.count = static_cast<uint32_t>(block.count * packed / 16);
       launch.over(params.count);
       launch.params(params);
-      launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage));
+      launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage),
+                                                  static_cast<glsl::linear_pack::WEIGHT_STORAGE>(texture));
       launch.windows = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
       launch.next_part();
     }
-  });
+  };
+  return graph.prepack("linear_pack", {weight}, DType::i32, {words}, pack,
+                       texture ? StorageClass::texture2d : StorageClass::buffer);
 }
 
 // Bytes of a weight's row in the pairs of its scales or zero points.
@@ -96,7 +100,8 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
 
 }  // namespace
 
-PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale, Tensor zero, int64_t group) {
+PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale, Tensor zero, int64_t group,
+                         bool textures) {
   check(weight.is_constant() && weight.rank() == 2, "%s: the weight must be a constant of rank 2", op);
   const int64_t n = weight.dim(0), k = weight.dim(1);
   check(n >= 1 && k >= 1, "%s: the weight is [%" PRId64 ", %" PRId64 "], it must not be empty", op, n, k);
@@ -139,7 +144,8 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
       if (packed.zero) packed.scales = {};
     }
   }
-  packed.weight = pack_data(graph, weight, packed.storage, packed.n, packed.k);
+  packed.texture = textures && graph.in_texture(weight);
+  packed.weight = pack_data(graph, weight, packed.storage, packed.n, packed.k, packed.texture);
   return packed;
 }
 
@@ -149,7 +155,8 @@ uint64_t row_bytes(const PackedWeight& w) {
 }
 
 std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& features) {
-  const uint64_t weight = packed_bytes(w.storage, w.k), scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
+  const uint64_t weight = w.texture ? 0 : packed_bytes(w.storage, w.k),
+                 scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
                  zero = w.zero ? pair_bytes(w.groups, false) : 0;
   auto blocks = split_rows(strips(w.n) * kStripRows, {weight, scale, zero}, features);
   blocks.back().count = w.n - blocks.back().first;

@@ -32,6 +32,7 @@ struct PackedWeight {
   uint32_t n = 0, k = 0;
   uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
   bool scale_f16 = false;
+  bool texture = false;  // the weight is a texture2d
   // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: matrix.glslh then has
   // a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
   struct {
@@ -41,9 +42,10 @@ struct PackedWeight {
 };
 
 // `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G]
-// (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns.
+// (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns. `textures`: the
+// operator takes the weight in a texture, too, where the file has it so.
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
-                         int64_t group = 0);
+                         int64_t group = 0, bool textures = false);
 
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
 // (there the scale's again when it is empty).
@@ -56,7 +58,8 @@ std::array<Window, 3> weight_windows(const PackedWeight& weight, const RowBlock&
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;
-  Tensor rows = {};  // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
+  uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
+  Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
 };
 // Throws unless the tensors of the end have types that go with an x of `dtype`.
 void check_epilogue(const char* op, DType dtype, const Epilogue& end);
@@ -68,7 +71,7 @@ std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epi
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight, uint32_t m,
                    const Epilogue& end);
 // Adds the node of a linear of floats.
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end);
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end);
 
 // Checks an `act` argument.
 uint32_t activation(int64_t act, const char* op);

@@ -13,6 +13,7 @@
 #include "glsl/pad.h"
 #include "ops/common/gemm.h"
 #include "ops/common/shape.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -21,11 +22,13 @@ constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized ro
 
 // Columns of a row of x as kernels see it; those from k on are zeros.
 uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
+  if (end.height != 0) return w.k;  // load_x of linear.glslh knows where a row of texels ends
   return end.rows ? strip_tiles(w.k) * kTileColumns : (w.k + 7) / 8 * 8;
 }
 
 struct LinearBlock {
-  uint32_t m, n;  // rows of x and of the weight
+  uint32_t m, n;   // rows of x and of the weight
+  uint32_t first;  // of the weight
 };
 
 // What a launch of any kernel is made from.
@@ -41,9 +44,9 @@ struct Linear {
 template <class Params>
 void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const PackedWeight& w = l.w;
-  const auto [m, n] = l.block;
+  const auto [m, n, first] = l.block;
   const uint32_t k = x_columns(w, l.end);
-  launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n});
+  launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
   launch.spec.insert(launch.spec.end(),
                      {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias), w.k % 64 == 0, w.n % 4 == 0,
                       static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
@@ -83,7 +86,8 @@ void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.strips});
-  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
+                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
 void launch_tiled(Launch& launch, const Linear& l) {
@@ -91,7 +95,8 @@ void launch_tiled(Launch& launch, const Linear& l) {
   const Tile& t = l.kernel.tile;
   describe_tiles<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
-  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
+                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
 void launch_gemv_fragments(Launch& launch, const Linear& l) {
@@ -166,18 +171,19 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns) {
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                    const Epilogue& end) {
   const uint64_t element = device_bytes(dtype), x_row = x_columns(w, end) * element, out_row = w.n * element;
-  const auto row_blocks = split_rows(m, {x_row, out_row}, launch.features);
+  const bool textures = end.height != 0;  // which are bound as a whole, and take no windows
+  const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_blocks(w, launch.features);
   for (const RowBlock& rows : row_blocks) {
     for (const RowBlock& block : blocks) {
-      launch_block(launch, {kernel, dtype, w, {rows.count, block.count}, end});
+      launch_block(launch, {kernel, dtype, w, {rows.count, block.count, block.first}, end});
       if (row_blocks.size() * blocks.size() == 1) return;
       const uint64_t first = block.first * element;
       const Window x = window(rows, m, x_row);
       Window out = window(rows, m, out_row);  // from the block's first column on
       out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
       const auto [weight, scale, zero] = weight_windows(w, block);
-      launch.windows = {out, x, weight, end.bias ? Window{first, 0} : x, end.residual ? out : x};
+      launch.windows = {out, x, weight, end.bias ? Window{first, 0} : textures ? Window{} : x, end.residual ? out : x};
       const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
       if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
       launch.next_part();
@@ -224,7 +230,8 @@ Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, c
 }
 
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
-  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : x, end.residual ? end.residual : x};
+  const Tensor none = x.storage() == StorageClass::buffer ? x : Tensor();  // for a binding that takes buffers
+  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
   if (quantized(weight.storage)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
@@ -233,19 +240,30 @@ std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epi
   return reads;
 }
 
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& end) {
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end) {
   const DType dtype = x.dtype();
   check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
   check(x.rank() >= 1, "%s: x has no dimension", op);
   check_epilogue(op, dtype, end);
+  const bool textures = take_textures(graph, x, out, &end.residual);
+  end.height = textures;
   const uint32_t columns = x_columns(weight, end);
   const Tensor rows = end.rows || weight.k == columns ? x : padded(graph, x, weight.k, columns);
   graph.dispatch({out}, linear_reads(rows, weight, end), [=](Launch& launch) {
     out.resize(linear_shape(op, x.shape(), weight, end));
     const uint32_t m = u32(x.numel() / weight.k);
     if (m == 0) return;
-    const LinearShape shape{m, weight.n, weight.k, weight.group, weight.storage, dtype, weight.scale_f16};
-    launch_linear(launch, choose_linear(shape, launch.features), dtype, weight, m, end);
+    Epilogue live = end;
+    if (textures) live.height = texels_of(x).height;
+    const LinearShape shape{.m = m,
+                            .n = weight.n,
+                            .k = weight.k,
+                            .group = weight.group,
+                            .weight = weight.storage,
+                            .dtype = dtype,
+                            .scale_f16 = weight.scale_f16,
+                            .textures = textures || weight.texture};
+    launch_linear(launch, choose_linear(shape, launch.features), dtype, weight, m, live);
   });
 }
 

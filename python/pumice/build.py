@@ -26,6 +26,7 @@ class Builder:
         self.program = ir.Program(methods=[method])
         self.method = method
         self._selection = selection
+        self.names: dict[int, str] = {}  # of values: an input, a node of the graph, a constant
         self._values: dict[Any, int] = {}
         self._constants: dict[Any, int] = {}
 
@@ -93,6 +94,7 @@ class Builder:
     def _add(self, ref: Ref, kind: ir.ValueKind, name: str, index: int = -1) -> int:
         dims = [self._selection.sizes.size(size) for size in ref.shape]
         self._values[ref.identity] = len(self.method.values)
+        self.names[len(self.method.values)] = name or _node_name(ref)
         self.method.values.append(ir.Value(kind, ref.dtype, dims, index, name))
         return self._values[ref.identity]
 
@@ -117,6 +119,13 @@ class Builder:
             self._constants[key] = len(self.program.constants)
             self.program.constants.append(ir.Constant(key, size, lambda: constant_bytes(data(), dtype, shape)))
         return self._constants[key]
+
+
+def _node_name(ref: Ref) -> str:
+    if not isinstance(ref.identity, tuple) or not isinstance(ref.identity[0], Node):
+        return ""
+    node, result = ref.identity
+    return f"{node.name}.{result}" if result else node.name
 
 
 def constant_bytes(data: Any, dtype: ir.DType, shape: Any) -> bytes:

@@ -30,6 +30,14 @@ class ValueKind(IntEnum):
     scratch = 4
 
 
+class Storage(IntEnum):
+    """What a value is on the device (schema.fbs)."""
+
+    buffer = 0
+    texture3d = 1
+    texture2d = 2
+
+
 class ExprOp(IntEnum):
     constant = 0
     symbol = 1
@@ -76,6 +84,7 @@ class Value:
     dims: list[Size]
     ref: int = -1
     name: str = ""
+    storage: Storage = Storage.buffer
 
 
 @dataclass(frozen=True)

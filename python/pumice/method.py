@@ -18,6 +18,7 @@ from pumice.build import Builder
 from pumice.op import Refused
 from pumice.options import ExportOptions
 from pumice.part import Part
+from pumice.passes import storage
 from pumice.report import Report, Row
 from pumice.selection import Selection
 from pumice.source import Source, source
@@ -51,7 +52,15 @@ def lower(
             _try(refusals, node, name, lambda node=node, name=name: builder.output(selection.ref(node), name))
         for state, node in chosen.updates:
             _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
+        selection.notes.update(dict.fromkeys(storage.place(method, builder.names, options.storage)))
     rows = [report_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
+    textures = {
+        name: method.values[index].storage.name
+        for index, name in builder.names.items()
+        if method.values[index].storage is not ir.Storage.buffer
+    }
+    for row in rows:
+        row.storage = textures.get(row.node, "")
     return builder.program, Report([*refusals, *rows], selection.notes)
 
 

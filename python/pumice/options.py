@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pumice.errors import InvalidInputError
 from pumice.nearest import require
+from pumice.passes.storage import CHOICES, Choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,10 +18,14 @@ class ExportOptions:
 
     strict: capture with TorchDynamo instead of running the module's own Python (torch.export's `strict`).
     bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
+    storage: what values are on the device: "buffer"; "texture" where the operators have it, which suits some phones;
+        or one of the two for each value, by a mapping of names (of inputs, nodes and weights, as in the report) or by
+        a function of a passes.storage.ValueInfo. Elsewhere values are copied between the two.
     """
 
     strict: bool = False
     bf16: str = "f32"
+    storage: Choice = "buffer"
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
         for name in given:
@@ -28,6 +34,11 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
+        if isinstance(self.storage, str):
+            require(self.storage, CHOICES, "value of the export option storage:")
+        elif not isinstance(self.storage, Mapping) and not callable(self.storage):
+            text = f"the export option storage: a word, a mapping or a function, not {self.storage!r}"
+            raise InvalidInputError(text, code="InvalidArgument", path="storage")
 
     @staticmethod
     def of(value: ExportOptions | Mapping[str, Any] | None) -> ExportOptions:

@@ -26,6 +26,7 @@ class Row:
     operators: list[str] = field(default_factory=list)
     dtype: str = ""
     shape: str = ""
+    storage: str = ""  # of its first result, where that is not a buffer
     source: Source = field(default_factory=Source)
 
 
@@ -82,7 +83,10 @@ class Report:
         if self.operators:
             lines += ["", "Operators:", *_table([[name, str(count)] for name, count in self.operators.items()])]
         header = ["node", "target", "status", "runs as / fused into / reason", "shape", "source"]
-        rows = [[r.node, r.target, r.status, r.detail, f"{r.dtype}{r.shape}", str(r.source)] for r in self.rows]
+        rows = [
+            [r.node, r.target, r.status, r.detail, f"{r.dtype}{r.shape} {r.storage}".rstrip(), str(r.source)]
+            for r in self.rows
+        ]
         return "\n".join([*lines, "", *_table([header, *rows])])
 
 

@@ -181,6 +181,7 @@ def _value(builder: flatbuffers.Builder, value: ir.Value, where: str) -> int:
         Dims=_numbers(builder, dims, "<i8", where),
         Ref=value.ref,
         Name=_text(builder, value.name, where),
+        Storage=int(value.storage),
     )
 
 

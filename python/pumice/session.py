@@ -38,13 +38,15 @@ class TensorSpec:
     dims: tuple[int | str, ...]
     bounds: tuple[tuple[int, int], ...]  # smallest and largest size of each dimension, both included
     example: tuple[int, ...]  # the shape at export
+    storage: str = "buffer"  # on the device: "texture3d" where the file says so; callers see no difference
 
     def __str__(self) -> str:
         dims = (
             f"{d} in {lo}..{hi}" if isinstance(d, str) else str(d)
             for d, (lo, hi) in zip(self.dims, self.bounds, strict=True)
         )
-        return f"{self.name}: {self.dtype}[{', '.join(dims)}]"
+        storage = "" if self.storage == "buffer" else f" {self.storage}"
+        return f"{self.name}: {self.dtype}[{', '.join(dims)}]{storage}"
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,9 @@ class Session:
 def _spec(facts: Mapping[str, Any]) -> TensorSpec:
     dims = tuple(facts["dims"])
     bounds = tuple((lo, hi) for lo, hi in zip(facts["min"], facts["max"], strict=True))
-    return TensorSpec(facts["name"], NUMPY_NAME[facts["dtype"]], dims, bounds, tuple(facts["example"]))
+    return TensorSpec(
+        facts["name"], NUMPY_NAME[facts["dtype"]], dims, bounds, tuple(facts["example"]), facts["storage"]
+    )
 
 
 def _array(value: Any, dtype: np.dtype, name: str) -> np.ndarray:

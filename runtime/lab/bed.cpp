@@ -32,6 +32,7 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
+  forced.storage = StorageChoice::buffers;  // whose guard bands are looked at
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, 1));
   return graph;

@@ -78,6 +78,18 @@ def test_inspect_check_devices(tool, model) -> None:
     assert any("llvmpipe" in device["name"] for device in json.loads(run(tool, "devices", "--json").stdout)["devices"])
 
 
+def test_values_in_textures(tmp_path) -> None:
+    path = tmp_path / "mlp.pumice"
+    words = ("--quantize", "int4", "--storage", "texture", "-o", path)
+    run(BIN / "pumice", "export", "python/demo/mlp.py:build", *words)
+    text = run(BIN / "pumice", "inspect", path).stdout
+    assert "texture3d" in text and "texture2d" in text and "images, shared by values in textures" in text
+    device = ("--device", "llvmpipe", "--shape", "x=3x256")
+    for tool in ("pumice", "pumice-rt"):
+        rows = json.loads(run(BIN / tool, "profile", path, *device, "--json").stdout)["rows"]
+        assert any("texture3d,texture2d" in row["kernel"] for row in rows)
+
+
 def test_bench_and_profile(tool, model) -> None:
     device = ("--device", "llvmpipe", "--shape", "x=3x256", "-r", "3")
     row = json.loads(run(tool, "bench", model, *device, "--warmup", "0", "--json").stdout)

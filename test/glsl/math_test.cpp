@@ -17,6 +17,7 @@ constexpr uint32_t kCount = 1u << 18;
 // Runs `shader` over quads of `in` (words of the buffer as they are) and returns the words of the result.
 std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, const std::vector<uint32_t>& in,
                           size_t out_words, uint32_t quads) {
+  const glsl::unary::Params params{quads, 0, 0};
   const auto device = test::open();
   Memory& memory = device->memory();
   const Buffer x = memory.buffer(in.size() * 4, MemoryKind::device, "x"),
@@ -28,8 +29,8 @@ std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, cons
   Commands commands(device);
   commands.begin();
   const Slice slices[] = {test::whole(y), test::whole(x)};
-  commands.dispatch(device->pipelines().get({&shader, std::move(spec), 0}), slices, test::bytes(quads),
-                    {(quads + 63) / 64, 1, 1});
+  commands.dispatch(device->pipelines().get({&shader, std::move(spec), 0}), slices,
+                    test::bytes(params).first(shader.push_bytes), {(quads + 63) / 64, 1, 1});
   commands.barrier();
   commands.copy(test::whole(y), test::whole(down));
   commands.host_barrier();

@@ -113,6 +113,37 @@ def test_features_come_from_capabilities(work: Work) -> None:
     assert f"0x{1 << FEATURES.index('subgroup_arithmetic'):x}}}" in text
 
 
+TEXTURES = """#extension GL_EXT_samplerless_texture_functions : require
+#pragma variant STORAGE buffer texture3d
+#include "texture.glslh"
+#include "launch.glslh"
+#if defined(STORAGE_texture3d)
+layout(binding = 0, FORMAT(f16)) writeonly uniform IMAGE(f16) out_;
+layout(binding = 2) uniform TEXTURE(f16) x_;
+#else
+layout(binding = 0) buffer Out { uvec2 out_[]; };
+layout(binding = 2) buffer X { uvec2 x_[]; };
+#endif
+layout(binding = 1) readonly buffer Y { uint y_[]; };
+void main() {
+#if defined(STORAGE_texture3d)
+  PUT4(f16, out_, ivec3(item()), FETCH4(f16, x_, ivec3(y_[0])));
+#else
+  out_[item()] = x_[y_[0]];
+#endif
+}
+"""
+
+
+def test_kinds_of_bindings_are_read_back(work: Work) -> None:
+    text = work.header(HEAD + TEXTURES)
+    rows = re.findall(r'{"toy\[(\w+)\]", [^}]*}', text)
+    assert rows == ["buffer", "texture3d"]
+    assert re.search(r'"toy\[texture3d\]".*, 0x0, 0x12}', text)  # an image, a buffer, a texture
+    assert re.search(r'"toy\[buffer\]".*, 0x0}', text)
+    assert "STORAGE storage_value = STORAGE::buffer" in text
+
+
 VOTE = "#extension GL_KHR_shader_subgroup_vote : require\n"
 MISTAKES = [
     (PARTS.replace("binding = 1", "binding = 2") + BODY, "binding 1 is not declared, but 2 is"),
@@ -122,7 +153,17 @@ MISTAKES = [
     (PARTS.replace("int sizes[3]", "int sizes[40]") + BODY, "168 bytes of push constants; every device has 128"),
     (PARTS.replace("constant_id = 1", "constant_id = 2") + BODY, "constant_id 1 is not declared"),
     (PARTS.replace('#include "launch.glslh"', "uint item() { return 0u; }") + BODY, "not specialization constant 0"),
-    (PARTS + "layout(binding = 2) uniform U { uint u; };" + BODY.replace("0u;", "u;"), "a uniform or a texture"),
+    (PARTS + "layout(binding = 2) uniform U { uint u; };" + BODY.replace("0u;", "u;"), "is a uniform block"),
+    (
+        PARTS + "layout(binding = 2) uniform sampler2D s;" + BODY.replace("0u;", "uint(texelFetch(s, ivec2(0), 0).x);"),
+        "or a sampler",
+    ),
+    (
+        PARTS
+        + "layout(binding = 2) uniform writeonly image2D s;"
+        + BODY.replace("}", "imageStore(s, ivec2(0), vec4(1)); }"),
+        "capability 56 has no",
+    ),
     (
         VOTE + PARTS + "void main() { if (subgroupAll(params.count > 1u)) out_[item()] = x_[0]; }",
         "capability 62 has no",

@@ -57,8 +57,17 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write what happened to every node as JSON."
 )
+@click.option(
+    "--storage",
+    type=click.Choice(["buffer", "texture"]),
+    default="buffer",
+    show_default=True,
+    help="What activations and packed weights are on the device, where operators have a choice.",
+)
 @click.option("--strict", is_flag=True, help="Capture with torch.export's strict mode.")
-def export(source: str, output: Path, quantize: str | None, group_size: int, report: Path | None, strict: bool) -> None:
+def export(
+    source: str, output: Path, quantize: str | None, group_size: int, report: Path | None, storage: str, strict: bool
+) -> None:
     """Turn a PyTorch model into a .pumice file.
 
     FUNCTION returns (module, args[, kwargs[, dynamic_shapes]]), the arguments of torch.export.export; a program saved
@@ -73,7 +82,7 @@ def export(source: str, output: Path, quantize: str | None, group_size: int, rep
         with console.status(f"quantizing to {quantize}"):
             pumice.quantize(module, quantize, group_size=group_size)
     with console.status("exporting"):
-        options = pumice.ExportOptions(strict=strict)
+        options = pumice.ExportOptions(strict=strict, storage=storage)
         try:
             program = pumice.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, options=options)
         except pumice.UnsupportedError as error:

@@ -49,7 +49,8 @@ def inspect(model: Path, as_json: bool, ops: bool) -> None:
 
 
 def dims(value: dict) -> str:
-    return f"{value['dtype']}[{', '.join(str(dim) for dim in value['dims'])}]"
+    storage = "" if value["storage"] == "buffer" else f" {value['storage']}"
+    return f"{value['dtype']}[{', '.join(str(dim) for dim in value['dims'])}]{storage}"
 
 
 def show_method(console: Console, method: dict, every_op: bool) -> None:
@@ -61,6 +62,10 @@ def show_method(console: Console, method: dict, every_op: bool) -> None:
     for role in ("inputs", "outputs", "states"):
         for value in method[role]:
             console.print(f"  {role[:-1]:6} {value['name']}: {dims(value)}", highlight=False, markup=False)
+    stored = Counter(value["storage"] for value in method["plan"]["values"])
+    if len(stored) > 1:
+        text = ", ".join(f"{count} {storage}" for storage, count in stored.most_common())
+        console.print(f"  values: {text}", highlight=False)
     table = Table(box=None, padding=(0, 2))
     if every_op:
         for column in ("#", "operator", "outputs", "from"):
@@ -79,6 +84,11 @@ def show_method(console: Console, method: dict, every_op: bool) -> None:
         f"(without reuse {plan['naive_bytes'] / 1e6:.2f} MB, lower bound {plan['lower_bound_bytes'] / 1e6:.2f} MB)",
         highlight=False,
     )
+    if plan["images"]:
+        size = sum(image["bytes"] for image in plan["images"])
+        console.print(
+            f"  {len(plan['images'])} images, shared by values in textures: {size / 1e6:.2f} MB", highlight=False
+        )
 
 
 def show_constants(console: Console, constants: list[dict]) -> None:

@@ -165,7 +165,8 @@ PUMICE_API pumice_status pumice_session_reset(pumice_session session);
  * State moves on as in a run. */
 PUMICE_API pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                 uint32_t num_inputs, char** json);
-/* Bytes on the device by kind: {"weights", "state", "arena", "io"}. */
+/* Bytes on the device by kind: {"weights", "state", "arena", "textures", "io"}; textures: of weights and activations.
+ */
 PUMICE_API pumice_status pumice_session_memory(pumice_session session, char** json);
 
 #ifdef __cplusplus

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which image holds a tensor that is a texture.
+#pragma once
+
+#include "graph/build.h"
+#include "runtime/memory.h"
+
+namespace pumice {
+
+// glsl/include/packed.glslh reads vector i of a weight from texel (i % 4096, i / 4096).
+inline constexpr uint32_t kTexelsInARow = 4096;
+
+// Of a texture, at its live shape; sizes are kept within 32 bits, check_bindings compares them with the device's.
+ImageShape image_shape(const TensorInfo& texture);
+// Of its texels; a device may take more.
+uint64_t texel_bytes(const ImageShape& image);
+
+}  // namespace pumice
