@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from pumice.errors import InvalidInputError
 from pumice.nearest import require
 
+if TYPE_CHECKING:
+    from torchao.core.config import AOBaseConfig
+
 SCHEMES = ("int4", "int8", "8da4w", "8da8w")
+INT4_SCHEMES = ("int4", "8da4w")
 
 
 def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torch.nn.Module:
@@ -25,18 +31,24 @@ def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torc
         raise InvalidInputError(
             f"group_size must be a positive integer, got {group_size!r}", code="InvalidArgument", path="group_size"
         )
-    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
+    from torchao.quantization import quantize_
+
+    if scheme in INT4_SCHEMES:
+        _check_groups(module, group_size)
+    quantize_(module, scheme_config(scheme, group_size))
+    return module
+
+
+def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
+    """torchao's configuration of one of SCHEMES."""
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
     from torchao.quantization.granularity import PerAxis, PerGroup
 
-    int4 = scheme in ("int4", "8da4w")
+    int4 = scheme in INT4_SCHEMES
     dtype, granularity = (torch.int4, PerGroup(group_size)) if int4 else (torch.int8, PerAxis(0))
-    if int4:
-        _check_groups(module, group_size)
     if scheme.startswith("8da"):
-        quantize_(module, Int8DynamicActivationIntxWeightConfig(weight_dtype=dtype, weight_granularity=granularity))
-    else:
-        quantize_(module, IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity))
-    return module
+        return Int8DynamicActivationIntxWeightConfig(weight_dtype=dtype, weight_granularity=granularity)
+    return IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity)
 
 
 def _check_groups(module: torch.nn.Module, group_size: int) -> None:

@@ -20,9 +20,15 @@ if TYPE_CHECKING:
     from pumice.executorch.backend import PumiceBackend
     from pumice.executorch.options import PartitionOptions
     from pumice.executorch.partitioner import PumicePartitioner
+    from pumice.executorch.recipes import PumiceRecipeType
 
-_LAZY = {"PumiceBackend": "backend", "PartitionOptions": "options", "PumicePartitioner": "partitioner"}
-__all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner"]
+_LAZY = {
+    "PumiceBackend": "backend",
+    "PartitionOptions": "options",
+    "PumicePartitioner": "partitioner",
+    "PumiceRecipeType": "recipes",
+}
+__all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner", "PumiceRecipeType"]
 
 register()
 
