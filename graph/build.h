@@ -69,6 +69,7 @@ struct Pack {
 
 // What building learned of the values of constants, so that a later build of the program needs no file.
 struct ConstantFacts {
+  ExternalData external;  // for constants outside of the file, while the program is loaded; without it they are unknown
   std::map<uint32_t, bool> is_zero;
   std::map<uint32_t, std::optional<Graph::Exponents>> half_exponents;
   std::map<uint32_t, std::optional<Graph::Scale>> bad_scale;
@@ -104,6 +105,8 @@ struct Graph::Impl {
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
   uint32_t storage(uint32_t id) const;
+  bool has_bytes(uint32_t constant) const;  // whether they are at hand while the graph is built
+  std::span<const std::byte> bytes_of(uint32_t constant) const;
   uint64_t bytes(uint32_t id) const;      // on the device, at the live shape, not padded; throws LimitExceeded
   bool granted(uint32_t id) const;        // in place, and the sizes agree
   std::string path(uint32_t call) const;  // "methods[0].ops[17] (softmax)"

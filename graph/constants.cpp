@@ -6,14 +6,22 @@
 
 namespace pumice {
 
+bool Graph::Impl::has_bytes(uint32_t constant) const {
+  return !program->constants[constant].external || facts->external;
+}
+
+std::span<const std::byte> Graph::Impl::bytes_of(uint32_t constant) const {
+  return constant_bytes(*program, constant, facts->external);
+}
+
 bool Graph::is_zero(Tensor constant) const {
   const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
   if (tensor.home != Home::constant) return false;
   auto& facts = impl_->facts->is_zero;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   bool zero = false;
-  if (!impl_->program->constants[tensor.ref].external) {
-    const std::span<const std::byte> bytes = constant_bytes(*impl_->program, tensor.ref, {});
+  if (impl_->has_bytes(tensor.ref)) {
+    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
     zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   }
   facts.emplace(tensor.ref, zero);
@@ -26,8 +34,8 @@ std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
   auto& facts = impl_->facts->half_exponents;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   std::optional<Exponents> result;
-  if (!impl_->program->constants[tensor.ref].external) {
-    const std::span<const std::byte> bytes = constant_bytes(*impl_->program, tensor.ref, {});
+  if (impl_->has_bytes(tensor.ref)) {
+    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
     uint16_t low = 0x7fff, high = 0;
     for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
       const auto magnitude = static_cast<uint16_t>((std::to_integer<uint32_t>(bytes[i + 1]) & 0x7f) << 8 |
@@ -47,8 +55,8 @@ std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
   auto& facts = impl_->facts->bad_scale;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   std::optional<Scale> result;
-  if (!impl_->program->constants[tensor.ref].external) {
-    const std::span<const std::byte> bytes = constant_bytes(*impl_->program, tensor.ref, {});
+  if (impl_->has_bytes(tensor.ref)) {
+    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
     const bool half = tensor.dtype == DType::f16;
     const size_t size = half ? 2 : 4;
     const uint32_t sign = half ? 0x8000u : 0x80000000u, infinity = half ? 0x7c00u : 0x7f800000u;

@@ -48,6 +48,7 @@ std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::spa
   const std::shared_ptr<Model> model(new Model);
   model->program_ = std::make_shared<Program>(read(file, op_signatures()));
   model->facts_ = std::make_shared<ConstantFacts>();
+  model->facts_->external = external;
   const Program& program = *model->program_;
   plan_all(program, build_all(program, baseline_features(), model->facts_));
   model->device_ = open_device();
@@ -60,6 +61,7 @@ std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::spa
   }
   model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs);
   model->program_->data = {};
+  model->facts_->external = {};
   return model;
 }
 

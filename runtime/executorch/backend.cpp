@@ -91,7 +91,7 @@ Error unknown_option(const char* kind, std::string_view key) {
 // What was said at export, then what is said at load time.
 Error read_options(const BackendInitContext& context, ArrayRef<CompileSpec> specs, Options& options) {
   for (const CompileSpec& spec : specs) {
-    if (std::string_view(spec.key) == "least_sizes") {
+    if (std::string_view(spec.key) == "least_sizes" || std::string_view(spec.key) == "external_data") {
       continue;  // of use at export only
     }
     std::string* field = options.find(spec.key);
@@ -141,7 +141,8 @@ class Backend final : public executorch::runtime::BackendInterface {
         return bad;
       }
       auto made = std::make_unique<Delegate>();
-      if (const Error bad = made->load(processed->data(), processed->size(), options); bad != Error::Ok) {
+      if (const Error bad = made->load(processed->data(), processed->size(), options, context.get_named_data_map());
+          bad != Error::Ok) {
         return bad;
       }
       processed->Free();  // the weights are on the device

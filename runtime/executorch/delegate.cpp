@@ -13,6 +13,7 @@ using executorch::aten::SizesType;
 using executorch::aten::Tensor;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
+using executorch::runtime::NamedDataMap;
 
 namespace {
 
@@ -53,6 +54,27 @@ const char* unfit_layout(const Tensor& tensor) {
   return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not know";
 }
 
+// Constants that preprocess put beside the blob.
+struct Outside {
+  const NamedDataMap* map;
+  std::vector<executorch::runtime::FreeableBuffer> held;
+
+  static int find(void* user, const char* key, const void** data, uint64_t* bytes) {
+    auto& self = *static_cast<Outside*>(user);
+    if (self.map == nullptr) {
+      return 1;
+    }
+    auto found = self.map->get_data(key);
+    if (!found.ok()) {
+      return 1;
+    }
+    *data = found->data();
+    *bytes = found->size();
+    self.held.push_back(std::move(*found));
+    return 0;
+  }
+};
+
 }  // namespace
 
 Delegate::~Delegate() {
@@ -60,12 +82,15 @@ Delegate::~Delegate() {
   pumice_model_free(model_);
 }
 
-Error Delegate::load(const void* blob, size_t bytes, const Options& options) {
+Error Delegate::load(const void* blob, size_t bytes, const Options& options, const NamedDataMap* weights) {
   const auto said = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
   auto chosen = PUMICE_INIT(pumice_options);
   chosen.device = said(options.device);
   chosen.features = said(options.features);
   chosen.cache_dir = said(options.cache_dir);
+  Outside outside{weights, {}};  // freed on return: the weights are on the device then
+  chosen.external = Outside::find;
+  chosen.user = &outside;
   if (const auto status = pumice_model_load(blob, bytes, &chosen, &model_)) {
     return failed("cannot load", status);
   }

@@ -32,7 +32,9 @@ class Delegate {
   Delegate& operator=(const Delegate&) = delete;
   ~Delegate();
 
-  executorch::runtime::Error load(const void* blob, size_t bytes, const Options& options);
+  // `weights` has what the blob keeps outside of itself; null when there is nothing.
+  executorch::runtime::Error load(const void* blob, size_t bytes, const Options& options,
+                                  const executorch::runtime::NamedDataMap* weights);
 
   // `args`: the inputs in the order of the file, sizes (which the file does not need) among them, then the outputs.
   executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args);

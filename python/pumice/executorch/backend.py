@@ -11,7 +11,8 @@ from torch.export import ExportedProgram
 from pumice.dtypes import device_dtype
 from pumice.executorch.edge import calls, part
 from pumice.executorch.islands import OPTIONS
-from pumice.executorch.options import least_sizes
+from pumice.executorch.options import external_data, least_sizes
+from pumice.executorch.weights import put_outside
 from pumice.exporter import Program, unsupported
 from pumice.method import lower
 from pumice.passes.normalize import normalize
@@ -30,10 +31,11 @@ class PumiceBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        """The blob is what pumice.export writes; pumice.load runs it, too."""
+        """The blob is what pumice.export writes, with its weights beside it: pumice.load(blob, external=...) runs it."""
         piece = part(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
         removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
         program, report = lower(piece, removed, OPTIONS, {}, [])
         if report.reasons:
             raise unsupported(report)
-        return PreprocessResult(processed_bytes=bytes(Program(program, report)))
+        weights = put_outside(program, external_data(compile_specs))
+        return PreprocessResult(processed_bytes=bytes(Program(program, report)), data_store_output=weights)

@@ -13,7 +13,7 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec
 from pumice.errors import InvalidInputError
 from pumice.nearest import require
 
-_WRITTEN = ("device", "features", "cache_dir")  # what the delegate reads when the program is loaded
+_WRITTEN = ("device", "features", "cache_dir", "external_data")  # the delegate skips the last one
 # Least sizes of dynamic dimensions, {symbol: 0 or 1} as JSON: the edge dialect has forgotten them and says 2.
 _LEAST = "least_sizes"
 
@@ -24,12 +24,14 @@ class PartitionOptions:
 
     device, features, cache_dir: written into the program, as for pumice.load; options given at load time win.
     min_operators: a partition with fewer operators stays on the CPU.
+    external_data: weights go to a .ptd file of this name (`program.write_tensor_data_to_file`), not into the .pte.
     strict: every node must be delegated; otherwise partition() raises UnsupportedError with the reasons.
     """
 
     device: str = ""
     features: str = ""
     cache_dir: str = ""
+    external_data: str = ""
     min_operators: int = 1
     strict: bool = False
 
@@ -54,6 +56,11 @@ class PartitionOptions:
     def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
         specs = [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
         return specs + ([CompileSpec(_LEAST, json.dumps(least, sort_keys=True).encode())] if least else [])
+
+
+def external_data(specs: Sequence[CompileSpec]) -> str:
+    """The name of the .ptd file for the weights, or empty."""
+    return next((bytes(spec.value).decode() for spec in specs if spec.key == "external_data"), "")
 
 
 def least_sizes(specs: Sequence[CompileSpec]) -> dict[str, int]:
