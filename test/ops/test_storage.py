@@ -375,10 +375,9 @@ def test_chosen_for_each_value() -> None:
         ({"linaer": "texture"}, "did you mean 'linear'"),
         ({"linear": "image"}, "unknown storage of 'linear'"),
         ({"transpose": "texture"}, "no operator that reads or writes 'transpose' takes a texture"),
-        (lambda value: "image", "unknown storage of"),
+        pytest.param(lambda value: "image", "unknown storage of", id="a function"),
         (7, "a word, a mapping or a function"),
     ],
-    ids=str,
 )
 def test_a_choice_that_cannot_be_is_refused(storage, message) -> None:
     with pytest.raises(pumice.Error, match=message):
