@@ -40,7 +40,17 @@ float inverse_of(uint b) {
   return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
 }
 
+#ifndef OUT_i32
+// Whether only results far below 2^11 are wanted: quantize() of quantize.glslh, which saves most of the steps to fp16, is for them.
+bool is_small(float zero) {
+  return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
+}
+#endif
+
 ivec4 quantized(vec4 x, float inverse, float zero) {
+#ifndef OUT_i32
+  if (is_small(zero)) return quantize(x, inverse, zero, params.low, params.high, STEPS);
+#endif
   const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
 #ifdef OUT_i32
   // What 32 bits do not hold, NaN included, is -2^31 in PyTorch.

@@ -169,7 +169,10 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   impl->pipelines = create_pipelines(impl->core, cache_dir);
   std::shared_ptr<Device> device(new Device(std::move(impl)));
   uint64_t& bits = device->impl().core->features.bits;
-  if (device->features().has(Feature::fragments) && !has_fragments(device)) bits &= ~bit(Feature::fragments);
+  // What the probe itself needs may be switched off.
+  const Features& found = device->features();
+  if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))
+    bits &= ~bit(Feature::fragments);
   return device;
 }
 

@@ -114,7 +114,7 @@ def test_bench(tool) -> None:
         assert 0 < row["p10_us"] <= row["median_us"] <= row["p90_us"] and row["cpu_us"] > 0
         assert row["gb_s"] > 0 and row["tflop_s"] > 0 and row["of_roof"] > 0 and row["slots"] > 1
     text = run(*command, "--no-ceilings", "--no-barrier").stdout
-    assert "pick: gemv1" in text and "plain" in text
+    assert "pick: gemvr1" in text and "plain" in text
 
 
 def test_bench_regret(tool) -> None:

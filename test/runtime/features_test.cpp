@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/nearest.h"
+#include "runtime/probe.h"
 #include "test/runtime/gpu.h"
 
 namespace pumice {
@@ -86,6 +87,20 @@ TEST(Features, RunsWhatItHas) {
   shader.features = bit(Feature::int8) | bit(Feature::coopmat);
   EXPECT_FALSE(pumice::apply(rich(), "-int8").runs(shader));
   EXPECT_TRUE(rich().runs(shader));
+}
+
+// What the probe's own shader needs may be switched off on a device that has matrices.
+TEST(Features, FragmentsNeedEverythingTheProbeNeeds) {
+  Features features = baseline_features();
+  features.subgroup_size = 32;
+  features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model);
+  ASSERT_TRUE(may_have_fragments(features));
+  for (const Feature feature : {Feature::float16, Feature::coopmat, Feature::memory_model}) {
+    Features poorer = features;
+    poorer.bits &= ~bit(feature);
+    EXPECT_FALSE(may_have_fragments(poorer)) << name(feature);
+  }
 }
 
 TEST(Nearest, EditDistance) {
