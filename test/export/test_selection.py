@@ -11,6 +11,7 @@ import pumice
 from pumice import ir, optable, selection, signature
 from pumice.ir import DType
 from pumice.optable import Signature
+from pumice.passes import storage
 from pumice.report import Report
 
 aten = torch.ops.aten
@@ -24,7 +25,8 @@ def world(monkeypatch):
 
     def make(records, operators):
         table = {(name, 1): Signature.parse(name, 1, *facts) for name, facts in operators.items()}
-        monkeypatch.setattr(signature, "op_table", lambda: table)
+        for module in (signature, storage):
+            monkeypatch.setattr(module, "op_table", lambda: table)
         monkeypatch.setattr(selection, "record_for", records.get)
         monkeypatch.setattr(pumice.op, "targets", lambda: list(records))
 
