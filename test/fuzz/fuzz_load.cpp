@@ -48,7 +48,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   std::copy_n(bytes + 64, std::min<uint64_t>(length, program.size()), program.begin());
   program.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(program.data()),
                                   std::min<uint64_t>(length, program.size()), program.size()));
-  const Bytes out = write_file(program, std::span(file).subspan(constants));
+  const Bytes out = pumice::write_file(program, std::span(file).subspan(constants));
   if (out.size() > max_size) return size;
   std::memcpy(data, out.data(), out.size());
   return out.size();
