@@ -31,7 +31,7 @@ class PumiceBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        """The blob is what pumice.export writes, with its weights beside it: pumice.load(blob, external=...) runs it."""
+        """The blob is what pumice.export writes, its weights beside it: pumice.load(blob, external=...) runs it."""
         piece = part(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
         removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
         program, report = lower(piece, removed, OPTIONS, {}, [])

@@ -16,7 +16,7 @@ _ALIGNMENT = 16
 
 
 def put_outside(program: ir.Program, file: str) -> NamedDataStoreOutput:
-    """Makes the program's larger constants external, each under a key made of its bytes; `file`: of a .ptd, or empty."""
+    """Makes the larger constants external, each under a key made of its bytes; `file`: of a .ptd, or empty."""
     store = NamedDataStore()
     keys: dict[str, int] = {}
     for constant in program.constants:
