@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "ops/common/divide.h"
 #include "ops/common/linear_kernel.h"
 #include "runtime/nearest.h"
 
@@ -60,10 +61,6 @@ constexpr LinearKernel kKernels[] = {
 bool fits(const LinearKernel& kernel, const Features& features) {
   return tile_lanes(kernel, features) <= features.max_invocations &&
          tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
-}
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "ops/common/divide.h"
 #include "ops/common/linear_kernel.h"
 
 namespace pumice {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kMaxWholeRow = 32768;
 
 uint32_t tiles(int64_t k) {
-  return static_cast<uint32_t>((k + 63) / 64);
+  return static_cast<uint32_t>(ceil_div(k, 64));
 }
 
 // The rows of x, and the partial sums (linear_dot_gemv.glsl).
@@ -27,7 +28,7 @@ uint32_t shared_bytes(const LinearKernel& kernel, int64_t k, uint32_t lanes) {
 // invocations), but not fewer than 128.
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 300000;
-  const int64_t groups = (s.n + 15) / 16 * ((s.m + kernel.rows - 1) / kernel.rows);
+  const int64_t groups = ceil_div(s.n, 16) * ceil_div(s.m, kernel.rows);
   uint32_t slots = std::max(std::bit_floor(std::max(tiles(s.k) / 4, 1u)), std::min(std::bit_ceil(tiles(s.k)), 4u));
   const auto too_large = [&](uint32_t n) {
     return n > 32 || n * 32 > features.max_invocations ||
@@ -133,7 +134,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (s.m == 1) return first({"dot1"});
   if (s.m <= 16) return nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
-  const bool many = s.m > large.bm / 2 && (s.m + large.bm - 1) / large.bm * ((s.n + large.bn - 1) / large.bn) >= 96;
+  const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= 96;
   if (!many && s.m <= 128 && why_not(linear_kernel("gemvf16x2"), s, features).empty()) return nullptr;
   const LinearKernel* matrix = nullptr;
   if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/common/divide.h"
+
 namespace pumice {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_quads, uint32_t v_quads) {
   constexpr uint32_t kLanes = SdpaBlocks::kLanes;

@@ -1,45 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values in textures: chosen at export or forced, alone and in chains with operators that take buffers only, compared
-with eager PyTorch as everywhere; limits and choices that cannot be are refused by name."""
+"""Values in textures: operators alone and in chains with those that take buffers only, compared with eager PyTorch as
+everywhere. Quantization is test_storage_quantize.py, how storage is chosen test/export/test_storage_choice.py."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-import torch.ao.quantization.fx._decomposed
-import torchao.quantization.quant_primitives  # noqa: F401 (registers torchao's operators)
 from budget import ACTIVATION, MATMUL, Budget
 from quantized import check_linear, quantized
+from textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, layer
 from torch.nn import functional as F
 
 import pumice
-from pumice import ir
 from pumice.optable import op_table
 
-TEXTURE = {"storage": "texture"}
 FORCED = "storage=textures"
-WEIGHTS = {
-    "float": None,
-    "q4": (4, 32, False),
-    "q4 affine": (4, 32, True),
-    "q8": (8, None, False),
-    "q8 g32": (8, 32, True),
-}
-
-
-def layer(kind: str, n: int, k: int, dtype: torch.dtype = torch.float32, bias: bool = True) -> torch.nn.Linear:
-    torch.manual_seed(n + k)
-    module = torch.nn.Linear(k, n, bias=bias).to(dtype).eval()
-    if WEIGHTS[kind] is None:
-        return module
-    bits, group, affine = WEIGHTS[kind]
-    return quantized(module, bits, None if group and k % group else group, affine)
-
-
-def kernels(session: pumice.Session, *inputs: torch.Tensor) -> list[str]:
-    return [row.kernel for row in session.profile(*inputs)]
-
-
 # Shapes with tails of texels, strips and tiles; ranks 1 to 5; more than one layer.
 SHAPES = [
     ((5, 64), 37),
@@ -106,18 +81,6 @@ def test_epilogues(road, n, act) -> None:
         road.check(Fused(n, act), x, other, budget=fused, expect_ops={"linear": 1}, options=TEXTURE)
 
 
-class Mixed(torch.nn.Module):
-    """Textures, then an operator that has none, then textures again, and a value that both kinds read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = torch.nn.Linear(33, 70), torch.nn.Linear(70, 21)
-
-    def forward(self, x: torch.Tensor):
-        hidden = self.first(x)
-        return self.second(torch.softmax(hidden, -1)), torch.tanh(hidden) + hidden, hidden.transpose(0, 1)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_a_mixed_graph(road, dtype, monkeypatch) -> None:
     monkeypatch.setenv("PUMICE_CHECK_HAZARDS", "1")
@@ -136,8 +99,8 @@ class Chain(torch.nn.Module):
         self.layers = torch.nn.ModuleList(torch.nn.Linear(32, 32) for _ in range(4))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers:
-            x = torch.abs(layer(x))
+        for each in self.layers:
+            x = torch.abs(each(x))
         return x
 
 
@@ -214,15 +177,6 @@ UNARY = {
 }  # fmt: skip
 
 
-class Apply(torch.nn.Module):
-    def __init__(self, function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.function(x)
-
-
 @pytest.mark.parametrize("dtype", UNARY, ids=str)
 @pytest.mark.parametrize(
     "shape", [(), (1,), (7,), (3, 5), (2, 3, 8), (2, 3, 1, 9), (2, 1, 2, 3, 2), (0, 3), (3, 0)], ids=str
@@ -241,265 +195,6 @@ def test_every_half_survives() -> None:
     got = pumice.load(bytes(pumice.export(Apply(torch.neg), (x,), options=TEXTURE)))(x)
     assert torch.equal(got.isnan(), want.isnan())
     assert torch.equal(got.view(torch.int16)[~want.isnan()], want.view(torch.int16)[~want.isnan()])
-
-
-# ---- quantize, dequantize, choose_qparams: bit for bit ---------------------------------------------------------------
-
-ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
-BLOCKS = [
-    ((7,), [7]),
-    ((5, 33), [1, 33]),
-    ((5, 33), [5, 1]),
-    ((2, 6, 5), [2, 1, 5]),
-    ((3, 64), [1, 32]),
-    ((2, 3, 4, 10), [1, 1, 2, 5]),
-]
-
-
-class Round(torch.nn.Module):
-    """Chosen parameters, to integers and back."""
-
-    def __init__(self, block: list[int], dtype: torch.dtype, low: int, high: int) -> None:
-        super().__init__()
-        self.block, self.dtype, self.low, self.high = block, dtype, low, high
-
-    def forward(self, x: torch.Tensor):
-        how = ("ASYMMETRIC", self.block, self.dtype, self.low, self.high, 1e-5, torch.float32, torch.int32)
-        scale, zero = ao.choose_qparams_affine(x, *how)
-        q = ao.quantize_affine(x, self.block, scale, zero, self.dtype, self.low, self.high)
-        return (
-            q,
-            ao.dequantize_affine(q, self.block, scale, zero, self.dtype, self.low, self.high, output_dtype=x.dtype),
-            scale,
-        )
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize("to", [torch.int8, torch.uint8, torch.int32], ids=str)
-@pytest.mark.parametrize(("shape", "block"), BLOCKS, ids=str)
-def test_quantized_values(shape, block, to, dtype) -> None:
-    torch.manual_seed(sum(shape))
-    low, high = {torch.int8: (-128, 127), torch.uint8: (0, 255), torch.int32: (-1000, 1000)}[to]
-    module, x = Round(block, to, low, high).eval(), (torch.randn(shape) * 3).to(dtype)
-    program = pumice.export(module, (x,), options=TEXTURE)
-    assert set(program.report.operators) >= {"quantize", "dequantize", "choose_qparams"}
-    session = pumice.load(bytes(program))
-    for got, want in zip(session(x), module(x), strict=True):
-        assert got.dtype == want.dtype and torch.equal(got, want)
-    for got, want in zip(pumice.load(bytes(program), features="none,like_gpu")(x), module(x), strict=True):
-        assert torch.equal(got, want)
-    names = kernels(session, x)
-    assert all(any(name.startswith(op + "[") and "texture3d" in name for name in names)
-               for op in ("quantize", "dequantize", "choose_qparams_range"))  # fmt: skip
-
-
-def test_every_half_is_quantized() -> None:
-    x = torch.arange(65536, dtype=torch.int32).to(torch.int16).view(torch.float16).reshape(16, 4096)
-    scale, zero = torch.tensor([0.0235]), torch.tensor([-7], dtype=torch.int32)
-
-    def function(x: torch.Tensor) -> torch.Tensor:
-        return ao.quantize_affine(x, [16, 4096], scale, zero, torch.int8, -128, 127)
-
-    class Quantize(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("scale", scale)
-            self.register_buffer("zero", zero)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return ao.quantize_affine(x, [16, 4096], self.scale, self.zero, torch.int8, -128, 127)
-
-    assert torch.equal(pumice.load(bytes(pumice.export(Quantize(), (x,), options=TEXTURE)))(x), function(x))
-
-
-class Tokens(torch.nn.Module):
-    """Scales of each token in fp64, as PyTorch makes them."""
-
-    def forward(self, x: torch.Tensor):
-        scale, zero = qd.choose_qparams_per_token_asymmetric(x, torch.int8)
-        return qd.quantize_per_token(x, scale, zero, -128, 127, torch.int8)
-
-
-@pytest.mark.parametrize("shape", [(5, 33), (2, 3, 6)], ids=str)
-def test_fp64_scales(shape) -> None:
-    torch.manual_seed(0)
-    x = torch.randn(shape) * 3
-    program = pumice.export(Tokens(), (x,), options=TEXTURE)
-    for features in ("", "none,like_gpu"):
-        session = pumice.load(bytes(program), features=features)
-        assert torch.equal(session(x), Tokens()(x))
-    assert any(name.startswith("quantize_f64[") and "texture3d" in name for name in kernels(session, x))
-
-
-# ---- choices ---------------------------------------------------------------------------------------------------------
-
-
-def storages(program: pumice.Program) -> dict[str, str]:
-    values = pumice.inspect(bytes(program))["methods"][0]["plan"]["values"]
-    return {value["name"] or str(index): value["storage"] for index, value in enumerate(values)}
-
-
-def storable(program: pumice.Program) -> set[str]:
-    """Names of what is in a texture, as a choice may name them."""
-    values = pumice.inspect(bytes(program))["methods"][0]["plan"]["values"]
-    given = {v["name"] for v in values if v["kind"] in ("input", "constant") and v["storage"] != "buffer"}
-    return given | {row.node for row in program.report.rows if row.storage}
-
-
-def test_chosen_for_each_value() -> None:
-    module, x = Mixed().eval(), torch.randn(5, 33)
-    want = pumice.load(bytes(pumice.export(module, (x,))))(x)
-    for storage in (
-        {"linear": "texture"},
-        {"first.weight": "texture"},
-        {"x": "texture", "linear_1": "texture", "second.weight": "texture"},
-        lambda value: "texture" if value.kind == "weight" and value.shape[0] == 70 else "buffer",
-    ):
-        program = pumice.export(module, (x,), options={"storage": storage})
-        assert "texture" in " ".join(storages(program).values()) and "buffer" in storages(program).values()
-        assert any("textures" in note for note in program.report.notes)
-        for got, expected in zip(pumice.load(bytes(program))(x), want, strict=True):
-            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
-    program = pumice.export(module, (x,), options={"storage": {"x": "texture", "linear": "texture"}})
-    assert pumice.load(bytes(program)).inputs[0].storage == "texture3d"
-    assert "texture3d" in str(pumice.load(bytes(program)).inputs[0])
-    row = next(row for row in program.report.rows if row.node == "linear")
-    assert row.storage == "texture3d" and "texture3d" in str(program.report)
-    assert storages(pumice.export(module, (x,)))["x"] == "buffer"
-
-
-@pytest.mark.parametrize(
-    ("storage", "message"),
-    [
-        ("textures", "did you mean 'texture'"),
-        ({"linaer": "texture"}, "did you mean 'linear'"),
-        ({"linear": "image"}, "unknown storage of 'linear'"),
-        ({"transpose": "texture"}, "no operator that reads or writes 'transpose' takes a texture"),
-        pytest.param(lambda value: "image", "unknown storage of", id="a function"),
-        (7, "a word, a mapping or a function"),
-    ],
-)
-def test_a_choice_that_cannot_be_is_refused(storage, message) -> None:
-    with pytest.raises(pumice.Error, match=message):
-        pumice.export(Mixed().eval(), (torch.randn(5, 33),), options={"storage": storage})
-
-
-class Several(torch.nn.Module):
-    """Inputs, results between and at the end, a residual, weights: each of them in a texture alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = torch.nn.Linear(9, 7), torch.nn.Linear(7, 7)
-
-    def forward(self, x: torch.Tensor, other: torch.Tensor):
-        hidden = torch.abs(self.first(x))
-        scale, zero = ao.choose_qparams_affine(hidden, *HOW)
-        q = ao.quantize_affine(hidden, [1, 7], scale, zero, torch.int8, -128, 127)
-        return ao.dequantize_affine(q, [1, 7], scale, zero, torch.int8, -128, 127), self.second(hidden) + other
-
-
-HOW = ("ASYMMETRIC", [1, 7], torch.int8, -128, 127, 1e-5, torch.float32, torch.int32)
-
-
-def test_any_one_value() -> None:
-    """What the exporter takes as a choice, the runtime takes, too."""
-    torch.manual_seed(0)
-    module, inputs = Several().eval(), (torch.randn(3, 9), torch.randn(3, 7))
-    names = storable(pumice.export(module, inputs, options=TEXTURE))
-    assert names >= {"x", "other", "first.weight", "second.weight", "abs_1", "quantize_affine"}
-    for name in names:
-        program = pumice.export(module, inputs, options={"storage": {name: "texture"}})
-        assert name in storable(program)
-        for got, want in zip(pumice.load(bytes(program))(*inputs), module(*inputs), strict=True):
-            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
-
-
-def test_the_report_says_what_stays_a_buffer() -> None:
-    module, x = Mixed().eval(), torch.randn(5, 33)
-    notes = "\n".join(pumice.export(module, (x,), options=TEXTURE).report.notes)
-    assert "values and 2 weights are textures" in notes
-    assert "stay buffers, no operator that reads or writes them takes textures" in notes and "transpose" in notes
-    assert "storage" not in "\n".join(pumice.export(module, (x,)).report.notes)
-    tall = torch.randn(2049, 4)
-    program = pumice.export(Apply(torch.abs), (tall,), options=TEXTURE)
-    assert any("2 stay buffers, larger than textures of many devices: x, abs" in note for note in program.report.notes)
-    assert set(storages(program).values()) == {"buffer"}
-    assert torch.equal(pumice.load(bytes(program))(tall), tall.abs())
-    wide = torch.randn(2048, 3)
-    program = pumice.export(Apply(torch.abs), (wide,), options=TEXTURE)
-    assert set(storages(program).values()) == {"texture3d"} and torch.equal(
-        pumice.load(bytes(program))(wide), wide.abs()
-    )
-
-
-def changed(program: pumice.Program, find, storage: ir.Storage) -> bytes:
-    method = program.ir.methods[0]
-    (value,) = [value for index, value in enumerate(method.values) if find(method, index)]
-    value.storage = storage
-    return bytes(program)
-
-
-NO_TEXTURE = {
-    "input": (lambda method, index: index == method.inputs[0], ir.Storage.texture3d),
-    "output": (lambda method, index: index == method.outputs[0], ir.Storage.texture3d),
-    "between": (lambda method, index: method.values[index].kind is ir.ValueKind.scratch, ir.Storage.texture3d),
-    "constant": (lambda method, index: method.values[index].kind is ir.ValueKind.constant, ir.Storage.texture2d),
-}
-
-
-@pytest.mark.parametrize("where", NO_TEXTURE)
-def test_a_file_that_asks_for_what_no_operator_has_is_refused(where) -> None:
-    class Softmax(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("add", torch.randn(7))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.softmax(x, -1) + self.add
-
-    program = pumice.export(Softmax(), (torch.randn(3, 7),))
-    find, storage = NO_TEXTURE[where]
-    data = changed(program, find, storage)
-    for refuse in (lambda: pumice.load(data), lambda: pumice.inspect(data)):
-        with pytest.raises(pumice.InvalidFileError, match=f"no operator .* takes a {storage.name}") as caught:
-            refuse()
-        assert caught.value.code == "BadSchema" and ".storage" in caught.value.path
-
-
-def test_the_memory_plan_shows_images() -> None:
-    program = pumice.export(Apply(torch.abs), (torch.randn(5, 7),), options=TEXTURE)
-    plan = pumice.inspect(bytes(program))["methods"][0]["plan"]
-    assert plan["images"] == [{"width": 2, "height": 5, "depth": 1, "bytes": 160}] * 2
-    assert [value["image"] for value in plan["values"]] == [0, 1]
-    session = pumice.load(bytes(program))
-    session(torch.randn(5, 7))
-    assert session.memory["textures"] >= 320
-
-
-def test_limits_are_named() -> None:
-    module, x = layer("q4", 64, 64), torch.randn(40, 64)
-    data = bytes(pumice.export(module, (x,), options=TEXTURE))
-    for features, texts in {
-        "max_image_3d=39": ("f32[40, 64]", "16 x 40 x 1 texels", "at most 39", "maxImageDimension3D"),
-        "max_image_2d=127": ("weight", "texture2d of 128 x 1", "at most 127", "maxImageDimension2D"),
-    }.items():
-        with pytest.raises(pumice.DeviceError) as caught:
-            pumice.load(data, features=features)
-        assert caught.value.code == "DeviceUnsupported"
-        assert all(text in str(caught.value) for text in texts), str(caught.value)
-        check_linear(pumice.load(data, features=f"{features},storage=buffers")(x), x, module)
-
-
-def test_dynamic_sizes_are_refused_when_they_come() -> None:
-    dims = ({0: torch.export.Dim("m", min=1, max=64)},)
-    module = layer("float", 8, 8)
-    session = pumice.load(
-        bytes(pumice.export(module, (torch.zeros(3, 8),), dynamic_shapes=dims, options=TEXTURE)),
-        features="max_image_3d=20",
-    )
-    with pytest.raises(pumice.Error, match="2 x 21 x 1 texels; this device has at most 20"):
-        session(torch.zeros(21, 8))
-    assert session(torch.zeros(20, 8)).shape == (20, 8)
 
 
 # ---- accepted means runnable -----------------------------------------------------------------------------------------
