@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer products for few rows of x: a workgroup reads one strip of 16 weight rows once and multiplies it with ROWS rows of x,
 // four columns an instruction. X direct: it quantizes those rows itself, when the first weights are on their way; X words: they
-// come from linear_quantize.glsl. Both lie in shared memory in the order of the packed words.
+// come from linear_quantize.glsl; X texture2d: likewise, and the weight is in a texture. x lies in
+// shared memory in the order of the packed words.
 // Slots of 32 lanes take the tiles of the strip in turn; a lane's sums of two weight rows meet those of others in shared memory.
 //
 // Rounding: a lane's sum of a group's columns is exact, its product with the scale is added in fp32; LANES / 8 partial sums are
 // added in order. Rows with one scale are summed in integers throughout.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_integer_dot_product : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #pragma variant OUT f32 f16 bytes
 #pragma variant WEIGHT q4 q8
-#pragma variant X direct words
+#pragma variant X direct words texture2d
+#if defined(X_texture2d)
+#define X_words
+#define WEIGHT_STORAGE_texture2d
+#endif
 #define X_PARAMS ROW_SOURCE_PARAMS
 #include "linear_int8.glslh"
 
@@ -59,7 +65,7 @@ uvec2 coming_scale_[DEPTH * RUNS];
 // Asks for what a lane needs of a tile; past the last one, the last again.
 void ask(uint d, uint strip, uint tile) {
   const uint l = lane() & 31u, at = TILES % SLOTS == 0u ? tile : min(tile, TILES - 1u), base = (strip * TILES + at) * VECTORS * 32u + l;
-  [[unroll]] for (uint v = 0u; v < VECTORS; ++v) coming_[d * VECTORS + v] = weight_[base + v * 32u];
+  [[unroll]] for (uint v = 0u; v < VECTORS; ++v) coming_[d * VECTORS + v] = WEIGHT_AT(base + v * 32u);
   if (GROUP != 0u) {
     [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
       coming_scale_[d * RUNS + run] = scale_words(pair_of(strip, l >> 2, at * 64u + run * 32u + (l & 3u) * 8u));

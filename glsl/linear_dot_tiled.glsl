@@ -10,10 +10,12 @@
 // are summed in integers throughout.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_integer_dot_product : require
 #pragma variant OUT f32 f16 bytes
 #pragma variant WEIGHT q4 q8
+#pragma variant WEIGHT_STORAGE buffer texture2d
 #define X_PARAMS
 #include "linear_int8.glslh"
 
@@ -56,7 +58,7 @@ void load_tile(uint tile, uint first_m, uint first_n) {
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint e = lane() + r * LANES, l = e & 31u, strip = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
     const uint base = (strip * TILES + tile) * VECTORS * 32u + l;
-    [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = weight_[base + v * 32u];
+    [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = WEIGHT_AT(base + v * 32u);
     if (GROUP != 0u) {
       [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
         const uint pair = pair_of(strip, l >> 2, tile * 64u + run * 32u);

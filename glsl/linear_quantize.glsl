@@ -4,37 +4,50 @@
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
 //   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
 //                column_of(t, s) of packed.glslh; columns past K are the zero point, so that they count nothing
+//   STORAGE      of x, and of floats that come out
 //   rows[m]      bits of the scale; the zero point - params.shift; of words also the sum of q - zero, and 0
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN f32 f16 i8 u8
 #pragma variant FORM floats words
+#pragma variant STORAGE buffer texture3d
 #include "modes.glslh"
-#include "types.glslh"
+#include "texture.glslh"
 
 #if defined(FORM_words)
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
-#elif defined(IN_f16)
+#else
+#if defined(IN_f16)
 #define OUT f16
-layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };
 #else
 #define OUT f32
-layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+#endif
+#if defined(STORAGE_texture3d)
+layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
+#else
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
+#endif
 #endif
 #if defined(FORM_words)
 layout(set = 0, binding = 1) writeonly buffer Rows { uvec4 rows_[]; };
 #else
 layout(set = 0, binding = 1) writeonly buffer Rows { uvec2 rows_[]; };
 #endif
+#if defined(STORAGE_texture3d)
+layout(set = 0, binding = 2) uniform TEXTURE(IN) x_;
+#else
 layout(set = 0, binding = 2) readonly buffer X { WORD(IN) x_[]; };
-layout(set = 0, binding = 3) readonly buffer Scale { uint given_scale_[]; };  // x again where they are not given
+#endif
+layout(set = 0, binding = 3) readonly buffer Scale { uint given_scale_[]; };  // any buffer where they are not given
 layout(set = 0, binding = 4) readonly buffer Zero { uint given_zero_[]; };
 
 layout(push_constant) uniform Params {
   uint m;
   uint k;
-  uint tiles;  // ceil(k / 64)
+  uint tiles;   // ceil(k / 64)
+  uint height;  // of textures
   ROW_SOURCE_PARAMS
 } params;
 
@@ -45,7 +58,16 @@ layout(push_constant) uniform Params {
 // Cells that a lane keeps between the range and the integers (rows of whole quads, X_QUADS); 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;
 #if defined(IN_FLOATS)
-WORD(IN) held_[4u * (HELD == 0u ? 1u : HELD)];
+#if defined(STORAGE_texture3d)
+#define X_WORD VEC(IN)
+#define LOAD_WORD(r, column) load_quad(r, column)
+#define UNPACK_X(word) (word)
+#else
+#define X_WORD WORD(IN)
+#define LOAD_WORD(r, column) x_[((r) * params.k + (column)) >> 2]
+#define UNPACK_X(word) UNPACK(IN, word)
+#endif
+X_WORD held_[4u * (HELD == 0u ? 1u : HELD)];
 #endif
 
 // A cell is the four quads of lane t of a tile: the column of step s.
@@ -57,11 +79,11 @@ uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
 void hold_cells(uint row, out int lowest, out int highest) {
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     const uint cell = min(lane() + h * LANES, params.tiles * 4u - 1u);
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = x_[(row * params.k + within(column(cell, s))) >> 2];
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = LOAD_WORD(row, within(column(cell, s)));
   }
   ivec4 low = ivec4(0x7fffffff), high = ivec4(0x80000000);
   [[unroll]] for (uint i = 0u; i < HELD * 4u; ++i) {
-    const ivec4 x = ordered(UNPACK(IN, held_[i]));
+    const ivec4 x = ordered(UNPACK_X(held_[i]));
     low = min(low, x);
     high = max(high, x);
   }
@@ -77,7 +99,9 @@ void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     const uint k = column(cell, s);
     const ivec4 q = to_integers(x[s], k, p);
-#if defined(FORM_floats)
+#if defined(FORM_floats) && defined(STORAGE_texture3d)
+    PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
+#elif defined(FORM_floats)
     STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
 #else
     words[s] = pack_i8(q.xzyw - params.shift);
@@ -105,7 +129,7 @@ void main() {
   VEC(IN) x[4];
 #ifdef IN_FLOATS
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK(IN, held_[h * 4u + s]);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
     if (lane() + h * LANES < cells) put_cell(row, lane() + h * LANES, x, p);
   }
 #endif

@@ -45,7 +45,7 @@ void choose_before(Graph& graph, RowSource& rows, bool each_row) {
 void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t group, uint32_t act) {
   check(args.tensor(1).dtype() == weight, "%s: the weight is %s, not %s", op, name(args.tensor(1).dtype()),
         name(weight));
-  const PackedWeight packed = pack_weight(graph, op, args.tensor(1), args.tensor(2), args.tensor(3), group);
+  const PackedWeight packed = pack_weight(graph, op, args.tensor(1), args.tensor(2), args.tensor(3), group, true);
   RowSource rows{.x = args.tensor(0), .source = ROWS_CHOSEN};
   check(is_float(rows.x.dtype()), "%s: x is %s, not f32 or f16", op, name(rows.x.dtype()));
   const int64_t mapping = args.integer(act + 2), per_token = args.integer(act + 6);
@@ -79,17 +79,13 @@ void linear_dq8ca_q8csw(Graph& graph, Args args) {
 #define WEIGHT_ARGS "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, "
 #define X_ARGS "int act, Tensor? residual, int mapping, int qmin, int qmax, float eps, int per_token -> Tensor"
 
-// Of the float kernels' shader without its storages: these kernels take buffers only.
-constexpr std::span<const Axis> kLinearAxes = std::span(glsl::linear_gemv::axes).first(2);
-static_assert(kLinearAxes[1].name == "WEIGHT");
-
 }  // namespace
 
 std::span<const Op> linear_dq8ca_ops() {
   static constexpr Op kOps[] = {
-      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q4gsw, kLinearAxes},
-      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q8gsw, kLinearAxes},
-      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS}, linear_dq8ca_q8csw, kLinearAxes},
+      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q4gsw, glsl::linear_gemv::axes},
+      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q8gsw, glsl::linear_gemv::axes},
+      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS}, linear_dq8ca_q8csw, glsl::linear_gemv::axes},
   };
   return kOps;
 }

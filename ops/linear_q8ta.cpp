@@ -12,6 +12,7 @@
 
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
+#include "glsl/linear_gemv.h"
 #include "ops/common/linear_int8.h"
 
 namespace pumice {
@@ -27,7 +28,7 @@ int64_t least(DType dtype) {
 PackedWeight pack(Graph& graph, const Args& args, const char* op) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
-  return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1));
+  return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1), true);
 }
 
 double scale_at(const Args& args, uint32_t index, const char* op) {
@@ -93,9 +94,11 @@ void q8ta_linear(Graph& graph, Args args) {
 }
 
 constexpr std::string_view kBytes[] = {"i8", "u8"};
-constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}};
+constexpr Axis kStorage = {"STORAGE", glsl::linear_gemv::kSTORAGE},
+               kWeightStorage = {"WEIGHT_STORAGE", glsl::linear_gemv::kWEIGHT_STORAGE};
+constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}, kStorage, kWeightStorage};
 constexpr std::string_view kAny[] = {"f32", "f16", "i8", "u8"};
-constexpr Axis kAnyAxes[] = {{"DTYPE", kAny}};
+constexpr Axis kAnyAxes[] = {{"DTYPE", kAny}, kStorage, kWeightStorage};
 
 }  // namespace
 

@@ -24,7 +24,7 @@ void linear_qta8a_qga4w_qta8o(Graph& graph, Args args) {
   check(x.dtype() == DType::i8 && out.dtype() == DType::i8, "%s: x is %s and the output %s, not i8", kOp,
         name(x.dtype()), name(out.dtype()));
   check(weight.dtype() == DType::i4, "%s: the weight is %s, not i4", kOp, name(weight.dtype()));
-  const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(4), args.tensor(5), args.integer(7));
+  const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(4), args.tensor(5), args.integer(7), true);
   const RowSource rows{
       .x = x, .source = ROWS_GIVEN, .scales = row_parameter(args, 1, false), .zeros = row_parameter(args, 2, true)};
   const Requantize again{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
@@ -37,7 +37,9 @@ void linear_qta8a_qga4w_qta8o(Graph& graph, Args args) {
 }
 
 constexpr std::string_view kBytes[] = {"i8"};
-constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}};
+constexpr Axis kByteAxes[] = {{"DTYPE", kBytes},
+                              {"STORAGE", glsl::linear_gemv::kSTORAGE},
+                              {"WEIGHT_STORAGE", glsl::linear_gemv::kWEIGHT_STORAGE}};
 
 }  // namespace
 

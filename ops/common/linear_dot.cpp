@@ -27,6 +27,7 @@ Params params_of(const IntegerProduct& p, const Part& part, uint32_t m, uint32_t
   params.stride = w.n;
   params.words_m = m;
   params.first_m = words ? part.rows.first : 0;
+  params.first = part.columns.first;
   params.out_inverse = p.again.inverse();
   params.out_zero = static_cast<float>(p.again.zero);
   params.out_low = static_cast<float>(p.again.low);
@@ -83,7 +84,8 @@ void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProdu
   launch.params(params_of<Params>(p, part, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+                           p.weight.texture ? WEIGHT_STORAGE::texture2d : WEIGHT_STORAGE::buffer);
 }
 
 void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
@@ -101,7 +103,10 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth});
   const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
   if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage), words ? X::words : X::direct);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+                           !words             ? X::direct
+                           : p.weight.texture ? X::texture2d
+                                              : X::words);
 }
 
 void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
@@ -116,12 +121,14 @@ void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   launch.flops = 2ull * part.rows.count * part.columns.count * p.weight.k;
 }
 
-// What a parameter of each row has in a window of rows; all of it where one is for all.
-Window parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m) {
-  if (!parameter.tensor || parameter.tensor.numel() == 1) return {};
+// What a parameter of each row has in a window of rows; all of it where one is for all; `none` where there is none.
+Window parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, const Window& none) {
+  if (!parameter.tensor) return none;
+  if (parameter.tensor.numel() == 1) return {};
   return window(rows, m, device_bytes(parameter.tensor.dtype()));
 }
 
+// In the order of integer_reads, which binds the scales where something is absent.
 std::vector<Window> windows(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
   const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
   const auto [weight, scale, zero] = weight_windows(p.weight, part.columns);
@@ -132,21 +139,21 @@ std::vector<Window> windows(const IntegerProduct& p, Input input, const Part& pa
   std::vector<Window> all = {out,
                              input == Input::x ? x : Window{},
                              weight,
-                             p.end.bias ? Window{part.columns.first * element, 0} : Window{},
-                             p.end.residual ? out : Window{},
+                             p.end.bias ? Window{part.columns.first * element, 0} : scale,
+                             p.end.residual ? out : scale,
                              scale,
                              zero};
   if (p.bytes()) {
-    all.push_back(parameters(p.again.scales, part.rows, m));
-    all.push_back(parameters(p.again.zeros, part.rows, m));
+    all.push_back(parameters(p.again.scales, part.rows, m, scale));
+    all.push_back(parameters(p.again.zeros, part.rows, m, scale));
   }
   if (input == Input::x) {
-    all.push_back(parameters(p.rows.scales, part.rows, m));
-    all.push_back(parameters(p.rows.zeros, part.rows, m));
+    all.push_back(parameters(p.rows.scales, part.rows, m, scale));
+    all.push_back(parameters(p.rows.zeros, part.rows, m, scale));
   } else {
     all.emplace_back();
   }
-  if (p.weight.group == 0) all.push_back(window(part.columns, p.weight.n, 4));
+  all.push_back(p.weight.group == 0 ? window(part.columns, p.weight.n, 4) : scale);
   return all;
 }
 
@@ -187,8 +194,10 @@ Tensor weight_sums(Graph& graph, const PackedWeight& w) {
   return graph.prepack("linear_pack_sums", {w.weight}, DType::i32, {pairs * int64_t{2}}, [=](Launch& launch) {
     for (const RowBlock& block : split_rows(pairs * 2, {row_bytes}, launch.features)) {
       launch.over(block.count / 2);
-      launch.params(glsl::linear_pack_sums::Params{strip_tiles(w.k), block.count / 2});
-      launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage));
+      const auto first = w.texture ? static_cast<uint32_t>(block.first * row_bytes / 16) : 0;
+      launch.params(glsl::linear_pack_sums::Params{strip_tiles(w.k), block.count / 2, first});
+      launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage),
+                                                       static_cast<glsl::linear_pack_sums::WEIGHT_STORAGE>(w.texture));
       launch.windows = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
                         {block.first * row_bytes, block.count * row_bytes}};
       launch.next_part();

@@ -5,6 +5,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 // out = y as integers: for kernels that make floats.
 void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
   const Requantize& again = p.again;
-  const auto or_y = [&](const Tensor& tensor) { return tensor ? tensor : y; };
+  const auto or_y = [&](const Tensor& tensor) { return tensor || p.textures ? tensor : y; };
   graph.dispatch({p.out}, {y, or_y(again.scales.tensor), or_y(again.zeros.tensor)}, [=](Launch& launch) {
     p.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, p.end));
     if (y.numel() == 0) return;
@@ -20,16 +21,20 @@ void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
     Parameter zero = again.zeros;
     scale.number = again.inverse();
     zero.number = static_cast<float>(again.zero);
-    const Blocks b = blocks(y.shape(), {scale.tensor ? 1 : -1, -1}, p.op);
+    std::vector<int64_t> block(y.rank(), scale.tensor ? 1 : -1);
+    block.back() = -1;
+    const Blocks b = blocks(y.shape(), block, p.op);
     check_count(scale, b, p.op, "scales of the output");
     check_count(zero, b, p.op, "zero points of the output");
     glsl::quantize::Params params{};
-    over_blocks(launch, params, b, y, scale, zero);
+    over_blocks(launch, params, b, y, scale, zero, !p.textures);
+    if (p.textures) over_texels(launch, params, y);
     params.low = static_cast<float>(again.low);
     params.high = static_cast<float>(again.high);
     launch.params(params);
     launch.spec.insert(launch.spec.end(), {STEPS_F32, 0});
-    launch.shader = &glsl::quantize::variant(glsl::quantize::IN::f32, glsl::quantize::out(p.out.dtype()));
+    launch.shader = &glsl::quantize::variant(glsl::quantize::IN::f32, glsl::quantize::out(p.out.dtype()),
+                                             static_cast<glsl::quantize::STORAGE>(p.textures));
   });
 }
 
@@ -43,22 +48,39 @@ void add_floats(Graph& graph, const IntegerProduct& p) {
   const auto floats = quantized_rows(graph, p.op, p.rows, Input::floats);
   floats->wanted.emplace_back(wants);
   const DType dtype = p.rows.real_dtype();
-  const Tensor y = p.bytes() ? graph.scratch(dtype, 2) : p.out;
+  Tensor y = p.out;
+  if (p.bytes()) y = graph.scratch(dtype, p.textures ? p.rows.x.rank() : 2);
+  if (p.bytes() && p.textures) y = graph.texture_out(y);
   Epilogue end = p.end;
   end.rows = floats->rows;
   graph.dispatch({y}, linear_reads(floats->x, p.weight, end), [=](Launch& launch) {
     const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, p.end);
     const uint32_t m = rows_of(p);
     const bool runs = m != 0 && wants(m, launch.features);
-    y.resize(!p.bytes() ? shape : runs ? Shape{m, p.weight.n} : Shape{0, 0});
-    if (runs) launch_linear(launch, choose_linear(p.shape(m), launch.features), dtype, p.weight, m, end);
+    y.resize(!p.bytes() ? shape : !runs ? Shape(y.rank(), 0) : p.textures ? shape : Shape{m, p.weight.n});
+    Epilogue live = end;
+    if (p.textures) live.height = texels_of(p.rows.x).height;
+    if (runs) launch_linear(launch, choose_linear(p.shape(m), launch.features), dtype, p.weight, m, live);
   });
   if (p.bytes()) requantize(graph, p, y);
 }
 
 // By kernels that multiply integers.
-void add_integers(Graph& graph, const IntegerProduct& p, Input input, Tensor sums) {
-  const auto wants = [=](int64_t m, const Features& f) { return choose_linear(p.shape(m), f).input == input; };
+void add_integers(Graph& graph, const IntegerProduct& product, Input input, Tensor sums) {
+  IntegerProduct p = product;
+  const auto wants = [=](int64_t m, const Features& f) { return choose_linear(product.shape(m), f).input == input; };
+  const auto runs = [=](const Launch& launch) {
+    const uint32_t m = rows_of(product);
+    return m != 0 && wants(m, launch.features);
+  };
+  if (p.textures) p.out = graph.scratch(p.out.dtype(), p.out.rank());
+  if (p.textures && p.end.residual) {
+    p.end.residual = graph.scratch(p.out.dtype(), p.out.rank());
+    graph.dispatch({p.end.residual}, {product.end.residual}, [=](Launch& launch) {
+      p.end.residual.resize(runs(launch) ? product.end.residual.shape() : Shape(p.out.rank(), 0));
+      if (runs(launch)) launch_copy(launch, p.end.residual, product.end.residual);
+    });
+  }
   Tensor x = p.rows.x, rows;
   if (input == Input::words) {
     const auto words = quantized_rows(graph, p.op, p.rows, input);
@@ -67,9 +89,15 @@ void add_integers(Graph& graph, const IntegerProduct& p, Input input, Tensor sum
     rows = words->rows;
   }
   graph.dispatch({p.out}, integer_reads(p, input, x, rows, sums), [=](Launch& launch) {
-    p.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, p.end));
+    const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, product.end);
+    p.out.resize(runs(launch) || !p.textures ? shape : Shape(p.out.rank(), 0));
     const uint32_t m = rows_of(p);
-    if (m != 0 && wants(m, launch.features)) launch_integers(launch, choose_linear(p.shape(m), launch.features), p, m);
+    if (runs(launch)) launch_integers(launch, choose_linear(p.shape(m), launch.features), p, m);
+  });
+  if (!p.textures) return;
+  graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
+    product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.end));
+    if (runs(launch)) launch_copy(launch, product.out, p.out);
   });
 }
 
@@ -91,15 +119,18 @@ LinearShape IntegerProduct::shape(int64_t m) const {
           .weight = weight.storage,
           .dtype = rows.real_dtype(),
           .scale_f16 = weight.scale_f16,
-          .integers = !(bytes() && again.is_extreme())};
+          .integers = !(bytes() && again.is_extreme()),
+          .textures = textures,
+          .weight_texture = weight.texture};
 }
 
-void linear_int8(Graph& graph, const IntegerProduct& p) {
+void linear_int8(Graph& graph, IntegerProduct p) {
   const DType dtype = p.rows.real_dtype();
   check(p.rows.x.rank() >= 1, "%s: x has no dimension", p.op);
   check(p.bytes() || p.out.dtype() == dtype, "%s: x is %s, the output %s", p.op, name(p.rows.x.dtype()),
         name(p.out.dtype()));
   check_epilogue(p.op, dtype, p.end);
+  p.textures = take_textures(graph, p.rows.x, p.out, &p.end.residual);
   add_floats(graph, p);
   const Features& features = graph.features();
   Tensor sums;

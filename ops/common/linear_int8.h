@@ -27,12 +27,15 @@ struct IntegerProduct {
   Epilogue end;      // tensors of rows.real_dtype()
   Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
   Tensor out;
+  bool textures = false;  // x, the residual and out are
   bool bytes() const { return out.dtype() == DType::i8 || out.dtype() == DType::u8; }
   LinearShape shape(int64_t m) const;
 };
 
-// Adds the nodes: one for each way in which kernels read x, of which that of the kernel for the live shape runs.
-void linear_int8(Graph& graph, const IntegerProduct& product);
+// Adds the nodes: one for each way in which kernels read x, of which that of the kernel for the live shape runs. In
+// textures where one of its values is to be one: x is quantized from its texture, whole numbers as floats stay in
+// textures; kernels of integers read words and write a buffer, which is copied.
+void linear_int8(Graph& graph, IntegerProduct product);
 
 // What a kernel that multiplies integers reads, and its launch (linear_dot.cpp). `x`: as `input` says, with `rows`
 // where that is words; `sums`: of weight rows with one scale.

@@ -29,7 +29,8 @@ struct LinearShape {
   DType dtype = DType::f32;  // of x and out
   bool scale_f16 = false;    // scales are fp16, not fp32
   bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/common/linear_int8.h)
-  bool textures = false;     // of x and out, or of the weight
+  bool textures = false;     // x and out are
+  bool weight_texture = false;
 };
 
 enum class Family : uint8_t {

@@ -262,7 +262,8 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
                             .weight = weight.storage,
                             .dtype = dtype,
                             .scale_f16 = weight.scale_f16,
-                            .textures = textures || weight.texture};
+                            .textures = textures,
+                            .weight_texture = weight.texture};
     launch_linear(launch, choose_linear(shape, launch.features), dtype, weight, m, live);
   });
 }

@@ -215,7 +215,8 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
 std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
   if (kernel.input != Input::floats) return why_not_integers(kernel, shape, features);
   if (kernel.family == Family::gemv) return "";
-  if (shape.textures && kernel.family != Family::tiled) return "takes no textures";
+  const bool textures = shape.textures || shape.weight_texture;
+  if (textures && kernel.family != Family::tiled) return "takes no textures";
   if (kernel.family == Family::gemv_rows) return "";
   if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
   if (kernel.family != Family::tiled) {
@@ -289,7 +290,7 @@ static const LinearKernel& pick_on_cpu(const LinearShape& s) {
 
 const LinearKernel& pick_linear(const LinearShape& s, const Features& features) {
   if (const LinearKernel* kernel = s.integers ? pick_integers(s, features) : nullptr) return *kernel;
-  if (features.cpu && !s.textures) return pick_on_cpu(s);
+  if (features.cpu && !s.textures && !s.weight_texture) return pick_on_cpu(s);
   if (const LinearKernel* kernel = pick_fragments(s, features)) return *kernel;
   if (const LinearKernel* kernel = pick_matrix(s, features)) return *kernel;
   if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))

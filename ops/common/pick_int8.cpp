@@ -98,6 +98,8 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
   }
+  if (kernel.input == Input::x && (s.textures || s.weight_texture)) return "reads x and the weight from buffers";
+  if (matrix && s.weight_texture) return "reads the weight from a buffer";
   if (!s.integers) return "multiplies 8-bit integers, which x is not";
   if (s.weight != Storage::q4 && s.weight != Storage::q8) return "takes quantized weights";
   if (s.group % 8 != 0) return format("takes groups of multiples of 8 columns, not of %u", s.group);
@@ -131,7 +133,8 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
     return nullptr;
   };
   if (features.cpu) return nullptr;
-  if (s.m == 1) return first({"dot1"});
+  const bool textures = s.textures || s.weight_texture;
+  if (s.m == 1) return first({textures ? "dotw1" : "dot1"});
   if (s.m <= 16) return nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
   const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= 96;
@@ -141,7 +144,8 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32"});
   if (matrix != nullptr) return matrix;
   // Of groups the sums are scaled often: matrices of whole numbers in fp16 are faster, where x is fp16.
-  if (features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16) return nullptr;
+  if (!textures && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
+    return nullptr;
   return first({"int8g_64x128", "int8g_32x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }
 

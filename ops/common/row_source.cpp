@@ -7,11 +7,13 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_quantize.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
 
 using glsl::linear_quantize::FORM;
+using glsl::linear_quantize::STORAGE;
 
 std::string key_of(const RowSource& from, Input form) {
   const auto id = [](const Tensor& tensor) { return tensor ? tensor.id() : ~0u; };
@@ -33,10 +35,14 @@ void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& fro
     made.rows.resize({0, 0});
     return;
   }
-  made.x.resize(form == Input::words ? Shape{tiles, m, 16} : Shape{m, tiles * 64});
+  const bool texture = from.texture();
+  Shape floats = texture ? from.x.shape() : Shape{m, 0};
+  floats.back() = tiles * 64;
+  made.x.resize(form == Input::words ? Shape{tiles, m, 16} : floats);
   made.rows.resize({m, form == Input::words ? 4 : 2});
   u32(made.x.numel());
-  glsl::linear_quantize::Params params{.m = u32(m), .k = u32(k), .tiles = u32(tiles)};
+  glsl::linear_quantize::Params params{
+      .m = u32(m), .k = u32(k), .tiles = u32(tiles), .height = texels_of(from.x).height};
   put_source(params, from, m, op);
   launch.params(params);
   // Two cells of 16 columns a lane; rows too long for 256 lanes of eight are read twice.
@@ -48,7 +54,8 @@ void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& fro
   launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   launch.spec.push_back(from.source == ROWS_CHOSEN && k % 4 == 0 && held <= 8 ? held : 0);
   launch.shader = &glsl::linear_quantize::variant(glsl::linear_quantize::in(from.x.dtype()),
-                                                  form == Input::words ? FORM::words : FORM::floats);
+                                                  form == Input::words ? FORM::words : FORM::floats,
+                                                  texture ? STORAGE::texture3d : STORAGE::buffer);
 }
 
 }  // namespace
@@ -81,9 +88,12 @@ std::vector<uint32_t> source_spec(const RowSource& from, int64_t k) {
 std::shared_ptr<QuantizedRows> quantized_rows(Graph& graph, const char* op, const RowSource& from, Input form) {
   const std::shared_ptr<QuantizedRows> made = graph.shared<QuantizedRows>(key_of(from, form));
   if (made->x) return made;
-  made->x = form == Input::words ? graph.scratch(DType::i32, 3) : graph.scratch(from.real_dtype(), 2);
+  const bool texture = from.texture();
+  made->x = form == Input::words ? graph.scratch(DType::i32, 3)
+            : texture            ? graph.texture_out(graph.scratch(from.real_dtype(), from.x.rank()))
+                                 : graph.scratch(from.real_dtype(), 2);
   made->rows = graph.scratch(DType::i32, 2);
-  const auto or_x = [&](const Tensor& tensor) { return tensor ? tensor : from.x; };
+  const auto or_x = [&](const Tensor& tensor) { return tensor || texture ? tensor : from.x; };
   // The node keeps `made` alive, which holds no node.
   graph.dispatch({made->x, made->rows}, {from.x, or_x(from.scales.tensor), or_x(from.zeros.tensor)},
                  [=](Launch& launch) { launch_rows(launch, *made, from, form, op); });

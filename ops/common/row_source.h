@@ -25,6 +25,7 @@ struct RowSource {
   DType real_dtype() const { return x.dtype() == DType::f16 ? DType::f16 : DType::f32; }
   int32_t shift() const { return high > 127 ? 128 : 0; }  // what makes the integers signed bytes
   bool may_have_zero() const;                             // some zero point, so shifted, may not be 0
+  bool texture() const { return x.storage() == StorageClass::texture3d; }
 };
 
 // The push constants of a shader that quantizes `m` rows, and its specialization constants from SOURCE_SPEC on.
@@ -48,7 +49,8 @@ void put_source(Params& params, const RowSource& from, int64_t m, const char* op
 }
 
 // One form of the rows, made once for all linears that read the same x with the same parameters, and only at sizes
-// where one of them wants it: for other sizes both tensors are empty.
+// where one of them wants it: for other sizes both tensors are empty. Floats are a texture of x's dimensions where x is
+// one.
 struct QuantizedRows {
   Tensor x, rows;  // glsl/linear_quantize.glsl
   std::vector<std::function<bool(int64_t m, const Features&)>> wanted;

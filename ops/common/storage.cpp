@@ -21,15 +21,19 @@ bool take_textures(Graph& graph, Tensor& x, Tensor& out, Tensor* other) {
   return true;
 }
 
-void copy_storage(Graph& graph, Tensor out, Tensor in) {
+void launch_copy(Launch& launch, const Tensor& out, const Tensor& in) {
   using namespace glsl::texture_copy;
+  const Texels texels = texels_of(in);
+  const bool to_texture = out.storage() == StorageClass::texture3d;
+  launch.over(to_texture ? texels.count : quads(in));
+  launch.params(Params{to_texture ? texels.count : u32(in.numel()), texels.columns, texels.height});
+  launch.shader = &variant(glsl::texture_copy::dtype(in.dtype()), to_texture ? TO::texture3d : TO::buffer);
+}
+
+void copy_storage(Graph& graph, Tensor out, Tensor in) {
   graph.dispatch({out}, {in}, [=](Launch& launch) {
     out.resize(in.shape());
-    const Texels texels = texels_of(in);
-    const bool to_texture = out.storage() == StorageClass::texture3d;
-    launch.over(to_texture ? texels.count : quads(in));
-    launch.params(Params{to_texture ? texels.count : u32(in.numel()), texels.columns, texels.height});
-    launch.shader = &variant(glsl::texture_copy::dtype(in.dtype()), to_texture ? TO::texture3d : TO::buffer);
+    launch_copy(launch, out, in);
   });
 }
 

@@ -27,6 +27,8 @@ void over_texels(Launch& launch, Params& params, const Tensor& out) {
 // when one of them is to be a texture. If so, they become these.
 bool take_textures(Graph& graph, Tensor& x, Tensor& out, Tensor* other = nullptr);
 
+// The launch of a copy to the other storage; both have the same live shape.
+void launch_copy(Launch& launch, const Tensor& out, const Tensor& in);
 // Adds the node that copies a value to its other storage. For Builder.
 void copy_storage(Graph& graph, Tensor out, Tensor in);
 

@@ -53,6 +53,7 @@ std::span<const Op> baselines() {
 
 std::string why_not_plain(const Case& c, const Features& features) {
   if (c.act != 0) return "has no activation functions";
+  if (c.in_textures() || c.weight_in_texture()) return "takes no textures";
   if (c.scale != c.dtype) return "takes scales of x's type";
   if (!features.runs(glsl::linear_q4gsw_plain::variant(glsl::linear_q4gsw_plain::dtype(c.dtype))))
     return "needs the features storage8 and storage16, which this device lacks or which were switched off";

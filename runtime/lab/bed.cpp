@@ -22,9 +22,22 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
     default:
       break;
   }
+  if (info.storage == StorageClass::texture3d && info.twin != kNone) return name_of(graph, info.twin);
   if (info.value == kNone) return format("scratch tensor %u", tensor);
   const Value& value = graph.method().values[info.value];
   return std::string(name(value.kind)) + " '" + value.name + "'";
+}
+
+enum class When : uint8_t { before, now, after };
+
+// Inputs go to their textures before the kernels run, and outputs come out of theirs afterwards; neither is timed.
+When when(const Graph::Impl& graph, const Node& node) {
+  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].twin != node.reads[0]) return When::now;
+  const auto is_in = [](const std::vector<uint32_t>& ids, uint32_t id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  if (is_in(graph.method().inputs, node.reads[0])) return When::before;
+  return is_in(graph.outputs, node.writes[0]) ? When::after : When::now;
 }
 
 }  // namespace
@@ -32,7 +45,7 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
-  forced.storage = StorageChoice::buffers;  // whose guard bands are looked at
+  forced.storage = StorageChoice::as_exported;  // the case says
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, 1));
   return graph;
@@ -58,21 +71,32 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
 }
 
 Bed::Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options)
-    : loaded_(loaded), graph_(graph), options_(options), layout_(layout(graph)) {
+    : loaded_(loaded),
+      graph_(graph),
+      options_(options),
+      layout_(layout(graph)),
+      textures_(loaded.device, options.slots, options.guard_bytes != 0) {
   Device& device = *loaded_.device;
   const Features& features = device.features();
   // In place: nothing is staged, so that only kernels (and copies of an operator's own) are steps.
-  steps_ = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
+  const std::vector<Step> all = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
   const auto need = [&](uint32_t tensor) {
     if (tensor == kNone) return;
+    const TensorInfo& info = impl().tensors[layout_.storage[tensor]];
+    if (info.storage != StorageClass::buffer)
+      return textures_.add(layout_.storage[tensor], info, name_of(impl(), tensor));
     Place& place = places_[layout_.storage[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
   };
-  for (const Step& step : steps_) {
+  for (const Step& step : all) {
     if (step.node == kNone) continue;
-    for (const uint32_t id : impl().nodes[step.node].reads) need(id);
-    for (const uint32_t id : impl().nodes[step.node].writes) need(id);
+    const Node& node = impl().nodes[step.node];
+    for (const uint32_t id : node.reads) need(id);
+    for (const uint32_t id : node.writes) need(id);
+    const When when = lab::when(impl(), node);
+    (when == When::before ? before_ : when == When::after ? after_ : steps_).push_back(step);
   }
+  if (!steps_.empty()) steps_[0].barrier = false;
   for (auto& [tensor, place] : places_) {
     place.name = name_of(impl(), tensor);
     place.stride = padded(place.bytes + options_.guard_bytes, features.storage_alignment);
@@ -86,6 +110,7 @@ Bed::Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options)
 // that writes there.
 Slice Bed::binding(uint32_t tensor, const Window& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
+  if (textures_.has(layout_.storage[tensor])) return textures_.slice(layout_.storage[tensor], slot);
   const Slice all = slice(tensor, slot);
   Slice bound = window(all, part);
   if (bound.offset + bound.bytes == all.offset + all.bytes)
@@ -104,6 +129,12 @@ void Bed::reset(uint32_t word, std::span<const Data> inputs) {
   Commands commands(loaded_.device);
   commands.begin();
   for (const auto& [tensor, place] : places_) commands.fill({place.buffer.handle(), 0, place.buffer.bytes()}, word);
+  textures_.fill(commands, word);
+  for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
+    const TensorInfo& info = impl().tensors[id];
+    if (info.home == Home::packed && textures_.has(id))
+      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packs[info.ref].key).slice, word);
+  }
   commands.barrier();
   for (const auto& [tensor, place] : places_) {
     const TensorInfo& info = impl().tensors[tensor];
@@ -129,11 +160,29 @@ void Bed::reset(uint32_t word, std::span<const Data> inputs) {
     }
   }
   uploader.flush();
+  Commands copies(loaded_.device);
+  copies.begin();
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) dispatch(copies, before_, slot);
+  copies.barrier();
+  textures_.fill_tails(copies, word);
+  copies.end();
+  loaded_.device->run(copies);
+  if (options_.guard_bytes != 0) textures_.remember();
 }
 
-void Bed::dispatch(Commands& commands, uint32_t slot) const {
+void Bed::run(const Commands& kernels) {
+  loaded_.device->run(kernels);
+  if (after_.empty()) return;
+  Commands copies(loaded_.device);
+  copies.begin();
+  dispatch(copies, after_, 0);
+  copies.end();
+  loaded_.device->run(copies);
+}
+
+void Bed::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
   Device& device = *loaded_.device;
-  for (const Step& step : steps_) {
+  for (const Step& step : steps) {
     if (step.barrier) commands.barrier();
     if (step.kind == StepKind::host) continue;
     const Node& node = impl().nodes[step.node];
@@ -179,7 +228,7 @@ std::string Bed::damage(uint32_t word) {
       }
     }
   }
-  return "";
+  return textures_.damage();
 }
 
 std::string Bed::shaders() const {
@@ -196,6 +245,14 @@ uint64_t Bed::output_bytes() const {
   return impl().bytes(impl().outputs[0]);
 }
 
+void Bed::spoil_guard(uint32_t word) {
+  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].twin;
+  if (texture != kNone && textures_.has(texture))
+    textures_.spoil(texture, word);
+  else
+    spoil(padded(output_bytes(), 16), word);
+}
+
 void Bed::spoil(uint64_t byte, uint32_t word) {
   const Slice output = slice(impl().outputs[0], 0);
   Commands commands(loaded_.device);
@@ -206,7 +263,7 @@ void Bed::spoil(uint64_t byte, uint32_t word) {
 }
 
 uint64_t Bed::slot_bytes() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = textures_.slot_bytes();
   for (const auto& [tensor, place] : places_) bytes += place.stride;
   return bytes;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One operator on a device by the product's own road (read, build, prepack, infer, launch), in memory that the lab lays
-// out itself: every tensor has a buffer of its own, with guard bands around it, once for each slot.
+// out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "graph/encode.h"
 #include "runtime/lab/subject.h"
+#include "runtime/lab/textures.h"
 
 namespace pumice::lab {
 
@@ -48,17 +49,20 @@ class Bed {
   // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
   // The kernels of one run, with the barriers they need among themselves.
-  void dispatch(Commands& commands, uint32_t slot) const;
-  // Output 0 of slot 0, after a run.
+  void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
+  // Runs what was so recorded; outputs of slot 0 then come out of their textures.
+  void run(const Commands& kernels);
+  // Output 0 of slot 0, after that.
   Bytes read_output();
-  // Where the guard bands or the padding of slot 0 are not `word` any more, as text; empty when they are whole.
+  // Where the guards or the padding of slot 0 are not what reset(word) made them, as text; empty when they are whole.
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
   uint64_t slot_bytes() const;    // what a slot takes
   uint64_t output_bytes() const;  // of output 0
-  // For planted mistakes: overwrites the word at `byte` of output 0, or behind it.
+  // For planted mistakes: overwrites the word at `byte` of output 0, or a guard of it.
   void spoil(uint64_t byte, uint32_t word);
+  void spoil_guard(uint32_t word);
 
  private:
   struct Place {
@@ -66,6 +70,7 @@ class Bed {
     uint64_t bytes = 0, stride = 0;  // of the tensor, and from slot to slot
     std::string name;
   };
+  void dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const;
   Slice slice(uint32_t tensor, uint32_t slot) const;
   Slice binding(uint32_t tensor, const Window& part, uint32_t slot) const;
   Bytes read(const Place& place, uint64_t first, uint64_t bytes);
@@ -75,8 +80,9 @@ class Bed {
   const Graph& graph_;
   const BedOptions options_;
   Layout layout_;
-  std::vector<Step> steps_;
+  std::vector<Step> before_, steps_, after_;
   std::map<uint32_t, Place> places_;  // by the tensor whose storage it is
+  Textures textures_;
   Buffer empty_;
 };
 

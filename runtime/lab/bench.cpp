@@ -115,7 +115,7 @@ class Bench {
       commands.begin();
       bed.dispatch(commands, 0);
       commands.end();
-      device_->run(commands);
+      bed.run(commands);
       const Checked checked = answers.compare(bed.read_output(), m, error);
       if (checked.first) {
         const Wrong& w = *checked.first;

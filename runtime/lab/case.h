@@ -20,14 +20,16 @@ enum class Zeros : uint8_t { none, zero, random };
 struct Case {
   std::string op = "linear_q4gsw";
   int64_t m = 1, n = 4096, k = 4096;
-  int64_t group = 32;        // columns with one scale; 0: the whole row
-  DType dtype = DType::f32;  // of activations and output
-  DType scale = DType::f32;  // of a weight's scales
-  std::string storage = "buffer";
+  int64_t group = 32;              // columns with one scale; 0: the whole row
+  DType dtype = DType::f32;        // of activations and output
+  DType scale = DType::f32;        // of a weight's scales
+  std::string storage = "buffer";  // kStorages of subject.h
   bool bias = false;
   Zeros zeros = Zeros::none;
   uint32_t act = 0;  // ACT_* of glsl/include/activation.glslh
   Values values = Values::random;
+  bool in_textures() const { return storage == "texture3d" || storage == "textures"; }  // x and the output
+  bool weight_in_texture() const { return storage == "texture2d" || storage == "textures"; }
   uint64_t macs() const { return static_cast<uint64_t>(m) * static_cast<uint64_t>(n) * static_cast<uint64_t>(k); }
   bool operator==(const Case&) const = default;
 };

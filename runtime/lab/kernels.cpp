@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/lab/kernels.h"
 
+#include <algorithm>
+
+#include "graph/image.h"
+#include "ops/common/gemm.h"
+#include "ops/common/shape.h"
 #include "runtime/lab/baseline.h"
 #include "runtime/nearest.h"
 
@@ -8,6 +13,21 @@ namespace pumice::lab {
 namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
+
+// The textures of a case: x [m, k] and the result [m, n] by quads of a row, a weight by rows of its vectors.
+std::string why_no_textures(const Subject& subject, const Case& c, const Features& features) {
+  const int64_t n = subject.linear != nullptr ? c.n : c.k, most = features.max_image_3d;
+  if (c.in_textures() && std::max({(std::max(c.k, n) + 3) / 4, c.m}) > most)
+    return format("needs textures of more than %lld texels along an axis (maxImageDimension3D)",
+                  static_cast<long long>(most));
+  if (!c.weight_in_texture()) return "";
+  const LinearShape shape = subject.linear(c);
+  const uint64_t row = row_bytes({.storage = shape.weight, .n = u32(shape.n), .k = u32(shape.k)});
+  const uint64_t vectors = row / 16 * strips(u32(shape.n)) * kStripRows;
+  if (vectors > uint64_t{features.max_image_2d} * kTexelsInARow)
+    return format("needs a texture of more than %u rows of texels (maxImageDimension2D)", features.max_image_2d);
+  return "";
+}
 
 }  // namespace
 
@@ -30,6 +50,7 @@ std::vector<std::string> kernels(const Subject& subject, const Options& options)
 
 std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
   if (kernel == kPlain) return why_not_plain(c, features);
+  if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
   if (subject.linear == nullptr || kernel == kPick) return "";
   return pumice::why_not(linear_kernel(kernel), subject.linear(c), features);
 }

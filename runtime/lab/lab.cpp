@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ops/common/storage.h"
 #include "ops/op.h"
 #include "runtime/lab/baseline.h"
 #include "runtime/lab/bed.h"
@@ -62,6 +63,7 @@ const Builder& builder() {
       .add_nodes = [](Graph& graph, const Method& method,
                       const OpCall& call) { kOp(call.op).build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(kOp(op).signature.name); },
+      .copy_storage = copy_storage,
   };
   return kBuilder;
 }

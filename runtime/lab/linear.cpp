@@ -325,7 +325,9 @@ LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
           .weight = weight,
           .dtype = c.dtype,
           .scale_f16 = c.scale == DType::f16,
-          .integers = scheme.rows != Rows::floats};
+          .integers = scheme.rows != Rows::floats,
+          .textures = c.in_textures(),
+          .weight_texture = c.weight_in_texture()};
 }
 
 std::string refuse_linear(const LinearScheme& scheme, const Case& c) {

@@ -76,6 +76,7 @@ std::unique_ptr<Problem> make_quantize(const Case& c, uint64_t seed) {
 
 std::string refuse_quantize(const Case& c) {
   if (c.bias || c.act != 0 || c.zeros != Zeros::none) return "it has m, k, dtype and values";
+  if (c.weight_in_texture()) return "it has no weight: storage is buffer or texture3d";
   if (c.values != Values::random && c.values != Values::special) return "its values are random or special";
   return "";
 }

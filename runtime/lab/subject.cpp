@@ -76,15 +76,16 @@ const Subject& subject(std::string_view op) {
 }
 
 Bytes make_file(const Problem& problem, std::string_view op) {
+  const Case& c = problem.shape();
   Signature signature;
-  const Parameters parameters = lab::parameters(problem.shape().op, signature);
+  const Parameters parameters = lab::parameters(c.op, signature);
   const std::vector<Given> given = problem.given();
   Draft draft;
   draft.program.producer = "pumice kernel lab";
   draft.op_names = {{std::string(op), signature.version}};
   Method& method = draft.program.methods.emplace_back();
   method.name = "forward";
-  method.symbols = {{"m", 1, problem.shape().m, problem.shape().m}};
+  method.symbols = {{"m", 1, c.m, c.m}};
   method.exprs = {{ExprOp::symbol, 0, 0}};
   const auto dims = [](const Shape& shape, bool rows) {
     std::vector<SymInt> result;
@@ -98,7 +99,7 @@ Bytes make_file(const Problem& problem, std::string_view op) {
     if (value == nullptr) {
       if (!param.optional)
         fail(Code::Internal, Stage::api, "case", "nothing is given for '%s' of %s", std::string(param.name).c_str(),
-             problem.shape().op.c_str());
+             c.op.c_str());
       call.args.emplace_back();
     } else if (value->role == Given::Role::integer) {
       call.args.push_back({ArgKind::integer, value->number, 0, {}});
@@ -110,16 +111,21 @@ Bytes make_file(const Problem& problem, std::string_view op) {
       call.args.push_back({ArgKind::real, 0, value->real, {}});
     } else {
       const bool is_input = value->role == Given::Role::input;
+      const StorageClass storage = is_input && value->name == "x" && c.in_textures() ? StorageClass::texture3d
+                                   : !is_input && value->name == "weight" && c.weight_in_texture()
+                                       ? StorageClass::texture2d
+                                       : StorageClass::buffer;
       const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));
       const auto id = static_cast<uint32_t>(method.values.size());
       method.values.push_back({is_input ? ValueKind::input : ValueKind::constant, value->data.dtype,
-                               dims(value->data.shape, is_input), ref, value->name});
+                               dims(value->data.shape, is_input), ref, value->name, storage});
       if (is_input) method.inputs.push_back(id);
       call.args.push_back({ArgKind::value, id, 0, {}});
     }
   }
   const auto out = static_cast<uint32_t>(method.values.size());
-  method.values.push_back({ValueKind::output, problem.out_dtype(), dims(problem.out_shape(), true), -1, "out"});
+  method.values.push_back({ValueKind::output, problem.out_dtype(), dims(problem.out_shape(), true), -1, "out",
+                           c.in_textures() ? StorageClass::texture3d : StorageClass::buffer});
   method.outputs = call.outputs = {out};
   method.ops.push_back(std::move(call));
   return write_file(draft);

@@ -16,7 +16,8 @@
 
 namespace pumice::lab {
 
-inline constexpr std::string_view kStorages[] = {"buffer"};
+// Of x and the output, of the packed weight, of both.
+inline constexpr std::string_view kStorages[] = {"buffer", "texture3d", "texture2d", "textures"};
 
 // A tensor as a file holds it; i4 rows end on a byte.
 struct Data {

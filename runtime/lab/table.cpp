@@ -35,6 +35,7 @@ constexpr const char* kMoreShapes[] = {
     "n=151936,k=64,g=32",
 };
 constexpr const char* kValues = "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special";
+constexpr const char* kTextures = "m=1|33,n=37,k=96,g=32,bias=1,zero=random,storage=texture3d|texture2d|textures";
 
 // Benchmarks.
 constexpr const char* kCpuBench[] = {"m=1|128,n=2048,k=2048,g=32,dtype=f32"};
@@ -84,6 +85,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
     if (options.full)
       for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
     add(all, std::string(dtype + 1) + "," + kValues, op);
+    add(all, std::string(dtype + 1) + "," + kTextures, op);
   }
   return all;
 }
@@ -115,7 +117,11 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   for (const std::string& op : ops)
     for (Case& c : table(options, purpose, cpu, op)) {
       if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
-      if (!options.storage.empty()) c.storage = options.storage;
+      if (!options.storage.empty()) {  // every case in that storage, where the operator has it
+        if (c.storage != Case{}.storage) continue;
+        c.storage = options.storage;
+        if (!subject(op).refuse(c).empty()) continue;
+      }
       all.push_back(std::move(c));
     }
   return all;

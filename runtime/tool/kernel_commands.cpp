@@ -14,7 +14,8 @@ A case is text, key=value joined by commas; keys left out have their defaults, a
   g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh or silu
   dtype    f32 or f16, of x and the output           values   random, low (all lowest), high (all highest), equal (to
   bias     0 or 1                                             their zero points), huge (one huge term), alternate
-  storage  buffer                                             (signs), special (NaN and Inf in x)
+  storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x)
+           the output), texture2d (the packed weight) or textures (both)
 )";
 
 constexpr const char* kTestHelp = R"(
@@ -47,14 +48,15 @@ void common(CLI::App* command, Arguments& arguments) {
   command->add_option("--cache-dir", lab.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
   command->add_option("--op", lab.ops, "only this operator; repeatable")->allow_extra_args(false);
   command->add_option("--case", lab.cases, "m=17,n=4097,k=384,g=32; see below; repeatable")->allow_extra_args(false);
+  command->add_option("--dtype", lab.dtype, "only f32 or only f16");
+  command->add_option("--storage", lab.storage,
+                      "buffer, texture3d (activations), texture2d (weights) or textures (both)");
   command->add_flag("--json", arguments.json, "print JSON for programs");
 }
 
 void choosing(CLI::App* command, pumice::lab::Options& lab, const char* help) {
   command->add_option("--kernel", lab.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--dtype", lab.dtype, "only f32 or only f16");
-  command->add_option("--storage", lab.storage, "where activations lie: buffer");
   command->add_flag("--full", lab.full, "the long list of cases instead of the short one");
   command->add_option("--seed", lab.seed, "of the data and of the sample")->capture_default_str();
   command->footer(std::string(help) + kCaseHelp);

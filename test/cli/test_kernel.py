@@ -67,6 +67,10 @@ def test_integers(op) -> None:
     case = ["--case", "m=1|5,n=37,k=96,g=32,bias=1,zero=random"]
     facts = json.loads(run(BIN / "pumice-rt", "kernel", "test", "--op", op, *case, *forced, "--json").stdout)
     assert [row["status"] for row in facts["rows"]] == ["ok"] * 8, facts
+    forced = [word.replace("dot2", "tile32x64") for word in forced]  # it reads x from a buffer
+    case[1] += ",storage=texture3d|texture2d|textures"
+    facts = json.loads(run(BIN / "pumice-rt", "kernel", "test", "--op", op, *case, *forced, "--json").stdout)
+    assert [row["status"] for row in facts["rows"]] == ["ok"] * 24, facts
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,41 @@ def test_a_planted_mistake_is_found(tool, mistake, found) -> None:
     assert again.startswith("pumice-rt kernel test --kernel gemv1 --case 'op=linear_q4gsw,m=3,n=37,k=96")
     assert "--seed 5" in again
     subprocess.run(again, shell=True, check=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+
+
+@pytest.mark.parametrize("storage", ["texture3d", "texture2d", "textures"])
+def test_storages(storage) -> None:
+    """Activations with tails of texels, weights with tails of tiles."""
+    case = ("--storage", storage, "--case", "m=1|5,n=37,k=90,g=0,bias=1")
+    command = (BIN / "pumice-rt", "kernel", "test", *case, "--replays", "3", "--kernel", "gemv1")
+    facts = json.loads(run(*command, "--kernel", "tile32x64", "--kernel", "pick", "--json").stdout)
+    assert [row["status"] for row in facts["rows"]] == ["ok"] * 6
+    assert all(storage in row["title"] and storage.rstrip("s") in row["shader"] for row in facts["rows"])
+    for mistake, found in (("guard", "was written"), ("unwritten", "outputs are wrong")):
+        done = run(*command, "--plant", mistake, code=1)
+        assert found in done.stdout and f"storage={storage}" in done.stdout
+        assert mistake != "guard" or ("texel" in done.stdout) == (storage != "texture2d")
+
+
+def test_storages_of_other_commands(tool) -> None:
+    done = run(*tool, "test", "--op", "quantize", "--storage", "texture3d", "--case", "m=5,k=13", "--kernel", "pick")
+    assert "1 run, 0 skipped, 0 failed" in done.stdout
+    facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--storage", "textures", "--json").stdout)
+    kernels = {kernel["kernel"]: kernel["why_not"] for kernel in facts["operators"][0]["kernels"]}
+    assert kernels["gemv1"] == kernels["pick"] == "" and "textures" in kernels["matrix64x64"]
+    case = (
+        "--case",
+        "m=2,n=64,k=64",
+        "--storage",
+        "textures",
+        "--kernel",
+        "pick",
+        "--seconds",
+        "0.01",
+        "--no-ceilings",
+    )
+    (row,) = json.loads(run(*tool, "bench", *case, "--json").stdout)["rows"]
+    assert row["status"] == "ok" and row["slots"] > 1 and "texture3d,texture2d" in row["shader"]
 
 
 def test_a_kernel_the_device_lacks_says_so(tool) -> None:

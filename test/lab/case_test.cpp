@@ -23,6 +23,7 @@ TEST(Case, ComesBackFromItsText) {
                .group = 64,
                .dtype = DType::f16,
                .scale = DType::f32,
+               .storage = "texture2d",
                .bias = true,
                .zeros = Zeros::random,
                .act = 3,
@@ -89,6 +90,12 @@ TEST(Table, OptionsNarrowIt) {
   options.ops = {"linear_q4gsw"};
   options.dtype = "f16";
   for (const Case& c : choose(options, Purpose::test, true)) EXPECT_EQ(c.dtype, DType::f16);
+  options.storage = "textures";
+  for (const Case& c : choose(options, Purpose::test, true)) EXPECT_EQ(c.storage, "textures");
+  options.ops = {"quantize"};
+  EXPECT_TRUE(choose(options, Purpose::test, true).empty()) << "it has no weight";
+  options.ops = {"linear_q4gsw"};
+  options.storage = "";
   options.dtype = "f17";
   EXPECT_THROW(choose(options, Purpose::test, true), Error);
   options.dtype = "";

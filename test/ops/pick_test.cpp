@@ -163,6 +163,39 @@ TEST(PickIntegers, FloatsAreNotForThem) {
 
 // Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
 // others.
+// One row and many, whatever a device has: the pick takes what is asked of it, and quantized rows keep dot products.
+TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
+  Features phone = gpu();
+  phone.bits = bit(Feature::int_dot) | bit(Feature::subgroup_arithmetic);
+  Features matrices = phone;
+  matrices.bits = (uint64_t{1} << kNumFeatures) - 1;
+  matrices.subgroup_size = 32;
+  matrices.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  matrices.matrix_s8 = {MatrixShape{16, 16, 32}};
+  for (const Features& features : {gpu(), cpu(), baseline_features(), phone, matrices}) {
+    for (const bool integers : {false, true}) {
+      for (const auto& [x, weight] : {std::pair{true, true}, {true, false}, {false, true}}) {
+        for (const int64_t m : {1, 5, 16, 33, 512}) {
+          const LinearShape shape{.m = m,
+                                  .n = 4096,
+                                  .k = 4096,
+                                  .group = 128,
+                                  .weight = Storage::q4,
+                                  .dtype = DType::f16,
+                                  .scale_f16 = true,
+                                  .integers = integers,
+                                  .textures = x,
+                                  .weight_texture = weight};
+          const LinearKernel& kernel = pick_linear(shape, features);
+          EXPECT_EQ(why_not(kernel, shape, features), "") << kernel.name;
+          const bool dots = integers && !features.cpu && features.has(Feature::int_dot) && (m == 1 || m > 16);
+          EXPECT_EQ(kernel.input == Input::words, dots) << m << " " << kernel.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(PickLinear, EverythingPickedFits) {
   for (const Features& features : {baseline_features(), gpu(), cpu(), matrices()}) {
     for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values larger than one storage buffer of the device: split by rows, or refused by name. `max_storage` makes a device
+"""Values larger than one storage buffer of the device: split by rows, or refused by name (ids D02, D03, D04,
+W10). `max_storage` makes a device
 of the CPU driver whose buffers are so small that small values show it."""
 
 from __future__ import annotations
@@ -174,6 +175,21 @@ def test_dynamic_values_are_refused_when_they_come() -> None:
     assert session(torch.zeros(50, 100)).shape == (50, 100)  # the session goes on
 
 
+class Outer(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x[:, None] * y
+
+
+def test_more_elements_than_32_bits_count_are_refused() -> None:
+    """D04: 50,000 x 50,000; an index would wrap."""
+    dims = ({0: torch.export.Dim("m", min=1, max=1 << 20)}, {0: torch.export.Dim("n", min=1, max=1 << 20)})
+    session = pumice.load(bytes(pumice.export(Outer(), (torch.ones(4), torch.ones(5)), dynamic_shapes=dims)))
+    with pytest.raises(pumice.Error, match="the limit is 2\\^31") as caught:
+        session(torch.ones(50_000), torch.ones(50_000))
+    assert caught.value.code == "LimitExceeded"
+    assert torch.equal(session(torch.ones(3), torch.ones(2)), torch.ones(3, 2))
+
+
 def test_a_weight_larger_than_an_allocation_is_refused() -> None:
     program = pumice.export(layer("f32", 300, 64), (torch.zeros(1, 64),))
     refused(program, "weight", "77824 bytes", "at most 70000", features="max_allocation=70000")
@@ -181,7 +197,7 @@ def test_a_weight_larger_than_an_allocation_is_refused() -> None:
 
 @pytest.mark.parametrize("groups", [1, 10, 65535])
 def test_few_workgroups_along_an_axis(groups) -> None:
-    """More than an axis takes go over two; more than two take is refused."""
+    """D03: more than an axis takes go over two; more than two take is refused."""
     module, x = layer("f32", 300, 64), torch.randn(40, 64)
     program = pumice.export(module, (x,))
     if groups == 1:

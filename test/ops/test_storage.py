@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values in textures: operators alone and in chains with those that take buffers only, compared with eager PyTorch as
-everywhere. Quantization is test_storage_quantize.py, how storage is chosen test/export/test_storage_choice.py."""
+everywhere. Quantization is test_storage_quantize.py, linears of integers test_storage_integers.py, how storage is
+chosen test/export/test_storage_choice.py."""
 
 from __future__ import annotations
 
 import pytest
+import schemes
 import torch
 from budget import ACTIVATION, MATMUL, Budget
 from quantized import check_linear, quantized
@@ -199,6 +201,12 @@ def test_every_half_survives() -> None:
 
 # ---- accepted means runnable -----------------------------------------------------------------------------------------
 
+
+def scheme(op: str) -> tuple[torch.nn.Module, torch.Tensor]:
+    made, inputs = next(each for each in schemes.SCHEMES if op in each.ops), schemes.inputs()
+    return made.quantize(schemes.layers(), inputs), *inputs
+
+
 # A model for every operator that has a storage axis; unary ones are in test_unary.py and share a shader.
 CASES = {
     "linear": lambda: (layer("float", 20, 24), torch.randn(3, 24)),
@@ -211,7 +219,13 @@ CASES = {
     "dequantize": lambda: (Round([1, 32], torch.int8, -128, 127).eval(), torch.randn(3, 32)),
     "choose_qparams": lambda: (Round([1, 32], torch.int8, -128, 127).eval(), torch.randn(3, 32)),
     "relu": lambda: (Apply(torch.relu), torch.randn(3, 7)),
+    **{
+        op: lambda op=op: scheme(op)
+        for op in ("linear_dq8ca_q4gsw", "linear_dq8ca_q8gsw", "linear_dq8ca_q8csw", "q8ta_linear")
+    },
 }
+# Made by hand in test_storage_integers.py and test/cli/test_kernel.py: no model of PyTorch gives them.
+BY_HAND = {"linear_q8ta_q8csw", "linear_qta8a_qga4w_qta8o"}
 AXES = ("STORAGE", "X_STORAGE", "WEIGHT_STORAGE")
 
 
@@ -220,7 +234,7 @@ def test_every_operator_with_a_storage_axis_has_a_case() -> None:
     found = {
         name for (name, _), s in op_table().items() if any(axis in s.axes for axis in AXES) and len(s.parameters) > 1
     }
-    assert relu and found == set(CASES) - {"relu"}
+    assert relu and found == set(CASES) - {"relu"} | BY_HAND
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,8 +19,9 @@ from pumice import _pumice
 from pumice.cli.options import device_options, json_option
 
 CASE_HELP = """A case is text: key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is [m, k], the
-weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage; bias (0, 1); zero (none,
-zero, random); act (none, relu, gelu, gelu_tanh, silu); values (random, low, high, equal, huge, alternate, special)."""
+weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer, texture3d: x and
+the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none, relu, gelu,
+gelu_tanh, silu); values (random, low, high, equal, huge, alternate, special)."""
 
 
 @click.group()
@@ -35,10 +36,12 @@ def kernel() -> None:
 
 
 def common(command: Any) -> Any:
-    """--op, --case, --json and the device."""
+    """--op, --case, --storage, --dtype, --json and the device."""
     for option in (
         json_option,
         device_options,
+        click.option("--storage", default="", help="buffer, texture3d (activations), texture2d (weights) or textures."),
+        click.option("--dtype", default="", help="Only f32 or only f16."),
         click.option("--case", "cases", multiple=True, help="m=17,n=4097,k=384,g=32; repeatable."),
         click.option("--op", "ops", multiple=True, help="Only this operator; repeatable."),
     ):
@@ -51,8 +54,6 @@ def choosing(command: Any) -> Any:
     for option in (
         click.option("--seed", default=1, show_default=True, help="Of the data and of the sample."),
         click.option("--full", is_flag=True, help="The long list of cases instead of the short one."),
-        click.option("--storage", default="", help="Where activations lie: buffer."),
-        click.option("--dtype", default="", help="Only f32 or only f16."),
         click.option("--kernel", "kernels", multiple=True, help="Only this kernel, or 'pick'; repeatable."),
     ):
         command = option(command)
