@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine is not as hoped: no loader, no driver, a damaged or unwritable cache folder (ids D01, E01-E03)."""
+"""The machine is not as hoped: no loader, no driver, a damaged or unwritable cache folder (ids D01, D11,
+E01-E03)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import pumice
+from pumice import selftest
 from pumice.selftest import self_test
 
 RUN = "from pumice.selftest import self_test; print(self_test())"
@@ -96,6 +98,24 @@ def test_loading_and_unloading_leaves_nothing_behind() -> None:
         self_test()
     assert process.num_fds() == files
     assert process.memory_info().rss - memory < 16 << 20
+
+
+def test_a_device_that_computes_wrong_numbers_is_refused(monkeypatch) -> None:
+    """D11. Kernels that rely on where a driver keeps matrices are probed: test/runtime/features_test.cpp."""
+
+    class Wrong:
+        def __init__(self, session: pumice.Session) -> None:
+            self.session, self.device = session, session.device
+
+        def run_flat(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+            (out,) = self.session.run_flat(arrays)
+            out[4, 36] *= 1.001
+            return [out]
+
+    monkeypatch.setattr(selftest, "load", lambda *args, **named: Wrong(pumice.load(*args, **named)))
+    with pytest.raises(pumice.DeviceError, match=r"softmax\(x \+ y\) on .*llvmpipe.* is off by") as caught:
+        self_test()
+    assert caught.value.code == "DeviceUnsupported"
 
 
 def test_devices_tells_what_a_kernel_may_use() -> None:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""R03: NaN, infinities, -0, denormal numbers and the largest finite ones, through operators of every kind at once.
+
+What moves data keeps every bit (but the payload of a NaN). What computes has NaN and infinities where PyTorch has them;
+Vulkan lets a device flush denormal numbers, so these may count as 0. Quantized linears: values=special of the kernel
+tool's table; every fp16 number: test_unary.py, test_quantize.py, test_storage.py."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import pumice
+
+INF, NAN = float("inf"), float("nan")
+
+
+def special(dtype: torch.dtype) -> torch.Tensor:
+    info = torch.finfo(dtype)
+    denormal = info.smallest_normal / 4
+    return torch.tensor(
+        [NAN, INF, -INF, 0.0, -0.0, denormal, -denormal, info.max, -info.max, info.smallest_normal, 1.0, -2.5],
+        dtype=dtype,
+    )
+
+
+class Moves(torch.nn.Module):
+    def forward(self, x: torch.Tensor, index: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            x.t(),
+            torch.cat([x, x[:, 1:5]], 1),
+            F.pad(x, (1, 2), value=1.5),
+            x.reshape(-1)[1:],
+            x.index_select(1, index),
+            torch.gather(x, 1, index[None].expand(2, -1)),
+            torch.where(index[None] > 3, x, -x),
+            x.flip(1),
+            x.expand(3, 2, x.shape[1]),
+            torch.abs(x),
+        )
+
+
+class Computes(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            x + y, x - y, x * y, x / y, torch.maximum(x, y), torch.minimum(x, y), x.clamp(-1, 2), F.relu(x),
+            torch.sqrt(x), torch.exp(x), torch.sigmoid(x), torch.tanh(x), F.silu(x), torch.reciprocal(x),
+            torch.round(x), x.sum(1), x.mean(1), x.amax(1), x.amin(1), torch.cumsum(x, 1), torch.softmax(x, 1),
+            x[:, :, None] @ y[:, None, :2],
+        )  # fmt: skip
+
+
+class Compares(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x < y, x == y, x >= y, x != y, x.isnan(), x.isinf(), x.argmax(1), x.to(torch.bool)
+
+
+def normal(x: torch.Tensor) -> torch.Tensor:
+    return x.isnan() | (x.abs() >= torch.finfo(x.dtype).smallest_normal) | (x == 0)
+
+
+def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every pair of them, in rows."""
+    x = special(dtype)
+    return x.repeat_interleave(len(x)).reshape(len(x), -1).contiguous(), x.repeat(len(x), 1)
+
+
+def run(module: torch.nn.Module, *inputs: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    with torch.no_grad():
+        want = module(*inputs)
+    return list(zip(pumice.load(bytes(pumice.export(module.eval(), inputs)))(*inputs), want, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_moves_keep_bits(dtype) -> None:
+    x = torch.stack([special(dtype), special(dtype).flip(0)])
+    words = torch.int32 if dtype is torch.float32 else torch.int16
+    for i, (got, want) in enumerate(run(Moves(), x, torch.tensor([7, 0, 11, 3, 5, 5, 1, 2, 4, 6, 8, 9]))):
+        got, want = got.contiguous(), want.contiguous()
+        assert torch.equal(got.isnan(), want.isnan()), i
+        live = ~want.isnan()
+        assert torch.equal(got.view(words)[live], want.view(words)[live]), i
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_arithmetic(dtype) -> None:
+    x, y = pairs(dtype)
+    tiny, half = torch.finfo(dtype).smallest_normal, dtype is torch.float16
+    # Flushed, a denormal number times infinity is NaN. Those of fp16 are none in fp32, which kernels compute in.
+    kept = torch.ones_like(x, dtype=torch.bool) if half else normal(x) & normal(y)
+    for i, (got, want) in enumerate(run(Computes(), x, y)):
+        if want.shape[:2] == x.shape:
+            got, want = got[kept], want[kept]
+        assert torch.equal(got.isnan(), want.isnan()), f"{i}: NaN at other places"
+        assert torch.equal(got.isinf(), want.isinf()) and torch.equal(got[got.isinf()], want[want.isinf()]), i
+        live = want.isfinite()
+        torch.testing.assert_close(got[live], want[live], rtol=2e-3 if half else 1e-4, atol=16 * tiny)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_comparisons(dtype) -> None:
+    x, y = pairs(dtype)
+    live = normal(x) & normal(y)
+    for got, want in run(Compares(), x, y):
+        assert torch.equal(
+            got[live] if got.shape == live.shape else got, want[live] if got.shape == live.shape else want
+        )
