@@ -7,7 +7,7 @@
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant STORAGE buffer texture3d
-#pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp log sqrt rsqrt reciprocal sin cos erf floor ceil round trunc relu neg abs sign square bitwise_not logical_not
+#pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos erf floor ceil round trunc relu neg abs sign square bitwise_not logical_not
 #include "launch.glslh"
 #include "math.glslh"
 #include "texture.glslh"
@@ -35,7 +35,11 @@ vec4 apply(vec4 x) {
     case FUNCTION_sigmoid: return sigmoid(x);
     case FUNCTION_silu: return x * sigmoid(x);
     case FUNCTION_exp: return safe_exp(x);
+    case FUNCTION_expm1: return exp_minus_1(x);
     case FUNCTION_log: return safe_log(x);
+    case FUNCTION_log1p: return log_1_plus(x);
+    case FUNCTION_log2: return safe_log(x) * 1.44269504;
+    case FUNCTION_log10: return safe_log(x) * 0.434294482;
     case FUNCTION_sqrt: return safe_sqrt(x);
     case FUNCTION_rsqrt: return safe_rsqrt(x);
     case FUNCTION_reciprocal: return reciprocal(x);

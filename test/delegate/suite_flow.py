@@ -1,38 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pytest plugin that puts Pumice in place of the backends of ExecuTorch's own test suite, which its wheel carries.
-
-    ./dev test-executorch [-- pytest's arguments]
-
-It ends with a line for each test: delegated and right, fell back and right, skipped (the suite's own reasons), WRONG or
-FAILED.
-"""
+"""Pumice as the one flow of executorch.backends.test.suite; `cases`: what became of the running test's programs."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from executorch.backends.test.harness import Tester
 from executorch.backends.test.harness.stages import StageType, ToEdgeTransformAndLower
-from executorch.backends.test.suite import flow
-from executorch.backends.test.suite.reporting import TestResult
+from executorch.backends.test.suite import flow, runner
+from executorch.backends.test.suite.reporting import TestCaseSummary, TestResult
+from suite_share import DELEGATED, FAILED, FELL_BACK, SKIPPED, WRONG
 
 from pumice.executorch import PumicePartitioner
 
-WORDS = {
-    TestResult.SUCCESS: "delegated and right",
-    TestResult.SUCCESS_UNDELEGATED: "fell back and right",
-    TestResult.SKIPPED: "skipped",
-    TestResult.OUTPUT_MISMATCH_FAIL: "WRONG",
-}
-_lines: list[tuple[str, str]] = []
+LETTERS = {TestResult.SUCCESS: DELEGATED, TestResult.SKIPPED: SKIPPED, TestResult.OUTPUT_MISMATCH_FAIL: WRONG}
+NO_KERNEL = "an operator that Pumice does not run has no kernel in ExecuTorch"
+
+
+@dataclass
+class Case:
+    letter: str
+    why: str = ""
+    on_cpu: list[str] = field(default_factory=list)
+
+
+cases: list[Case] = []
+
+
+def has_delegate(module: Any) -> bool:
+    return any("executorch_call_delegate" in str(node.target) for node in module.graph.nodes)
 
 
 class Lower(ToEdgeTransformAndLower):
+    delegated = False  # whether the last program has a delegate
+
     def __init__(self, partitioners: Any = None, edge_compile_config: Any = None) -> None:
         super().__init__(PumicePartitioner, partitioners, edge_compile_config)
+
+    def run(self, artifact: Any, inputs: Any = None, generate_etrecord: bool = False) -> None:
+        super().run(artifact, inputs, generate_etrecord)
+        Lower.delegated = has_delegate(self.graph_module)
 
 
 class PumiceTester(Tester):
@@ -42,22 +50,21 @@ class PumiceTester(Tester):
 
 
 def only_pumice() -> dict[str, flow.TestFlow]:
-    return {"pumice": flow.TestFlow("pumice", backend="pumice", tester_factory=PumiceTester)}
+    """is_delegated=False: programs without a delegate are run and compared, too, not only counted."""
+    return {"pumice": flow.TestFlow("pumice", backend="pumice", tester_factory=PumiceTester, is_delegated=False)}
 
 
-flow.all_flows = only_pumice  # before the suite's conftest asks
+_run_test = runner.run_test
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
-    yield
-    if call.when == "call":
-        records = getattr(item.funcargs.get("test_runner"), "_results", [])
-        _lines.extend((f"{item.path.name}::{item.name}", WORDS.get(record.result, "FAILED")) for record in records)
+def run_test(*args: Any, **kwargs: Any) -> TestCaseSummary:
+    summary = _run_test(*args, **kwargs)
+    letter = LETTERS.get(summary.result, FAILED)
+    if letter == DELEGATED and not Lower.delegated:
+        letter = FELL_BACK
+    why = str(summary.error or NO_KERNEL) if letter == SKIPPED else ""
+    cases.append(Case(letter, why, sorted(summary.undelegated_op_counts or ())))
+    return summary
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for name, word in _lines:
-        terminalreporter.write_line(f"{word:20} {name}")
-    counts = Counter(word for _, word in _lines)
-    terminalreporter.write_line(", ".join(f"{counts[word]} {word}" for word in (*WORDS.values(), "FAILED")))
+flow.all_flows, runner.run_test = only_pumice, run_test  # before the suite's conftest asks for them

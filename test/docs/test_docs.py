@@ -58,3 +58,10 @@ def test_the_operator_page_is_fresh() -> None:
         [sys.executable, ROOT / "docs/generate_ops.py"], capture_output=True, text=True, check=True
     ).stdout
     assert (ROOT / "docs/ops.md").read_text(encoding="utf-8") == made, "run docs/generate_ops.py > docs/ops.md"
+
+
+def test_the_share_of_executorchs_tests_is_the_recorded_one() -> None:
+    command = [sys.executable, ROOT / "test/delegate/suite_share.py"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = (ROOT / "docs/executorch.md").read_text(encoding="utf-8")
+    assert made in text, "put into docs/executorch.md what test/delegate/suite_share.py prints"

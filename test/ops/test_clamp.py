@@ -28,3 +28,11 @@ def test_special_values(road) -> None:
     road.check(Many(functions), x, reference="eager")
     road.check(Many([lambda x: x.clamp(-(2**40), 2**40), lambda x: x.clamp(min=-5)]), normal(9, dtype=torch.int64))
     road.check(Many([lambda x: x.clamp(0, 1)]), normal(3, dtype=torch.bool))
+
+
+def test_sizes_as_bounds(road) -> None:
+    functions = [lambda x: x.clamp(max=x.shape[0]), lambda x: x.clamp(2, x.shape[0]), lambda x: x.clamp(min=x.shape[0])]
+    rows = torch.export.Dim("rows", min=2, max=16)
+    for x in (torch.arange(32).reshape(8, 4), torch.arange(32).reshape(8, 4) / 3):
+        road.check(Many(functions), x, dynamic_shapes={"inputs": ({0: rows},)}, runs=[(x[:3],), (x[5:],)])
+    road.refuses(Many(functions[:1]), normal(5, dtype=torch.int8), match="fit", dynamic_shapes={"inputs": ({0: rows},)})

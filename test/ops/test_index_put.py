@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from budget import REDUCTION, Budget
 from many import ALL, Many, normal
 from torch import nn
 
@@ -51,6 +52,21 @@ def test_the_last_of_equal_indices_counts(road, count) -> None:
     for position in range(count):
         want[index[position]] = v[position]
     assert torch.equal(session(x, index, v)[0], want)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.int64], ids=str)
+def test_equal_indices_add_up(road, dtype) -> None:
+    index = torch.tensor([2, 0, 2, -1, 2])
+    functions = [
+        lambda x, i, v: x.index_put((i,), v, accumulate=True),
+        lambda x, i, v: x.index_put((i, i.clamp(max=1)), v[:, 0], accumulate=True),
+        lambda x, i, v: x.index_put((i,), v[0, 0], accumulate=True),
+        lambda x, i, v: x.transpose(0, 1).index_add(1, i % 4, v.transpose(0, 1)),
+    ]
+    x, v = normal(4, 3, 5, dtype=dtype), normal(5, 3, 5, dtype=dtype, seed=2)
+    eager = Budget(rtol=3 * 2.0**-11, of_max=2.0**-11, why="eager rounds every sum to fp16")
+    budget = eager if dtype is torch.float16 else REDUCTION
+    road.check(Many(functions), x, index, v, reference="eager", budget=budget, expect_ops={"index_add": 4})
 
 
 class Cache(nn.Module):
@@ -114,6 +130,13 @@ def test_out_of_range_writes_nothing(road) -> None:
     assert torch.equal(got, Cache("index_put", 4, torch.float32)(torch.tensor([3, 39]), normal(2, 3, 2, 4)))
 
 
-def test_refusals(road) -> None:
+def test_out_of_range_adds_nothing(road) -> None:
     add = Many([lambda x, i, v: x.index_put((i,), v, accumulate=True)])
-    road.refuses(add, normal(4), torch.tensor([1]), normal(1), match="accumulate")
+    session = pumice.load(bytes(road.export(add, normal(4), torch.tensor([1, 1]), normal(2))))
+    with pytest.raises(pumice.InvalidInputError, match="4"):
+        session(normal(4), torch.tensor([1, 4]), normal(2))
+
+
+def test_refusals(road) -> None:
+    add = Many([lambda x, v: x.index_put((x > 0,), v, accumulate=True)])
+    road.refuses(add, normal(4), torch.tensor(1.0), match="mask")

@@ -14,7 +14,8 @@ ERF = Budget(atol=1.6e-7, why="erf of math.glslh")
 FUNCTIONS = {
     torch.abs: EXACT, torch.neg: EXACT, torch.relu: EXACT, torch.sign: EXACT, torch.square: ARITHMETIC,
     torch.floor: EXACT, torch.ceil: EXACT, torch.round: EXACT, torch.trunc: EXACT,
-    torch.sqrt: ROOT, torch.rsqrt: ROOT, torch.reciprocal: ARITHMETIC, torch.exp: EXP, torch.log: LOG,
+    torch.sqrt: ROOT, torch.rsqrt: ROOT, torch.reciprocal: ARITHMETIC, torch.exp: EXP, torch.expm1: EXP,
+    torch.log: LOG, torch.log1p: LOG, torch.log2: LOG, torch.log10: LOG,
     torch.sin: SINE, torch.cos: SINE, torch.erf: ERF, torch.tanh: ACTIVATION, torch.sigmoid: ACTIVATION,
     torch.nn.functional.silu: ACTIVATION, torch.nn.functional.gelu: ACTIVATION,
 }  # fmt: skip
@@ -63,6 +64,13 @@ def test_integer(road, function, dtype) -> None:
 
 def test_an_integer_becomes_float_first(road) -> None:
     road.check(Apply(torch.exp), torch.arange(-5, 6), budget=EXP, expect_ops=["cast", "exp"])
+
+
+def test_near_zero_no_digits_are_lost(road) -> None:
+    near = torch.tensor([1e-30, -1e-7, 3e-5, -4e-3, 0.1, -0.2, 0.49, -0.49, 0.51, -0.51])
+    budget = Budget(rtol=5e-7, why="series of math.glslh, where exp(x) - 1 and log(1 + x) would cancel")
+    for function in (torch.expm1, torch.log1p):
+        road.check(Apply(function), near, budget=budget)
 
 
 def test_inversion(road) -> None:

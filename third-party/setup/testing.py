@@ -90,13 +90,9 @@ def python_tests(totals: Totals, arguments: list[str]) -> None:
 
 
 def executorch_suite(arguments: list[str]) -> int:
-    """The operator tests in ExecuTorch's wheel; ends with a line for each test and the counts."""
-    (suite,) = VENV.glob("lib/python3*/site-packages/executorch/backends/test/suite/operators")
-    command = [*launcher(), PYTHON, "-W", "ignore", "-m", "pytest", "-q", "-p", "suite_flow", "-p", "no:cacheprovider"]
-    command += ["--rootdir", suite, "--show-capture=no", "--tb=short", *arguments, suite]
-    paths = f"{ROOT / 'python'}:{ROOT / 'test/delegate'}"
-    chosen = {"PYTHONPATH": paths, "PUMICE_DEVICE": os.environ.get("PUMICE_DEVICE", "llvmpipe")}
-    return show(command, check=False, cwd=BUILD, env=environment(**chosen))
+    """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
+    command = [*launcher(), PYTHON, "-W", "ignore", ROOT / "test/delegate/suite_run.py", *arguments]
+    return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=str(ROOT / "python")))
 
 
 def programs(folder: Path, pattern: str) -> list[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clamp with numbers as bounds; with tensors as bounds it is maximum and minimum."""
+"""clamp with numbers as bounds; with tensors or sizes of the inputs as bounds it is maximum and minimum."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from pumice.ir import DType
 from pumice.op import lowers
-from pumice.operands import broadcast
+from pumice.operands import argument, broadcast, operand, shape_of
 
 if TYPE_CHECKING:
     from pumice.lower import Call
@@ -21,9 +21,12 @@ def _clamp(call: Call, low: Any, high: Any) -> None:
     dtype = call.out.dtype
     if dtype is DType.bool:
         call.refuse("clamp of bool tensors is not supported")
+    if any(isinstance(bound, torch.SymInt | torch.SymFloat) for bound in (low, high)):
+        if dtype in (DType.u8, DType.i8):
+            call.refuse(f"a bound that depends on the sizes of the inputs may not fit {dtype.name}")
+        _by_steps(call, low, high)
+        return
     for bound in (low, high):
-        if isinstance(bound, torch.SymInt | torch.SymFloat):
-            call.refuse(f"the bound {bound} depends on the sizes of the inputs")
         if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and not bound.is_integer():
             call.refuse(f"the bound {bound} of an integer tensor is not an integer")
     call.emit("clamp", call.cast(call.tensor("self"), dtype), low, high)
@@ -56,10 +59,15 @@ def relu6(call: Call) -> None:
 
 @lowers(aten.clamp.Tensor, aten.clamp_min.Tensor, aten.clamp_max.Tensor)
 def clamp_tensor(call: Call) -> None:
+    _by_steps(call, argument(call, "min"), argument(call, "max"))
+
+
+def _by_steps(call: Call, low: Any, high: Any) -> None:
     dtype = call.out.dtype
-    steps = [(op, call.tensor(name)) for op, name in (("maximum", "min"), ("minimum", "max")) if call.has(name)]
+    bounds = [(op, bound) for op, bound in (("maximum", low), ("minimum", high)) if bound is not None]
+    steps = [(op, operand(call, bound, dtype)) for op, bound in bounds]
     value = call.cast(call.tensor("self"), dtype)
     for op, bound in steps[:-1]:
-        value = call.emit(op, value, call.cast(bound, dtype), out=call.temp(dtype, broadcast(value.shape, bound.shape)))
+        value = call.emit(op, value, bound, out=call.temp(dtype, broadcast(value.shape, shape_of(bound))))
     op, bound = steps[-1]
-    call.emit(op, value, call.cast(bound, dtype))
+    call.emit(op, value, bound)

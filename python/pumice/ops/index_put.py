@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tensor with new values at positions that a tensor holds: x[i, j] = v, index_copy. In place when it is a state."""
+"""A tensor with new values at positions that a tensor holds: x[i, j] = v, x[i, j] += v, index_copy, index_add. In place
+when it is a state."""
 
 from __future__ import annotations
 
@@ -32,10 +33,11 @@ def _fill(call: Call, x: Ref, values: Ref, shape: list[Size]) -> Ref:
 
 @lowers(aten.index_put.default, aten._unsafe_index_put.default)
 def index_put(call: Call) -> None:
-    if call["accumulate"]:
-        call.refuse("accumulate=True is not supported")
+    op = "index_add" if call["accumulate"] else "index_put"
     x, indices, values = call.tensor("self"), call["indices"], call.tensor("values")
     if [given.dtype for given in indices if given is not None] == [DType.bool]:
+        if op == "index_add":
+            call.refuse("adding through a bool mask is not supported")
         _put_mask(call, x, indices, values)
         return
     for given in indices:
@@ -51,9 +53,9 @@ def index_put(call: Call) -> None:
     filled = _fill(call, x, values, [*target.shape[:first], *places, *target.shape[end:]])
     flat = [*target.shape[:first], numel(sizes), *target.shape[end:]]
     if len(sizes) == 1 and target is x:
-        call.emit("index_put", x, at, filled, first)
+        call.emit(op, x, at, filled, first)
         return
-    new = call.emit("index_put", call.view(target, flat), at, filled, first, out=call.temp(x.dtype, flat))
+    new = call.emit(op, call.view(target, flat), at, filled, first, out=call.temp(x.dtype, flat))
     if target is x:
         call.emit("view", new, list(x.shape))
         return
@@ -71,9 +73,12 @@ def _put_mask(call: Call, x: Ref, indices: list[Ref | None], values: Ref) -> Non
     call.emit("where", call.view(mask, shape), call.view(call.cast(values, x.dtype), []), x)
 
 
-@lowers(aten.index_copy.default)
+@lowers(aten.index_copy.default, aten.index_add.default)
 def index_copy(call: Call) -> None:
     x, at, source = call.tensor("self"), as_index(call, call.tensor("index")), call.tensor("source")
+    op = "index_put" if call.target is aten.index_copy.default else "index_add"
     if x.rank == 0:
-        call.refuse("index_copy of a tensor of rank 0 is not supported")
-    call.emit("index_put", x, call.view(at, [numel(at.shape)]), source, axis(call["dim"], x.rank))
+        call.refuse(f"{call.target} of a tensor of rank 0 is not supported")
+    if op == "index_add" and call["alpha"] != 1:
+        call.refuse(f"index_add with alpha={call['alpha']} is not supported")
+    call.emit(op, x, call.view(at, [numel(at.shape)]), source, axis(call["dim"], x.rank))

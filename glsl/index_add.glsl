@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ...: an invocation adds up a quad of the output
+// in that order, in fp32 or int32, whatever the order of the invocations. An index out of range is reported and adds
+// nothing.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i32
+#include "index.glslh"
+#include "launch.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+#define STATUS_BINDING 1
+#include "status.glslh"
+layout(set = 0, binding = 2) readonly buffer Self { WORD(DTYPE) self_[]; };
+layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
+layout(set = 0, binding = 4) readonly buffer Values { WORD(DTYPE) values_[]; };
+layout(push_constant) uniform Params {
+  uint count;  // elements of the output
+  uint positions;
+  uint rows;
+  uint inner;
+  uint call;
+} params;
+
+int row_of(uint position) {
+  const int given = LOAD1(i32, index_, position);
+  return given < 0 ? given + int(params.rows) : given;
+}
+
+void main() {
+  const uint q = item();
+  if (q < params.positions) {
+    const int row = row_of(q);
+    if (row < 0 || row >= int(params.rows)) {
+      report_index(params.call, q, LOAD1(i32, index_, q), int(params.rows));
+    }
+  }
+  if (4u * q >= params.count) return;
+  VEC(DTYPE) v = LOAD4(DTYPE, self_, q);
+  for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
+    uint outer = 4u * q + k;
+    const uint column = take(outer, params.inner);
+    const int row = int(take(outer, params.rows));
+    for (uint p = 0u; p < params.positions; ++p) {
+      if (row_of(p) == row) v[k] += LOAD1(DTYPE, values_, (outer * params.positions + p) * params.inner + column);
+    }
+  }
+  STORE4(DTYPE, out_, q, v);
+}

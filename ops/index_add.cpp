@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = self, then out[.., index[p], ..] += values[.., p, ..] along `dim`, for every position p in order.
+#include "glsl/index_add.h"
+
+#include <algorithm>
+
+#include "ops/common/shape.h"
+#include "ops/op.h"
+
+namespace pumice {
+namespace {
+
+void index_add(Graph& graph, Args args) {
+  const Tensor self = args.tensor(0), index = args.tensor(1), values = args.tensor(2), out = args.out();
+  const uint32_t dim = axis(args.integer(3), self.rank(), "index_add"), call = graph.call_id();
+  check(index.dtype() == DType::i64 || index.dtype() == DType::i32, "index_add: the index is %s", name(index.dtype()));
+  check(self.dtype() == out.dtype() && values.dtype() == out.dtype(), "index_add: self is %s, values %s, output %s",
+        name(self.dtype()), name(values.dtype()), name(out.dtype()));
+  graph.dispatch_in_place({out, graph.status()}, {self, index, values}, [=](Launch& launch) {
+    out.resize(self.shape());
+    Shape expected = self.shape();
+    expected.erase(expected.begin() + dim);
+    expected.insert(expected.begin() + dim, index.shape().begin(), index.shape().end());
+    check(values.numel() == product(expected, 0, expected.size()), "index_add: %lld values for %lld places",
+          static_cast<long long>(values.numel()), static_cast<long long>(product(expected, 0, expected.size())));
+    if (out.numel() == 0) return;
+    const uint32_t positions = u32(index.numel());
+    launch.params(glsl::index_add::Params{.count = u32(out.numel()),
+                                          .positions = positions,
+                                          .rows = u32(self.dim(dim)),
+                                          .inner = u32(self.numel(dim + 1, self.rank())),
+                                          .call = call});
+    launch.shader = &glsl::index_add::variant(glsl::index_add::dtype(out.dtype()));
+    launch.over(std::max(quads(out), positions));
+  });
+}
+
+}  // namespace
+
+std::span<const Op> index_add_ops() {
+  static constexpr Op kOps[] = {{{"index_add", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
+                                 index_add,
+                                 glsl::index_add::axes}};
+  return kOps;
+}
+
+}  // namespace pumice
