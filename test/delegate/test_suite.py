@@ -39,5 +39,5 @@ def test_the_share_may_only_grow() -> None:
 
 def test_nothing_recorded_is_wrong() -> None:
     recorded = suite_share.load()
-    assert len(recorded) > 500
+    assert all(suite_share.grouped(recorded).values())
     assert not [name for name, letters in recorded.items() if set(letters) - set("dfs")]
