@@ -31,3 +31,14 @@ if(PUMICE_FUZZ)
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link,address)
   endforeach()
 endif()
+
+# Hosts of the ExecuTorch backend: for the Python tests in test/delegate, and for measurements.
+if(PUMICE_TESTS AND TARGET pumice_executorch AND NOT PUMICE_SANITIZE)
+  find_package(executorch 1.5...<1.6 CONFIG REQUIRED COMPONENTS kernels_optimized etdump
+               PATHS "${Python_SITELIB}/executorch/share/cmake" NO_DEFAULT_PATH)
+  add_executable(delegate_driver test/delegate/driver.cpp)
+  target_link_libraries(delegate_driver PRIVATE pumice_options pumice_executorch executorch::runtime executorch::kernels_optimized
+                                                executorch::etdump)
+  add_executable(delegate_bench test/bench/delegate_bench.cpp)
+  target_link_libraries(delegate_bench PRIVATE pumice_options pumice_executorch pumice_c executorch::runtime)
+endif()

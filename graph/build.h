@@ -67,6 +67,10 @@ struct Pack {
   LaunchFunction launch;
 };
 
+// The text that tells a pack from others: `constant` names the constants that go into it, `result` is its outcome.
+std::string pack_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
+                     const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant);
+
 // What building learned of the values of constants, so that a later build of the program needs no file.
 struct ConstantFacts {
   ExternalData external;  // for constants outside of the file, while the program is loaded; without it they are unknown

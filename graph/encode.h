@@ -45,6 +45,7 @@ struct Storages {
 
 struct Encoding {
   std::vector<int64_t> symbols;
+  bool timed = false;  // a timestamp before each step and one at the end
   Ports ports;
   std::vector<Step> steps;
   Plan plan;
@@ -54,9 +55,9 @@ struct Encoding {
   uint64_t used = 0;                 // when, for the least recently used
 };
 
-// Prepares the pipelines, sets the ports' data and records. `timed`: a timestamp before each step and one at the end.
+// Prepares the pipelines, sets the ports' data and records.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
-            Encoding& encoding, bool timed);
+            Encoding& encoding);
 
 PipelineKey pipeline_key(const Record& record);
 

@@ -59,25 +59,31 @@ Session::MethodState& Session::method_at(uint32_t method) {
   return methods_[method];
 }
 
-void Session::run(uint32_t method_index, std::span<const InputView> inputs) {
+void Session::run(uint32_t method, std::span<const InputView> inputs) {
   const Entry entry(*this);
+  last_ = &execute(method, inputs, false);
+}
+
+Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed) {
   last_ = nullptr;
   MethodState& method = method_at(method_index);
   method.rules.bind(inputs, method.symbols);
-  Encoding& chosen = encoding(method);
-  execute(method, chosen, inputs);
-  last_ = &chosen;
+  Encoding& chosen = encoding(method, timed);
+  copy_in(method, chosen, inputs);
+  device_->run(*chosen.commands, timeout_ns_);
+  check_status(method, chosen);
+  return chosen;
 }
 
-Encoding& Session::encoding(MethodState& method) {
+Encoding& Session::encoding(MethodState& method, bool timed) {
   ++clock_;
   for (const auto& known : method.encodings) {
-    if (known->symbols == method.symbols) {
+    if (known->timed == timed && known->symbols == method.symbols) {
       known->used = clock_;
       return *known;
     }
   }
-  std::unique_ptr<Encoding> fresh = encode(method, false);
+  std::unique_ptr<Encoding> fresh = encode(method, timed);
   fresh->used = clock_;
   auto& all = method.encodings;
   if (all.size() >= kEncodings)
@@ -92,6 +98,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
   Layout layout = pumice::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
+  fresh->timed = timed;
   fresh->ports = ports(*method.graph, layout, in_place_);
   fresh->steps = steps(*method.graph, layout, fresh->ports, in_place_, timed);
   if (checks_hazards()) {
@@ -99,7 +106,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
   make_room(fresh->ports, layout.plan.total);
-  record(device_, *method.graph, layout, storages(), *fresh, timed);
+  record(device_, *method.graph, layout, storages(), *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
   return fresh;
@@ -130,12 +137,6 @@ void Session::grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* 
   const uint64_t roomy = std::min(old + old / 4, device_->features().max_allocation_bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(std::max(bytes, roomy), kind, what);
-}
-
-void Session::execute(MethodState& method, Encoding& encoding, std::span<const InputView> inputs) {
-  copy_in(method, encoding, inputs);
-  device_->run(*encoding.commands, timeout_ns_);
-  check_status(method, encoding);
 }
 
 void Session::copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const {

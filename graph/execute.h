@@ -29,7 +29,8 @@ struct OutputInfo {
 
 struct ProfileRow {
   std::string op, source, kernel, shapes;
-  double us;
+  uint32_t call;        // index in Method::ops; kNone: a copy that the engine added
+  double start_us, us;  // since the first step began; of this one
   uint64_t bytes, flops;
 };
 
@@ -73,6 +74,7 @@ class Session {
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
   void reset();
+  // A run with timestamps: outputs and state are as after run().
   std::vector<ProfileRow> profile(uint32_t method, std::span<const InputView> inputs);
   SessionMemory memory() const;
 
@@ -103,12 +105,12 @@ class Session {
     std::atomic_flag& busy_;
   };
 
-  Encoding& encoding(MethodState& method);
+  Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed);
+  Encoding& encoding(MethodState& method, bool timed);
   std::unique_ptr<Encoding> encode(MethodState& method, bool timed);
   void make_room(const Ports& ports, uint64_t arena_bytes);
   void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
   Storages storages() const;
-  void execute(MethodState& method, Encoding& encoding, std::span<const InputView> inputs);
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void clear_status();

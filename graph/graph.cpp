@@ -79,10 +79,35 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   impl_->nodes.push_back(std::move(node));
 }
 
+std::string pack_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
+                     const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant) {
+  const auto form = [](const TensorInfo& tensor) {
+    std::string text = name(tensor.dtype);
+    for (const int64_t size : tensor.shape) text += "," + std::to_string(size);
+    return text;
+  };
+  std::string key = what + " " + name(result.storage) + " " + form(result);
+  for (const uint32_t id : inputs) {
+    const TensorInfo& root = graph.tensors[graph.view_root(id)];
+    if (root.home == Home::packed) {
+      const Pack& pack = graph.packs[root.ref];
+      key += " (" + pack_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
+    } else {
+      key += " " + constant(root.ref);
+    }
+    key += ":" + form(graph.tensors[id]);
+  }
+  return key;
+}
+
 Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
                       LaunchFunction launch, StorageClass storage) {
-  std::string key = what + " " + name(dtype) + " " + name(storage);
-  for (const int64_t size : shape) key += "," + std::to_string(size);
+  TensorInfo result{.dtype = dtype,
+                    .rank = static_cast<uint32_t>(shape.size()),
+                    .home = Home::packed,
+                    .ref = static_cast<uint32_t>(impl_->packs.size()),
+                    .storage = storage,
+                    .shape = shape};
   Pack pack{.key = "",
             .what = what,
             .call = impl_->call,
@@ -92,21 +117,14 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   for (const uint32_t id : pack.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());
-    const TensorInfo &tensor = impl_->tensors[id], &root = impl_->tensors[impl_->view_root(id)];
-    key += root.home == Home::packed ? " (" + impl_->packs[root.ref].key + ")" : " " + std::to_string(root.ref);
-    key += std::string(":") + name(tensor.dtype);
-    for (const int64_t size : tensor.shape) key += "," + std::to_string(size);
     impl_->tensors[id].as_texture |= storage == StorageClass::texture2d;
   }
+  const auto number = [](uint32_t constant) { return std::to_string(constant); };
+  std::string key = pack_key(*impl_, what, pack.inputs, result, number);
   const auto [known, fresh] = impl_->pack_index.try_emplace(key, static_cast<uint32_t>(impl_->packs.size()));
   if (!fresh) return Tensor(this, impl_->packs[known->second].result);
   pack.key = std::move(key);
-  pack.result = impl_->add({.dtype = dtype,
-                            .rank = static_cast<uint32_t>(shape.size()),
-                            .home = Home::packed,
-                            .ref = static_cast<uint32_t>(impl_->packs.size()),
-                            .storage = storage,
-                            .shape = shape});
+  pack.result = impl_->add(std::move(result));
   impl_->bytes(pack.result);
   impl_->packs.push_back(std::move(pack));
   return Tensor(this, impl_->packs.back().result);

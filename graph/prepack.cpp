@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a
-// batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the windows.
+// batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the windows. What
+// another program has on the device already is not made again.
 #include "graph/prepack.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "graph/convert.h"
 #include "graph/encode.h"
 #include "graph/image.h"
+#include "serialization/fingerprint.h"
 
 namespace pumice {
 namespace {
@@ -42,6 +44,19 @@ class Prepack {
         uploader_(device_),
         alignment_(device_->features().storage_alignment) {}
 
+  // Contents are asked for and told apart before others have to wait.
+  void share(std::span<const std::unique_ptr<Graph>> graphs) {
+    for (const auto& graph : graphs) {
+      for (const TensorInfo& tensor : graph->impl().tensors) {
+        if (tensor.home == Home::constant) content(tensor.ref);
+      }
+    }
+    for (const State& state : program_.states) {
+      if (state.constant >= 0) content(static_cast<uint32_t>(state.constant));
+    }
+    shared_.emplace(device_);
+  }
+
   void collect(const Graph& graph) {
     const Graph::Impl& impl = graph.impl();
     for (const Node& node : impl.nodes) {
@@ -52,7 +67,11 @@ class Prepack {
     for (const uint32_t id : impl.outputs) keep(impl, id);
     for (const Pack& pack : impl.packs) {
       if (!keys_.insert(pack.key).second) continue;
-      if (impl.tensors[pack.result].storage == StorageClass::buffer) weights_.blocks_.expect(impl.bytes(pack.result));
+      if (const Part* known = find(shared_key(impl, pack))) {
+        weights_.packed_[pack.key] = *known;
+        continue;
+      }
+      if (impl.tensors[pack.result].storage == StorageClass::buffer) expect(impl.bytes(pack.result));
       std::vector<Record> parts;
       with_path(impl, pack.call, [&] { parts = launch(graph, pack.launch, pack.inputs.size() + 1); });
       if (parts.empty()) parts.emplace_back();  // nothing to run, but the result has its place
@@ -66,18 +85,21 @@ class Prepack {
   }
 
   void keep(uint32_t index, DType dtype, uint64_t bytes) {
-    if (kept_.try_emplace({index, dtype}, bytes).second) weights_.blocks_.expect(bytes);
+    if (kept_.try_emplace({index, dtype}, bytes).second) expect(bytes);
   }
 
   void run() {
     for (const auto& [constant, bytes] : kept_) {
-      const Part part = allocate(bytes, "weights");
-      upload({constant.first, constant.second, 0, bytes}, part.slice);
+      const std::string key = shared_ ? format("raw %s ", name(constant.second)) + content(constant.first) : "";
+      const Part* known = find(key);
+      const Part part = known != nullptr ? *known : allocate(bytes, "weights", key);
+      if (known == nullptr) upload({constant.first, constant.second, 0, bytes}, part.slice);
       weights_.constants_[constant] = part;
     }
     uploader_.submit();
     pack_all();
     uploader_.flush();
+    for (const auto& [key, weight] : made_) shared_->add(key, weight);
   }
 
  private:
@@ -106,18 +128,62 @@ class Prepack {
     if (info.home == Home::constant) keep(info.ref, info.dtype, graph.bytes(root));
   }
 
-  Part allocate(uint64_t bytes, const char* what) { return weights_.blocks_.allocate(device_->memory(), bytes, what); }
+  void expect(uint64_t bytes) {
+    if (!shared_) weights_.blocks_.expect(bytes);
+  }
 
-  // External bytes are asked for, and hashed, once.
+  // `key`: of what is shared.
+  Part allocate(uint64_t bytes, const char* what, const std::string& key) {
+    if (!shared_) return weights_.blocks_.allocate(device_->memory(), bytes, what);
+    Buffer buffer = device_->memory().buffer(padded(bytes, alignment_), MemoryKind::device, what);
+    const Part part = part_of(buffer, 0, bytes);
+    add({device_, std::move(buffer), {}, part}, key);
+    return part;
+  }
+
+  void add(SharedWeight&& weight, const std::string& key) {
+    made_.emplace_back(key, std::make_shared<SharedWeight>(std::move(weight)));
+    weights_.shared_.push_back(made_.back().second);
+  }
+
+  // What another program has on the device, or null.
+  const Part* find(const std::string& key) {
+    auto known = shared_ ? shared_->find(key) : nullptr;
+    if (known == nullptr) return nullptr;
+    weights_.shared_.push_back(std::move(known));
+    return &weights_.shared_.back()->part;
+  }
+
+  std::string shared_key(const Graph::Impl& graph, const Pack& pack) {
+    if (!shared_) return "";
+    return pack_key(graph, pack.what, pack.inputs, graph.tensors[pack.result],
+                    [&](uint32_t constant) { return content(constant); });
+  }
+
+  // A text for the bytes of a constant: equal for equal ones only.
+  const std::string& content(uint32_t constant) {
+    const auto [at, fresh] = contents_.try_emplace(constant);
+    if (fresh) {
+      const auto print = fingerprint(bytes(constant));
+      at->second = format("%016" PRIx64 "%016" PRIx64 "/%zu", print[0], print[1], bytes(constant).size());
+    }
+    return at->second;
+  }
+
+  // External ones are asked for, and hashed, once.
+  std::span<const std::byte> bytes(uint32_t constant) {
+    const auto [at, fresh] = sources_.try_emplace(constant);
+    if (fresh) at->second = constant_bytes(program_, constant, external_);
+    return at->second;
+  }
+
   std::span<const std::byte> source(const Key& key) {
-    const auto [at, fresh] = sources_.try_emplace(key.constant);
-    if (fresh) at->second = constant_bytes(program_, key.constant, external_);
+    const std::span<const std::byte> all = bytes(key.constant);
     const uint64_t scale = key.dtype == DType::i64 ? 2 : 1;
-    const uint64_t bytes = at->second.size();
-    if (key.begin * scale > bytes || key.bytes * scale > bytes - key.begin * scale)
+    if (key.begin * scale > all.size() || key.bytes * scale > all.size() - key.begin * scale)
       fail(Code::Internal, Stage::prepack, format("constants[%u]", key.constant), "%" PRIu64 " bytes at %" PRIu64,
            key.bytes, key.begin);
-    return at->second.subspan(key.begin * scale, key.bytes * scale);
+    return all.subspan(key.begin * scale, key.bytes * scale);
   }
 
   void upload(const Key& key, Slice target) {
@@ -220,12 +286,18 @@ class Prepack {
     if (!fresh) return at->second;
     const TensorInfo& info = job.impl().tensors[job.pack->result];
     const char* what = job.pack->what.c_str();
+    const std::string key = shared_key(job.impl(), *job.pack);
     if (info.storage == StorageClass::buffer) {
-      at->second = allocate(job.impl().bytes(job.pack->result), what);
+      at->second = allocate(job.impl().bytes(job.pack->result), what, key);
+      return at->second;
+    }
+    Image image = device_->memory().image(image_shape(info), what);
+    commands.discard(std::span(&image, 1));
+    at->second.slice.view = image.view();
+    if (shared_) {
+      add({device_, {}, std::move(image), at->second}, key);
     } else {
-      weights_.images_.push_back(device_->memory().image(image_shape(info), what));
-      commands.discard(std::span(&weights_.images_.back(), 1));
-      at->second.slice.view = weights_.images_.back().view();
+      weights_.images_.push_back(std::move(image));
     }
     return at->second;
   }
@@ -257,6 +329,9 @@ class Prepack {
   std::map<Key, uint32_t> uses_;                            // by packs still to be made
   std::map<Key, Raw> raw_;                                  // on the device for now
   std::map<uint32_t, std::span<const std::byte>> sources_;  // in the file, or outside
+  std::map<uint32_t, std::string> contents_;
+  std::optional<SharedWeights> shared_;
+  std::vector<std::pair<std::string, std::shared_ptr<const SharedWeight>>> made_;  // by their keys
   std::vector<Job> packs_;
   std::set<std::string> keys_;
 };
@@ -265,6 +340,7 @@ Weights::Weights(std::shared_ptr<Device> device, const Program& program, const E
                  std::span<const std::unique_ptr<Graph>> graphs)
     : blocks_(device->features().storage_alignment) {
   Prepack prepack(*this, std::move(device), program, external);
+  if (external) prepack.share(graphs);
   for (const auto& graph : graphs) prepack.collect(*graph);
   const std::vector<StateInfo> infos = states(program, graphs);
   for (size_t s = 0; s < infos.size(); ++s) {
@@ -277,6 +353,12 @@ Weights::Weights(std::shared_ptr<Device> device, const Program& program, const E
 uint64_t Weights::texture_bytes() const {
   uint64_t bytes = 0;
   for (const Image& image : images_) bytes += image.bytes();
+  for (const auto& weight : shared_) bytes += weight->image.bytes();
+  return bytes;
+}
+uint64_t Weights::bytes() const {
+  uint64_t bytes = blocks_.bytes();
+  for (const auto& weight : shared_) bytes += weight->buffer.bytes();
   return bytes;
 }
 const Part& Weights::constant(uint32_t index, DType dtype) const {

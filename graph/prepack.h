@@ -11,18 +11,20 @@
 
 #include "graph/blocks.h"
 #include "graph/build.h"
+#include "graph/shared.h"
 
 namespace pumice {
 
 class Weights {
  public:
-  // Brings what `graphs` (of one program, at any shapes) need. The program's file may go afterwards.
+  // Brings what `graphs` (of one program, at any shapes) need. The program's file may go afterwards. With `external`
+  // everything is shared with other programs on the device that have equal weights.
   Weights(std::shared_ptr<Device> device, const Program& program, const ExternalData& external,
           std::span<const std::unique_ptr<Graph>> graphs);
 
   const Part& constant(uint32_t index, DType dtype) const;
   const Part& packed(const std::string& key) const;
-  uint64_t bytes() const { return blocks_.bytes(); }  // in buffers
+  uint64_t bytes() const;  // in buffers, shared ones too
   uint64_t texture_bytes() const;
 
  private:
@@ -31,6 +33,7 @@ class Weights {
   std::unordered_map<std::string, Part> packed_;
   Blocks blocks_;
   std::vector<Image> images_;
+  std::vector<std::shared_ptr<const SharedWeight>> shared_;  // instead of blocks and images
 };
 
 // The shape and dtype that each state has in the methods that use it. Throws BadShape or BadDtype where two disagree,

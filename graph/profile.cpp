@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run with a timestamp between every two steps.
+// A run with a timestamp between every two steps.
 #include <algorithm>
 
 #include "graph/execute.h"
@@ -38,8 +38,16 @@ uint64_t moved(const Graph::Impl& graph, const Node& node) {
   return said;
 }
 
-ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
-  ProfileRow row{.op = "copy", .source = "", .kernel = "copy", .shapes = "", .us = us, .bytes = 0, .flops = 0};
+ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double end) {
+  ProfileRow row{.op = "copy",
+                 .source = "",
+                 .kernel = "copy",
+                 .shapes = "",
+                 .call = kNone,
+                 .start_us = begin,
+                 .us = end - begin,
+                 .bytes = 0,
+                 .flops = 0};
   for (const Range& range : step.reads) row.bytes += range.end - range.begin;
   for (const Range& range : step.writes) row.bytes += range.end - range.begin;
   if (step.node == kNone) {
@@ -52,6 +60,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
     const OpCall& call = graph.method().ops[node.call];
     row.op = graph.op_name(call.op);
     row.source = call.source;
+    row.call = node.call;
   }
   if (node.kind == NodeKind::dispatch) row.kernel = node.records[0].shader->name;
   if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
@@ -63,17 +72,16 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double us) {
 
 std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
   const Entry entry(*this);
-  last_ = nullptr;
-  MethodState& method = method_at(method_index);
-  method.rules.bind(inputs, method.symbols);
-  const std::unique_ptr<Encoding> timed = encode(method, true);
-  execute(method, *timed, inputs);
-  const std::vector<double> times = timed->commands->timestamps_us();
+  const Encoding& timed = execute(method_index, inputs, true);
+  MethodState& method = methods_[method_index];
+  num_launches_ += infer(*method.graph, method.symbols);  // it may have gone to other shapes since this was recorded
+  const std::vector<double> times = timed.commands->timestamps_us();
   std::vector<ProfileRow> rows;
-  for (size_t s = 0; s < timed->steps.size(); ++s) {
-    if (timed->steps[s].kind != StepKind::host)
-      rows.push_back(row(method.graph->impl(), timed->steps[s], times[s + 1] - times[s]));
+  for (size_t s = 0; s < timed.steps.size(); ++s) {
+    if (timed.steps[s].kind != StepKind::host)
+      rows.push_back(row(method.graph->impl(), timed.steps[s], times[s], times[s + 1]));
   }
+  last_ = &timed;
   return rows;
 }
 

@@ -90,7 +90,7 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
 }
 
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
-            Encoding& encoding, bool timed) {
+            Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
   const Places places(impl, layout, storages, encoding.images);
@@ -108,11 +108,11 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
-  commands.begin(timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0);
+  commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0);
   commands.discard(encoding.images);
   for (const Step& step : encoding.steps) {
     if (step.barrier) commands.barrier();
-    if (timed) commands.timestamp(times++);
+    if (encoding.timed) commands.timestamp(times++);
     if (step.kind == StepKind::dispatch) {
       const Node& node = impl.nodes[step.node];
       with_path(impl, node.call, [&] { dispatch(*device, node, bind, commands); });
@@ -120,7 +120,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
       commands.copy(places.of(step.reads[0]), places.of(step.writes[0]));
     }
   }
-  if (timed) {
+  if (encoding.timed) {
     commands.barrier();
     commands.timestamp(times);
   }

@@ -179,9 +179,11 @@ std::string describe(std::span<const ProfileRow> rows) {
   double total = 0;
   for (const ProfileRow& row : rows) {
     list.push_back({{"op", row.op},
+                    {"call", row.call == kNone ? -1 : int64_t{row.call}},
                     {"source", row.source},
                     {"kernel", row.kernel},
                     {"shapes", row.shapes},
+                    {"start_us", row.start_us},
                     {"us", row.us},
                     {"bytes", row.bytes},
                     {"flops", row.flops}});

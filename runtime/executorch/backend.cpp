@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adaptor: ExecuTorch's backend interface over our C interface. Nothing is thrown across it.
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "pumice/executorch.h"
 #include "runtime/executorch/delegate.h"
@@ -14,6 +12,8 @@ namespace pumice::et {
 using executorch::runtime::ArrayRef;
 using executorch::runtime::BackendExecutionContext;
 using executorch::runtime::BackendInitContext;
+using executorch::runtime::BackendOption;
+using executorch::runtime::BackendOptionContext;
 using executorch::runtime::CompileSpec;
 using executorch::runtime::DelegateHandle;
 using executorch::runtime::Error;
@@ -56,16 +56,6 @@ Error failed(const char* doing, pumice_status status) {
   return code_of(status);
 }
 
-std::string* Options::find(std::string_view key) {
-  if (key == "device") {
-    return &device;
-  }
-  if (key == "features") {
-    return &features;
-  }
-  return key == "cache_dir" ? &cache_dir : nullptr;
-}
-
 namespace {
 
 // Calls `body`; what it throws (there is nothing left but a lack of memory) becomes an error.
@@ -80,36 +70,6 @@ Error guarded(Body body) noexcept {
     ET_LOG(Error, "PumiceBackend: %s", error.what());
     return Error::Internal;
   }
-}
-
-Error unknown_option(const char* kind, std::string_view key) {
-  ET_LOG(Error, "PumiceBackend: the %s '%.*s' is unknown; there are device, features and cache_dir", kind,
-         static_cast<int>(key.size()), key.data());
-  return Error::InvalidArgument;
-}
-
-// What was said at export, then what is said at load time.
-Error read_options(const BackendInitContext& context, ArrayRef<CompileSpec> specs, Options& options) {
-  for (const CompileSpec& spec : specs) {
-    if (std::string_view(spec.key) == "least_sizes" || std::string_view(spec.key) == "external_data") {
-      continue;  // of use at export only
-    }
-    std::string* field = options.find(spec.key);
-    if (field == nullptr) {
-      return unknown_option("compile spec", spec.key);
-    }
-    field->assign(static_cast<const char*>(spec.value.buffer), spec.value.nbytes);
-  }
-  for (const auto& option : context.runtime_specs()) {
-    const std::string_view key(option.key, strnlen(option.key, sizeof option.key));
-    std::string* field = options.find(key);
-    const auto* text = std::get_if<std::array<char, executorch::runtime::kMaxOptionValueLength>>(&option.value);
-    if (field == nullptr || text == nullptr) {
-      return unknown_option("option (they are text)", key);
-    }
-    field->assign(text->data(), strnlen(text->data(), text->size()));
-  }
-  return Error::Ok;
 }
 
 class Backend final : public executorch::runtime::BackendInterface {
@@ -137,7 +97,11 @@ class Backend final : public executorch::runtime::BackendInterface {
     Delegate* delegate = nullptr;
     const Error error = guarded([&] {
       Options options;
-      if (const Error bad = read_options(context, specs, options); bad != Error::Ok) {
+      if (const Error bad = set_all(options, specs); bad != Error::Ok) {
+        return bad;
+      }
+      options.merge(current());
+      if (const Error bad = set_all(options, context.runtime_specs()); bad != Error::Ok) {
         return bad;
       }
       auto made = std::make_unique<Delegate>();
@@ -155,11 +119,55 @@ class Backend final : public executorch::runtime::BackendInterface {
     return static_cast<DelegateHandle*>(delegate);
   }
 
-  Error execute(BackendExecutionContext&, DelegateHandle* handle, Span<EValue*> args) const override {
-    return guarded([&] { return static_cast<Delegate*>(handle)->run(args); });
+  Error execute(BackendExecutionContext& context, DelegateHandle* handle, Span<EValue*> args) const override {
+    return guarded([&] { return static_cast<Delegate*>(handle)->run(args, context.event_tracer()); });
   }
 
   void destroy(DelegateHandle* handle) const override { delete static_cast<Delegate*>(handle); }
+
+  // All of them or, on an error, none.
+  Error set_option(BackendOptionContext&, const Span<BackendOption>& given) override {
+    return guarded([&] {
+      const std::lock_guard lock(mutex_);
+      Options options = options_;
+      const Error error = set_all(options, given);
+      if (error == Error::Ok) {
+        options_ = std::move(options);
+      }
+      return error;
+    });
+  }
+
+  Error get_option(BackendOptionContext&, Span<BackendOption>& asked) override {
+    return guarded([&] {
+      const Options options = current();
+      for (BackendOption& option : asked) {
+        if (const Error error = options.get(option); error != Error::Ok) {
+          return error;
+        }
+      }
+      return Error::Ok;
+    });
+  }
+
+ private:
+  template <class List>
+  static Error set_all(Options& options, const List& given) {
+    for (const auto& each : given) {
+      if (const Error error = options.set(each); error != Error::Ok) {
+        return error;
+      }
+    }
+    return Error::Ok;
+  }
+
+  Options current() const {
+    const std::lock_guard lock(mutex_);
+    return options_;
+  }
+
+  mutable std::mutex mutex_;
+  Options options_;  // of the programs that are loaded from now on
 };
 
 }  // namespace

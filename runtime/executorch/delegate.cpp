@@ -4,7 +4,10 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
 #include <array>
+#include <map>
 #include <optional>
+
+#include "runtime/executorch/trace.h"
 
 namespace pumice::et {
 
@@ -13,6 +16,7 @@ using executorch::aten::SizesType;
 using executorch::aten::Tensor;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
+using executorch::runtime::EventTracer;
 using executorch::runtime::NamedDataMap;
 
 namespace {
@@ -54,23 +58,26 @@ const char* unfit_layout(const Tensor& tensor) {
   return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not know";
 }
 
-// Constants that preprocess put beside the blob.
+// Constants that preprocess put beside the blob. ExecuTorch is asked for each once: it may read the file every time.
 struct Outside {
   const NamedDataMap* map;
-  std::vector<executorch::runtime::FreeableBuffer> held;
+  std::map<std::string, executorch::runtime::FreeableBuffer, std::less<>> held;
 
   static int find(void* user, const char* key, const void** data, uint64_t* bytes) {
     auto& self = *static_cast<Outside*>(user);
-    if (self.map == nullptr) {
-      return 1;
+    auto at = self.held.find(std::string_view(key));
+    if (at == self.held.end()) {
+      if (self.map == nullptr) {
+        return 1;
+      }
+      auto found = self.map->get_data(key);
+      if (!found.ok()) {
+        return 1;
+      }
+      at = self.held.emplace(key, std::move(*found)).first;
     }
-    auto found = self.map->get_data(key);
-    if (!found.ok()) {
-      return 1;
-    }
-    *data = found->data();
-    *bytes = found->size();
-    self.held.push_back(std::move(*found));
+    *data = at->second.data();
+    *bytes = at->second.size();
     return 0;
   }
 };
@@ -101,10 +108,23 @@ Error Delegate::load(const void* blob, size_t bytes, const Options& options, con
     return failed("cannot read the signature", status);
   }
   inputs_.reserve(num_inputs_);
+  profile_ = options.profile;
   return Error::Ok;
 }
 
-Error Delegate::run(executorch::runtime::Span<EValue*> args) {
+pumice_status Delegate::run_session(EventTracer* tracer) {
+  if (tracer != nullptr && profile_) {
+    const auto status = run_traced(session_, inputs_, *tracer);
+    if (status != PUMICE_DEVICE_UNSUPPORTED) {
+      return status;
+    }
+    ET_LOG(Info, "PumiceBackend: dispatches are not traced: %s", pumice_last_error()->text);  // and nothing has run
+    profile_ = false;
+  }
+  return pumice_session_run(session_, 0, inputs_.data(), static_cast<uint32_t>(inputs_.size()));
+}
+
+Error Delegate::run(executorch::runtime::Span<EValue*> args, EventTracer* tracer) {
   if (args.size() < size_t{num_inputs_} + num_outputs_) {
     ET_LOG(Error, "PumiceBackend: %zu arguments, the blob has %u inputs and %u outputs", args.size(), num_inputs_,
            num_outputs_);
@@ -128,7 +148,7 @@ Error Delegate::run(executorch::runtime::Span<EValue*> args) {
     input.bytes = tensor.nbytes();
     inputs_.push_back(input);
   }
-  if (const auto status = pumice_session_run(session_, 0, inputs_.data(), static_cast<uint32_t>(inputs_.size()))) {
+  if (const auto status = run_session(tracer)) {
     return failed("cannot run", status);
   }
   for (uint32_t i = 0; i < num_outputs_; ++i) {

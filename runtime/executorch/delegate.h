@@ -3,20 +3,12 @@
 
 #include <executorch/runtime/backend/interface.h>
 
-#include <string>
 #include <vector>
 
 #include "pumice/pumice.h"
+#include "runtime/executorch/options.h"
 
 namespace pumice::et {
-
-// "device", "features" and "cache_dir" of pumice_options; empty: not said.
-struct Options {
-  std::string device, features, cache_dir;
-
-  // The field called `key`, or null.
-  std::string* find(std::string_view key);
-};
 
 // The codes of pumice.h in ExecuTorch's terms.
 executorch::runtime::Error code_of(pumice_status status);
@@ -37,15 +29,19 @@ class Delegate {
                                   const executorch::runtime::NamedDataMap* weights);
 
   // `args`: the inputs in the order of the file, sizes (which the file does not need) among them, then the outputs.
-  executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args);
+  // `tracer`: gets every dispatch, or null.
+  executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args,
+                                 executorch::runtime::EventTracer* tracer);
 
  private:
+  pumice_status run_session(executorch::runtime::EventTracer* tracer);
   executorch::runtime::Error read(uint32_t index, executorch::runtime::EValue& value);
 
   pumice_model model_{};
   pumice_session session_{};
   uint32_t num_inputs_ = 0;
   uint32_t num_outputs_ = 0;
+  bool profile_ = true;
   std::vector<pumice_tensor> inputs_;  // of the call that runs
 };
 

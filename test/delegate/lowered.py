@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import cpp_host
 import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Method, Runtime
@@ -21,19 +23,34 @@ class Lowered:
         self.module = copy.deepcopy(module).eval()
         partitioner = PumicePartitioner(options)
         exported = torch.export.export(self.module, args, dynamic_shapes=more.get("dynamic_shapes"))
-        edge = to_edge_transform_and_lower(exported, partitioner=[partitioner, *more.get("others", [])])
+        edge = to_edge_transform_and_lower(
+            exported,
+            partitioner=[partitioner, *more.get("others", [])],
+            generate_etrecord=more.get("etrecord", False),
+        )
         self.graph = edge.exported_program().graph_module
         self.report = partitioner.report
         self.path = folder / "m.pte"
-        edge.to_executorch().save(str(self.path))
+        program = edge.to_executorch()
+        program.save(str(self.path))
+        if more.get("etrecord"):
+            program.get_etrecord().save(str(self.path.with_suffix(".etrecord")))
+
+    def modules(self, backend: str = "PumiceBackend") -> list[Any]:
+        modules = [getattr(self.graph, node.target) for node in self.graph.graph.nodes if node.op == "get_attr"]
+        return [module for module in modules if module.backend_id == backend]
 
     def blobs(self, backend: str = "PumiceBackend") -> list[bytes]:
-        modules = [getattr(self.graph, node.target) for node in self.graph.graph.nodes if node.op == "get_attr"]
-        return [module.processed_bytes for module in modules if module.backend_id == backend]
+        return [module.processed_bytes for module in self.modules(backend)]
 
-    def load(self) -> Method:
+    def weights(self) -> dict[str, bytes]:
+        """What the blobs keep outside of themselves, as pumice.load takes it."""
+        stores = [module._named_data_store_output for module in self.modules()]
+        return {key: store.buffers[entry.buffer_index] for store in stores for key, entry in store.pte_data.items()}
+
+    def load(self, **options: Any) -> Method:
         """A method of a program of its own."""
-        self.program = Runtime.get().load_program(self.path)
+        self.program = Runtime.get().load_program(self.path, **options)
         return self.program.load_method("forward")
 
     def eager(self, *args: torch.Tensor) -> list[torch.Tensor]:
@@ -42,7 +59,15 @@ class Lowered:
         return list(want) if isinstance(want, tuple | list) else [want]
 
     def check(self, method: Method, *args: torch.Tensor, atol: float = 1e-5) -> None:
-        got, want = method.execute(args), self.eager(*args)
+        self.compare(method.execute(args), args, atol)
+
+    def check_host(self, *args: torch.Tensor, atol: float = 1e-5) -> None:
+        """As check, in a C++ host."""
+        dtypes = [want.dtype for want in self.eager(*args)]
+        self.compare(cpp_host.run(self.path, [args], dtypes)[0], args, atol)
+
+    def compare(self, got: Sequence[torch.Tensor], args: Sequence[torch.Tensor], atol: float) -> None:
+        want = self.eager(*args)
         assert len(got) == len(want)
         for a, b in zip(got, want, strict=True):
             torch.testing.assert_close(a, b, atol=atol, rtol=1e-5)

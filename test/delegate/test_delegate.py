@@ -8,6 +8,7 @@ import threading
 import psutil
 import pytest
 import torch
+from cpp_host import DRIVER
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.runtime import Runtime
 from lowered import Lowered
@@ -85,6 +86,8 @@ def test_a_refused_operator_falls_back(interrupted) -> None:
     assert [reason.target for reason in lowered.report.reasons] == ["aten.convolution.default"]
     assert "conv" in str(lowered.report) and len(lowered.report.partitions) == 2
     lowered.check(lowered.load(), noise(2, 4, 16))
+    if DRIVER.exists():
+        lowered.check_host(noise(2, 4, 16))
 
 
 def test_strict_names_what_would_fall_back(tmp_path) -> None:
@@ -183,6 +186,7 @@ def test_with_xnnpack_in_one_program(tmp_path) -> None:
 
 
 def test_load_and_unload(plain) -> None:
+    """With the device, which no program holds between two loads; a thousand on one device: test_memory.py."""
     process = psutil.Process()
     for count in range(60):
         plain.check(plain.load(), noise(2, WIDTH))

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import cpp_host
 import pytest
 import torch
+from cpp_host import DRIVER
 from executorch.export import ExportRecipe, export
 from executorch.runtime import Runtime
 from torch import nn
@@ -37,6 +39,9 @@ def test_recipes(tmp_path, recipe) -> None:
     want = session.get_exported_program().module()(x)
     limit = TOLERANCE.get(recipe, 1e-5) * want.abs().max()
     assert (got - want).abs().max() <= limit
+    if DRIVER.exists():
+        ((other,),) = cpp_host.run(path, [(x,)], [x.dtype])
+        assert torch.equal(other, got)
 
 
 def test_group_size() -> None:

@@ -173,6 +173,32 @@ TEST_P(Execute, ProfileHasARowForEveryKernel) {
                                  "add binary f32[4,3] f32[4,3] -> f32[4,3] model.py:1"));
 }
 
+TEST_P(Execute, AProfileIsARun) {
+  Loaded loaded(adds());
+  const std::vector<float> x{1, 2, 3};
+  run_adds(*loaded.session, 2, 0);  // the largest comes first
+  for (int again = 0; again < 2; ++again) {
+    loaded.session->profile(0, std::vector{view(DType::f32, x, {1, 3})});
+    EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(3, 5, 7));
+    run_adds(*loaded.session, 2, 0);  // the graph goes to other shapes
+  }
+  const uint64_t encodings = loaded.session->encodings();
+  EXPECT_EQ(encodings, 2u);
+  const auto rows = loaded.session->profile(0, std::vector{view(DType::f32, x, {1, 3})});
+  EXPECT_EQ(loaded.session->encodings(), encodings);
+  std::vector<uint32_t> calls;
+  double end = 0;
+  for (const ProfileRow& row : rows) {
+    EXPECT_GE(row.start_us, end - 1e-6);
+    end = row.start_us + row.us;
+    if (row.kernel == "copy") continue;
+    calls.push_back(row.call);
+    EXPECT_THAT(row.shapes, HasSubstr("f32[1,3]"));
+  }
+  EXPECT_THAT(calls, ElementsAre(0u, 1u));
+  EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(3, 5, 7));
+}
+
 TEST_P(Execute, MemoryIsReportedByKind) {
   Loaded loaded(lookup());
   loaded.session->run(0, std::vector{view<int64_t>(DType::i64, {4, 3}, {2})});

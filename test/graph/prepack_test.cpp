@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants on the device: packed once, shared, raw ones gone, batches, external ones, errors that leave nothing
 // behind.
+#include <map>
+#include <thread>
+
 #include "test/graph/make.h"
 
 namespace pumice::test {
@@ -11,13 +14,12 @@ using testing::HasSubstr;
 
 constexpr int64_t kN = 8, kK = 64;
 
-// `count` linear layers of one input; `tied`: all of one weight. The scale is 0.5, every weight 3, so out = 1.5 *
-// sum(x).
-Maker linears(size_t count, bool tied, int64_t n = kN, int64_t k = kK) {
+// `count` linear layers of one input; `tied`: all of one weight. Every weight is 3, so out = 3 * step * sum(x).
+Maker linears(size_t count, bool tied, int64_t n = kN, int64_t k = kK, float step = 0.5f) {
   Maker maker;
   const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(1), fixed(k)}, -1, "x");
   std::vector<uint8_t> weight(static_cast<size_t>(n * k / 2), 0xbb);
-  const std::vector<float> scale(static_cast<size_t>(n * k / 32), 0.5f);
+  const std::vector<float> scale(static_cast<size_t>(n * k / 32), step);
   const uint32_t s = maker.constant(DType::f32, {fixed(n), fixed(k / 32)}, scale);
   uint32_t w = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -93,6 +95,74 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
             }).code(),
             Code::WeightsMismatch);
   EXPECT_EQ(error_of([&] { pumice::Model::load(open_device, file); }).code(), Code::WeightsMismatch);
+}
+
+// A file whose constants are all outside of it.
+class Apart {
+ public:
+  explicit Apart(Maker maker) : data_(std::move(maker.model.constants)) {
+    for (Constant& constant : maker.model.program.constants) {
+      places_[constant.key] = {constant.offset, constant.size};
+      constant.offset = 0;
+      constant.external = true;
+    }
+    maker.model.constants.clear();
+    file_ = maker.file();
+  }
+  std::shared_ptr<const pumice::Model> load(const std::shared_ptr<Device>& device) const {
+    const auto bytes = [this](std::string_view key) {
+      const auto [offset, size] = places_.at(std::string(key));
+      return std::optional(std::span(data_).subspan(offset, size));
+    };
+    return pumice::Model::load([&] { return device; }, file_, bytes);
+  }
+
+ private:
+  Bytes data_, file_;
+  std::map<std::string, std::pair<uint64_t, uint64_t>> places_;
+};
+
+void expect_outputs(const pumice::Model& model, float value) {
+  const auto session = model.session();
+  session->run(0, std::vector{view(DType::f32, std::vector<float>(1024, 1.0f), {1, 1024})});
+  EXPECT_THAT(output<float>(*session, 0), Each(value));
+}
+
+TEST(Prepack, ProgramsShareEqualWeights) {
+  const auto device = open_device();
+  const auto used = [before = device->memory().use().device_bytes, &device] {
+    return device->memory().use().device_bytes - before;
+  };
+  const Apart one(linears(1, true, 512, 1024)), two(linears(2, false, 512, 1024));
+  const Apart other(linears(1, true, 512, 1024, 0.25f));
+  auto first = one.load(device);
+  const uint64_t bytes = used();
+  EXPECT_GE(bytes, 512u * 1024 / 2);
+  auto second = two.load(device);
+  EXPECT_EQ(used(), bytes);
+  const auto third = other.load(device);  // the same weight with other scales
+  EXPECT_GT(used(), bytes);
+  EXPECT_EQ(first->session()->memory().weights, bytes);
+  first.reset();
+  expect_outputs(*second, 1.5f * 1024);
+  expect_outputs(*third, 0.75f * 1024);
+  second.reset();
+  EXPECT_LE(used(), bytes);
+  expect_outputs(*one.load(device), 1.5f * 1024);
+}
+
+TEST(Prepack, LoadsAtOnceShare) {
+  const auto device = open_device();
+  const uint64_t before = device->memory().use().device_bytes;
+  const Apart file(linears(1, true, 512, 1024));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 4; ++i) expect_outputs(*file.load(device), 1.5f * 1024);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(device->memory().use().device_bytes, before);
 }
 
 TEST(Prepack, ARefusedLoadLeavesNothing) {

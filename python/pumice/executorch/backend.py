@@ -12,6 +12,7 @@ from pumice.dtypes import device_dtype
 from pumice.executorch.edge import calls, part
 from pumice.executorch.islands import OPTIONS
 from pumice.executorch.options import external_data, least_sizes
+from pumice.executorch.trace import debug_handles
 from pumice.executorch.weights import put_outside
 from pumice.exporter import Program, unsupported
 from pumice.method import lower
@@ -38,4 +39,8 @@ class PumiceBackend(BackendDetails):
         if report.reasons:
             raise unsupported(report)
         weights = put_outside(program, external_data(compile_specs))
-        return PreprocessResult(processed_bytes=bytes(Program(program, report)), data_store_output=weights)
+        return PreprocessResult(
+            processed_bytes=bytes(Program(program, report)),
+            debug_handle_map=debug_handles(piece, program, report),
+            data_store_output=weights,
+        )

@@ -3,8 +3,11 @@
  * Pumice as a backend of ExecuTorch: the library pumice_executorch, for the ExecuTorch it was built with.
  *
  * After pumice_executorch_register() the ExecuTorch runtime of this process runs the parts of a .pte file that
- * PumicePartitioner has lowered. Options at load time (BackendOptions, all text) and at export (compile specs):
- * "device", "features" and "cache_dir", as in pumice_options of pumice.h; what is given at load time wins.
+ * PumicePartitioner has lowered. Options of one program at load time (LoadBackendOptionsMap), of all that are loaded
+ * later (executorch::runtime::set_option, get_option), and of one at export (compile specs); the first one said wins:
+ *   "device", "features", "cache_dir"  text, as in pumice_options of pumice.h; "" is not said
+ *   "profile"  bool, not at export: whether an event tracer gets every dispatch (true), or the delegate call alone
+ * InvalidArgument: an unknown key, or a value of another type; NotFound: get_option of an unknown key.
  */
 #ifndef PUMICE_EXECUTORCH_H_
 #define PUMICE_EXECUTORCH_H_

@@ -161,8 +161,9 @@ PUMICE_API pumice_status pumice_session_output(pumice_session session, uint32_t 
 PUMICE_API pumice_status pumice_session_read(pumice_session session, uint32_t index, void* data, uint64_t bytes);
 /* State back to its values in the file. */
 PUMICE_API pumice_status pumice_session_reset(pumice_session session);
-/* Runs once with timestamps: {"total_us", "rows": [{"op", "source", "kernel", "shapes", "us", "bytes", "flops"}]}.
- * State moves on as in a run. */
+/* A run with timestamps; outputs and state are as after pumice_session_run. {"total_us", "rows": [{"op", "call",
+ * "source", "kernel", "shapes", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order.
+ * "call": which operator call of the method it is for, or -1; "start_us": since the first row began. */
 PUMICE_API pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                 uint32_t num_inputs, char** json);
 /* Bytes on the device by kind: {"weights", "state", "arena", "textures", "io"}; textures: of weights and activations.

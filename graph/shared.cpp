@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/shared.h"
+
+#include <map>
+
+namespace pumice {
+namespace {
+
+// A weight keeps its device alive, so a device's address is not given to another while there is an entry for it.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::pair<const Device*, std::string>, std::weak_ptr<const SharedWeight>> weights;
+};
+
+// Never destroyed: at exit a driver may be gone before it.
+Registry& registry() {
+  static auto& registry = *new Registry;
+  return registry;
+}
+
+}  // namespace
+
+SharedWeights::SharedWeights(std::shared_ptr<Device> device) : device_(std::move(device)), lock_(registry().mutex) {}
+
+std::shared_ptr<const SharedWeight> SharedWeights::find(const std::string& key) const {
+  const auto found = registry().weights.find({device_.get(), key});
+  return found == registry().weights.end() ? nullptr : found->second.lock();
+}
+
+void SharedWeights::add(const std::string& key, const std::shared_ptr<const SharedWeight>& weight) {
+  std::erase_if(registry().weights, [](const auto& entry) { return entry.second.expired(); });
+  registry().weights[{device_.get(), key}] = weight;
+}
+
+}  // namespace pumice
