@@ -15,9 +15,17 @@
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
 layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
+#elif defined(IN_f16) && !defined(OUT_i32)
+#define HAS_PAIRS
+layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };  // two quads each
+layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };
+uvec2 x_quad(uint q) { return uvec2(x_[q >> 1][2u * (q & 1u)], x_[q >> 1][2u * (q & 1u) + 1u]); }
+void store(uint q, ivec4 v) { out_[q >> 1][q & 1u] = PACK(OUT, v); }
 #else
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+WORD(IN) x_quad(uint q) { return x_[q]; }
+void store(uint q, ivec4 v) { STORE4(OUT, out_, q, v); }
 #endif
 layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
@@ -34,6 +42,7 @@ layout(push_constant) uniform Params {
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool LAST = false;
+layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of quads: the unit of a SPAN's loads and stores
 
 // The reciprocal has the dtype of the scale, whatever x is; of a number it is in params.
 float inverse_of(uint b) {
@@ -61,7 +70,7 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 #endif
 }
 
-#define BATCH 4u
+#define QUADS (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
 // Of the elements from `first` on.
 ivec4 quantized_quad(vec4 x, uint first, uint live) {
   const uint b = block_of(first);
@@ -82,18 +91,30 @@ void main() {
   if (SPAN != 0u) {
     uint b, q, end;
     span(b, q, end);
-    if (4u * q >= params.count) return;
-    const float inverse = inverse_of(b), zero = zero_of(b);
-    for (; q < end; q += BATCH * LANES) {
-      WORD(IN) x[BATCH];  // all on their way before the first is stored
-      [[unroll]] for (uint i = 0u; i < BATCH; ++i) x[i] = x_[min(q + i * LANES, end - 1u)];
-      [[unroll]] for (uint i = 0u; i < BATCH; ++i) {
-        if (q + i * LANES < end) STORE4(OUT, out_, q + i * LANES, quantized(UNPACK(IN, x[i]), inverse, zero));
+    // All loads are on their way before the reciprocal, which has one of its own, is computed.
+#ifdef HAS_PAIRS
+    if (PAIRS) {
+      const uint pair = (q - lane()) / 2u + lane(), last = end / 2u - 1u;
+      uvec4 x[QUADS / 2u];
+      [[unroll]] for (uint i = 0u; i < QUADS / 2u; ++i) x[i] = x_[min(pair + i * LANES, last)];
+      const float inverse = inverse_of(b), zero = zero_of(b);
+      [[unroll]] for (uint i = 0u; i < QUADS / 2u; ++i) {
+        if (pair + i * LANES > last) break;
+        const ivec4 low = quantized(UNPACK(IN, x[i].xy), inverse, zero), high = quantized(UNPACK(IN, x[i].zw), inverse, zero);
+        out_[pair + i * LANES] = uvec2(PACK(OUT, low), PACK(OUT, high));
       }
+      return;
+    }
+#endif
+    WORD(IN) x[QUADS];
+    [[unroll]] for (uint i = 0u; i < QUADS; ++i) x[i] = x_quad(min(q + i * LANES, end - 1u));
+    const float inverse = inverse_of(b), zero = zero_of(b);
+    [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
+      if (q + i * LANES < end) store(q + i * LANES, quantized(UNPACK(IN, x[i]), inverse, zero));
     }
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first < params.count) STORE4(OUT, out_, q, quantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+  if (first < params.count) store(q, quantized_quad(UNPACK(IN, x_quad(q)), first, min(4u, params.count - first)));
 #endif
 }
