@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of the kernels that multiply integers.
+#include <algorithm>
+
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_dot_gemv.h"
 #include "glsl/linear_dot_tiled.h"
@@ -177,6 +179,20 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
   const auto row_blocks = split_rows(m, {x_row, p.weight.n * uint64_t{device_bytes(p.out.dtype())}}, launch.features);
   const auto column_blocks = weight_blocks(p.weight, launch.features);
   const bool whole = row_blocks.size() * column_blocks.size() == 1;
+  if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {
+    const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
+    const Part head{{0, tiles}, column_blocks.front()}, tail{{tiles, m - tiles}, column_blocks.front()};
+    const std::vector<Window> all = windows(p, kernel.input, tail, m);
+    const auto aligned = [&](const Window& window) { return window.begin % launch.features.storage_alignment == 0; };
+    if (std::all_of(all.begin(), all.end(), aligned)) {
+      for (const auto& [part, by] : {std::pair(head, &kernel), std::pair(tail, gemv)}) {
+        launch_part(launch, *by, p, m, part);
+        launch.windows = windows(p, by->input, part, m);
+        launch.next_part();
+      }
+      return;
+    }
+  }
   for (const RowBlock& rows : row_blocks) {
     for (const RowBlock& columns : column_blocks) {
       launch_part(launch, kernel, p, m, {rows, columns});

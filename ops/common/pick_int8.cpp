@@ -149,4 +149,13 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   return first({"int8g_64x128", "int8g_32x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }
 
+// H200, dq8ca_q8csw 513 x 4096 -> 14336: 189 us in tiles alone, 136 of 512 rows.
+const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (kernel.family != Family::matrix_int8 || !features.kernel.empty() || s.m < kernel.tile.bm) return nullptr;
+  const int64_t tail = s.m % kernel.tile.bm;
+  if (tail == 0 || tail > 8) return nullptr;
+  const LinearKernel& gemv = linear_kernel(tail == 1 ? "dotw1" : tail <= 4 ? "dotw4" : "dotw8");
+  return why_not(gemv, s, features).empty() ? &gemv : nullptr;
+}
+
 }  // namespace pumice
