@@ -62,7 +62,11 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     row.source = call.source;
     row.call = node.call;
   }
-  if (node.kind == NodeKind::dispatch) row.kernel = node.records[0].shader->name;
+  if (node.kind == NodeKind::dispatch) {
+    row.kernel = node.records[0].shader->name;
+    const Shader* last = node.records.back().shader;
+    if (last != nullptr && last != node.records[0].shader) row.kernel += format(" + %s", last->name);
+  }
   if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
   for (const Record& part : node.records) row.flops += part.flops;
   return row;

@@ -20,9 +20,9 @@ MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 FLOATS = ["gemv1", "gemv4x2", "tile32x64"]  # a few of those that multiply whole numbers as floats
 INTEGERS = ["dot1", "dot4", "dotw8", "dot_tile32x64"]
 MATRICES = [
-    "int8_32x32",
-    "int8g_32x32",
-]  # a CPU driver compiles it for ten seconds: where it has something of its own to do
+    "int8_16x32",
+    "int8g_16x32",
+]  # a CPU driver compiles them for seconds: where they have something of their own to do
 FEW = ["gemv4x2", "dot2", "dotw1", "dot_tile64x64"]  # for the many shapes of weights
 
 

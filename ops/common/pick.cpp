@@ -52,10 +52,12 @@ constexpr LinearKernel kKernels[] = {
     {"int8_128x128d2", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words, 2},
     {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
-    {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words, 2},
+    {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words},
+    {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 16}, Input::words},
     {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
     {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
+    {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},
 };
 
 bool fits(const LinearKernel& kernel, const Features& features) {

@@ -81,8 +81,8 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
   const uint32_t bytes = matrix_int8_shared(kernel, features) + (groups ? t.bn * 16 + t.bm * 4 : 0);
   if (bytes > features.max_shared_bytes)
     return format("needs %u bytes of shared memory, the device has %u", bytes, features.max_shared_bytes);
-  // lavapipe writes every product of a tile out: more of them take minutes to compile.
-  if (features.cpu && t.tm / shape.m * (t.tn / shape.n) > 4)
+  // lavapipe writes every product of a tile out: more of them take half a minute and more to compile.
+  if (features.cpu && t.tm / shape.m * (t.tn / shape.n) > 2)
     return "has more matrices a subgroup than a CPU driver compiles in a reasonable time";
   return "";
 }
@@ -141,20 +141,21 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (!many && s.m <= 128 && why_not(linear_kernel("gemvf16x2"), s, features).empty()) return nullptr;
   const LinearKernel* matrix = nullptr;
   if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});
-  if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32"});
+  if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32", "int8_16x32"});
   if (matrix != nullptr) return matrix;
   // Of groups the sums are scaled often: matrices of whole numbers in fp16 are faster, where x is fp16.
   if (!textures && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
     return nullptr;
-  return first({"int8g_64x128", "int8g_32x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
+  return first({"int8g_64x128", "int8g_32x32", "int8g_16x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }
 
-// H200, dq8ca_q8csw 513 x 4096 -> 14336: 189 us in tiles alone, 136 of 512 rows.
+// H200, dq8ca_q8csw 513 x 4096 -> 14336: 189 us in tiles alone, 155 so, 136 of 512 rows; 8 rows
+// more gain nothing.
 const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  if (kernel.family != Family::matrix_int8 || !features.kernel.empty() || s.m < kernel.tile.bm) return nullptr;
+  if (kernel.family != Family::matrix_int8 || s.m < kernel.tile.bm) return nullptr;
   const int64_t tail = s.m % kernel.tile.bm;
-  if (tail == 0 || tail > 8) return nullptr;
-  const LinearKernel& gemv = linear_kernel(tail == 1 ? "dotw1" : tail <= 4 ? "dotw4" : "dotw8");
+  if (tail == 0 || tail > 4) return nullptr;
+  const LinearKernel& gemv = linear_kernel(tail == 1 ? "dotw1" : "dotw4");
   return why_not(gemv, s, features).empty() ? &gemv : nullptr;
 }
 

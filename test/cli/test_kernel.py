@@ -156,8 +156,20 @@ def test_bench(tool) -> None:
     assert "pick: gemvr1" in text and "plain" in text
 
 
-def test_bench_regret(tool) -> None:
-    command = (*tool, "bench", "--regret", "--case", "m=1|8,n=64,k=64", "--seconds", "0", "--no-ceilings")
+def test_bench_regret() -> None:
+    kernels = ("--kernel", "pick", "--kernel", "gemvr1", "--kernel", "gemv4", "--kernel", "tile32x64")
+    command = (
+        BIN / "pumice-rt",
+        "kernel",
+        "bench",
+        "--regret",
+        "--case",
+        "m=1|8,n=64,k=64",
+        "--seconds",
+        "0",
+        "--no-ceilings",
+        *kernels,
+    )
     facts = json.loads(run(*command, "--json").stdout)
     assert facts["regret"]["shapes"] == 2 and facts["regret"]["worst"] >= facts["regret"]["median"] > 0
     assert "regret of the pick over 2 shapes" in run(*command).stdout

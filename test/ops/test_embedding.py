@@ -15,9 +15,10 @@ INDICES = [(5,), (3, 4), (2, 1, 7), (), (0,), (0, 3)]
 def test_float(road, columns, dtype) -> None:
     torch.manual_seed(columns)
     module = torch.nn.Embedding(23, columns, padding_idx=2).to(dtype)
-    for shape in INDICES:
-        for kind in (torch.int64, torch.int32):
-            road.check(module, torch.randint(0, 23, shape, dtype=kind), reference="eager", expect_ops={"embedding": 1})
+    shapes = INDICES if columns == 7 else INDICES[:2]
+    for i, shape in enumerate(shapes):
+        kind = (torch.int64, torch.int32)[i % 2]
+        road.check(module, torch.randint(0, 23, shape, dtype=kind), reference="eager", expect_ops={"embedding": 1})
 
 
 @pytest.mark.parametrize("affine", [False, True], ids=["symmetric", "affine"])

@@ -47,6 +47,16 @@ def test_matrices(monkeypatch, n, k, bits) -> None:
     layer.check_rows(monkeypatch, MATRICES, (1, 31, 33))
 
 
+def test_few_rows_beyond_the_last_tile_of_matrices(monkeypatch) -> None:
+    """17 rows of tiles of 16: the last one by a GEMV, which the profile shows."""
+    layer = Layer(Weight.random(70, 130, None, 8, zero=True), torch.randn(70))
+    layer.check_rows(monkeypatch, ["int8_16x32"], rows=(17, 20, 21, 34))
+    session = pumice.load(layer.program())
+    kernels = [row.kernel for row in session.profile(torch.randn(17, 130)) if row.operator == layer.op]
+    assert any("linear_matrix_int8" in kernel for kernel in kernels), kernels
+    assert any("linear_dot_gemv" in kernel for kernel in kernels), kernels
+
+
 @pytest.mark.parametrize(
     ("n", "k", "group", "bits", "zero"), [(37, 96, 32, 4, True), (35, 256, 128, 8, True), (70, 192, 64, 4, False)]
 )
