@@ -89,7 +89,7 @@ def check(name: str, lists: list[str]) -> set[str]:
             torch.testing.assert_close(a, b, rtol=4e-3, atol=4e-3, msg=lambda text: f"{features}: {text}")  # noqa: B023
         off = {word[1:] for word in features.split(",") if word.startswith("-")}
         for row in session.profile(*inputs):
-            needed = set(needs().get(row.kernel, ()))
+            needed = {each for part in row.kernel.split(" + ") for each in needs().get(part, ())}
             lacks = needed if features.startswith("none") else off & needed
             assert not lacks, f"{row.kernel} needs {lacks}, which {features} takes away"
             seen.add(row.kernel)
