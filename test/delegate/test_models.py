@@ -6,8 +6,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import cpp_host
 import pytest
 import torch
+from cpp_host import DRIVER
 from lowered import Lowered
 from test_decoder import SLOTS, VOCAB, Decoder, greedy
 
@@ -32,6 +34,9 @@ def test_minilm(tmp_path, scheme, linear) -> None:
         (got,), (want,) = method.execute((ids, mask)), lowered.eager(ids, mask)
         assert torch.nn.functional.cosine_similarity(got.double(), want.double()).min() >= 0.99999
         torch.testing.assert_close(got, want, atol=2e-5, rtol=0)
+    if scheme is None and DRIVER.exists():
+        ((other,),) = cpp_host.run(lowered.path, [(ids, mask)], [want.dtype])
+        assert torch.equal(other, got)
 
 
 def test_a_decoder_with_caches_generates_the_same_tokens(tmp_path) -> None:
@@ -52,3 +57,8 @@ def test_a_decoder_with_caches_generates_the_same_tokens(tmp_path) -> None:
     for a, b in zip(got, want, strict=True):
         torch.testing.assert_close(a, b, atol=2e-4, rtol=0)
     assert got_tokens == want_tokens
+    if DRIVER.exists():
+        calls = [(prompt, torch.arange(5))]
+        calls += [(torch.tensor([[token]]), torch.tensor([5 + i])) for i, token in enumerate(want_tokens[:4])]
+        for (logits,), step in zip(cpp_host.run(lowered.path, calls, [torch.float32]), want[:5], strict=True):
+            torch.testing.assert_close(logits[:, -1], step, atol=2e-4, rtol=0)
