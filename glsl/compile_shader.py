@@ -19,6 +19,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -154,7 +155,8 @@ def readable(output: str, path: Path) -> str:
 
 
 class Compiler:
-    """glslang and spirv-val, with a cache of modules below `out`."""
+    """glslang and spirv-val, with a cache of modules by what they are made from: in PUMICE_SHADER_CACHE, which several builds may
+    share at a time, or below `out`."""
 
     def __init__(self, glslang: Path, spirv_val: Path, include: Path, out: Path):
         self.glslang, self.spirv_val, self.include, self.out = glslang, spirv_val, include, out
@@ -164,16 +166,16 @@ class Compiler:
     def module(self, source: Source, variant: tuple[str, ...]) -> Module:
         defines = source.defines(variant)
         key = hashlib.sha256(json.dumps([self.tools, source.digest, defines]).encode()).hexdigest()
-        folder = self.out / "cache" / source.path.stem
-        target, stamp = folder / f"{'_'.join(variant) or 'only'}.spv", folder / f"{'_'.join(variant) or 'only'}.key"
-        if not (target.exists() and stamp.exists() and stamp.read_text() == key):
+        folder = Path(os.environ.get("PUMICE_SHADER_CACHE") or self.out / "cache") / source.path.stem
+        target = folder / f"{key}.spv"
+        if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            stamp.unlink(missing_ok=True)
             what = f"glslang, variant {source.variant_name(variant)},"
-            command = [str(self.glslang), *FLAGS, f"-I{self.include}", *defines, "-o", str(target), str(source.path)]
+            made = folder / f"{key}.{os.getpid()}.spv"
+            command = [str(self.glslang), *FLAGS, f"-I{self.include}", *defines, "-o", str(made), str(source.path)]
             _run(command, what, source.path)
-            _run([str(self.spirv_val), "--target-env", "vulkan1.1", str(target)], "spirv-val", source.path)
-            stamp.write_text(key)
+            _run([str(self.spirv_val), "--target-env", "vulkan1.1", str(made)], "spirv-val", source.path)
+            made.replace(target)
         return Module(target.read_bytes(), source.path, source.variant_name(variant))
 
     def compile(self, source: Source) -> list[Module]:

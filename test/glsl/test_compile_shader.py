@@ -67,7 +67,8 @@ class Work:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
+    monkeypatch.setenv("PUMICE_SHADER_CACHE", str(tmp_path / "shaders"))
     return Work(tmp_path)
 
 
@@ -206,6 +207,9 @@ def test_only_what_changed_is_compiled_again(work: Work, monkeypatch: pytest.Mon
     work.header(shader)
     assert len(ran) == 6
     assert str(include.resolve()) in (work.out / "toy.d").read_text()
+    monkeypatch.delenv("PUMICE_SHADER_CACHE")  # then the modules are below the output
+    work.header(shader)
+    assert len(ran) == 10 and len(list((work.out / "cache").rglob("*.spv"))) == 2
 
 
 def test_a_module_that_is_none(work: Work) -> None:

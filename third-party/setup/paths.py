@@ -31,6 +31,7 @@ def variables() -> dict[str, str]:
         "VK_LAYER_PATH": str(LAYERS),
         "MESA_SHADER_CACHE_DIR": str(BUILD / "mesa-cache"),
         "CCACHE_DIR": str(BUILD / "ccache"),
+        "PUMICE_SHADER_CACHE": str(BUILD / "shaders"),
         "HF_HUB_OFFLINE": "1",
     }
     for name in list(result):
