@@ -155,8 +155,10 @@ def readable(output: str, path: Path) -> str:
 
 
 class Compiler:
-    """glslang and spirv-val, with a cache of modules by what they are made from: in PUMICE_SHADER_CACHE, which several builds may
-    share at a time, or below `out`."""
+    """glslang and spirv-val, with a cache of modules by what they are made from.
+
+    It lies in PUMICE_SHADER_CACHE, which several builds may share at a time, or below `out`.
+    """
 
     def __init__(self, glslang: Path, spirv_val: Path, include: Path, out: Path):
         self.glslang, self.spirv_val, self.include, self.out = glslang, spirv_val, include, out
