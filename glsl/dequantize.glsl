@@ -70,12 +70,7 @@ vec4 dequantized_quad(ivec4 x, uint first, uint live) {
 void main() {
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  const vec4 v = dequantized_quad(FETCH4(IN, x_, here.at), here.first, here.live);
-#if defined(OUT_f16)
-  imageStore(out_, here.at, half_round(v));
-#else
-  imageStore(out_, here.at, v);
-#endif
+  PUT4(OUT, out_, here.at, dequantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
 }
 #else
 void store(uint q, vec4 v) {

@@ -80,7 +80,7 @@ extern "C" {
 /* Null strings mean "not said": see `pumice devices --help` for what is then chosen. */
 typedef struct pumice_options {
   uint32_t struct_size;
-  uint32_t timeout_ms;   /* of one run; 0 = 60 000 */
+  uint32_t timeout_ms;   /* of one run; 0 = 60 000, on a CPU driver 600 000 */
   const char* device;    /* index, part of the name, or UUID */
   const char* features;  /* "-coopmat,-int_dot" or "none" */
   const char* cache_dir; /* of the pipeline cache; "off" = none */
