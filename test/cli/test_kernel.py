@@ -112,17 +112,7 @@ def test_storages_of_other_commands(tool) -> None:
     facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--storage", "textures", "--json").stdout)
     kernels = {kernel["kernel"]: kernel["why_not"] for kernel in facts["operators"][0]["kernels"]}
     assert kernels["gemv1"] == kernels["pick"] == "" and "textures" in kernels["matrix64x64"]
-    case = (
-        "--case",
-        "m=2,n=64,k=64",
-        "--storage",
-        "textures",
-        "--kernel",
-        "pick",
-        "--seconds",
-        "0.01",
-        "--no-ceilings",
-    )
+    case = ("--case", "m=2,n=64,k=64,storage=textures", "--kernel", "pick", "--seconds", "0.01", "--no-ceilings")
     (row,) = json.loads(run(*tool, "bench", *case, "--json").stdout)["rows"]
     assert row["status"] == "ok" and row["slots"] > 1 and "texture3d,texture2d" in row["shader"]
 
@@ -157,19 +147,9 @@ def test_bench(tool) -> None:
 
 
 def test_bench_regret() -> None:
-    kernels = ("--kernel", "pick", "--kernel", "gemvr1", "--kernel", "gemv4", "--kernel", "tile32x64")
-    command = (
-        BIN / "pumice-rt",
-        "kernel",
-        "bench",
-        "--regret",
-        "--case",
-        "m=1|8,n=64,k=64",
-        "--seconds",
-        "0",
-        "--no-ceilings",
-        *kernels,
-    )
+    kernels = [word for kernel in ("pick", "gemvr1", "gemv4", "tile32x64") for word in ("--kernel", kernel)]
+    options = ("--regret", "--case", "m=1|8,n=64,k=64", "--seconds", "0", "--no-ceilings", *kernels)
+    command = (BIN / "pumice-rt", "kernel", "bench", *options)
     facts = json.loads(run(*command, "--json").stdout)
     assert facts["regret"]["shapes"] == 2 and facts["regret"]["worst"] >= facts["regret"]["median"] > 0
     assert "regret of the pick over 2 shapes" in run(*command).stdout

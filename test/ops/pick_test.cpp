@@ -161,8 +161,6 @@ TEST(PickIntegers, FloatsAreNotForThem) {
   }
 }
 
-// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
-// others.
 // One row and many, whatever a device has: the pick takes what is asked of it, and quantized rows keep dot products.
 TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   Features phone = gpu();
@@ -196,6 +194,8 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   }
 }
 
+// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
+// others.
 TEST(PickLinear, EverythingPickedFits) {
   for (const Features& features : {baseline_features(), gpu(), cpu(), matrices()}) {
     for (const int64_t m : {1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 65, 127, 128, 129, 1000, 100000}) {
