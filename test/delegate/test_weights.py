@@ -7,6 +7,7 @@ import pytest
 import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Runtime
+from lowered import Lowered
 from torch import nn
 
 import pumice
@@ -88,3 +89,26 @@ def test_weights_in_a_file_of_their_own(tmp_path, capfd) -> None:
     with pytest.raises(RuntimeError):
         Runtime.get().load_program(path, data_path=data).load_method("forward")
     assert "hash" in capfd.readouterr().err
+
+
+def test_equal_weights_of_two_layers_are_one(tmp_path) -> None:
+    """Not tied: two tensors that are equal, and a buffer that begins as they are."""
+
+    class Alike(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(256, 256, bias=False), nn.Linear(256, 256, bias=False)
+            self.second.load_state_dict(self.first.state_dict())
+            self.register_buffer("seen", self.first.weight.detach().clone())
+
+        def forward(self, x):
+            self.seen += 1.0
+            return self.second(self.first(x).relu()) + self.seen[0]
+
+    lowered = Lowered(tmp_path, Alike(), (X,), {"strict": True})
+    assert lowered.path.stat().st_size < 1.2 * 4 * 256**2
+    session = pumice.load(lowered.blobs()[0], external=lowered.weights())
+    assert session.memory["weights"] < 2.2 * 4 * 256**2  # packed for the layers, and raw for reset()
+    method = lowered.load()
+    for _ in range(2):
+        lowered.check(method, X)

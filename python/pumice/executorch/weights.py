@@ -16,17 +16,29 @@ _ALIGNMENT = 16
 
 
 def put_outside(program: ir.Program, file: str) -> NamedDataStoreOutput:
-    """Makes the larger constants external, each under a key made of its bytes; `file`: of a .ptd, or empty."""
+    """Makes the larger constants external, each under a key made of its bytes; `file`: of a .ptd, or empty.
+
+    Equal ones become one constant: it is read and packed once, whatever number of layers has it.
+    """
     store = NamedDataStore()
-    keys: dict[str, int] = {}
+    kept: list[ir.Constant] = []
+    places: list[int] = []  # of the program's constants, in `kept`
+    known: dict[str, int] = {}
     for constant in program.constants:
-        if constant.size < _SMALLEST:
-            continue
-        data = bytes(constant.data())
-        key = f"pumice.{hashlib.sha256(data).hexdigest()}"
-        keys[key] = keys.get(key, 0) + 1  # in one program keys differ; the store has equal bytes once
-        constant.key = key if keys[key] == 1 else f"{key}.{keys[key]}"
-        constant.external = True
-        constant.data = functools.partial(bytes, data)
-        store.add_named_data(constant.key, data, _ALIGNMENT, file or None)
+        if constant.size >= _SMALLEST:
+            data = bytes(constant.data())
+            constant.key = f"pumice.{hashlib.sha256(data).hexdigest()}"
+            constant.external = True
+            constant.data = functools.partial(bytes, data)
+            store.add_named_data(constant.key, data, _ALIGNMENT, file or None)
+        places.append(known.setdefault(constant.key, len(kept)))
+        if places[-1] == len(kept):
+            kept.append(constant)
+    program.constants = kept
+    for value in (value for method in program.methods for value in method.values):
+        if value.kind is ir.ValueKind.constant:
+            value.ref = places[value.ref]
+    for state in program.states:
+        if state.constant >= 0:
+            state.constant = places[state.constant]
     return store.get_named_data_store_output()
