@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,13 +17,17 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.timeout(1500)
 def test_wheel(tmp_path: Path) -> None:
-    ccache = ROOT / "build/prefix/ccache/bin/ccache"
-    launcher = [f"--config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if ccache.exists() else []
+    # Compiled as the release preset does, so that ccache has the objects.
+    private = ROOT / "build/prefix/ccache/usr/bin/ccache"
+    ccache = shutil.which("ccache") or (str(private) if private.exists() else "")
+    defines = {"PUMICE_WERROR": "ON"}
+    for language, compiler in ("C", os.environ.get("CC", "cc")), ("CXX", os.environ.get("CXX", "c++")):
+        defines |= {f"CMAKE_{language}_COMPILER": compiler, f"CMAKE_{language}_COMPILER_LAUNCHER": ccache}
+    settings = [f"--config-settings=cmake.define.{key}={value}" for key, value in defines.items() if value]
     scripts = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     pip = [sys.executable, "-m", "pip", "-q"]
-    launcher.append("--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1")  # it is the package that is tested
-    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), *launcher, str(ROOT)]
+    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), *settings, str(ROOT)]
     subprocess.run(build, check=True, env=environment, timeout=1400)
     (wheel,) = tmp_path.glob("pumice-*.whl")
     site = tmp_path / "site"

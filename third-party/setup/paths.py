@@ -31,6 +31,7 @@ def variables() -> dict[str, str]:
         "VK_LAYER_PATH": str(LAYERS),
         "MESA_SHADER_CACHE_DIR": str(BUILD / "mesa-cache"),
         "CCACHE_DIR": str(BUILD / "ccache"),
+        "CCACHE_BASEDIR": str(ROOT),  # build folders of equal depth and flags share their objects
         "PUMICE_SHADER_CACHE": str(BUILD / "shaders"),
         "HF_HUB_OFFLINE": "1",
     }
