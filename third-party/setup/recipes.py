@@ -36,6 +36,10 @@ class Recipe:
     arch: str = field(default=ARCH, repr=False)  # Debian's name of the machine that the packages are for
 
 
+MESA_25 = (
+    Part(("bookworm-backports", "bookworm"), ("mesa-vulkan-drivers",), present=(*SYSTEM, "libvulkan1")),
+    Part(("bookworm",), ("libvulkan1",), resolve=False),
+)
 RECIPES = {
     "tools": Recipe((Part(("forky",), ("glslang-tools", "spirv-tools")),), "tools"),
     "hdr": Recipe(
@@ -81,14 +85,8 @@ RECIPES = {
         "driver",
         place="drv",
     ),
-    "drv25": Recipe(
-        (
-            Part(("bookworm-backports", "bookworm"), ("mesa-vulkan-drivers",), present=(*SYSTEM, "libvulkan1")),
-            Part(("bookworm",), ("libvulkan1",), resolve=False),
-        ),
-        "driver",
-        place="drv",
-    ),
+    "drv25": Recipe(MESA_25, "driver", place="drv"),
+    "mesa25": Recipe(MESA_25, "driver"),
     "own": Recipe((Part(("forky",), ("mesa-vulkan-drivers", "libvulkan1")),), "own", place="drv"),
     "val": Recipe((Part(("forky",), ("vulkan-validationlayers",), resolve=False),), "layer"),
     "swiftshader": Recipe((Part(("bookworm",), ("chromium-common",), resolve=False),), "swiftshader"),
