@@ -13,8 +13,6 @@ namespace pumice {
 namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
-constexpr uint64_t kTimeout = 60'000'000'000;
-constexpr uint64_t kCpuTimeout = 10 * kTimeout;  // a CPU driver compiles a kernel when it runs for the first time
 
 // In debug builds, and where tests ask for it.
 bool checks_hazards() {
@@ -38,9 +36,7 @@ Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> 
     : device_(std::move(device)),
       program_(std::move(program)),
       weights_(std::move(weights)),
-      timeout_ns_(options.timeout_ns != 0        ? options.timeout_ns
-                  : device_->info().features.cpu ? kCpuTimeout
-                                                 : kTimeout),
+      timeout_ns_(options.timeout_ns),
       in_place_(device_->memory().unified() && !options.staged) {
   state_infos_ = states(*program_, graphs);
   for (const StateInfo& info : state_infos_) {

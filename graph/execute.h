@@ -35,7 +35,7 @@ struct ProfileRow {
 };
 
 struct SessionOptions {
-  uint64_t timeout_ns = 0;  // of one run; 0: a minute, ten on a CPU driver
+  uint64_t timeout_ns = 0;  // of one run; 0: the default of Device::run
   bool staged = false;      // inputs and outputs are copied also where the host sees device memory: for tests
 };
 

@@ -66,8 +66,8 @@ struct Device::Impl {
   VkQueue queue = nullptr;
   std::mutex queue_mutex;
 
-  void submit(Submit& submit);  // returns at once; `submit.pending` until wait() returned
-  void wait(Submit& submit, uint64_t timeout_ns);
+  void submit(Submit& submit);                         // returns at once; `submit.pending` until wait() returned
+  void wait(Submit& submit, uint64_t timeout_ns = 0);  // as Device::run
   void spin(const Submit& submit) const;
 };
 

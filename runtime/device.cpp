@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSpin{2};
+constexpr uint64_t kTimeout = 60'000'000'000;
+constexpr uint64_t kCpuTimeout = 10 * kTimeout;  // a CPU driver compiles a kernel when it runs for the first time
 constexpr uint64_t kLastWait =
     2'000'000'000;  // ns, for a submit that timed out before, when its objects are given back
 
@@ -139,6 +141,7 @@ void Device::Impl::wait(Submit& submit, uint64_t timeout_ns) {
   if (!submit.pending) return;
   const Vk& vk = core->vk;
   const auto begin = Clock::now();
+  if (timeout_ns == 0) timeout_ns = core->features.cpu ? kCpuTimeout : kTimeout;
   if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // an error is met again below
   const VkResult result = vk.WaitForFences(core->device, 1, &submit.fence, VK_TRUE, timeout_ns);
   submit.is_long = Clock::now() - begin > kSpin;

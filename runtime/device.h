@@ -105,8 +105,8 @@ class Device {
   bool is_lost() const;
 
   // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the
-  // device then counts as lost), DeviceLost (sticky). Releases nothing.
-  void run(const Commands& commands, uint64_t timeout_ns = 60'000'000'000ull);
+  // device then counts as lost), DeviceLost (sticky). Releases nothing. A timeout of 0: a minute, ten on a CPU driver.
+  void run(const Commands& commands, uint64_t timeout_ns = 0);
 
   struct Impl;
   Impl& impl() { return *impl_; }

@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kThreads = 8;            // where more stop helping: the bus is full
 constexpr size_t kPieceBytes = 1u << 20;  // of one thread at a time
-constexpr uint64_t kTimeout = 60'000'000'000;
 
 }  // namespace
 
@@ -51,7 +50,7 @@ Uploader::Impl::Chunk& Uploader::Impl::recording_chunk() {
   if (current == chunks.size()) chunks.push_back(std::make_unique<Chunk>(device, chunk_bytes));
   Chunk& chunk = *chunks[current];
   if (!chunk.recording) {
-    device->impl().wait(chunk.commands.impl().submit, kTimeout);
+    device->impl().wait(chunk.commands.impl().submit);
     chunk.commands.begin();
     chunk.used = 0;
     chunk.recording = true;
@@ -142,7 +141,7 @@ void Uploader::submit() {
 
 void Uploader::flush() {
   impl_->submit();
-  for (const auto& chunk : impl_->chunks) impl_->device->impl().wait(chunk->commands.impl().submit, kTimeout);
+  for (const auto& chunk : impl_->chunks) impl_->device->impl().wait(chunk->commands.impl().submit);
 }
 
 }  // namespace pumice
