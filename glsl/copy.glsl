@@ -24,17 +24,25 @@ layout(push_constant) uniform Params {
 
 uint input_index(uint i) {
   uint index = params.base;
-  for (uint d = params.rank; d-- > 0u;) index += take(i, params.size[d]) * params.stride[d];
-  return index;
+  for (uint d = params.rank; d-- > 1u;) index += take(i, params.size[d]) * params.stride[d];
+  return params.rank == 0u ? index : index + i * params.stride[0];
+}
+
+// Whether the walk's innermost dimension goes on for a quad from element i on.
+bool in_a_row(uint i) {
+  if (params.rank == 0u) return false;
+  const uint size = params.size[params.rank - 1u];
+  return i % size + 3u < size;
 }
 
 uvec4 load(uint q) {
   const uint first = input_index(4u * q);
   if (PATH == COPY_QUAD) return LOAD4(BITS, in_, first >> 2);
   uvec4 v;
-  for (uint k = 0u; k < 4u; ++k) {
-    const uint i = PATH == COPY_ROW ? first + k * params.step : input_index(min(4u * q + k, params.count - 1u));
-    v[k] = LOAD1(BITS, in_, i);
+  if (PATH == COPY_ROW || in_a_row(4u * q)) {
+    for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(BITS, in_, first + k * params.step);
+  } else {
+    for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(BITS, in_, input_index(min(4u * q + k, params.count - 1u)));
   }
   return v;
 }

@@ -2,7 +2,8 @@
 // x . w^T for few rows of x by cooperative matrices whose elements are where runtime/probe.h says. A packed step is a matrix of
 // 16 weight rows as it lies; up to 8 rows of x are the columns of the other one, so 8 rows cost what 1 does.
 //
-// Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32.
+// Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32. x is fp16; the
+// output is not (DTYPE f32) where x was quantized from fp32, or is to be integers again.
 //
 // Rounding: products are exact, sums fp32: |err| <= 2^-23 * (K / SLOTS + SLOTS + 20) * sum|x w| before the result is rounded to
 // fp16 (2^-23: matrix units may cut off where others round).
@@ -12,9 +13,8 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
+#pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
-#define DTYPE f16
-#define DTYPE_f16 1
 #define FIXED_SIZES
 #define X_OCTETS
 #include "linear.glslh"

@@ -2,6 +2,7 @@
 // Rows of x[M, K] as integers for linear kernels, and each row's scale and zero point; a workgroup has a row.
 //
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
+//   FORM halves  likewise in fp16, where x is not
 //   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
 //                column_of(t, s) of packed.glslh; columns past K are the zero point, so that they count nothing
 //   STORAGE      of x, and of floats that come out
@@ -11,7 +12,7 @@
 #extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN f32 f16 i8 u8
-#pragma variant FORM floats words
+#pragma variant FORM floats words halves
 #pragma variant STORAGE buffer texture3d
 #include "modes.glslh"
 #include "texture.glslh"
@@ -19,7 +20,7 @@
 #if defined(FORM_words)
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 #else
-#if defined(IN_f16)
+#if defined(IN_f16) || defined(FORM_halves)
 #define OUT f16
 #else
 #define OUT f32
@@ -99,9 +100,9 @@ void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     const uint k = column(cell, s);
     const ivec4 q = to_integers(x[s], k, p);
-#if defined(FORM_floats) && defined(STORAGE_texture3d)
+#if !defined(FORM_words) && defined(STORAGE_texture3d)
     PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
-#elif defined(FORM_floats)
+#elif !defined(FORM_words)
     STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
 #else
     words[s] = pack_i8(q.xzyw - params.shift);

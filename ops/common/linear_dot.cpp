@@ -26,7 +26,7 @@ Params params_of(const IntegerProduct& p, const Part& part, uint32_t m, uint32_t
   params.n = part.columns.count;
   params.k = w.k;
   params.row_blocks = row_blocks;
-  params.stride = w.n;
+  params.stride = p.stride;
   params.words_m = m;
   params.first_m = words ? part.rows.first : 0;
   params.first = part.columns.first;
@@ -40,7 +40,7 @@ Params params_of(const IntegerProduct& p, const Part& part, uint32_t m, uint32_t
 // Specialization constants 1 to 11.
 void describe(Launch& launch, const IntegerProduct& p) {
   const PackedWeight& w = p.weight;
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(p.end.bias), w.n % 4 == 0,
+  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(p.end.bias), p.stride % 4 == 0,
                                          static_cast<uint32_t>(p.end.act), bool(p.end.residual), p.again.scales.stored,
                                          p.again.zeros.stored, w.k, p.rows.may_have_zero()});
 }
@@ -134,7 +134,7 @@ Window parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, 
 std::vector<Window> windows(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
   const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
   const auto [weight, scale, zero] = weight_windows(p.weight, part.columns);
-  Window out = window(part.rows, m, p.weight.n * out_element);  // from the block's first column on
+  Window out = window(part.rows, m, p.stride * out_element);  // from the block's first column on
   const uint64_t first = part.columns.first * out_element;
   out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
   const Window x = window(part.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
@@ -176,7 +176,7 @@ std::vector<Tensor> integer_reads(const IntegerProduct& p, Input input, Tensor x
 
 void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m) {
   const uint64_t x_row = kernel.input == Input::x ? p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())} : 0;
-  const auto row_blocks = split_rows(m, {x_row, p.weight.n * uint64_t{device_bytes(p.out.dtype())}}, launch.features);
+  const auto row_blocks = split_rows(m, {x_row, p.stride * uint64_t{device_bytes(p.out.dtype())}}, launch.features);
   const auto column_blocks = weight_blocks(p.weight, launch.features);
   const bool whole = row_blocks.size() * column_blocks.size() == 1;
   if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {

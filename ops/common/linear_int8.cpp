@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/linear_int8.h"
 
+#include <algorithm>
 #include <cinttypes>
 
+#include "glsl/copy.h"
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize.h"
 #include "ops/common/storage.h"
@@ -42,10 +44,12 @@ uint32_t rows_of(const IntegerProduct& p) {
   return u32(p.rows.x.numel() / p.weight.k);
 }
 
-// By kernels that take whole numbers for floats.
-void add_floats(Graph& graph, const IntegerProduct& p) {
-  const auto wants = [p](int64_t m, const Features& f) { return choose_linear(p.shape(m), f).input == Input::floats; };
-  const auto floats = quantized_rows(graph, p.op, p.rows, Input::floats);
+// By kernels that take whole numbers for floats or halves.
+void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
+  const auto wants = [p, form](int64_t m, const Features& f) {
+    return form_of(choose_linear(p.shape(m), f), p.shape(m)) == form;
+  };
+  const auto floats = quantized_rows(graph, p.op, p.rows, form);
   floats->wanted.emplace_back(wants);
   const DType dtype = p.rows.real_dtype();
   Tensor y = p.out;
@@ -65,15 +69,47 @@ void add_floats(Graph& graph, const IntegerProduct& p) {
   if (p.bytes()) requantize(graph, p, y);
 }
 
-// By kernels that multiply integers.
-void add_integers(Graph& graph, const IntegerProduct& product, Input input, Tensor sums) {
+// Where a row of the output does not end on a quad, the next one's quads lie across words, whose parts are then written
+// one by one: tiles of matrices put out whole quads to rows of their own, which are copied.
+bool pads_rows(const IntegerProduct& p, const LinearKernel& kernel) {
+  return kernel.family == Family::matrix_int8 && p.weight.n % 4 != 0 && !p.end.residual && !p.textures;
+}
+
+// out = the first columns of `rows`.
+void launch_narrow(Launch& launch, const Tensor& out, const Tensor& rows) {
+  const auto m = u32(rows.dim(0)), n = u32(out.shape().back()), stride = u32(rows.dim(1));
+  const uint64_t to = uint64_t{n} * device_bytes(out.dtype()), from = uint64_t{stride} * device_bytes(out.dtype());
+  const auto blocks = split_rows(m, {to, from}, launch.features);
+  for (const RowBlock& block : blocks) {
+    glsl::copy::Params params{.count = block.count * n, .rank = 2, .base = 0, .step = 1};
+    params.size[0] = block.count;
+    params.size[1] = n;
+    params.stride[0] = stride;
+    params.stride[1] = 1;
+    launch.params(params);
+    launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
+    launch.over((params.count + 3) / 4);
+    launch.spec.push_back(COPY_ANY);
+    if (blocks.size() == 1) return;
+    launch.windows = {window(block, m, to), window(block, m, from)};
+    launch.next_part();
+  }
+}
+
+// By kernels that multiply integers; `padded`: by those of them of whose rows pads_rows() says so.
+void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool padded, Tensor sums) {
   IntegerProduct p = product;
-  const auto wants = [=](int64_t m, const Features& f) { return choose_linear(product.shape(m), f).input == input; };
+  const auto wants = [=](int64_t m, const Features& f) {
+    const LinearKernel& kernel = choose_linear(product.shape(m), f);
+    return form_of(kernel, product.shape(m)) == input && pads_rows(product, kernel) == padded;
+  };
   const auto runs = [=](const Launch& launch) {
     const uint32_t m = rows_of(product);
     return m != 0 && wants(m, launch.features);
   };
   if (p.textures) p.out = graph.scratch(p.out.dtype(), p.out.rank());
+  if (padded) p.out = graph.scratch(p.out.dtype(), 2);
+  if (padded) p.stride = (p.weight.n + 3) / 4 * 4;
   if (p.textures && p.end.residual) {
     p.end.residual = graph.scratch(p.out.dtype(), p.out.rank());
     graph.dispatch({p.end.residual}, {product.end.residual}, [=](Launch& launch) {
@@ -90,10 +126,17 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, Tens
   }
   graph.dispatch({p.out}, integer_reads(p, input, x, rows, sums), [=](Launch& launch) {
     const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, product.end);
-    p.out.resize(runs(launch) || !p.textures ? shape : Shape(p.out.rank(), 0));
     const uint32_t m = rows_of(p);
+    const bool direct = !padded && !p.textures;
+    p.out.resize(!runs(launch) && !direct ? Shape(p.out.rank(), 0) : padded ? Shape{m, p.stride} : shape);
     if (runs(launch)) launch_integers(launch, choose_linear(p.shape(m), launch.features), p, m);
   });
+  if (padded) {
+    graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
+      product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.end));
+      if (runs(launch)) launch_narrow(launch, product.out, p.out);
+    });
+  }
   if (!p.textures) return;
   graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
     product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.end));
@@ -104,7 +147,7 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, Tens
 // Whether some kernel that reads x so may run here at some size.
 bool may_run(const IntegerProduct& p, Input input, const Features& features) {
   for (const LinearKernel& kernel : linear_kernels()) {
-    if (kernel.input == input && why_not(kernel, p.shape(1), features).empty()) return true;
+    if (form_of(kernel, p.shape(1)) == input && why_not(kernel, p.shape(1), features).empty()) return true;
   }
   return false;
 }
@@ -130,14 +173,20 @@ void linear_int8(Graph& graph, IntegerProduct p) {
   check(p.bytes() || p.out.dtype() == dtype, "%s: x is %s, the output %s", p.op, name(p.rows.x.dtype()),
         name(p.out.dtype()));
   check_epilogue(p.op, dtype, p.end);
+  p.stride = p.weight.n;
   p.textures = take_textures(graph, p.rows.x, p.out, &p.end.residual);
-  add_floats(graph, p);
+  add_floats(graph, p, Input::floats);
   const Features& features = graph.features();
+  if (may_run(p, Input::halves, features)) add_floats(graph, p, Input::halves);
   Tensor sums;
+  const bool may_pad = std::any_of(linear_kernels().begin(), linear_kernels().end(), [&](const LinearKernel& kernel) {
+    return pads_rows(p, kernel) && why_not(kernel, p.shape(1), features).empty();
+  });
   for (const Input input : {Input::words, Input::x}) {
     if (!may_run(p, input, features)) continue;
     if (!sums) sums = weight_sums(graph, p.weight);
-    add_integers(graph, p, input, sums);
+    add_integers(graph, p, input, false, sums);
+    if (input == Input::words && may_pad) add_integers(graph, p, input, true, sums);
   }
 }
 

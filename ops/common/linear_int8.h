@@ -27,6 +27,7 @@ struct IntegerProduct {
   Epilogue end;      // tensors of rows.real_dtype()
   Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
   Tensor out;
+  uint32_t stride = 0;    // columns from a row of `out` to the next, linear_int8() sets it
   bool textures = false;  // x, the residual and out are
   bool bytes() const { return out.dtype() == DType::i8 || out.dtype() == DType::u8; }
   LinearShape shape(int64_t m) const;

@@ -49,6 +49,7 @@ enum class Family : uint8_t {
 // What a kernel reads when x is integers.
 enum class Input : uint8_t {
   floats,  // whole numbers as floats, made by linear_quantize.glsl, as it would read any floats
+  halves,  // likewise in fp16, where x is not
   words,   // bytes, made by linear_quantize.glsl
   x,       // x itself, which it quantizes
 };
@@ -67,8 +68,13 @@ struct LinearKernel {
 std::span<const LinearKernel> linear_kernels();
 // The one of that name; throws InvalidArgument with the nearest name.
 const LinearKernel& linear_kernel(std::string_view name);
+// What it reads at that shape of integers.
+Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
 std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Why it is nobody's choice for that shape on that device, though it may run, in the same words; empty for the kernels
+// that are meant for it, of which the pick is one.
+std::string why_unfit(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
 // The kernel for a shape; always one that can run.
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);

@@ -105,7 +105,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.strips, l.kernel.rows / 8, live});
   require_subgroups(launch);
-  launch.shader = &variant(static_cast<WEIGHT>(l.w.storage));
+  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
 }
 
 void launch_gemv_rows(Launch& launch, const Linear& l) {
@@ -170,7 +170,8 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns) {
 
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                    const Epilogue& end) {
-  const uint64_t element = device_bytes(dtype), x_row = x_columns(w, end) * element, out_row = w.n * element;
+  const uint64_t element = device_bytes(dtype), out_row = w.n * element;
+  const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
   const bool textures = end.height != 0;  // which are bound as a whole, and take no windows
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_blocks(w, launch.features);

@@ -54,6 +54,7 @@ constexpr LinearKernel kKernels[] = {
     {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
     {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words},
     {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 16}, Input::words},
+    {"int8_16x16d2", Family::matrix_int8, 0, 0, {16, 16, 16, 8}, Input::words, 2},
     {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
     {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
@@ -177,6 +178,10 @@ uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features)
   return std::max(2 * t.bm * 144, t.parts() * 16 * t.tn * 4);                       // two buffers of 64 and 8
 }
 
+Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
+  return kernel.family == Family::gemv_fragments && shape.dtype != DType::f16 ? Input::halves : kernel.input;
+}
+
 namespace {
 
 // What both families with cooperative matrices need.
@@ -188,7 +193,8 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
   }
   const MatrixShape& shape = features.matrix_f16[0];
   if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
-  if (s.dtype != DType::f16) return format("computes in fp16, not in %s", name(s.dtype));
+  const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
+  if (s.dtype != DType::f16 && !whole) return format("computes in fp16, not in %s", name(s.dtype));
   const Tile& t = kernel.tile;
   const uint32_t lanes = tile_lanes(kernel, features);
   if (kernel.family == Family::matrix) {
@@ -233,6 +239,21 @@ std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const 
   return "";
 }
 
+// lavapipe, 2 cores, processor time by that of the pick, 1024 x 1024, M = 1 and 128, int4 and int8, x as it is and in 8
+// bits: gemv* 1.6-12 and 2.5-10, dot* 1.8-8 and 2.2-10 (dot_tile64x128 at 128 rows 1.0-1.3), tiles 8-87 and 1.8-5.
+std::string why_unfit(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (kernel.family != Family::gemv_rows) {
+    const bool alone = s.textures || s.weight_texture;  // kernels for CPU drivers take none
+    return features.cpu && !alone ? "is made for GPUs" : "";
+  }
+  if (!features.cpu) return "is made for CPU drivers";
+  // gemvr8 takes 1.9 to 2.9 of gemvr1's time for one row, gemvr1 2.0 to 2.7 of gemvr8's for 128, gemvr2 1.4 to 1.8.
+  if (kernel.rows > std::bit_ceil(static_cast<uint64_t>(s.m))) return format("computes %u rows a pass", kernel.rows);
+  if (kernel.rows * 4 < std::min<int64_t>(s.m, 8))
+    return format("reads the weight %lld times", static_cast<long long>(ceil_div(s.m, kernel.rows)));
+  return "";
+}
+
 namespace {
 
 // Kernels that know where matrix elements are, or null. H200, int4 in groups of 32, us for 4096 -> 14336 and back:
@@ -249,7 +270,9 @@ namespace {
 // Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
 // Two strips a workgroup spare work where there are invocations enough, else one strip and 8 rows leave more of them:
 // us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048 ->
-// 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9.
+// 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles of
+// fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94; 128
+// 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   constexpr int64_t kEnough = 1 << 16;
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
@@ -257,7 +280,8 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
     return ceil_div(s.n, 16 * strips) * ceil_div(s.m, rows) * gemv_lanes(linear_kernel("gemvf8"), s.k, features);
   };
   const char* name = "gemvf8";
-  if (s.m > 32 && tile_groups("fragments64x128") >= 96) {
+  const bool tiles = s.m > 128 || why_not(linear_kernel("fragments64x128"), s, features).empty();
+  if (s.m > 32 && tiles && tile_groups("fragments64x128") >= 96) {
     name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
   } else if (s.weight != Storage::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";

@@ -13,6 +13,10 @@ namespace {
 // Sums of so many products of signed bytes and differences of bytes stay within 32 bits.
 constexpr int64_t kMaxWholeRow = 32768;
 
+// See pick_integers: weights that dot products are done with before matrices have started, and multiplications up to
+// which passes of few rows are ahead of tiles that leave most of the device idle.
+constexpr int64_t kSmallWeight = int64_t{1} << 21, kPassesWork = int64_t{3} << 30;
+
 uint32_t tiles(int64_t k) {
   return static_cast<uint32_t>(ceil_div(k, 64));
 }
@@ -120,11 +124,14 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
 //   int8, 2048 rows   451            761              593
 //   int4, 512 rows    130            127
 //   int4, 2048 rows   428            410
-// With fewer tiles, int8 4096 -> 4096, gemvf16x2 and int8_64x64: 32 rows 18.0, 50.4; 64 26.0, 51.6; 128 40.6, 52.9.
-// Groups of 128, 512 and 2048 rows: int8g_64x128 235 and 852, int8g_128x128 261 and 905, fragments64x256 198 and 648;
-// of 32, 512 rows: 310 of int8g_64x128, 203 of fragments64x256. dot_tile64x128, groups of 128, 512 rows, x f32: 783.
-// CPU: lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4;
-// 128 98 and 46.
+// With fewer tiles, int8, gemvf16x2 and int8_64x64: 4096 -> 4096: 32 rows 18.0, 50.4; 64 26.0, 51.6; 128 40.6, 52.9;
+// 4096 -> 8192: 64 rows 41, 53; 128 68, 54; 4096 -> 14336: 32 rows 42, 50; 64 62, 55.
+// 2 to 16 rows, int8, x f32: dotw4, the best of gemvf* and of gemv*: 2048 -> 512, 4 rows 10.4, 13.0; 16
+// rows 10.6, 13.2, 21; 4096 -> 4096: 4 rows 16.3, 14.8; 16 rows 31, 16, 41; 4096 -> 14336: 2 rows 31, 25, 31; 16 rows
+// 83, 30, 112. Tiles of 16 rows of int8 matrices, up to eight of them on their way: 54 and more. Groups of 128, 512 and
+// 2048 rows: int8g_64x128 235 and 852, int8g_128x128 261 and 905, fragments64x256 198 and 648; of 32, 512 rows: 310 of
+// int8g_64x128, 203 of fragments64x256. dot_tile64x128, groups of 128, 512 rows, x f32: 783. CPU: lavapipe, ms for 2048
+// x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4; 128 98 and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
   const auto first = [&](std::initializer_list<const char*> names) -> const LinearKernel* {
     for (const char* each : names) {
@@ -135,10 +142,15 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (features.cpu) return nullptr;
   const bool textures = s.textures || s.weight_texture;
   if (s.m == 1) return first({textures ? "dotw1" : "dot1"});
-  if (s.m <= 16) return nullptr;
+  const bool fragments = why_not(linear_kernel("gemvf16x2"), s, features).empty();
+  if (s.m <= 16) {
+    const bool dots = s.group == 0 && s.weight == Storage::q8 && (!fragments || s.n * s.k <= kSmallWeight);
+    return dots ? first({"dotw4"}) : nullptr;
+  }
   const Tile& large = linear_kernel("int8_128x128").tile;
   const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= 96;
-  if (!many && s.m <= 128 && why_not(linear_kernel("gemvf16x2"), s, features).empty()) return nullptr;
+  const bool passes = s.m <= 128 && (s.group != 0 || s.m * s.n * s.k <= kPassesWork);
+  if (!many && passes && fragments) return nullptr;
   const LinearKernel* matrix = nullptr;
   if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});
   if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32", "int8_16x32"});

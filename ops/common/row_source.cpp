@@ -54,7 +54,9 @@ void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& fro
   launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   launch.spec.push_back(from.source == ROWS_CHOSEN && k % 4 == 0 && held <= 8 ? held : 0);
   launch.shader = &glsl::linear_quantize::variant(glsl::linear_quantize::in(from.x.dtype()),
-                                                  form == Input::words ? FORM::words : FORM::floats,
+                                                  form == Input::words    ? FORM::words
+                                                  : form == Input::halves ? FORM::halves
+                                                                          : FORM::floats,
                                                   texture ? STORAGE::texture3d : STORAGE::buffer);
 }
 
@@ -91,7 +93,7 @@ std::shared_ptr<QuantizedRows> quantized_rows(Graph& graph, const char* op, cons
   const bool texture = from.texture();
   made->x = form == Input::words ? graph.scratch(DType::i32, 3)
             : texture            ? graph.texture_out(graph.scratch(from.real_dtype(), from.x.rank()))
-                                 : graph.scratch(from.real_dtype(), 2);
+                                 : graph.scratch(form == Input::halves ? DType::f16 : from.real_dtype(), 2);
   made->rows = graph.scratch(DType::i32, 2);
   const auto or_x = [&](const Tensor& tensor) { return tensor || texture ? tensor : from.x; };
   // The node keeps `made` alive, which holds no node.

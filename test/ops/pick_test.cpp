@@ -148,6 +148,34 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
 }
 
+// Whatever x is: of fp32 its whole numbers come in fp16 to them.
+TEST(PickIntegers, FragmentsForFewRows) {
+  Features features = dots(matrices());
+  features.bits |= bit(Feature::int8);
+  features.matrix_s8 = {{{16, 16, 32}}};
+  for (const DType dtype : {DType::f16, DType::f32}) {
+    const auto pick = [&](int64_t m, int64_t n, uint32_t group = 0) {
+      LinearShape shape = integers(m, group, Storage::q8, 4096, n);
+      shape.dtype = dtype;
+      const LinearKernel& kernel = pick_linear(shape, features);
+      if (kernel.family == Family::gemv_fragments) {
+        EXPECT_EQ(form_of(kernel, shape), dtype == DType::f16 ? Input::floats : Input::halves);
+      }
+      return kernel.name;
+    };
+    EXPECT_EQ(pick(2, 14336), "gemvf8x2");
+    EXPECT_EQ(pick(16, 14336), "gemvf16x2");
+    EXPECT_EQ(pick(16, 14336, 32), "gemvf16x2");
+    EXPECT_EQ(pick(64, 8192), "gemvf16x2");
+    EXPECT_EQ(pick(64, 14336), "int8_64x64");
+    EXPECT_EQ(pick(16, 512), "dotw4");
+  }
+  EXPECT_EQ(pick_linear(integers(16, 0, Storage::q8), dots(gpu())).name, "dotw4");
+  LinearShape floats = int4(16, 14336, 4096);
+  floats.dtype = DType::f32;
+  EXPECT_NE(why_not(linear_kernel("gemvf16x2"), floats, features), "");
+}
+
 TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
   EXPECT_NE(why_not(linear_kernel("dot1"), integers(1, 0, Storage::q8, 40000), dots(gpu())), "");
   EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8, 40000), dots(gpu())).input, Input::floats);
@@ -216,6 +244,39 @@ TEST(PickLinear, EverythingPickedFits) {
       }
     }
   }
+}
+
+// Kernels of a scheme are those meant for the device and the rows: the pick is one of them, and on a CPU driver there
+// are no others than those that were measured within twice the best one's time.
+TEST(PickLinear, IsMeantForTheCase) {
+  for (const Features& features : {baseline_features(), dots(gpu()), dots(cpu()), matrices()}) {
+    for (const int64_t m : {1, 2, 3, 4, 5, 8, 17, 128, 512}) {
+      for (const LinearShape& shape : {int4(m, 4096, 4096), integers(m, 32), integers(m, 0, Storage::q8)}) {
+        for (const bool textures : {false, true}) {
+          LinearShape live = shape;
+          live.textures = textures;
+          const LinearKernel& kernel = pick_linear(live, features);
+          EXPECT_EQ(why_unfit(kernel, live, features), "") << kernel.name << " " << m;
+        }
+      }
+    }
+  }
+}
+
+TEST(PickLinear, KernelsMeantForACpu) {
+  const auto meant = [](int64_t m) {
+    std::string all;
+    for (const LinearKernel& kernel : linear_kernels()) {
+      if (why_unfit(kernel, integers(m, 32), dots(cpu())).empty()) all += std::string(kernel.name) + " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(meant(1), "gemvr1 ");
+  EXPECT_EQ(meant(2), "gemvr1 gemvr2 ");
+  EXPECT_EQ(meant(4), "gemvr1 gemvr2 gemvr4 ");
+  for (const int64_t m : {5, 8, 128}) EXPECT_EQ(meant(m), "gemvr2 gemvr4 gemvr8 ") << m;
+  EXPECT_EQ(why_unfit(linear_kernel("gemv1"), integers(1, 32), dots(cpu())), "is made for GPUs");
+  EXPECT_EQ(why_unfit(linear_kernel("gemvr1"), integers(1, 32), dots(gpu())), "is made for CPU drivers");
 }
 
 TEST(Kernels, TilesDivideIntoStripsAndQuads) {
