@@ -44,7 +44,9 @@ class Bench {
     Times times;
     std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
     for (const std::string& kernel : kernels(subject, options_)) {
-      const std::string reason = why_not(subject, kernel, c, device_->features());
+      std::string reason = why_not(subject, kernel, c, device_->features());
+      if (reason.empty() && options_.kernels.empty() && !options_.regret)
+        reason = why_unfit(subject, kernel, c, device_->features());
       if (!reason.empty())
         say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
       else

@@ -55,6 +55,11 @@ std::string why_not(const Subject& subject, const std::string& kernel, const Cas
   return pumice::why_not(linear_kernel(kernel), subject.linear(c), features);
 }
 
+std::string why_unfit(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
+  return pumice::why_unfit(linear_kernel(kernel), subject.linear(c), features);
+}
+
 std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
   if (kernel != kPick || subject.linear == nullptr) return kernel;
   return std::string(pick_linear(subject.linear(c), features).name);

@@ -17,6 +17,8 @@ inline constexpr std::string_view kPick = "pick", kPlain = "plain";
 std::vector<std::string> kernels(const Subject& subject, const Options& options);
 // Why `kernel` cannot run the case, as the end of "it ..."; empty when it can.
 std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
+// Why it is not meant for the case, though it may run, likewise: it is timed when asked for.
+std::string why_unfit(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
 // What stands behind a name: that of the kernel that is picked for the case.
 std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features);
 // The factor of sum|a b| in the error bound of `kernel`.

@@ -13,7 +13,7 @@ namespace pumice::lab {
 
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
-  std::vector<std::string> ops, kernels;    // "pick" is one of the kernels; empty: all
+  std::vector<std::string> ops, kernels;    // "pick" is one of the kernels; empty: all; bench: all meant for the case
   std::vector<std::string> cases;           // text as in case.h, over the defaults; empty: those of the table
   std::string dtype, storage;               // only these of the table's cases
   bool full = false;                        // the table's long list instead of the short one
@@ -42,8 +42,8 @@ struct Failure : std::runtime_error {
 // "end". What is thrown here ends the command.
 using Report = std::function<void(const std::string& json)>;
 
-// One JSON text: operators, shader variants and what they need, kernels that can be forced and why they cannot run
-// here.
+// One JSON text: operators, shader variants and what they need, kernels that can be forced, why they cannot run here,
+// and why they are not meant to.
 std::string list(const Options& options);
 // Each case with each kernel against fp64. Returns how many failed.
 uint32_t test(const Options& options, const Report& report);

@@ -136,12 +136,13 @@ int kernel_list(const Arguments& arguments) {
     }
     std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     for (const json& kernel : op.at("kernels")) {
-      const std::string why = kernel.at("why_not");
+      const std::string why = kernel.at("why_not"), unfit = kernel.at("why_unfit");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
       std::printf("  %-14s %s\n", name.c_str(),
-                  !why.empty() ? ("it " + why).c_str()
-                  : is != name ? ("is " + is).c_str()
-                               : "runs here");
+                  !why.empty()     ? ("it " + why).c_str()
+                  : is != name     ? ("is " + is).c_str()
+                  : !unfit.empty() ? ("runs when forced: it " + unfit).c_str()
+                                   : "runs here");
     }
   }
   if (!others.empty()) std::printf("\nwithout cases, one kernel each: %s\n", others.c_str());

@@ -41,6 +41,7 @@ def test_list(tool) -> None:
     (row,) = facts["operators"]
     kernels = {kernel["kernel"]: kernel for kernel in row["kernels"]}
     assert kernels["pick"]["is"] in kernels and kernels["gemv1"]["why_not"] == ""
+    assert kernels["gemv1"]["why_unfit"] == "is made for GPUs" and kernels["gemvr8"]["why_unfit"] == ""
     assert any(shader["shader"] == "softmax" for shader in facts["shaders"])
 
 
@@ -144,6 +145,13 @@ def test_bench(tool) -> None:
         assert row["gb_s"] > 0 and row["tflop_s"] > 0 and row["of_roof"] > 0 and row["slots"] > 1
     text = run(*command, "--no-ceilings", "--no-barrier").stdout
     assert "pick: gemvr1" in text and "plain" in text
+
+
+def test_bench_takes_the_kernels_that_are_meant_for_a_case() -> None:
+    command = (BIN / "pumice-rt", "kernel", "bench", "--op", "linear_q8csw", "--case", "m=1,n=64,k=64", "--no-ceilings")
+    facts = json.loads(run(*command, "--seconds", "0", "--json").stdout)
+    assert {row["kernel"] for row in facts["rows"] if row["status"] == "ok"} == {"pick", "gemvr1"}
+    assert any(row["kernel"] == "gemv1" and row["why"] == "it is made for GPUs" for row in facts["rows"])
 
 
 def test_bench_regret() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from setup.building import build
-from setup.paths import BUILD, PYTHON, ROOT, VENV, environment, launcher
+from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
 
 JUNIT = BUILD / "junit"
@@ -22,6 +23,20 @@ SANITIZED = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
+
+# CPU drivers beside the usual one: the manifest in their folder of the prefix, and what the device is called.
+DRIVERS = {"mesa25": ("lvp_icd.json", "llvmpipe"), "swiftshader": ("vk_swiftshader_icd.json", "SwiftShader")}
+CASE = ["--case", "m=1|33,n=37,k=96,g=32,bias=1,zero=random"]
+KERNELS = {
+    "linear": ["--case", "m=1|33,n=37,k=96,bias=1"],
+    "linear_q4gsw": CASE,
+    "linear_q8csw": CASE,
+    "linear_dq8ca_q4gsw": CASE,
+    "linear_dq8ca_q8csw": CASE,
+    "q8ta_linear": CASE,
+    "quantize": [],
+}
+PORTABLE = ["test/ops/test_features.py", "test/ops/test_embedding.py", "test/ops/test_linear_q8ta.py"]
 
 
 @dataclass
@@ -75,18 +90,41 @@ def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
     totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
 
 
-def python_tests(totals: Totals, arguments: list[str]) -> None:
+def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
     print("== Python tests", flush=True)
     report = JUNIT / "pytest.xml"
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [*launcher(), PYTHON, "-m", "pytest", f"--junitxml={report}", *arguments]
-    more = {}
     if not arguments and (cores := len(os.sched_getaffinity(0))) > 1:  # everything: a process a core, one thread each
         command += ["-n", str(cores), "--dist", "worksteal"]
         more["OMP_NUM_THREADS"] = "1"
     status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
     totals.add_junit(report, 0 if status == 5 else status)  # 5: pytest found no test
+
+
+def driver_tests(name: str, totals: Totals) -> None:
+    """Every kernel that runs there, quantize, embeddings, and each feature off in turn, on another CPU driver."""
+    manifest, device = DRIVERS[name]
+    more = {"VK_DRIVER_FILES": str(PREFIX / name / manifest), "PUMICE_DEVICE": device}
+    tool = build() / "bin/pumice-rt"
+    print(f"== {name}: kernels", flush=True)
+    for op, case in KERNELS.items():
+        command = [*launcher(), tool, "kernel", "test", "--op", op, *case, "--json"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(**CHECKED, **more), stdout=subprocess.PIPE, check=False
+        )
+        failed_before = totals.failed
+        for row in json.loads(done.stdout)["rows"] if done.stdout else []:
+            totals.passed += row["status"] == "ok"
+            totals.skipped += row["status"] == "skipped"
+            totals.failed += row["status"] == "failed"
+            if row["status"] == "failed":
+                print(f"{row['title']}: {row['why']}\n  again: {row['repro']}", flush=True)
+        if done.returncode and totals.failed == failed_before:
+            totals.failed += 1
+        print(f"{op}: {totals.line()} so far", flush=True)
+    python_tests(totals, PORTABLE, **more)
 
 
 def executorch_suite(arguments: list[str]) -> int:

@@ -80,6 +80,8 @@ def list_(as_json: bool, **options: Any) -> None:
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]
             here = f"it {each['why_not']}" if each["why_not"] else f"is {each['is']}" if is_other else "runs"
+            if here == "runs" and each["why_unfit"]:
+                here = f"runs when forced: it {each['why_unfit']}"
             table.add_row(each["kernel"], escape(here))
         console.print(table)
     others = [row["op"] for row in facts["operators"] if not row["cases"]]
