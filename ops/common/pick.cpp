@@ -247,9 +247,10 @@ std::string why_unfit(const LinearKernel& kernel, const LinearShape& s, const Fe
     return features.cpu && !alone ? "is made for GPUs" : "";
   }
   if (!features.cpu) return "is made for CPU drivers";
-  // gemvr8 takes 1.9 to 2.9 of gemvr1's time for one row, gemvr1 2.0 to 2.7 of gemvr8's for 128, gemvr2 1.4 to 1.8.
+  // gemvr8 takes 1.9 to 2.9 of gemvr1's time for one row; of gemvr8's for 128 gemvr1 2.0 to 2.7, gemvr2 1.1 to 2.3,
+  // gemvr4 1.0 to 1.5.
   if (kernel.rows > std::bit_ceil(static_cast<uint64_t>(s.m))) return format("computes %u rows a pass", kernel.rows);
-  if (kernel.rows * 4 < std::min<int64_t>(s.m, 8))
+  if (kernel.rows * 2 < std::min<int64_t>(s.m, 8))
     return format("reads the weight %lld times", static_cast<long long>(ceil_div(s.m, kernel.rows)));
   return "";
 }
