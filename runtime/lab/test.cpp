@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "graph/build.h"
 #include "graph/execute.h"
 #include "runtime/lab/bed.h"
 #include "runtime/lab/check.h"
@@ -99,6 +100,7 @@ class Test {
         std::string why;
         try {
           infer(*loaded.graphs[i], std::span(&m, 1));
+          check_bindings(*loaded.graphs[i]);
           const double error = bound(subject, all[i].kernel, with_rows(group.widest, m), device_->features());
           const uint64_t macs = group.widest.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
           why = run(loaded, *loaded.graphs[i], session, m, macs, error, answers, row);
