@@ -48,7 +48,7 @@ def variables() -> dict[str, str]:
 def environment(**more: str) -> dict[str, str]:
     result = {**os.environ, **variables(), **more}
     result.pop("PYTHONHOME", None)
-    result.pop("PYTHONDONTWRITEBYTECODE", None)  # set-up leaves byte code to the first use: torch is compiled once, not always
+    result.pop("PYTHONDONTWRITEBYTECODE", None)  # set-up left byte code to the first use: torch is compiled once
     return result
 
 
