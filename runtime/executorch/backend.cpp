@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adaptor: ExecuTorch's backend interface over our C interface. Nothing is thrown across it.
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "pumice/executorch.h"
 #include "runtime/executorch/delegate.h"
@@ -51,8 +53,20 @@ Error code_of(pumice_status status) {
 
 Error failed(const char* doing, pumice_status status) {
   const pumice_error* error = pumice_last_error();
-  ET_LOG(Error, "PumiceBackend: %s: %s: %s%s%s", doing, error->name, error->path, *error->path ? ": " : "",
-         error->text);
+  const char* text = error->text;  // a list of devices has several lines; ExecuTorch cuts a message at 256 characters
+  const auto line = [&] {
+    const char* begin = text;
+    const size_t size = std::strcspn(text, "\n");
+    text += size + (text[size] != '\0');
+    return std::string_view(begin, size);
+  };
+  const std::string_view first = line();
+  ET_LOG(Error, "PumiceBackend: %s: %s: %s%s%.*s", doing, error->name, error->path, *error->path ? ": " : "",
+         static_cast<int>(first.size()), first.data());
+  while (*text != '\0') {
+    const std::string_view next = line();
+    ET_LOG(Error, "PumiceBackend: %.*s", static_cast<int>(next.size()), next.data());
+  }
   return code_of(status);
 }
 

@@ -17,8 +17,8 @@ import suite_flow
 import suite_share
 import suite_vulkan
 import torch
-from suite_absent import Absent, missing
-from suite_share import FAILED, SKIPPED, WORDS, WRONG
+from suite_absent import Absent, AbsentTest, missing
+from suite_share import ABSENT, FAILED, SKIPPED, WORDS, WRONG
 
 BAD = (WRONG, FAILED)
 _total = [0]
@@ -54,7 +54,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[Any]:
     if report.failed and not (cases and cases[-1].letter in BAD):
         cases.append(suite_flow.Case(FAILED))
     elif report.skipped and not (cases and cases[-1].letter == SKIPPED):
-        cases.append(suite_flow.Case(SKIPPED, report.longrepr[2].removeprefix("Skipped: ")))
+        letter = ABSENT if isinstance(item, AbsentTest) else SKIPPED
+        cases.append(suite_flow.Case(letter, report.longrepr[2].removeprefix("Skipped: ")))
     if report.when == "call" or not report.passed:
         report.user_properties.append(("cases", [[case.letter, case.why, case.on_cpu] for case in cases]))
     return report
@@ -99,7 +100,7 @@ class Lines:
     def end(self, name: str, cases: list[Any]) -> None:
         letters = self.ended[name] = "".join(letter for letter, _, _ in cases)
         for letter, why, on_cpu in cases:
-            self.reasons.update([why.partition("\n")[0]] if letter == SKIPPED else [])
+            self.reasons.update([why.partition("\n")[0]] if letter in (SKIPPED, ABSENT) else [])
             self.on_cpu.update(on_cpu)
         writer = self.config.pluginmanager.get_plugin("terminalreporter")
         writer.write_line(f"[{len(self.ended):4}/{_total[0]}] {name}: {said(letters)}")

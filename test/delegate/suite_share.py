@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-DELEGATED, FELL_BACK, SKIPPED, WRONG, FAILED = "dfs!x"
+DELEGATED, FELL_BACK, SKIPPED, ABSENT, WRONG, FAILED = "dfs-!x"
 WORDS = {
     DELEGATED: "delegated and right",
     FELL_BACK: "fell back and right",
     SKIPPED: "skipped",
+    ABSENT: "not installed",
     WRONG: "WRONG",
     FAILED: "FAILED",
 }
@@ -39,7 +40,7 @@ def load() -> dict[str, str]:
 
 def record(cases: Mapping[str, str]) -> None:
     """What ran replaces what was recorded for it, unless it is wrong or failed; what did not run stays."""
-    right = {name: letters for name, letters in cases.items() if not set(letters) & {WRONG, FAILED}}
+    right = {name: letters for name, letters in cases.items() if not set(letters) & {ABSENT, WRONG, FAILED}}
     PATH.write_text(json.dumps(load() | right, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -66,7 +67,7 @@ def grouped(cases: Mapping[str, str]) -> dict[str, Counter[str]]:
 
 
 def table(counts: Mapping[str, Counter[str]]) -> str:
-    """Markdown; a column for WRONG and for FAILED only where there is one."""
+    """Markdown; a column for what is not installed, WRONG or FAILED only where there is one."""
     letters = [x for x in WORDS if x in (DELEGATED, FELL_BACK, SKIPPED) or any(c[x] for c in counts.values())]
     rows = [["tests of ExecuTorch", *(WORDS[letter] for letter in letters)]]
     rows += [[GROUPS[group], *(str(count[letter]) for letter in letters)] for group, count in counts.items()]

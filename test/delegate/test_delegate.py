@@ -226,5 +226,7 @@ def test_options_are_typed() -> None:
         PumicePartitioner({"devise": "x"})
     with pytest.raises(pumice.InvalidInputError, match="must be int"):
         PumicePartitioner({"min_operators": "2"})
+    with pytest.raises(pumice.InvalidInputError, match="a dict or PartitionOptions, got 'llvmpipe'"):
+        PumicePartitioner("llvmpipe")
     with pytest.raises(pumice.InvalidInputError, match="unknown compile spec"):
         least_sizes([CompileSpec("speed", b"1")])

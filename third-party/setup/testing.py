@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from setup import suite
 from setup.building import build
 from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
@@ -130,7 +131,8 @@ def driver_tests(name: str, totals: Totals) -> None:
 def executorch_suite(arguments: list[str]) -> int:
     """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
     command = [*launcher(), PYTHON, "-W", "ignore", ROOT / "test/delegate/suite_run.py", *arguments]
-    return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=str(ROOT / "python")))
+    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", suite.bring()])))
+    return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
 
 
 def programs(folder: Path, pattern: str) -> list[Path]:

@@ -49,9 +49,12 @@ class PartitionOptions:
 
     @staticmethod
     def of(value: PartitionOptions | Mapping[str, Any] | None) -> PartitionOptions:
-        if value is None:
-            return PartitionOptions()
-        return value if isinstance(value, PartitionOptions) else PartitionOptions(**value)
+        if isinstance(value, PartitionOptions):
+            return value
+        if not isinstance(value, Mapping | None):
+            text = f"the partitioner takes its options as a dict or PartitionOptions, got {value!r}"
+            raise InvalidInputError(text, code="InvalidArgument", stage="export", path="options")
+        return PartitionOptions(**(value or {}))
 
     def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
         specs = [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]

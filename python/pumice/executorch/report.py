@@ -22,7 +22,13 @@ class PartitionReport(Report):
         self.partitions = partitions
 
     def __str__(self) -> str:
-        return "\n".join([f"{len(self.partitions)} partitions on the device", *self.partitions, super().__str__()])
+        return "\n".join(
+            [
+                f"{len(self.partitions)} {'partition' if len(self.partitions) == 1 else 'partitions'} on the device",
+                *self.partitions,
+                super().__str__(),
+            ]
+        )
 
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `./dev test-executorch` needs beside the ordinary packages: brought once, to a folder that nothing else sees."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setup.paths import BUILD, LOGS, PYTHON, ROOT, environment, locked
+from setup.progress import StepFailed, run
+
+REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
+PLACE = BUILD / "suite-packages"
+
+
+def bring() -> Path | None:
+    """The folder for PYTHONPATH; None, said aloud, when pip cannot bring it: the models are skipped then."""
+    recipe = f"{REQUIREMENTS.read_text()}{sys.version}\n"
+    stamp = PLACE / "stamp.txt"
+    with locked("suite"):
+        if stamp.exists() and stamp.read_text() == recipe:
+            return PLACE
+        print("test-executorch: bringing torchvision and torchaudio, once", flush=True)
+        shutil.rmtree(PLACE, ignore_errors=True)
+        command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
+        try:
+            run([*command, "--target", PLACE, "-r", REQUIREMENTS], log=LOGS / "suite.log")
+        except StepFailed as error:
+            print(f"test-executorch: the suite's models are skipped, their packages cannot be had: {error}", flush=True)
+            return None
+        _without_cuda()
+        stamp.write_text(recipe)
+    return PLACE
+
+
+def _without_cuda() -> None:
+    """PyPI's torchaudio has C++ code for CUDA's libraries only: it imports without that code, but not with one that
+    does not load."""
+    command = [PYTHON, "-c", "import torchaudio"]
+    if subprocess.run(command, env=environment(PYTHONPATH=str(PLACE)), capture_output=True, check=False).returncode:
+        for library in (PLACE / "torchaudio/lib").glob("*.so"):
+            library.unlink()
