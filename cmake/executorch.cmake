@@ -11,6 +11,7 @@ if(NOT executorch_FOUND)
   message(STATUS "ExecuTorch 1.5 is not in ${Python_SITELIB}: the backend for it is left out")
   return()
 endif()
+set(PUMICE_EXECUTORCH_MINOR "${executorch_VERSION_MAJOR}.${executorch_VERSION_MINOR}") # of pumiceConfig.cmake
 
 file(GLOB executorch_sources CONFIGURE_DEPENDS runtime/executorch/*.cpp)
 add_library(pumice_executorch SHARED ${executorch_sources})

@@ -38,3 +38,12 @@ def test_the_host_runs_what_python_lowered(tmp_path) -> None:
     (want,) = lowered.eager(torch.ones(1, 4, 16))
     torch.testing.assert_close(torch.tensor([float(w) for w in words]), want.flatten()[:8], atol=1e-5, rtol=1e-5)
     assert len((source / "main.cpp").read_text().splitlines()) <= 60
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "executorch-config.cmake").touch()
+    (other / "executorch-config-version.cmake").write_text(
+        "set(PACKAGE_VERSION 1.6.0)\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n"
+    )
+    options[1] = f"-Dexecutorch_DIR={other}"
+    done = subprocess.run(["cmake", "-S", source, "-B", other, *options], capture_output=True, text=True, timeout=100)
+    assert "was built for ExecuTorch 1.5; the one found is 1.6.0" in " ".join(done.stderr.split())

@@ -22,13 +22,9 @@ class PartitionReport(Report):
         self.partitions = partitions
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{len(self.partitions)} {'partition' if len(self.partitions) == 1 else 'partitions'} on the device",
-                *self.partitions,
-                super().__str__(),
-            ]
-        )
+        count = len(self.partitions)
+        head = f"{count} {'partition' if count == 1 else 'partitions'} on the device"
+        return "\n".join([head, *self.partitions, super().__str__()])
 
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
