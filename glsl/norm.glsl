@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm (CENTER): out[row] = (x[row] - mean) * rsqrt(mean((x[row] - mean)^2) + eps) * weight + bias
 // rms_norm:            out[row] = x[row] * rsqrt(mean(x[row]^2) + eps) * weight
+// group_norm: layer_norm where weight and bias have an element for each `inner` neighbours, rows continuing in the next.
 // A workgroup has ROWS rows, so many that they are whole quads; sums are fp32 trees over its lanes.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -14,6 +15,7 @@ layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole quads), 2 or 
 layout(constant_id = 2) const bool CENTER = true;
 layout(constant_id = 3) const bool WEIGHT = true;
 layout(constant_id = 4) const bool BIAS = true;
+layout(constant_id = 5) const bool GROUPED = false;  // inner is not 1
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
@@ -23,6 +25,8 @@ layout(push_constant) uniform Params {
   uint rows;
   uint width;
   float eps;
+  uint inner;     // elements that share one of the weight; 1: layer_norm and rms_norm
+  uint channels;  // elements of the weight
 } params;
 
 // Mean of x - shift, or of its square, over a row.
@@ -45,22 +49,23 @@ float row_mean(uint row, float shift, bool squares) {
   return workgroup_sum(sum) / float(params.width);
 }
 
-// Column of element k of quad q of the group's part; the part starts at a row.
-uint column(uint q, uint k) { return (4u * q + k) % params.width; }
+// The element of the weight that belongs to element k of quad q of the whole input.
+uint channel(uint q, uint k) { return (4u * q + k) / params.inner % params.channels; }
 
-vec4 weight(uint q) {
+// `column`: quad q in its row, where a workgroup has one.
+vec4 weight(uint q, uint column) {
   if (!WEIGHT) return vec4(1);
-  if (ROWS == 1u) return LOAD4(DTYPE, weight_, q);
+  if (ROWS == 1u && !GROUPED) return LOAD4(DTYPE, weight_, column);
   vec4 v;
-  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, weight_, column(q, k));
+  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, weight_, channel(q, k));
   return v;
 }
 
-vec4 bias(uint q) {
+vec4 bias(uint q, uint column) {
   if (!BIAS) return vec4(0);
-  if (ROWS == 1u) return LOAD4(DTYPE, bias_, q);
+  if (ROWS == 1u && !GROUPED) return LOAD4(DTYPE, bias_, column);
   vec4 v;
-  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, bias_, column(q, k));
+  for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(DTYPE, bias_, channel(q, k));
   return v;
 }
 
@@ -82,6 +87,6 @@ void main() {
       scales[k] = scale[r];
     }
     const vec4 x = LOAD4(DTYPE, in_, begin + q);
-    STORE4(DTYPE, out_, begin + q, (x - means) * scales * weight(q) + bias(q));
+    STORE4(DTYPE, out_, begin + q, (x - means) * scales * weight(begin + q, q) + bias(begin + q, q));
   }
 }

@@ -7,7 +7,7 @@
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant STORAGE buffer texture3d
-#pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos erf floor ceil round trunc relu neg abs sign square bitwise_not logical_not
+#pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos erf floor ceil round trunc hardswish hardsigmoid relu neg abs sign square bitwise_not logical_not
 #include "launch.glslh"
 #include "math.glslh"
 #include "texture.glslh"
@@ -50,6 +50,8 @@ vec4 apply(vec4 x) {
     case FUNCTION_ceil: return ceil(x);
     case FUNCTION_round: return roundEven(x);
     case FUNCTION_trunc: return trunc(x);
+    case FUNCTION_hardswish: return x * relu6(x + 3.0) / 6.0;
+    case FUNCTION_hardsigmoid: return relu6(x + 3.0) / 6.0;
     case FUNCTION_relu: return maximum(x, vec4(0.0));
     case FUNCTION_neg: return -x;
     case FUNCTION_abs: return abs(x);

@@ -8,41 +8,20 @@
 // Error of floats: that of ops/linear_dq8ca.cpp. Integers that come out are those next to the exact quotient, which is
 // known within that error: only a quotient so close to a tie may round to the other side.
 #include <cinttypes>
-#include <cmath>
 
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/common/linear_int8.h"
+#include "ops/common/qparams.h"
 
 namespace pumice {
 namespace {
-
-bool is_byte(DType dtype) {
-  return dtype == DType::i8 || dtype == DType::u8;
-}
-int64_t least(DType dtype) {
-  return dtype == DType::u8 ? 0 : -128;
-}
 
 PackedWeight pack(Graph& graph, const Args& args, const char* op) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
   return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1), true);
-}
-
-double scale_at(const Args& args, uint32_t index, const char* op) {
-  const double scale = args.real(index);
-  const auto stored = static_cast<float>(scale);
-  check(stored > 0 && std::isfinite(stored), "%s: the scale %g is not positive", op, scale);
-  return scale;
-}
-
-int64_t zero_at(const Args& args, uint32_t index, int64_t low, int64_t high, const char* op) {
-  const int64_t zero = args.integer(index);
-  check(zero >= low && zero <= high, "%s: the zero point %" PRId64 " is not in %" PRId64 "..%" PRId64, op, zero, low,
-        high);
-  return zero;
 }
 
 void linear_q8ta_q8csw(Graph& graph, Args args) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm and rms_norm over the last `count` dimensions.
+// layer_norm and rms_norm over the last `count` dimensions; group_norm over the channels of a group (dimension 1) and
+// all behind.
 #include "glsl/norm.h"
 
 #include "ops/common/rows.h"
@@ -9,8 +10,9 @@
 namespace pumice {
 namespace {
 
+// `groups`: of group_norm, else 0.
 void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Tensor weight, Tensor bias, double eps,
-          bool center) {
+          bool center, int64_t groups = 0) {
   check(count >= 1 && count <= x.rank(), "%s: over %lld dimensions of %u", op, static_cast<long long>(count), x.rank());
   check(x.dtype() == out.dtype(), "%s: input is %s, output %s", op, name(x.dtype()), name(out.dtype()));
   for (const Tensor& factor : {weight, bias}) {
@@ -20,17 +22,24 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
   const auto first = static_cast<int64_t>(x.rank()) - count;
   graph.dispatch({out}, {x, weight ? weight : x, bias ? bias : x}, [=](Launch& launch) {
     out.resize(x.shape());
-    const uint32_t width = u32(x.numel(first, x.rank()));
+    const int64_t all = x.numel(first, x.rank()), channels = groups == 0 ? all : x.dim(first);
+    check(groups == 0 || channels % groups == 0, "%s: %lld channels in %lld groups", op,
+          static_cast<long long>(channels), static_cast<long long>(groups));
     for (const Tensor& factor : {weight, bias}) {
-      check(!factor || factor.numel() == width, "%s: a factor has %lld elements, a row %u", op,
-            static_cast<long long>(factor.numel()), width);
+      check(!factor || factor.numel() == channels, "%s: a factor has %lld elements, not %lld", op,
+            static_cast<long long>(factor.numel()), static_cast<long long>(channels));
     }
     if (out.numel() == 0) return;
+    const uint32_t width = u32(groups == 0 ? all : all / groups);
     const uint32_t rows = u32(x.numel()) / width;
-    launch.params(glsl::norm::Params{.rows = rows, .width = width, .eps = static_cast<float>(eps)});
+    launch.params(glsl::norm::Params{.rows = rows,
+                                     .width = width,
+                                     .eps = static_cast<float>(eps),
+                                     .inner = u32(all / channels),
+                                     .channels = u32(channels)});
     launch.shader = &glsl::norm::variant(glsl::norm::dtype(x.dtype()));
     launch_rows(launch, rows, width);
-    launch.spec.insert(launch.spec.end(), {center, static_cast<bool>(weight), static_cast<bool>(bias)});
+    launch.spec.insert(launch.spec.end(), {center, static_cast<bool>(weight), static_cast<bool>(bias), groups != 0});
   });
 }
 
@@ -43,12 +52,23 @@ void rms_norm(Graph& graph, Args args) {
   norm(graph, "rms_norm", args.out(), args.tensor(0), args.integer(1), args.tensor(2), {}, args.real(3), false);
 }
 
+void group_norm(Graph& graph, Args args) {
+  const Tensor x = args.tensor(0);
+  const int64_t groups = args.integer(1);
+  check(x.rank() >= 2 && groups >= 1, "group_norm: rank %u, %lld groups", x.rank(), static_cast<long long>(groups));
+  norm(graph, "group_norm", args.out(), x, int64_t{x.rank()} - 1, args.tensor(2), args.tensor(3), args.real(4), true,
+       groups);
+}
+
 }  // namespace
 
 std::span<const Op> norm_ops() {
   static constexpr Op kOps[] = {
       {{"layer_norm", 1, "Tensor x, int count, Tensor? weight, Tensor? bias, float eps -> Tensor"},
        layer_norm,
+       glsl::norm::axes},
+      {{"group_norm", 1, "Tensor x, int groups, Tensor? weight, Tensor? bias, float eps -> Tensor"},
+       group_norm,
        glsl::norm::axes},
       {{"rms_norm", 1, "Tensor x, int count, Tensor? weight, float eps -> Tensor"}, rms_norm, glsl::norm::axes},
   };

@@ -77,6 +77,8 @@ std::span<const Op> unary_ops() {
       row<FUNCTION::ceil>("ceil", kFloat),
       row<FUNCTION::round>("round", kFloat),
       row<FUNCTION::trunc>("trunc", kFloat),
+      row<FUNCTION::hardswish>("hardswish", kFloat),
+      row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat),
       row<FUNCTION::relu>("relu", kNumber),
       row<FUNCTION::neg>("neg", kNumber),
       row<FUNCTION::abs>("abs", kNumber),

@@ -81,7 +81,7 @@ const LinearKernel& pick_linear(const LinearShape& shape, const Features& featur
 // The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
 //   |err| <= u |y| + linear_error(kernel, shape) * S * L
 // u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 behind gelu and silu (their largest slope), which add 4e-7 |y
-// before them|, else 1.
+// before them|, 1.5 behind hardswish, else 1.
 double linear_error(const LinearKernel& kernel, const LinearShape& shape);
 // Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);

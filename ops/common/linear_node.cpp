@@ -193,7 +193,7 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
 }
 
 uint32_t activation(int64_t act, const char* op) {
-  check(act >= 0 && act <= ACT_SILU, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_SILU);
+  check(act >= 0 && act <= ACT_LAST, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_LAST);
   return static_cast<uint32_t>(act);
 }
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 
 # ACT_* of glsl/include/activation.glslh.
-ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+ACTIVATIONS = {
+    "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4, "relu6": 5, "hardswish": 6, "hardsigmoid": 7
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,13 @@ def integer_layer(quantize: Call) -> tuple[Layer, Fixed, str] | None:
     return (layer, source, act) if known else None
 
 
+def _makes_integers(quantize: Call) -> bool:
+    """Whether the node computes its integers without floats."""
+    from pumice.integers import plan  # which knows convolutions, and they know this module
+
+    return integer_layer(quantize) is not None or plan(quantize) is not None
+
+
 def emit_linear(
     call: Call, x: Ref, weight: Ref, bias: Ref | None, out: Ref, act: str = "none", residual: Ref | None = None
 ) -> None:
@@ -175,7 +184,8 @@ def emit_quantized(
     elif isinstance(activation, Fixed) and by_row:
         a = activation
         # The integers, where they are made without floats.
-        source = call.view(a.x if integer_layer(a.made) is None or x.dtype is not DType.f32 else a.data, x.shape)
+        floats = x.dtype is not DType.f32 or not _makes_integers(a.made)
+        source = call.view(a.x if floats else a.data, x.shape)
         call.emit("linear_q8ta_q8csw", source, *common, act, residual, a.scale, a.zero, a.low, a.high, out=out)
     else:
         call.emit(f"linear_{kind}", x, *common, *group, act, residual, out=out)

@@ -5,8 +5,9 @@ import operator
 
 import pytest
 import torch
-from budget import ARITHMETIC, EXACT, POW, Budget
+from budget import ACTIVATION, ARITHMETIC, EXACT, POW, Budget
 from many import FLOATS, Many, normal
+from torch.nn import functional as F
 
 INF, NAN = float("inf"), float("nan")
 INTEGERS = [torch.int64, torch.int32, torch.int8, torch.uint8]
@@ -33,6 +34,19 @@ def test_float(road, dtype) -> None:
     budget = Budget(rtol=ARITHMETIC.rtol, atol=ATAN2.atol, why="ARITHMETIC, and ATAN2")
     road.check(Many(FLOAT), a, b, budget=budget, reference="eager", all_features=True)
     road.check(Many([*EXACT_FLOAT, *COMPARE, *LOGIC]), a, b, reference="eager")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_slopes(road, dtype) -> None:
+    """Functions of one tensor that are another multiple of it below 0."""
+    functions = [
+        lambda x: F.leaky_relu(x, 0.2), lambda x: F.elu(x), lambda x: F.elu(x, 0.7), F.selu,
+        lambda x: F.prelu(x, torch.tensor([0.1, -0.5, 2.0], dtype=dtype)),
+        lambda x: F.prelu(x, torch.tensor([0.3], dtype=dtype)),
+    ]  # fmt: skip
+    special = torch.tensor([0.0, -0.0, INF, -INF, NAN, -1e-6, -90.0, 1.0], dtype=dtype).expand(2, 3, 8)
+    x = normal(2, 3, 8, dtype=dtype)
+    road.check(Many(functions), x, runs=[(special.contiguous(),)], budget=ACTIVATION, reference="eager")
 
 
 def test_special_values(road) -> None:

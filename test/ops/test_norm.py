@@ -74,3 +74,17 @@ def test_changing_sizes(road) -> None:
     for width in (12, 10):
         runs = [(normal(n, width),) for n in (2, 9, 64)]
         road.check(nn.LayerNorm(width), normal(5, width), dynamic_shapes=({0: rows},), runs=runs, budget=NORM)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_group_norm(road, dtype) -> None:
+    for module, shape in [
+        (nn.GroupNorm(2, 6), (3, 6, 5, 3)),
+        (nn.GroupNorm(3, 12), (2, 12, 4, 4)),
+        (nn.GroupNorm(1, 5, affine=False), (2, 5, 7)),
+        (nn.GroupNorm(5, 5), (2, 5, 1, 2)),
+        (nn.InstanceNorm2d(3, affine=True), (2, 3, 4, 5)),
+        (nn.InstanceNorm1d(4), (1, 4, 9)),
+    ]:
+        x = normal(*shape, dtype=dtype) * 3 + 1
+        road.check(randomised(module, dtype), x, budget=NORM, expect_ops={"group_norm": 1})

@@ -18,6 +18,7 @@ FUNCTIONS = {
     torch.log: LOG, torch.log1p: LOG, torch.log2: LOG, torch.log10: LOG,
     torch.sin: SINE, torch.cos: SINE, torch.erf: ERF, torch.tanh: ACTIVATION, torch.sigmoid: ACTIVATION,
     torch.nn.functional.silu: ACTIVATION, torch.nn.functional.gelu: ACTIVATION,
+    torch.nn.functional.hardswish: ARITHMETIC, torch.nn.functional.hardsigmoid: ARITHMETIC,
 }  # fmt: skip
 INTEGER = [torch.abs, torch.neg, torch.relu, torch.sign, torch.floor, torch.ceil, torch.trunc]
 SPECIAL = [0.0, -0.0, 0.5, 1.5, -2.5, 1e-6, -7.25, 30.0, -30.0, 9000.5, float("inf"), -float("inf"), float("nan")]

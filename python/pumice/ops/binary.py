@@ -115,6 +115,31 @@ def power(call: Call) -> None:
     return _arithmetic(call, "pow", base, exponent)
 
 
+@lowers(aten.prelu.default, aten._prelu_kernel.default)
+def prelu(call: Call) -> None:
+    x, weight = call.tensor("self"), call.tensor("weight")
+    if weight.rank == 1 and x.rank > 1:  # of dimension 1
+        weight = call.view(weight, [*weight.shape, *[1] * (x.rank - 2)])
+    _arithmetic(call, "prelu", x, weight)
+
+
+@lowers(aten.leaky_relu.default)
+def leaky_relu(call: Call) -> None:
+    _arithmetic(call, "prelu", call.tensor("self"), call["negative_slope"])
+
+
+@lowers(aten.elu.default)
+def elu(call: Call) -> None:
+    if call["input_scale"] != 1:
+        call.refuse(f"elu with input_scale {call['input_scale']}")
+    x, scale = call.tensor("self"), call["scale"]
+    alpha = operand(call, call["alpha"], x.dtype)
+    if scale == 1:
+        call.emit("elu", x, alpha)
+    else:
+        call.emit("mul", call.emit("elu", x, alpha, out=call.temp(x.dtype, x.shape)), operand(call, scale, x.dtype))
+
+
 @lowers(aten.isnan.default)
 def isnan(call: Call) -> None:
     """NaN is what differs from itself."""

@@ -10,11 +10,20 @@ import torch
 from pumice.ir import DType
 from pumice.op import lowers
 from pumice.operands import argument, broadcast, operand, shape_of
+from pumice.ops.linear import try_fuse_activation
 
 if TYPE_CHECKING:
     from pumice.lower import Call
 
 aten = torch.ops.aten
+
+CLAMPS = (
+    aten.clamp.default,
+    aten.clamp_min.default,
+    aten.clamp_max.default,
+    aten.hardtanh.default,
+    aten.relu6.default,
+)
 
 
 def _clamp(call: Call, low: Any, high: Any) -> None:
@@ -29,7 +38,10 @@ def _clamp(call: Call, low: Any, high: Any) -> None:
     for bound in (low, high):
         if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and not bound.is_integer():
             call.refuse(f"the bound {bound} of an integer tensor is not an integer")
-    call.emit("clamp", call.cast(call.tensor("self"), dtype), low, high)
+    x = call.tensor("self")
+    act = {(0, 6): "relu6", (0, None): "relu"}.get((low, high))
+    if act is None or not try_fuse_activation(call, x, act):
+        call.emit("clamp", call.cast(x, dtype), low, high)
 
 
 @lowers(aten.clamp.default)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pumice.convolution import Convolution, convolution_before
 from pumice.int8_layer import Int8Layer
 from pumice.layer import Layer, emit_linear, layer_before
 from pumice.op import lowers
@@ -23,7 +24,7 @@ def linear(call: Call) -> None:
     emit_linear(call, call.tensor("input"), call.tensor("weight"), call["bias"], call.out)
 
 
-def try_layer(call: Call, layer: Layer | None, **more: Any) -> bool:
+def try_layer(call: Call, layer: Layer | Convolution | None, **more: Any) -> bool:
     """Lowers the layer into the node of `call`, if there is one and it fits."""
     if layer is None or not layer.fits(call.out):
         return False
@@ -32,8 +33,11 @@ def try_layer(call: Call, layer: Layer | None, **more: Any) -> bool:
 
 
 def try_fuse_activation(call: Call, x: Ref, act: str) -> bool:
-    """For the record of an activation of `x`: lowers it into the linear layer before it if that has no other reader."""
-    return x.dtype is call.out.dtype and try_layer(call, layer_before(call, x), act=act)
+    """For the record of an activation of `x`: lowers it into the linear layer or convolution before it if that has no
+    other reader."""
+    if x.dtype is not call.out.dtype:
+        return False
+    return try_layer(call, layer_before(call, x) or convolution_before(call, x), act=act)
 
 
 def try_fuse_cast(call: Call) -> bool:

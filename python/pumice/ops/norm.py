@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""layer_norm and rms_norm over the last dimensions, and the decomposed form of rms_norm."""
+"""layer_norm and rms_norm over the last dimensions, the decomposed form of rms_norm, group_norm and instance_norm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from pumice import shapes
 from pumice.op import lowers
-from pumice.operands import axes, used_outputs
+from pumice.operands import axes, is_one, used_outputs
 
 if TYPE_CHECKING:
     from pumice.lower import Call, Ref
@@ -31,6 +31,30 @@ def layer_norm(call: Call) -> None:
     x = call.tensor("input")
     weight, bias = _factor(call, "weight", x), _factor(call, "bias", x)
     call.emit("layer_norm", x, len(call["normalized_shape"]), weight, bias, call["eps"], out=call.out)
+
+
+@lowers(aten.group_norm.default, aten.native_group_norm.default)
+def group_norm(call: Call) -> None:
+    native = call.target is aten.native_group_norm.default
+    if native and used_outputs(call) != [0]:
+        call.refuse("the mean and rstd results of native_group_norm are not supported")
+    _group_norm(call, call["group" if native else "num_groups"])
+
+
+@lowers(aten.instance_norm.default, aten._native_batch_norm_legit.no_stats)
+def instance_norm(call: Call) -> None:
+    """A group for each channel; the second form is a batch norm of one image with the statistics of its channels."""
+    if call.target is aten.instance_norm.default:
+        if not call["use_input_stats"]:
+            call.refuse("instance_norm with stored statistics is not supported")
+    elif used_outputs(call) != [0] or not is_one(call.tensor("input").shape[0]):
+        call.refuse("batch_norm with the statistics of a batch is not supported")
+    _group_norm(call, call.tensor("input").shape[1])
+
+
+def _group_norm(call: Call, groups: int) -> None:
+    x = call.tensor("input")
+    call.emit("group_norm", x, groups, _factor(call, "weight", x), _factor(call, "bias", x), call["eps"], out=call.out)
 
 
 @lowers(aten.rms_norm.default)

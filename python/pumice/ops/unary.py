@@ -20,6 +20,8 @@ _FUNCTIONS = {
     aten.erf.default: "erf",
     aten.exp.default: "exp",
     aten.expm1.default: "expm1",
+    aten.hardsigmoid.default: "hardsigmoid",
+    aten.hardswish.default: "hardswish",
     aten.log.default: "log",
     aten.log10.default: "log10",
     aten.log1p.default: "log1p",
@@ -44,6 +46,9 @@ _ROUNDING = {
     aten.round.default: "round",
     aten.trunc.default: "trunc",
 }
+
+
+ELEMENTWISE = (*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
 
 
 @lowers(*_FUNCTIONS)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolution of floats, output by output: conv_direct.glslh.
+//   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma variant WEIGHT same i8
+#include "activation.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+#include "types.glslh"
+
+#define IN DTYPE
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+#if defined(WEIGHT_i8)
+layout(set = 0, binding = 2) readonly buffer Weight { WORD(i8) weight_[]; };
+layout(set = 0, binding = 4) readonly buffer Scale { WORD(f32) scale_[]; };
+layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // x again when all are zero
+#else
+layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
+#endif
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+
+#define CONV_SPEC 5
+layout(constant_id = 1) const uint HAS_BIAS = 0u;
+layout(constant_id = 2) const uint HAS_ZERO = 0u;
+layout(constant_id = 3) const uint ROW_QUADS = 0u;
+layout(constant_id = 4) const uint ACT = 0u;
+
+layout(push_constant) uniform Params { CONV_PARAMS } params;
+
+float weight_at(uint channel, uint k) {
+  const uint at = channel * params.k + k;
+#if defined(WEIGHT_i8)
+  return float(LOAD1(i8, weight_, at) - (HAS_ZERO != 0u ? LOAD1(i8, zero_, channel) : 0));
+#else
+  return LOAD1(DTYPE, weight_, at);
+#endif
+}
+#include "conv_direct.glslh"
+
+void main() {
+  const uint q = item();
+  if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * params.out_w) return;
+  vec4 v = convolve_quad(q);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+#if defined(WEIGHT_i8)
+    v[i] *= LOAD1(f32, scale_, channel_[i]);
+#endif
+    if (HAS_BIAS != 0u) v[i] += LOAD1(DTYPE, bias_, channel_[i]);
+  }
+  STORE4(DTYPE, out_, q, activate(v, ACT));
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolution of floats for many output channels of a group: conv_tiled.glslh.
+//   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma variant WEIGHT q8 f16 f32
+#include "activation.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+#include "types.glslh"
+#include "weight.glslh"
+
+#define IN DTYPE
+layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+WEIGHT_BINDING(2)
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+#if defined(WEIGHT_q8)
+layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
+layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
+#endif
+
+#define CONV_SPEC 5
+#define GEMM_SPEC 9
+layout(constant_id = 1) const uint HAS_BIAS = 0u;
+layout(constant_id = 2) const uint HAS_ZERO = 0u;
+layout(constant_id = 3) const uint N_QUADS = 0u;  // an image has a multiple of 4 pixels
+layout(constant_id = 4) const uint ACT = 0u;
+// Of packed.glslh: a row of the weight has one fp32 scale.
+#define GROUP 0u
+#define GROUPS 1u
+#define WHOLE_TILES 1u
+#define SCALE_F16 0u
+
+layout(push_constant) uniform Params {
+  CONV_PARAMS
+  uint tiles;       // of a strip of the packed weight
+  uint row_blocks;  // tiles along the output channels of a group
+} params;
+
+void finish(uint row, uint n, vec4 v);
+#include "conv_tiled.glslh"
+
+void finish(uint row, uint n, vec4 v) {
+#ifdef QUANTIZED
+  v *= row_scale(row);
+#endif
+  if (HAS_BIAS != 0u) v += LOAD1(DTYPE, bias_, row);
+  store_pixels(row, n, activate(v, ACT));
+}
+
+void main() { convolve(); }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[p, y, x] = the largest, or the mean, of the elements of plane p of the input in the window of (y, x). One invocation
+// computes a quad. Means of integers are exact sums, scaled and rounded once:
+//   clamp(round(sum(x - x_zero) * x_scale / divisor / out_scale) + out_zero, low, high)
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i8 u8
+#pragma choice POOL max mean adaptive_mean
+#include "index.glslh"
+#include "launch.glslh"
+#include "quantize.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint POOL = 0;
+layout(constant_id = 2) const bool COUNT_PADDING = false;  // of a mean: elements in the padding count as zeros
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint in_h;
+  uint in_w;
+  uint out_h;
+  uint out_w;
+  uint kernel_h;
+  uint kernel_w;
+  uint stride_h;
+  uint stride_w;
+  uint dilation_h;
+  uint dilation_w;
+  int pad_h;      // above
+  int pad_w;      // to the left
+  int end_h;      // where the padding below ends
+  int end_w;
+  float divisor;  // of a mean; 0: the number of elements
+  CONV_INTEGER_PARAMS
+} params;
+
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+#define LOWEST (-infinity())
+#define FROM_ZERO(v) (v)
+float mean(float sum, float divisor) { return sum / divisor; }
+#else
+#define LOWEST -128
+#define FROM_ZERO(v) ((v) - params.x_zero)
+int maximum(int a, int b) { return max(a, b); }
+int mean(int sum, float divisor) {
+  const float real = float(sum) * params.x_scale / divisor;
+  return quantize(vec4(real), params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32).x;
+}
+#endif
+
+// First and behind the last coordinate of a window along an axis.
+ivec2 span(uint o, uint size, uint count, uint kernel, uint stride, uint dilation, int pad) {
+  if (POOL == POOL_adaptive_mean) return ivec2(o * size / count, ((o + 1u) * size + count - 1u) / count);
+  const int first = int(o * stride) - pad;
+  return ivec2(first, first + int((kernel - 1u) * dilation + 1u));
+}
+
+ONE(DTYPE) pool(uint i) {
+  uint plane = i;
+  const uint ox = take(plane, params.out_w), oy = take(plane, params.out_h);
+  const ivec2 ys = span(oy, params.in_h, params.out_h, params.kernel_h, params.stride_h, params.dilation_h, params.pad_h);
+  const ivec2 xs = span(ox, params.in_w, params.out_w, params.kernel_w, params.stride_w, params.dilation_w, params.pad_w);
+  ONE(DTYPE) best = ONE(DTYPE)(LOWEST), sum = ONE(DTYPE)(0);
+  int live = 0;
+  for (int y = ys.x; y < ys.y; y += int(params.dilation_h)) {
+    for (int x = xs.x; x < xs.y; x += int(params.dilation_w)) {
+      if (y < 0 || x < 0 || y >= int(params.in_h) || x >= int(params.in_w)) continue;
+      const ONE(DTYPE) v = LOAD1(DTYPE, x_, (plane * params.in_h + uint(y)) * params.in_w + uint(x));
+      if (POOL == POOL_max) {
+        best = maximum(best, v);
+      } else {
+        sum += FROM_ZERO(v);
+        ++live;
+      }
+    }
+  }
+  if (POOL == POOL_max) return best;
+  const int all = (min(ys.y, params.end_h) - ys.x) * (min(xs.y, params.end_w) - xs.x);
+  return mean(sum, params.divisor != 0.0 ? params.divisor : float(COUNT_PADDING ? all : live));
+}
+
+void main() {
+  const uint q = item();
+  if (4u * q >= params.count) return;
+  VEC(DTYPE) v;
+  for (uint i = 0u; i < 4u; ++i) v[i] = pool(min(4u * q + i, params.count - 1u));
+  STORE4(DTYPE, out_, q, v);
+}

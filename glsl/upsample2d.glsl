@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[p, y, x] = x[p] at the place of (y, x) in the input, by the nearest element or between four, with the places of PyTorch's
+// upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a quad.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16 i32 u8 i8
+#pragma choice UPSAMPLE nearest bilinear bilinear_aligned
+#include "index.glslh"
+#include "launch.glslh"
+#include "types.glslh"
+
+layout(constant_id = 1) const uint UPSAMPLE = 0;
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint in_h;
+  uint in_w;
+  uint out_h;
+  uint out_w;
+  float scale_h;  // input elements for each of the output
+  float scale_w;
+} params;
+
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+// Between the elements at .x and at .y, .z of the way.
+vec3 between(uint o, uint size, float scale) {
+  precise float at = UPSAMPLE == UPSAMPLE_bilinear_aligned ? float(o) * scale : (float(o) + 0.5) * scale - 0.5;
+  at = max(at, 0.0);
+  const float first = min(floor(at), float(size - 1u));
+  return vec3(first, min(first + 1.0, float(size - 1u)), clamp(at - first, 0.0, 1.0));
+}
+#endif
+
+ONE(DTYPE) sample_at(uint i) {
+  uint plane = i;
+  const uint ox = take(plane, params.out_w), oy = take(plane, params.out_h);
+  const uint begin = plane * params.in_h * params.in_w;
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+  if (UPSAMPLE != UPSAMPLE_nearest) {
+    const vec3 y = between(oy, params.in_h, params.scale_h), x = between(ox, params.in_w, params.scale_w);
+    const uint above = begin + uint(y.x) * params.in_w, below = begin + uint(y.y) * params.in_w;
+    const float a = (1.0 - x.z) * LOAD1(DTYPE, x_, above + uint(x.x)) + x.z * LOAD1(DTYPE, x_, above + uint(x.y));
+    const float b = (1.0 - x.z) * LOAD1(DTYPE, x_, below + uint(x.x)) + x.z * LOAD1(DTYPE, x_, below + uint(x.y));
+    return (1.0 - y.z) * a + y.z * b;
+  }
+#endif
+  const uint y = min(uint(float(oy) * params.scale_h), params.in_h - 1u);
+  const uint x = min(uint(float(ox) * params.scale_w), params.in_w - 1u);
+  return LOAD1(DTYPE, x_, begin + y * params.in_w + x);
+}
+
+void main() {
+  const uint q = item();
+  if (4u * q >= params.count) return;
+  VEC(DTYPE) v;
+  for (uint i = 0u; i < 4u; ++i) v[i] = sample_at(min(4u * q + i, params.count - 1u));
+  STORE4(DTYPE, out_, q, v);
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/conv.h"
+
+#include <cinttypes>
+
+#include "glsl/conv2d_direct.h"
+#include "glsl/conv2d_direct_int8.h"
+#include "glsl/conv2d_matrix.h"
+#include "glsl/conv2d_tiled.h"
+#include "glsl/conv2d_tiled_int8.h"
+#include "ops/common/divide.h"
+#include "ops/common/shape.h"
+
+namespace pumice {
+namespace {
+
+// Sums of products of differences of bytes stay within 32 bits up to here.
+constexpr int64_t kIntegerColumns = (int64_t{1} << 31) / (255 * 255);
+
+// What is known when the graph is built.
+struct Conv : Convolution {
+  uint32_t channels, k;  // of all groups; of one
+  bool integers, direct;
+  PackedWeight packed = {};  // unless direct
+
+  Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
+    integers = !is_float(x.dtype());
+    check(groups >= 1 && channels % groups == 0, "%s: %u output channels in %" PRId64 " groups", op, channels, groups);
+    direct = is_direct(groups, channels / groups);
+    check(k % (patches.kernel[0] * patches.kernel[1]) == 0,
+          "%s: the weight has %u columns for a kernel of %" PRId64 " x %" PRId64, op, k, patches.kernel[0],
+          patches.kernel[1]);
+    if (direct) {
+      if (zero && graph.is_zero(zero)) zero = {};
+    } else {
+      packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
+    }
+  }
+
+  Shape shape() const {
+    const int64_t want = groups * (k / (patches.kernel[0] * patches.kernel[1]));
+    check(x.dim(1) == want, "%s: x has %" PRId64 " channels, not %" PRId64, op, x.dim(1), want);
+    return {x.dim(0), channels, patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
+  }
+
+  bool is_pointwise() const {
+    const Patches& p = patches;
+    return p.kernel == std::array<int64_t, 2>{1, 1} && p.stride == p.kernel && p.pads == std::array<int64_t, 4>{};
+  }
+
+  std::vector<Tensor> reads() const {
+    std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : x};
+    if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : x});
+    if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
+    return reads;
+  }
+};
+
+template <class Params>
+Params describe(Launch& launch, const Conv& c, bool whole_quads) {
+  Params params{};
+  params.batch = u32(c.x.dim(0));
+  params.groups = u32(c.groups);
+  params.in_channels = u32(c.x.dim(1) / c.groups);
+  params.in_h = u32(c.x.dim(2));
+  params.in_w = u32(c.x.dim(3));
+  params.out_channels = c.channels / params.groups;
+  params.out_h = u32(c.out.dim(2));
+  params.out_w = u32(c.out.dim(3));
+  put(params, c.patches);
+  params.k = c.k;
+  // The sizes that most kernels have: others are not worth a pipeline each.
+  const auto known = [](int64_t size) { return size == 1 || size == 3 ? static_cast<uint32_t>(size) : 0u; };
+  const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
+  launch.spec.insert(launch.spec.end(),
+                     {bool(c.bias), has_zero, whole_quads, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
+                      known(c.patches.kernel[1]), c.is_pointwise(), c.patches.transposed});
+  launch.flops = 2ull * static_cast<uint64_t>(c.out.numel()) * c.k;
+  return params;
+}
+
+// Of shaders that take integers.
+template <class Params>
+Params with_numbers(Params params, const Conv& c) {
+  params.x_zero = static_cast<int32_t>(c.x_zero);
+  params.x_scale = static_cast<float>(c.x_scale);
+  params.out_inverse = c.again.inverse();
+  params.out_zero = static_cast<float>(c.again.zero);
+  params.low = static_cast<float>(c.again.low);
+  params.high = static_cast<float>(c.again.high);
+  return params;
+}
+
+void launch_direct(Launch& launch, const Conv& c) {
+  launch.over(quads(c.out));
+  const bool whole_quads = c.out.dim(3) % 4 == 0;
+  if (c.integers) {
+    using namespace glsl::conv2d_direct_int8;
+    launch.params(with_numbers(describe<Params>(launch, c, whole_quads), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+  } else {
+    using namespace glsl::conv2d_direct;
+    launch.params(describe<Params>(launch, c, whole_quads));
+    launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same);
+  }
+}
+
+int64_t pixels(const Conv& c) {
+  return c.out.dim(0) * c.out.dim(2) * c.out.dim(3);
+}
+
+// By cooperative matrices, or null. The shape is that of a linear whose rows are the output channels.
+const LinearKernel* matrix_kernel(const Conv& c, const Features& features) {
+  const bool forced = !features.kernel.empty();
+  if (c.x.dtype() != DType::f16 || c.scale || (features.cpu && !forced)) return nullptr;
+  const int64_t rows = c.channels / c.groups;
+  const LinearShape shape{.m = rows, .n = pixels(c), .k = c.k, .weight = Storage::f16, .dtype = DType::f16};
+  for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
+    const LinearKernel& kernel = linear_kernel(name);
+    if ((forced && features.kernel != name) || !why_not(kernel, shape, features).empty()) continue;
+    const int64_t groups = c.groups * ceil_div(rows, kernel.tile.bm) * ceil_div(shape.n, kernel.tile.bn);
+    // As linear picks them (pick_matrix); tiles that are half empty waste half.
+    const bool wasteful =
+        kernel.tile.bm > 32 && (rows <= kernel.tile.bm / 2 || (kernel.tile.bm == 128 && groups < 128));
+    if (forced || !wasteful) return &kernel;
+  }
+  return nullptr;
+}
+
+template <class Params>
+Params describe_tiles(Launch& launch, const Conv& c, const Tile& tile, uint32_t lanes) {
+  const int64_t of_group = c.channels / c.groups;
+  // A group that begins inside of a strip has up to 15 rows of others in front.
+  const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
+  const int64_t row_blocks = ceil_div(rows, tile.bm);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c), tile.bn)), lanes);
+  auto params = describe<Params>(launch, c, c.out.dim(2) * c.out.dim(3) % 4 == 0);
+  launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
+  params.tiles = strip_tiles(c.k);
+  params.row_blocks = static_cast<uint32_t>(row_blocks);
+  return params;
+}
+
+void launch_matrix(Launch& launch, const Conv& c, const LinearKernel& kernel) {
+  using namespace glsl::conv2d_matrix;
+  const MatrixShape& shape = launch.features.matrix_f16[0];
+  launch.params(describe_tiles<Params>(launch, c, kernel.tile, tile_lanes(kernel, launch.features)));
+  launch.spec.insert(launch.spec.end(), {shape.m, shape.n, shape.k, tile_shared_bytes(kernel, launch.features) / 16});
+  require_subgroups(launch);
+  launch.shader = &variant();
+}
+
+void launch_tiled(Launch& launch, const Conv& c) {
+  const Tile tile = pick_tile(c.groups, c.channels / c.groups, u32(pixels(c)), launch.features);
+  if (c.integers) {
+    using namespace glsl::conv2d_tiled_int8;
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, tile, tile.parts()), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+  } else {
+    using namespace glsl::conv2d_tiled;
+    launch.params(describe_tiles<Params>(launch, c, tile, tile.parts()));
+    const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
+    launch.shader = &variant(dtype(c.x.dtype()), weight);
+  }
+}
+
+}  // namespace
+
+bool is_direct(int64_t groups, int64_t channels_of_group) {
+  return channels_of_group <= (groups > 1 ? 8 : 4);
+}
+
+void convolution(Graph& graph, const Convolution& given) {
+  const char* op = given.op;
+  const Tensor x = given.x, weight = given.weight, scale = given.scale, zero = given.zero;
+  check(x.rank() == 4, "%s: x has rank %u, not 4", op, x.rank());
+  check(weight.is_constant() && weight.rank() == 2 && weight.numel() > 0,
+        "%s: the weight must be a constant matrix that is not empty", op);
+  if (weight.dtype() == DType::i8) {
+    const Shape want = {weight.dim(0), 1};
+    check(scale && scale.is_constant() && scale.dtype() == DType::f32 && scale.shape() == want,
+          "%s: the scales of the weight must be a constant f32 [%" PRId64 ", 1]", op, want[0]);
+    check(!zero || (zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want),
+          "%s: the zero points of the weight must be a constant i8 [%" PRId64 ", 1]", op, want[0]);
+  } else {
+    check(weight.dtype() == x.dtype() && is_float(x.dtype()) && !scale, "%s: x is %s, the weight %s", op,
+          name(x.dtype()), name(weight.dtype()));
+  }
+  const Conv c(graph, given);
+  check_epilogue(op, c.integers ? DType::f32 : x.dtype(), {.bias = c.bias, .residual = {}, .act = c.act});
+  check(!c.bias || c.bias.dim(0) == c.channels, "%s: the bias does not have %u elements", op, c.channels);
+  check(!c.integers || c.k <= kIntegerColumns, "%s: sums of %u products of integers; 32 bits hold %" PRId64, op, c.k,
+        kIntegerColumns);
+  graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
+    c.out.resize(c.shape());
+    if (c.out.numel() == 0) return;
+    u32(c.x.numel());
+    u32(c.out.numel());
+    if (c.direct) return launch_direct(launch, c);
+    if (const LinearKernel* kernel = matrix_kernel(c, launch.features)) return launch_matrix(launch, c, *kernel);
+    launch_tiled(launch, c);
+  });
+}
+
+}  // namespace pumice

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolutions: what the operators of floats and of integers share.
+//
+// The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
+// not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
+// (glsl/include/conv_rows.glslh), by cooperative matrices of fp16 where the device has them, else by tiles; few: output
+// by output (glsl/include/conv_direct.glslh).
+#pragma once
+
+#include "ops/common/gemm.h"
+#include "ops/common/linear_int8.h"
+#include "ops/common/patch.h"
+
+namespace pumice {
+
+struct Convolution {
+  const char* op;
+  Tensor x = {}, weight = {};
+  Tensor scale = {}, zero = {};  // of an i8 weight: f32 and i8 [out_channels, 1]
+  Tensor bias = {}, out = {};
+  Patches patches = {};
+  int64_t groups = 1, act = 0;
+  // Of integers: x's scale and zero point, and those of `out` where that is integers, too.
+  double x_scale = 1;
+  int64_t x_zero = 0;
+  Requantize again = {};
+};
+
+// Adds the node.
+void convolution(Graph& graph, const Convolution& convolution);
+
+// Whether a group has so few output channels that tiles would be mostly empty.
+bool is_direct(int64_t groups, int64_t channels_of_group);
+
+}  // namespace pumice

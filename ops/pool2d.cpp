@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling over the last two dimensions: max_pool2d, avg_pool2d, adaptive_avg_pool2d. `pads`: above, left, below, right.
+//
+// Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
+#include "ops/common/pooling.h"
+#include "ops/common/shape.h"
+
+namespace pumice {
+namespace {
+
+void max_pool2d(Graph& graph, Args args) {
+  constexpr const char* kOp = "max_pool2d";
+  pooling(graph, {.op = kOp,
+                  .x = args.tensor(0),
+                  .out = args.out(),
+                  .pool = glsl::pool2d::POOL::max,
+                  .patches = patches(args, 1, kOp),
+                  .ceil = args.boolean(5)});
+}
+
+const char* of_floats(const Args& args, const char* op) {
+  check(is_float(args.tensor(0).dtype()), "%s: x is %s, not f32 or f16", op, name(args.tensor(0).dtype()));
+  return op;
+}
+
+void avg_pool2d(Graph& graph, Args args) {
+  pooling(graph, mean_pooling(args, of_floats(args, "avg_pool2d")));
+}
+void adaptive_avg_pool2d(Graph& graph, Args args) {
+  pooling(graph, adaptive_pooling(args, of_floats(args, "adaptive_avg_pool2d")));
+}
+
+// The first dtypes of the shader's axis.
+static_assert(glsl::pool2d::kDTYPE[1] == "f16" && glsl::pool2d::kDTYPE[2] == "i8");
+constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::pool2d::kDTYPE).first(2)}};
+
+}  // namespace
+
+std::span<const Op> pool2d_ops() {
+  static constexpr Op kOps[] = {
+      {{"max_pool2d", 1, "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode -> Tensor"},
+       max_pool2d,
+       glsl::pool2d::axes},
+      {{"avg_pool2d", 1,
+        "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode, bool count_padding, int? "
+        "divisor "
+        "-> Tensor"},
+       avg_pool2d,
+       kFloats},
+      {{"adaptive_avg_pool2d", 1, "Tensor x, sizes size -> Tensor"}, adaptive_avg_pool2d, kFloats},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// q8ta_add, q8ta_mul: sums and products of 8-bit integers of constant scales and zero points, with broadcasting,
+//   clamp(round(act(real(a) OP real(b)) / out_scale) + out_zero, qmin, qmax)     real(q) = (q - zero) * scale
+// With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
+#include "glsl/q8ta_binary.h"
+
+#include "ops/common/gemm.h"
+#include "ops/common/qparams.h"
+#include "ops/common/shape.h"
+
+namespace pumice {
+namespace {
+
+using glsl::q8ta_binary::BINARY;
+
+template <BINARY code>
+void binary(Graph& graph, Args args) {
+  constexpr const char* kOp = code == BINARY::add ? "q8ta_add" : "q8ta_mul";
+  const Tensor a = args.tensor(0), b = args.tensor(1), out = args.out();
+  const DType dtype = a.dtype();
+  check(is_byte(dtype) && b.dtype() == dtype && out.dtype() == dtype, "%s: operands are %s and %s, the output %s", kOp,
+        name(dtype), name(b.dtype()), name(out.dtype()));
+  const int64_t low = least(dtype), high = low + 255, qmin = args.integer(9), qmax = args.integer(10);
+  check(qmin >= low && qmax <= high && qmin < qmax, "%s: %" PRId64 "..%" PRId64 " is no range of %s", kOp, qmin, qmax,
+        name(dtype));
+  glsl::q8ta_binary::Params numbers{};
+  numbers.a_scale = static_cast<float>(scale_at(args, 2, kOp));
+  numbers.a_zero = static_cast<int32_t>(zero_at(args, 3, low, high, kOp));
+  numbers.b_scale = static_cast<float>(scale_at(args, 4, kOp));
+  numbers.b_zero = static_cast<int32_t>(zero_at(args, 5, low, high, kOp));
+  const uint32_t act = activation(args.integer(6), kOp);
+  numbers.out_inverse = static_cast<float>(1.0 / scale_at(args, 7, kOp));  // of a Python number PyTorch does so in fp64
+  numbers.out_zero = static_cast<float>(zero_at(args, 8, low, high, kOp));
+  numbers.low = static_cast<float>(qmin);
+  numbers.high = static_cast<float>(qmax);
+  graph.dispatch({out}, {a, b}, [=](Launch& launch) {
+    out.resize(broadcast_shape({&a.shape(), &b.shape()}, kOp));
+    const Broadcast shape = broadcast(out.shape(), {&a.shape(), &b.shape()});
+    glsl::q8ta_binary::Params params = numbers;
+    put(params, shape, out);
+    params.repeat_a = shape.repeat[0];
+    params.repeat_b = shape.repeat[1];
+    launch.params(params);
+    launch.over(quads(out));
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(code), shape.mode[0], shape.mode[1], act});
+    launch.shader = &glsl::q8ta_binary::variant(glsl::q8ta_binary::dtype(dtype));
+  });
+}
+
+constexpr std::string_view kSignature =
+    "Tensor a, Tensor b, float a_scale, int a_zero, float b_scale, int b_zero, int act, float out_scale, int out_zero, "
+    "int qmin, int qmax -> Tensor";
+
+}  // namespace
+
+std::span<const Op> q8ta_binary_ops() {
+  static constexpr Op kOps[] = {
+      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes},
+      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Means of 8-bit integers of a constant scale and zero point, requantized: q8ta_avg_pool2d, q8ta_adaptive_avg_pool2d.
+// Sums are exact; what comes out is next to the exact quotient.
+#include <cinttypes>
+
+#include "ops/common/pooling.h"
+#include "ops/common/qparams.h"
+
+namespace pumice {
+namespace {
+
+// The numbers of integers from argument `first` on.
+glsl::pool2d::Params numbers(const Args& args, uint32_t first, const char* op) {
+  const DType from = args.tensor(0).dtype();
+  check(is_byte(from), "%s: x is %s, not i8 or u8", op, name(from));
+  const int64_t low = least(from), high = low + 255;
+  glsl::pool2d::Params params{};
+  params.x_scale = static_cast<float>(scale_at(args, first, op));
+  params.x_zero = static_cast<int32_t>(zero_at(args, first + 1, low, high, op));
+  params.out_inverse = static_cast<float>(1.0 / scale_at(args, first + 2, op));
+  params.out_zero = static_cast<float>(zero_at(args, first + 3, low, high, op));
+  const int64_t qmin = args.integer(first + 4), qmax = args.integer(first + 5);
+  check(qmin >= low && qmax <= high && qmin < qmax, "%s: %" PRId64 "..%" PRId64 " is no range of %s", op, qmin, qmax,
+        name(from));
+  params.low = static_cast<float>(qmin);
+  params.high = static_cast<float>(qmax);
+  return params;
+}
+
+void q8ta_avg_pool2d(Graph& graph, Args args) {
+  Pooling p = mean_pooling(args, "q8ta_avg_pool2d");
+  p.numbers = numbers(args, 8, p.op);
+  pooling(graph, p);
+}
+void q8ta_adaptive_avg_pool2d(Graph& graph, Args args) {
+  Pooling p = adaptive_pooling(args, "q8ta_adaptive_avg_pool2d");
+  p.numbers = numbers(args, 2, p.op);
+  pooling(graph, p);
+}
+
+
+// The last dtypes of the shader's axis.
+static_assert(glsl::pool2d::kDTYPE[2] == "i8" && std::size(glsl::pool2d::kDTYPE) == 4);
+constexpr Axis kBytes[] = {{"DTYPE", std::span(glsl::pool2d::kDTYPE).subspan(2)}};
+
+}  // namespace
+
+std::span<const Op> q8ta_pool2d_ops() {
+  static constexpr Op kOps[] = {
+      {{"q8ta_avg_pool2d", 1,
+        "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode, bool count_padding, int? "
+        "divisor, "
+        "float x_scale, int x_zero, float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
+       q8ta_avg_pool2d,
+       kBytes},
+      {{"q8ta_adaptive_avg_pool2d", 1,
+        "Tensor x, sizes size, float x_scale, int x_zero, float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
+       q8ta_adaptive_avg_pool2d,
+       kBytes},
+  };
+  return kOps;
+}
+
+}  // namespace pumice

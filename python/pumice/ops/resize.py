@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of another size: upsampling by the nearest element or bilinear, pixel_shuffle and its inverse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from pumice.op import lowers
+
+if TYPE_CHECKING:
+    from pumice.lower import Call, Ref
+
+aten = torch.ops.aten
+
+NEAREST = (aten.upsample_nearest2d.default, aten.upsample_nearest2d.vec)
+BILINEAR = (aten.upsample_bilinear2d.default, aten.upsample_bilinear2d.vec)
+
+
+def factors(call: Call) -> tuple[float | None, float | None]:
+    """Given numbers of output elements for each of the input; None: the quotient of the sizes."""
+    if str(call.target).endswith(".vec"):
+        return tuple(call["scale_factors"] or (None, None))
+    return call["scales_h"], call["scales_w"]
+
+
+@lowers(*NEAREST)
+def nearest(call: Call) -> None:
+    name = "input" if str(call.target).endswith(".vec") else "self"
+    call.emit("upsample2d", call.tensor(name), list(call.out.shape[-2:]), *factors(call), 0)
+
+
+@lowers(*BILINEAR)
+def bilinear(call: Call) -> None:
+    name = "input" if str(call.target).endswith(".vec") else "self"
+    mode = 2 if call["align_corners"] else 1
+    call.emit("upsample2d", call.tensor(name), list(call.out.shape[-2:]), *factors(call), mode)
+
+
+@lowers(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
+def pixel_shuffle(call: Call) -> None:
+    shuffle(call, call.tensor("self"), call.out)
+
+
+def shuffle(call: Call, x: Ref, out: Ref) -> None:
+    """The node of `call` with x as its input."""
+    *batch, channels, height, width = x.shape
+    n = len(batch)
+    if call.target is aten.pixel_shuffle.default:
+        r = call["upscale_factor"]
+        apart, order = [channels // (r * r), r, r, height, width], (0, 3, 1, 4, 2)
+    else:
+        r = call["downscale_factor"]
+        apart, order = [channels, height // r, r, width // r, r], (0, 2, 4, 1, 3)
+    split = call.view(x, [*batch, *apart])
+    dims = [*range(n), *(n + dim for dim in order)]
+    shape = [split.shape[dim] for dim in dims]
+    call.emit("view", call.emit("permute", split, dims, out=call.temp(x.dtype, shape)), list(out.shape), out=out)

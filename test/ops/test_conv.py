@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of floats, each within the bound of ops/conv2d.cpp, and what is folded into them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from budget import MATMUL, NORM
+from conv import CASES, sizes
+from many import FLOATS, normal
+from one_call import OneCall
+from quantized import check_product
+from torch import nn
+
+import pumice
+
+
+class Each(nn.Module):
+    """Every layer with its own input."""
+
+    def __init__(self, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        return [layer(x) for layer, x in zip(self.layers, inputs, strict=True)]
+
+
+def check(layers: list[nn.Module], inputs: list[torch.Tensor], features: tuple = (None,), kernel: str = "") -> None:
+    module = Each(layers).eval()
+    program = pumice.export(module, tuple(inputs))
+    assert program.report.operators["conv2d"] == len(layers), program.report.operators
+    for feature in features:
+        session = pumice.load(bytes(program), features=feature)
+        results = session(*inputs)
+        for layer, x, got in zip(layers, inputs, results, strict=True):
+            want, size, k = sizes(layer, x)
+            check_product(got, want, size, (2 if kernel else 1) * k + 4, f"{layer} of {list(x.shape)}, features={feature}")
+        if kernel:
+            names = [row.kernel for row in session.profile(*inputs)]
+            assert sum(kernel in name for name in names) == len(layers), names
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_conv2d(dtype) -> None:
+    torch.manual_seed(1)
+    features = (None, "none,like_gpu") if dtype is torch.float32 else (None,)
+    check([case.module().to(dtype) for case in CASES], [case.x(dtype) for case in CASES], features)
+
+
+def test_cooperative_matrices(monkeypatch) -> None:
+    """Forced: on a CPU tiles are picked."""
+    torch.manual_seed(1)
+    monkeypatch.setenv("PUMICE_KERNEL", "matrix32x32")
+    cases = [case for case in CASES if case.out // case.groups > 8]
+    check([case.module().half() for case in cases], [case.x(torch.float16) for case in cases], kernel="conv2d_matrix")
+
+
+def test_transposed() -> None:
+    torch.manual_seed(2)
+    layers = [
+        nn.ConvTranspose2d(17, 34, 3, 2, 1, 1),
+        nn.ConvTranspose2d(8, 36, (2, 4), (2, 3), (0, 1), (1, 2), 2, False, (2, 1)),
+        nn.ConvTranspose2d(5, 5, 3, 2, 1, 0, 5),
+        nn.ConvTranspose1d(6, 17, 4, 3, 1),
+    ]
+    shapes = [(1, 17, 5, 7), (3, 8, 4, 5), (1, 5, 6, 4), (3, 6, 9)]
+    check(layers, [torch.randn(shape) for shape in shapes])
+
+
+def test_conv1d() -> None:
+    torch.manual_seed(3)
+    layers = [
+        nn.Conv1d(3, 17, 3, padding=1),
+        nn.Conv1d(17, 17, 5, groups=17, padding="same", bias=False),
+        nn.Conv1d(4, 4, 2, stride=2, dilation=3),
+        nn.Conv1d(1, 1, 3, padding=1),
+    ]
+    check(layers, [torch.randn(shape) for shape in [(3, 3, 16), (1, 17, 13), (4, 20), (1, 96)]])
+
+
+def test_unbatched(road) -> None:
+    road.check(nn.Conv2d(3, 6, 3), normal(3, 7, 8), budget=MATMUL, expect_ops={"conv2d": 1})
+
+
+ACTIVATIONS = [nn.ReLU(), nn.ReLU6(), nn.Hardtanh(0, 6), nn.Hardswish(), nn.Hardsigmoid(), nn.SiLU(), nn.GELU()]
+
+
+def test_activations_are_folded(road) -> None:
+    """Those in front of which nothing else reads the convolution."""
+    torch.manual_seed(4)
+    module = Each([nn.Sequential(nn.Conv2d(2, 5, 3), act) for act in ACTIVATIONS])
+    inputs = [normal(1, 2, 6, 7, seed=seed) for seed in range(len(ACTIVATIONS))]
+    program = road.check(module, *inputs, budget=MATMUL, expect_ops={"conv2d": len(ACTIVATIONS)})
+    assert program.report.operators == {"conv2d": len(ACTIVATIONS)}
+
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv2d(2, 5, 3)
+
+        def forward(self, x):
+            y = self.conv(x)
+            return y, y.relu()
+
+    road.check(Shared(), normal(1, 2, 6, 7), budget=MATMUL, expect_ops={"conv2d": 1, "relu": 1})
+
+
+def trained(module: nn.Module, *shape: int) -> nn.Module:
+    """With statistics and factors as training leaves them."""
+    norm = next(m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+    norm.weight.data, norm.bias.data = normal(norm.num_features).abs() + 0.2, normal(norm.num_features, seed=2)
+    module.train()
+    module(normal(*shape, seed=3) * 3 + 1)
+    return module.eval()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_batch_norm(road, dtype) -> None:
+    torch.manual_seed(5)
+    for module, shape in [
+        (nn.Sequential(nn.Conv2d(3, 17, 3, bias=False), nn.BatchNorm2d(17), nn.ReLU6()), (3, 3, 6, 7)),
+        (nn.Sequential(nn.Conv2d(6, 6, 3, groups=6), nn.BatchNorm2d(6)), (2, 6, 6, 6)),
+        (nn.Sequential(nn.ConvTranspose2d(3, 6, 2, 2), nn.BatchNorm2d(6)), (2, 3, 4, 4)),
+        (nn.Sequential(nn.BatchNorm2d(5), nn.Hardswish()), (3, 5, 3, 4)),
+        (nn.BatchNorm1d(5), (7, 5)),
+        (nn.BatchNorm1d(5), (2, 5, 3)),
+        (nn.BatchNorm3d(5), (2, 5, 3, 2, 2)),
+    ]:
+        x = normal(*shape, dtype=dtype)
+        road.check(trained(module, *shape).to(dtype), x, budget=NORM, expect_ops={"conv2d": 1}, reference="f64")
+
+
+def test_dynamic_sizes(road) -> None:
+    batch, height, width = (torch.export.Dim(name, min=4, max=40) for name in ("batch", "height", "width"))
+    module = nn.Sequential(nn.Conv2d(3, 17, 3, 2, 1), nn.BatchNorm2d(17), nn.ReLU(), nn.Conv2d(17, 4, 1))
+    shapes = {"input": {0: batch, 2: height, 3: width}}
+    runs = [(normal(4, 3, 40, 5),), (normal(5, 3, 4, 31),)]
+    road.check(module, normal(6, 3, 8, 9), dynamic_shapes=shapes, runs=runs, budget=MATMUL)
+
+
+def test_empty(road) -> None:
+    road.check(nn.Conv2d(3, 6, 3), normal(0, 3, 7, 8))
+
+
+class Computed(nn.Module):
+    def forward(self, x, weight):
+        return torch.nn.functional.conv2d(x, weight)
+
+
+def test_refused(road) -> None:
+    road.refuses(nn.Conv3d(2, 3, 3), normal(1, 2, 5, 5, 5), match="over 3 dimensions")
+    road.refuses(Computed(), normal(1, 2, 5, 5), normal(3, 2, 3, 3), match="weight of the convolution is computed")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"kernel": [3]}, "1 numbers for the kernel"),
+        ({"kernel": [2, 2]}, "27 columns for a kernel of 2 x 2"),
+        ({"stride": [0, 1]}, "the stride has 0"),
+        ({"dilation": [1, 1 << 20]}, "the dilation has"),
+        ({"pads": [-5, 0, -5, 0]}, "does not fit a size of 8"),
+        ({"groups": 5}, "6 output channels in 5 groups"),
+        ({"groups": 2}, "x has 3 channels, not 18"),
+        ({"act": 8}, "activation 8 is not"),
+        ({"bias": 5}, "the bias does not have 6 elements"),
+    ],
+)
+def test_bad_arguments(change, match) -> None:
+    given = {"bias": 6, "kernel": [3, 3], "stride": [1, 1], "pads": [0] * 4, "dilation": [1, 1], "groups": 1}
+    given = given | {"transposed": False, "act": 0} | change
+    if given["groups"] == 2:
+        given["kernel"] = [1, 3]
+    made = OneCall()
+    x, weight = made.input(torch.float32, [1, 3, 8, 8]), made.constant(normal(6, 27))
+    bias = made.constant(normal(given.pop("bias")))
+    made.call("conv2d", [x, weight, bias, *given.values()], torch.float32, [1, 6, 6, 6])
+    with pytest.raises(pumice.Error, match=match):
+        pumice.load(made.bytes())

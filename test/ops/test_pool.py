@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+import torch
+from budget import REDUCTION
+from many import FLOATS, Many, normal
+from torch.nn import functional as F
+
+MAXIMA = [
+    lambda x: F.max_pool2d(x, 2), lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 0)), lambda x: F.max_pool2d(x, 3, 2, 1),
+    lambda x: F.max_pool2d(x, 2, 3, ceil_mode=True), lambda x: F.max_pool2d(x, 2, 1, 1, (2, 3)),
+    lambda x: F.max_pool1d(x.flatten(2)[0], 3, 2, 1),
+]  # fmt: skip
+MEANS = [
+    lambda x: F.avg_pool2d(x, 2), lambda x: F.avg_pool2d(x, (3, 2), (2, 1), (1, 0)),
+    lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+    lambda x: F.avg_pool2d(x, 3, divisor_override=5), lambda x: F.avg_pool1d(x.flatten(2), 3, 2, 1),
+    lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+    lambda x: F.adaptive_avg_pool2d(x, (12, None)), lambda x: F.adaptive_avg_pool1d(x[0].flatten(1), 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_pool(road, dtype) -> None:
+    x = normal(2, 3, 9, 7, dtype=dtype)
+    road.check(Many(MAXIMA), x, reference="eager", all_features=True)
+    road.check(Many(MEANS), x, budget=REDUCTION)
+
+
+def test_special_values(road) -> None:
+    x = normal(1, 2, 6, 6)
+    x[0, 0, 1, 1], x[0, 0, 4, 4], x[0, 1, 0, 0] = float("nan"), float("inf"), -float("inf")
+    road.check(Many([*MAXIMA[:3], *MEANS[:2]]), x, reference="eager", budget=REDUCTION)
+
+
+def test_more(road) -> None:
+    height = torch.export.Dim("height", min=4, max=64)
+    functions = [lambda x: F.max_pool2d(x, 2), lambda x: F.adaptive_avg_pool2d(x, (2, 3))]
+    road.check(
+        Many(functions),
+        normal(2, 3, 6, 7),
+        dynamic_shapes={"inputs": ({2: height},)},
+        runs=[(normal(2, 3, 4, 7),), (normal(2, 3, 33, 7),)],
+        budget=REDUCTION,
+    )
+    road.refuses(Many([lambda x: F.max_pool2d(x, 2, return_indices=True)]), normal(1, 2, 4, 4), match="indices")
