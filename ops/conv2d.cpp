@@ -3,8 +3,8 @@
 // + bias[n]): convolutions of floats, with weights of x's dtype or of int8 by output channel. `pads`: above, left,
 // below, right; transposed ones: the stride spreads the input, pads cut the output. Kernels: ops/common/conv.h.
 //
-// Error, against fp64 of the same stored numbers, with S = sum|x w| + |bias|: |err| <= u |y| + 2^-24 * (k + 4) * S * L,
-// with 2 k by cooperative matrices; u and L as in ops/common/linear_kernel.h.
+// Error, against fp64 of the same stored numbers, with S = sum|x w| + |bias|: |err| <= u |y| + 2^-24 * (k + 4) * S * L;
+// u and L as in ops/common/linear_kernel.h.
 #include "glsl/conv2d_tiled.h"
 #include "ops/common/conv.h"
 

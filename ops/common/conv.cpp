@@ -5,7 +5,6 @@
 
 #include "glsl/conv2d_direct.h"
 #include "glsl/conv2d_direct_int8.h"
-#include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
 #include "ops/common/divide.h"
@@ -109,31 +108,13 @@ int64_t pixels(const Conv& c) {
   return c.out.dim(0) * c.out.dim(2) * c.out.dim(3);
 }
 
-// By cooperative matrices, or null. The shape is that of a linear whose rows are the output channels.
-const LinearKernel* matrix_kernel(const Conv& c, const Features& features) {
-  const bool forced = !features.kernel.empty();
-  if (c.x.dtype() != DType::f16 || c.scale || (features.cpu && !forced)) return nullptr;
-  const int64_t rows = c.channels / c.groups;
-  const LinearShape shape{.m = rows, .n = pixels(c), .k = c.k, .weight = Storage::f16, .dtype = DType::f16};
-  for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
-    const LinearKernel& kernel = linear_kernel(name);
-    if ((forced && features.kernel != name) || !why_not(kernel, shape, features).empty()) continue;
-    const int64_t groups = c.groups * ceil_div(rows, kernel.tile.bm) * ceil_div(shape.n, kernel.tile.bn);
-    // As linear picks them (pick_matrix); tiles that are half empty waste half.
-    const bool wasteful =
-        kernel.tile.bm > 32 && (rows <= kernel.tile.bm / 2 || (kernel.tile.bm == 128 && groups < 128));
-    if (forced || !wasteful) return &kernel;
-  }
-  return nullptr;
-}
-
 template <class Params>
-Params describe_tiles(Launch& launch, const Conv& c, const Tile& tile, uint32_t lanes) {
+Params describe_tiles(Launch& launch, const Conv& c, const Tile& tile) {
   const int64_t of_group = c.channels / c.groups;
   // A group that begins inside of a strip has up to 15 rows of others in front.
   const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
-  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c), tile.bn)), lanes);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c), tile.bn)), tile.parts());
   auto params = describe<Params>(launch, c, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
   params.tiles = strip_tiles(c.k);
@@ -141,24 +122,15 @@ Params describe_tiles(Launch& launch, const Conv& c, const Tile& tile, uint32_t 
   return params;
 }
 
-void launch_matrix(Launch& launch, const Conv& c, const LinearKernel& kernel) {
-  using namespace glsl::conv2d_matrix;
-  const MatrixShape& shape = launch.features.matrix_f16[0];
-  launch.params(describe_tiles<Params>(launch, c, kernel.tile, tile_lanes(kernel, launch.features)));
-  launch.spec.insert(launch.spec.end(), {shape.m, shape.n, shape.k, tile_shared_bytes(kernel, launch.features) / 16});
-  require_subgroups(launch);
-  launch.shader = &variant();
-}
-
 void launch_tiled(Launch& launch, const Conv& c) {
   const Tile tile = pick_tile(c.groups, c.channels / c.groups, u32(pixels(c)), launch.features);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
-    launch.params(with_numbers(describe_tiles<Params>(launch, c, tile, tile.parts()), c));
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, tile), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_tiled;
-    launch.params(describe_tiles<Params>(launch, c, tile, tile.parts()));
+    launch.params(describe_tiles<Params>(launch, c, tile));
     const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
     launch.shader = &variant(dtype(c.x.dtype()), weight);
   }
@@ -196,9 +168,7 @@ void convolution(Graph& graph, const Convolution& given) {
     if (c.out.numel() == 0) return;
     u32(c.x.numel());
     u32(c.out.numel());
-    if (c.direct) return launch_direct(launch, c);
-    if (const LinearKernel* kernel = matrix_kernel(c, launch.features)) return launch_matrix(launch, c, *kernel);
-    launch_tiled(launch, c);
+    c.direct ? launch_direct(launch, c) : launch_tiled(launch, c);
   });
 }
 

@@ -3,8 +3,7 @@
 //
 // The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
 // not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
-// (glsl/include/conv_rows.glslh), by cooperative matrices of fp16 where the device has them, else by tiles; few: output
-// by output (glsl/include/conv_direct.glslh).
+// (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh).
 #pragma once
 
 #include "ops/common/gemm.h"

@@ -16,6 +16,13 @@ from executorch.runtime import Method, Runtime
 from pumice.executorch import PumicePartitioner
 
 
+class Atan(torch.nn.Module):
+    """What Pumice has no operator for, and ExecuTorch a kernel."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.atan()
+
+
 class Lowered:
     """`report` of the partitioner, `path` of the .pte, `graph` of the program that ExecuTorch runs."""
 

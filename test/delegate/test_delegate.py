@@ -11,7 +11,7 @@ import torch
 from cpp_host import DRIVER
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.runtime import Runtime
-from lowered import Lowered
+from lowered import Atan, Lowered
 from torch import nn
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
 from torchao.quantization.granularity import PerGroup
@@ -70,33 +70,33 @@ def test_quantized_linears(tmp_path, config, operator) -> None:
 
 
 class Interrupted(nn.Module):
-    """A reflection between what Pumice runs, and two results."""
+    """What Pumice lacks between what it runs, and two results."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.pad, self.last = nn.Linear(16, 32), nn.ReflectionPad1d(1), nn.Linear(34, 8)
+        self.first, self.last = nn.Linear(16, 32), nn.Linear(32, 8)
 
     def forward(self, x):
         h = torch.relu(self.first(x))
-        return self.last(self.pad(h)), h.sum(-1)
+        return self.last(h.atan()), h.sum(-1)
 
 
 def test_a_refused_operator_falls_back(interrupted) -> None:
     lowered = interrupted
-    assert [reason.target for reason in lowered.report.reasons] == ["aten.reflection_pad1d.default"]
-    assert "reflection_pad1d" in str(lowered.report) and len(lowered.report.partitions) == 2
+    assert [reason.target for reason in lowered.report.reasons] == ["aten.atan.default"]
+    assert "atan" in str(lowered.report) and len(lowered.report.partitions) == 2
     lowered.check(lowered.load(), noise(2, 4, 16))
     if DRIVER.exists():
         lowered.check_host(noise(2, 4, 16))
 
 
 def test_strict_names_what_would_fall_back(tmp_path) -> None:
-    with pytest.raises(pumice.UnsupportedError, match="reflection_pad1d"):
+    with pytest.raises(pumice.UnsupportedError, match="atan"):
         Lowered(tmp_path, Interrupted(), (noise(2, 4, 16),), {"strict": True})
 
 
 def test_small_partitions_can_be_left_out(tmp_path) -> None:
-    lowered = Lowered(tmp_path, nn.Sequential(nn.ReLU(), nn.ReflectionPad1d(1), nn.Sigmoid()), (noise(2, 4, 16),))
+    lowered = Lowered(tmp_path, nn.Sequential(nn.ReLU(), Atan(), nn.Sigmoid()), (noise(2, 4, 16),))
     assert len(lowered.report.partitions) == 2
     lowered = Lowered(tmp_path, lowered.module, (noise(2, 4, 16),), {"min_operators": 2})
     assert not lowered.report.partitions

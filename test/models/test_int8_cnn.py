@@ -21,9 +21,9 @@ DIGITS = Path(__file__).parent / "digits.csv.gz"  # 64 pixels of 0..16, and the 
 class Cnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
-        self.deep = nn.Sequential(nn.Conv2d(16, 16, 3, padding=1, groups=16), nn.ReLU(), nn.Conv2d(16, 16, 1))
-        self.last = nn.Sequential(nn.Conv2d(16, 24, 3, stride=2, padding=1), nn.ReLU())
+        self.first = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+        self.deep = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.ReLU(), nn.Conv2d(8, 8, 1))
+        self.last = nn.Sequential(nn.Conv2d(8, 24, 3, stride=2, padding=1), nn.ReLU())
         self.head = nn.Linear(24, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -48,8 +48,8 @@ def test_digits() -> None:
     order = torch.randperm(len(labels))
     train, held = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
     model = Cnn()
-    optimizer = torch.optim.Adam(model.parameters(), 4e-3)
-    for _ in range(12):
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(5):
         for batch in train[torch.randperm(len(train))].split(64):
             optimizer.zero_grad()
             F.cross_entropy(model(images[batch]), labels[batch]).backward()

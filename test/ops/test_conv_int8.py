@@ -8,7 +8,6 @@ import pytest
 import torch
 from conv import CASES, Case, convolve, pads, pair
 from int8 import check_integers
-from many import FLOATS
 from one_call import OneCall
 from quantized import check_product
 
@@ -48,11 +47,10 @@ class Weight:
         return convolve(self.case, x, self.real(), bias), convolve(self.case, x.abs(), self.real().abs(), size)
 
 
-@pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("dtype", "zero"), [(torch.float32, True), (torch.float16, False)], ids=str)
 def test_floats(dtype, zero) -> None:
     torch.manual_seed(1)
-    made, cases = OneCall(), CHOSEN[1::2] if zero else CHOSEN
+    made, cases = OneCall(), CHOSEN if zero else CHOSEN[1::2]
     weights, inputs = [Weight(case, zero) for case in cases], [case.x(dtype) for case in cases]
     for weight, x in zip(weights, inputs, strict=True):
         shape = weight.product(x.double())[0].shape
@@ -65,8 +63,11 @@ def test_floats(dtype, zero) -> None:
         check_product(got, want, size, weight.k + 8, str(weight.case))
 
 
-@pytest.mark.parametrize("x_dtype", LIMITS, ids=str)
-@pytest.mark.parametrize("out_dtype", [torch.float32, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize(
+    ("x_dtype", "out_dtype"),
+    [(torch.int8, torch.int8), (torch.uint8, torch.uint8), (torch.int8, torch.float32)],
+    ids=str,
+)
 def test_integers(x_dtype, out_dtype) -> None:
     """Padding counts as a real 0, whatever the zero point."""
     torch.manual_seed(2)

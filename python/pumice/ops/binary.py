@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pumice.ir import DType
 from pumice.layer import layer_of_product, layer_of_sum
 from pumice.op import lowers
 from pumice.operands import FLOATS, operand, unexpanded
@@ -132,12 +133,16 @@ def leaky_relu(call: Call) -> None:
 def elu(call: Call) -> None:
     if call["input_scale"] != 1:
         call.refuse(f"elu with input_scale {call['input_scale']}")
-    x, scale = call.tensor("self"), call["scale"]
-    alpha = operand(call, call["alpha"], x.dtype)
+    x, alpha, scale = call.tensor("self"), float(call["alpha"]), float(call["scale"])
     if scale == 1:
         call.emit("elu", x, alpha)
-    else:
-        call.emit("mul", call.emit("elu", x, alpha, out=call.temp(x.dtype, x.shape)), operand(call, scale, x.dtype))
+        return
+    # Rounded to fp16 once, as in PyTorch.
+    f32 = call.cast(x, DType.f32)
+    scaled = call.out if x.dtype is DType.f32 else call.temp(DType.f32, x.shape)
+    call.emit("mul", call.emit("elu", f32, alpha, out=call.temp(DType.f32, x.shape)), scale, out=scaled)
+    if x.dtype is not DType.f32:
+        call.emit("cast", scaled, x.dtype)
 
 
 @lowers(aten.isnan.default)
