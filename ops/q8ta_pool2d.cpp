@@ -38,7 +38,6 @@ void q8ta_adaptive_avg_pool2d(Graph& graph, Args args) {
   pooling(graph, p);
 }
 
-
 // The last dtypes of the shader's axis.
 static_assert(glsl::pool2d::kDTYPE[2] == "i8" && std::size(glsl::pool2d::kDTYPE) == 4);
 constexpr Axis kBytes[] = {{"DTYPE", std::span(glsl::pool2d::kDTYPE).subspan(2)}};
