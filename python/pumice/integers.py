@@ -20,6 +20,7 @@ import torch
 from torch.fx import Node
 
 from pumice.convolution import BATCH_NORMS, convolution_before, per_tensor
+from pumice.dtypes import TORCH
 from pumice.ir import DType
 from pumice.layer import ACTIVATIONS
 from pumice.op import Refused
@@ -77,8 +78,6 @@ def plan(quantize: Call) -> Step | None:
     """Of a quantize node: how to write its integers, if that needs no floats."""
     out = quantize.out
     if str(quantize.target) != QUANTIZE_NUMBERS or not is_number_pair(quantize["scale"], quantize["zero_point"], out):
-        return None
-    if quantize.tensor("input").dtype is not DType.f32:
         return None
     return _plan(quantize, quantize.tensor("input"), Target(quantize, out.dtype))
 
@@ -165,7 +164,7 @@ def _joined(made: Call, _: Target) -> Any:
 def _padded(made: Call, to: Target) -> Any:
     if made.target is aten.pad.default and made["mode"] != "constant":
         return None
-    value = int(to.quantized(torch.tensor(float(made["value"] or 0))))
+    value = int(to.quantized(torch.tensor(float(made["value"] or 0), dtype=TORCH[made.out.dtype])))
     return lambda x, out: made.emit("pad", x[0], made["pad"], value, out=out)
 
 
@@ -205,6 +204,8 @@ _MOVES: dict[Any, Callable[[Call, Target], Any]] = {
 
 
 def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
+    if ref.dtype is not DType.f32:  # PyTorch rounds every step to fp16
+        return None
     act = "none"
     for target, name in ((aten.relu.default, "relu"), (aten.relu6.default, "relu6"), (aten.hardtanh.default, "relu6")):
         made = call.producer(ref, target, single_use=True)
