@@ -33,7 +33,9 @@ CONVOLUTIONS = (
     aten.conv_transpose2d.input,
     aten.convolution.default,
 )
+PADS = (aten.constant_pad_nd.default, aten.pad.default)
 BATCH_NORMS = (aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default)
+MOST_PADDING = 2**15  # as ops/common/patch.cpp has it
 MOST_COLUMNS = 2**31 // 255**2  # of a weight whose products with integers are summed in 32 bits
 
 
@@ -212,13 +214,13 @@ def convolution(call: Call) -> Convolution:
     transposed = "transpose" in str(call.target) or ("convolution" in str(call.target) and bool(call["transposed"]))
     kernel = _pair(weight.shape[2:], dims, 1)
     stride, dilation = _pair(call["stride"], dims, 1), _pair(call["dilation"], dims, 1)
-    pads = _pads(call["padding"], kernel, dilation, dims)
-    if transposed:
+    x, pads = call.tensor("input"), _pads(call["padding"], kernel, dilation, dims)
+    if not transposed:
+        x, pads = _unpadded(call, x, pads, dims)
+    else:
         more = _pair(call["output_padding"], dims, 0)
         pads = [*pads[:2], pads[2] - more[0], pads[3] - more[1]]
-    made = Convolution(
-        call, call.tensor("input"), weight, call["bias"], kernel, stride, pads, dilation, call["groups"], transposed
-    )
+    made = Convolution(call, x, weight, call["bias"], kernel, stride, pads, dilation, call["groups"], transposed)
     made.check()
     return made
 
@@ -235,6 +237,19 @@ def _pads(padding: Any, kernel: list[int], dilation: list[int], dims: int) -> li
         total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
         return [*(t // 2 for t in total), *(t - t // 2 for t in total)]
     return _pair(0 if padding == "valid" else padding, dims, 0) * 2
+
+
+def _unpadded(call: Call, x: Ref, pads: list[int], dims: int) -> tuple[Ref, list[int]]:
+    """What was padded by zeros for the convolution of `call`, and the padding that does the same."""
+    made = call.producer(x, *PADS)
+    if made is None or (made.target is aten.pad.default and made["mode"] != "constant") or made["value"]:
+        return x, pads
+    given = made["pad"]  # of the last dimension first: before, behind
+    if len(given) > 2 * dims or any(not isinstance(size, int) or size < 0 for size in given):
+        return x, pads
+    left, right, above, below = [*given, *[0] * (4 - len(given))]
+    sums = [a + b for a, b in zip(pads, (above, left, below, right), strict=True)]
+    return (x, pads) if max(sums) >= MOST_PADDING else (made.tensor("self"), sums)
 
 
 def batch_norm(call: Call) -> Convolution:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node
 
-from pumice.convolution import BATCH_NORMS, convolution_before, per_tensor
+from pumice.convolution import BATCH_NORMS, PADS, convolution_before, per_tensor
 from pumice.dtypes import TORCH
 from pumice.ir import DType
 from pumice.layer import ACTIVATIONS
@@ -46,7 +46,6 @@ _WITH_NUMBER = (
 )  # fmt: skip
 _FUNCTIONS = (*ELEMENTWISE, *CLAMPS, *_WITH_NUMBER, aten.leaky_relu.default, aten.elu.default)
 _ARITHMETIC = {aten.add.Tensor: "q8ta_add", aten.mul.Tensor: "q8ta_mul"}
-_PADS = (aten.constant_pad_nd.default, aten.pad.default)
 _SHUFFLES = (aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
 
 
@@ -193,7 +192,7 @@ _MOVES: dict[Any, Callable[[Call, Target], Any]] = {
     **dict.fromkeys(VIEWS, _viewed),
     **dict.fromkeys(PERMUTES, _permuted),
     aten.cat.default: _joined,
-    **dict.fromkeys(_PADS, _padded),
+    **dict.fromkeys(PADS, _padded),
     **dict.fromkeys(pool.MAXIMA, _largest),
     **dict.fromkeys(resize.NEAREST, _nearest),
     **dict.fromkeys(_SHUFFLES, _shuffled),

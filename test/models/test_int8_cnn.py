@@ -12,9 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import pumice
-from pumice import ir
 
-BYTES = (ir.DType.i8, ir.DType.u8)
 DIGITS = Path(__file__).parent / "digits.csv.gz"  # 64 pixels of 0..16, and the digit
 
 
@@ -33,11 +31,16 @@ class Cnn(nn.Module):
         return self.head(x.flatten(1))
 
 
-def only_integers(program: pumice.Program) -> None:
-    """No tensor is of floats but the input, the result, and the numbers of the weights."""
-    method = program.ir.methods[0]
-    between = [value for value in method.values if value.kind is ir.ValueKind.scratch]
-    assert between and all(value.dtype in BYTES for value in between), [value.dtype.name for value in between]
+def check_memory(program: pumice.Program, batch: int) -> None:
+    """As `pumice inspect` tells it: floats are only the input, the result and the numbers of the weights, and nothing is
+    larger than an image of the first layer (of patches of 3 x 3 it would be nine times that)."""
+    method = pumice.inspect(bytes(program))["methods"][0]
+    assert [op["name"] for op in method["ops"]].count("quantize") == 1
+    assert (method["ops"][0]["name"], method["ops"][-1]["name"]) == ("quantize", "dequantize")
+    between = [value for value in method["plan"]["values"] if value["kind"] == "scratch"]
+    assert {value["dtype"] for value in between} == {"i8"}
+    assert max(value["bytes"] for value in between) == batch * 8 * 8 * 8
+    assert method["plan"]["naive_bytes"] < 1.01 * sum(v["bytes"] for v in method["plan"]["values"] if "offset" in v)
 
 
 def test_digits() -> None:
@@ -57,7 +60,7 @@ def test_digits() -> None:
     x = images[held]
     quantized = pt2e(is_per_channel=True)(model.eval(), (images[train[: len(x)]],))
     program = pumice.export(quantized, (x,))
-    only_integers(program)
+    check_memory(program, len(x))
     got, want = pumice.load(bytes(program))(x), quantized(x)
     assert (want.argmax(-1) == labels[held]).double().mean() > 0.9
     assert torch.equal(got.argmax(-1), want.argmax(-1))

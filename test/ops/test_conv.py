@@ -69,6 +69,25 @@ def test_conv1d() -> None:
     check(layers, [torch.randn(shape) for shape in [(3, 3, 16), (1, 17, 13), (4, 20), (1, 96)]])
 
 
+def test_padding_before_is_folded() -> None:
+    """Zeros only, and not over channels."""
+    torch.manual_seed(6)
+    layers = [
+        nn.Sequential(nn.ZeroPad2d((0, 1, 2, 3)), nn.Conv2d(3, 5, 3, 2, 1)),
+        nn.Sequential(nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(3, 5, 3)),
+        nn.Sequential(nn.ConstantPad2d(1, 0.5), nn.Conv2d(3, 5, 3)),
+        nn.Sequential(nn.ZeroPad2d((0, 0, -1, -1)), nn.Conv2d(3, 5, 3, padding=1)),
+        nn.Sequential(nn.ConstantPad3d((0, 0, 0, 0, 1, 1), 0.0), nn.Conv2d(3, 5, 3)),
+    ]
+    inputs = [torch.randn(shape) for shape in [(2, 3, 5, 6), (2, 3, 7), (2, 3, 5, 6), (2, 3, 5, 6), (2, 1, 5, 6)]]
+    module = Each(layers).eval()
+    program = pumice.export(module, tuple(inputs))
+    assert program.report.operators == {"conv2d": 5, "pad": 3, "view": 2}
+    for got, layer, x in zip(pumice.load(bytes(program))(*inputs), layers, inputs, strict=True):
+        want, size, k = sizes(layer[1], layer[0](x))
+        check_product(got, want, size, k + 4, str(layer))
+
+
 def test_unbatched(road) -> None:
     road.check(nn.Conv2d(3, 6, 3), normal(3, 7, 8), budget=MATMUL, expect_ops={"conv2d": 1})
 

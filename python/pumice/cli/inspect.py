@@ -62,6 +62,10 @@ def show_method(console: Console, method: dict, every_op: bool) -> None:
     for role in ("inputs", "outputs", "states"):
         for value in method[role]:
             console.print(f"  {role[:-1]:6} {value['name']}: {dims(value)}", highlight=False, markup=False)
+    between = Counter(value["dtype"] for value in method["plan"]["values"] if value["kind"] == "scratch")
+    if between:
+        text = ", ".join(f"{count} {dtype}" for dtype, count in between.most_common())
+        console.print(f"  values between inputs and outputs: {text}", highlight=False)
     stored = Counter(value["storage"] for value in method["plan"]["values"])
     if len(stored) > 1:
         text = ", ".join(f"{count} {storage}" for storage, count in stored.most_common())
