@@ -25,7 +25,7 @@ from pumice.ir import DType
 from pumice.layer import ACTIVATIONS
 from pumice.op import Refused
 from pumice.operands import axes, axis
-from pumice.ops import pool, resize
+from pumice.ops import pad, pool, resize
 from pumice.ops.clamp import CLAMPS
 from pumice.ops.unary import ELEMENTWISE
 from pumice.passes import quant
@@ -163,6 +163,8 @@ def _joined(made: Call, _: Target) -> Any:
 def _padded(made: Call, to: Target) -> Any:
     if made.target is aten.pad.default and made["mode"] != "constant":
         return None
+    if pad.moves_nothing(made):
+        return _viewed(made, to)
     value = int(to.quantized(torch.tensor(float(made["value"] or 0), dtype=TORCH[made.out.dtype])))
     return lambda x, out: made.emit("pad", x[0], made["pad"], value, out=out)
 

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 
 
+def moves_nothing(call: Call) -> bool:
+    """TensorFlow's padding, computed for each convolution, is often one by nothing."""
+    return all(isinstance(size, int) and size == 0 for size in call["pad"])
+
+
 def _pad(call: Call, value: Any) -> None:
+    if moves_nothing(call):
+        call.emit("view", call.tensor("self"), list(call.out.shape))
+        return
     call.emit("pad", call.tensor("self"), call["pad"], number(call, value or 0, call.out.dtype))
 
 
