@@ -57,6 +57,13 @@ ivec2 span(uint o, uint size, uint count, uint kernel, uint stride, uint dilatio
   return ivec2(first, first + int((kernel - 1u) * dilation + 1u));
 }
 
+// Those of them in the image: a window may be far larger.
+ivec2 inside(ivec2 window, uint size, uint dilation) {
+  const int step = int(dilation);
+  const int first = window.x < 0 ? window.x + (step - 1 - window.x) / step * step : window.x;
+  return ivec2(first, min(window.y, int(size)));
+}
+
 ONE(DTYPE) pool(uint i) {
   uint plane = i;
   const uint ox = take(plane, params.out_w), oy = take(plane, params.out_h);
@@ -64,9 +71,9 @@ ONE(DTYPE) pool(uint i) {
   const ivec2 xs = span(ox, params.in_w, params.out_w, params.kernel_w, params.stride_w, params.dilation_w, params.pad_w);
   ONE(DTYPE) best = ONE(DTYPE)(LOWEST), sum = ONE(DTYPE)(0);
   int live = 0;
-  for (int y = ys.x; y < ys.y; y += int(params.dilation_h)) {
-    for (int x = xs.x; x < xs.y; x += int(params.dilation_w)) {
-      if (y < 0 || x < 0 || y >= int(params.in_h) || x >= int(params.in_w)) continue;
+  const ivec2 rows = inside(ys, params.in_h, params.dilation_h), columns = inside(xs, params.in_w, params.dilation_w);
+  for (int y = rows.x; y < rows.y; y += int(params.dilation_h)) {
+    for (int x = columns.x; x < columns.y; x += int(params.dilation_w)) {
       const ONE(DTYPE) v = LOAD1(DTYPE, x_, (plane * params.in_h + uint(y)) * params.in_w + uint(x));
       if (POOL == POOL_max) {
         best = maximum(best, v);

@@ -42,8 +42,9 @@ int64_t Patches::count(size_t axis, int64_t size, const char* op, bool ceil) con
   int64_t count = 0;
   if (transposed) {
     count = (size - 1) * stride[axis] - pad + span;
-  } else if (const int64_t left = size + pad - span; left >= 0) {
-    count = (ceil ? ceil_div(left, stride[axis]) : left / stride[axis]) + 1;
+  } else {
+    const int64_t left = size + pad - span + (ceil ? stride[axis] - 1 : 0);
+    count = left < 0 ? 0 : left / stride[axis] + 1;
     // One that would begin in the padding behind the image is none.
     if (ceil && (count - 1) * stride[axis] >= size + pads[axis]) --count;
   }
