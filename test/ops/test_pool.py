@@ -9,13 +9,15 @@ from torch.nn import functional as F
 
 MAXIMA = [
     lambda x: F.max_pool2d(x, 2), lambda x: F.max_pool2d(x, (3, 2), (2, 1), (1, 0)), lambda x: F.max_pool2d(x, 3, 2, 1),
-    lambda x: F.max_pool2d(x, 2, 3, ceil_mode=True), lambda x: F.max_pool2d(x, (6, 5), 3, (3, 2), 3, ceil_mode=True), lambda x: F.max_pool2d(x, 2, 1, 1, (2, 3)),
+    lambda x: F.max_pool2d(x, 2, 3, ceil_mode=True),
+    lambda x: F.max_pool2d(x, (6, 5), 3, (3, 2), 3, ceil_mode=True), lambda x: F.max_pool2d(x, 2, 1, 1, (2, 3)),
     lambda x: F.max_pool1d(x.flatten(2)[0], 3, 2, 1),
 ]  # fmt: skip
 MEANS = [
     lambda x: F.avg_pool2d(x, 2), lambda x: F.avg_pool2d(x, (3, 2), (2, 1), (1, 0)),
     lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
-    lambda x: F.avg_pool2d(x, 1280, ceil_mode=True), lambda x: F.avg_pool2d(x, 3, divisor_override=5), lambda x: F.avg_pool1d(x.flatten(2), 3, 2, 1),
+    lambda x: F.avg_pool2d(x, 1280, ceil_mode=True),
+    lambda x: F.avg_pool2d(x, 3, divisor_override=5), lambda x: F.avg_pool1d(x.flatten(2), 3, 2, 1),
     lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
     lambda x: F.adaptive_avg_pool2d(x, (12, None)), lambda x: F.adaptive_avg_pool1d(x[0].flatten(1), 4),
 ]  # fmt: skip
