@@ -135,6 +135,12 @@ def executorch_suite(arguments: list[str]) -> int:
     return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
 
 
+def large_models(arguments: list[str]) -> int:
+    """What `./dev test` leaves out for its time; -s, because each test says how far off it was."""
+    command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", "test/models", *arguments]
+    return show(command, check=False, cwd=ROOT, env=environment())
+
+
 def programs(folder: Path, pattern: str) -> list[Path]:
     """Executable files of a build folder, by name."""
     found = (p for p in folder.rglob(pattern) if p.is_file() and os.access(p, os.X_OK) and "CMakeFiles" not in p.parts)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image models of transformers, each whole, in fp32, fp16 and static int8. Small ones on every run, all of them
+at 224 x 224 by `./dev test-models`."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from follow import Taps, follow
+from schemes import pt2e
+from vision import NETWORKS, expected_error, images, network
+
+import pumice
+
+UNITS = {torch.float32: 2.0**-24, torch.float16: 2.0**-11}
+INT8 = ["ResNet-18", "ResNet-50", "MobileNetV2"]
+large = pytest.mark.large
+
+
+def check(name: str, dtype: torch.dtype, size: int) -> None:
+    """All operators in one program, the answer as far from fp64's as roundings explain: no more than three times."""
+    model, x, other = network(name).to(dtype), images(size).to(dtype), images(size, seed=4).to(dtype)
+    got = pumice.load(bytes(pumice.export(model, (x,))))(x)
+    exact = copy.deepcopy(model).double()
+    want, expected = expected_error(exact, x.double(), UNITS[dtype])
+    error = float((got.double() - want).norm() / want.norm())
+    with torch.no_grad():
+        distance = float((exact(other.double()) - want).norm() / want.norm())
+    print(f"{name}, {dtype}, {size} x {size}: relative error {error:.3g}, by roundings {expected:.3g}")
+    assert got.dtype is dtype and got.shape == want.shape
+    assert error <= 3 * expected
+    assert 3 * expected < 0.1 * distance, "another image would pass, too"
+
+
+def check_int8(name: str, size: int) -> None:
+    """Between the first quantize and the last dequantize only integers, each of them the one that PyTorch's operators
+    make of the integers before."""
+    model, x = network(name), images(size)
+    quantized = pt2e(is_per_channel=True)(model, (images(size, seed=5),))
+    program = pumice.export(quantized, (x,))
+    ops = pumice.inspect(bytes(program))["methods"][0]["ops"]
+    names = [op["name"] for op in ops]
+    assert (names.count("quantize"), names.count("dequantize"), names[-1]) == (1, 1, "dequantize")
+    inside = ops[names.index("quantize") : -1]
+    assert {value["dtype"] for op in inside for value in op["outputs"]} == {"i8"}
+    *integers, got = pumice.load(bytes(pumice.export(Taps(quantized), (x,))))(x)
+    follow(quantized, x, integers, got)
+    assert got.argmax() == quantized(x).argmax()
+    assert torch.equal(pumice.load(bytes(program))(x), got), "what is looked at is not what runs"
+
+
+def test_small_fp32() -> None:
+    check("ResNet-18", torch.float32, 64)
+
+
+def test_small_fp16() -> None:
+    check("MobileNetV2", torch.float16, 64)
+
+
+def test_small_int8() -> None:
+    check_int8("MobileNetV2", 64)
+
+
+@large
+@pytest.mark.parametrize("dtype", UNITS, ids=str)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_floats(name: str, dtype: torch.dtype) -> None:
+    check(name, dtype, 224)
+
+
+@large
+@pytest.mark.parametrize("name", INT8)
+def test_int8(name: str) -> None:
+    check_int8(name, 224)
