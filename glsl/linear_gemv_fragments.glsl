@@ -44,9 +44,15 @@ float total_[STRIPS * BLOCKS * 4u];
 // Past the end: the last one, whose results are then not stored.
 uint strip_at(uint first, uint j) { return N % (16u * STRIPS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
 
+// The first `count` halves, then zeros.
+uvec4 first_of(uvec4 octet, uint count) {
+  const uvec4 word = uvec4(0u, 2u, 4u, 6u);
+  return octet & mix(mix(uvec4(0u), uvec4(0xffffu), lessThan(word, uvec4(count))), uvec4(~0u), lessThan(word + 1u, uvec4(count)));
+}
+
 // Asks for a tile of the strips and of x, the last one again past the end.
 void ask(uint first_strip, uint first_row, uint tile, uint l) {
-  const uint at = min(tile, TILES - 1u), octets = K / 8u;
+  const uint at = min(tile, TILES - 1u), octets = (K + 7u) / 8u;
   [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) {
       w_[j * VECTORS + v] = weight_[((strip_at(first_strip, j) * TILES + at) * VECTORS + v) * 32u + l];
@@ -65,6 +71,7 @@ void ask(uint first_strip, uint first_row, uint tile, uint l) {
       const uint o = at * 8u + h * 4u + (l & 3u);
       uvec4 octet = uvec4(0u);
       if (WHOLE_TILES != 0u || o < octets) octet = x8_[row + o];
+      if (TAIL == TAIL_RAGGED && o == K / 8u) octet = first_of(octet, K & 7u);
       x_[b * 2u + h] = octet;
     }
   }
