@@ -4,7 +4,8 @@
 // below, right; transposed ones: the stride spreads the input, pads cut the output. Kernels: ops/common/conv.h.
 //
 // Error, against fp64 of the same stored numbers, with S = sum|x w| + |bias|: |err| <= u |y| + 2^-24 * (k + 4) * S * L;
-// u and L as in ops/common/linear_kernel.h.
+// with cooperative matrices 2^-23 * (k + 2), as they may cut off where others round; u and L as in
+// ops/common/linear_kernel.h.
 #include "glsl/conv2d_tiled.h"
 #include "ops/common/conv.h"
 

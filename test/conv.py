@@ -48,6 +48,14 @@ CASES = [
 ]
 
 
+# For kernels that a CPU driver compiles for seconds each: sums in parts; tails everywhere; one that reads x as it lies.
+MATRIX_CASES = [
+    Case(3, 64, 64, 3, (9, 8), (2, 1), 1),
+    Case(2, 33, 40, (2, 3), (9, 7), (2, 1), (1, 2), (1, 2), bias=False),
+    Case(3, 40, 17, 1, (6, 6)),
+]
+
+
 def sizes(module: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Of a convolution: the result in fp64, that of the absolute values, and the length of the sums."""
     exact = type(module)(**_arguments(module)).double()

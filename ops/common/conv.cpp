@@ -7,6 +7,7 @@
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
+#include "ops/common/conv_matrix.h"
 #include "ops/common/divide.h"
 #include "ops/common/shape.h"
 
@@ -24,27 +25,8 @@ struct Conv : Convolution {
 
   Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
     integers = !is_float(x.dtype());
-    check(groups >= 1 && channels % groups == 0, "%s: %u output channels in %" PRId64 " groups", op, channels, groups);
     direct = is_direct(groups, channels / groups);
-    check(k % (patches.kernel[0] * patches.kernel[1]) == 0,
-          "%s: the weight has %u columns for a kernel of %" PRId64 " x %" PRId64, op, k, patches.kernel[0],
-          patches.kernel[1]);
-    if (direct) {
-      if (zero && graph.is_zero(zero)) zero = {};
-    } else {
-      packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
-    }
-  }
-
-  Shape shape() const {
-    const int64_t want = groups * (k / (patches.kernel[0] * patches.kernel[1]));
-    check(x.dim(1) == want, "%s: x has %" PRId64 " channels, not %" PRId64, op, x.dim(1), want);
-    return {x.dim(0), channels, patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
-  }
-
-  bool is_pointwise() const {
-    const Patches& p = patches;
-    return p.kernel == std::array<int64_t, 2>{1, 1} && p.stride == p.kernel && p.pads == std::array<int64_t, 4>{};
+    if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
   }
 
   std::vector<Tensor> reads() const {
@@ -138,6 +120,17 @@ void launch_tiled(Launch& launch, const Conv& c) {
 
 }  // namespace
 
+bool Convolution::is_pointwise() const {
+  const Patches& p = patches;
+  return p.kernel == std::array<int64_t, 2>{1, 1} && p.stride == p.kernel && p.pads == std::array<int64_t, 4>{};
+}
+
+Shape Convolution::out_shape() const {
+  const int64_t want = groups * (weight.dim(1) / (patches.kernel[0] * patches.kernel[1]));
+  check(x.dim(1) == want, "%s: x has %" PRId64 " channels, not %" PRId64, op, x.dim(1), want);
+  return {x.dim(0), weight.dim(0), patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
+}
+
 bool is_direct(int64_t groups, int64_t channels_of_group) {
   return channels_of_group <= (groups > 1 ? 8 : 4);
 }
@@ -158,13 +151,23 @@ void convolution(Graph& graph, const Convolution& given) {
     check(weight.dtype() == x.dtype() && is_float(x.dtype()) && !scale, "%s: x is %s, the weight %s", op,
           name(x.dtype()), name(weight.dtype()));
   }
-  const Conv c(graph, given);
-  check_epilogue(op, c.integers ? DType::f32 : x.dtype(), {.bias = c.bias, .residual = {}, .act = c.act});
-  check(!c.bias || c.bias.dim(0) == c.channels, "%s: the bias does not have %u elements", op, c.channels);
-  check(!c.integers || c.k <= kIntegerColumns, "%s: sums of %u products of integers; 32 bits hold %" PRId64, op, c.k,
+  const int64_t channels = weight.dim(0), k = weight.dim(1);
+  const auto [height, width] = given.patches.kernel;
+  const bool integers = !is_float(x.dtype());
+  check(given.groups >= 1 && channels % given.groups == 0, "%s: %" PRId64 " output channels in %" PRId64 " groups", op,
+        channels, given.groups);
+  check(k % (height * width) == 0, "%s: the weight has %" PRId64 " columns for a kernel of %" PRId64 " x %" PRId64, op,
+        k, height, width);
+  check_epilogue(op, integers ? DType::f32 : x.dtype(), {.bias = given.bias, .residual = {}, .act = given.act});
+  check(!given.bias || given.bias.dim(0) == channels, "%s: the bias does not have %" PRId64 " elements", op, channels);
+  check(!integers || k <= kIntegerColumns, "%s: sums of %" PRId64 " products of integers; 32 bits hold %" PRId64, op, k,
         kIntegerColumns);
+  Convolution known = given;
+  if (zero && graph.is_zero(zero)) known.zero = {};
+  if (takes_matrices(known, graph.features())) return convolution_by_matrices(graph, known);
+  const Conv c(graph, known);
   graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
-    c.out.resize(c.shape());
+    c.out.resize(c.out_shape());
     if (c.out.numel() == 0) return;
     u32(c.x.numel());
     u32(c.out.numel());

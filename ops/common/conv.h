@@ -3,7 +3,8 @@
 //
 // The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
 // not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
-// (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh).
+// (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh). fp16 and integers of one
+// group by cooperative matrices, where the device has them (ops/common/conv_matrix.h).
 #pragma once
 
 #include "ops/common/gemm.h"
@@ -23,6 +24,9 @@ struct Convolution {
   double x_scale = 1;
   int64_t x_zero = 0;
   Requantize again = {};
+
+  bool is_pointwise() const;  // an output pixel reads the same one of x
+  Shape out_shape() const;    // live
 };
 
 // Adds the node.

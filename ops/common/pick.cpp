@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "ops/common/conv_kernel.h"
 #include "ops/common/divide.h"
 #include "ops/common/linear_kernel.h"
 #include "runtime/nearest.h"
@@ -330,7 +331,7 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
 }
 
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
-  if (features.kernel.empty()) return pick_linear(shape, features);
+  if (features.kernel.empty() || is_conv_kernel(features.kernel)) return pick_linear(shape, features);
   const LinearKernel& kernel = linear_kernel(features.kernel);
   const std::string reason = why_not(kernel, shape, features);
   if (!reason.empty()) {

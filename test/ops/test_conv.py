@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 from budget import MATMUL, NORM, Budget
-from conv import CASES, sizes
+from conv import CASES, MATRIX_CASES, sizes
 from many import FLOATS, normal
 from one_call import OneCall
 from quantized import check_product
@@ -28,15 +28,22 @@ class Each(nn.Module):
         return [layer(x) for layer, x in zip(self.layers, inputs, strict=True)]
 
 
-def check(layers: list[nn.Module], inputs: list[torch.Tensor], features: tuple = (None,)) -> None:
+def check(layers: list[nn.Module], inputs: list[torch.Tensor], features: tuple = (None,), kernel: str = "") -> None:
+    """`kernel`: which all of them run."""
     module = Each(layers).eval()
     program = pumice.export(module, tuple(inputs))
     assert program.report.operators["conv2d"] == len(layers), program.report.operators
     for feature in features:
-        results = pumice.load(bytes(program), features=feature)(*inputs)
+        session = pumice.load(bytes(program), features=feature)
+        results = session(*inputs)
+        if kernel:
+            ran = [row.kernel for row in session.profile(*inputs)]
+            assert len([name for name in ran if name.split("[")[0] == kernel]) == len(layers), ran
         for layer, x, got in zip(layers, inputs, results, strict=True):
             want, size, k = sizes(layer, x)
-            check_product(got, want, size, k + 4, f"{layer} of {list(x.shape)}, features={feature}")
+            # Matrix units sum in fp32, but may cut off where others round.
+            roundings = 2 * k + 4 if kernel else k + 4
+            check_product(got, want, size, roundings, f"{layer} of {list(x.shape)}, features={feature}")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -44,6 +51,12 @@ def test_conv2d(dtype) -> None:
     torch.manual_seed(1)
     features = (None, "none,like_gpu") if dtype is torch.float32 else (None,)
     check([case.module().to(dtype) for case in CASES], [case.x(dtype) for case in CASES], features)
+
+
+def test_matrices() -> None:
+    torch.manual_seed(7)
+    layers = [case.module().half() for case in MATRIX_CASES]
+    check(layers, [case.x(torch.float16) for case in MATRIX_CASES], ("kernel=conv32x32",), "conv2d_matrix")
 
 
 def test_transposed() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conv import CASES, Case, convolve, pads, pair
+from conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
 from int8 import check_integers
 from one_call import OneCall
 from quantized import check_product
@@ -63,17 +63,11 @@ def test_floats(dtype, zero) -> None:
         check_product(got, want, size, weight.k + 8, str(weight.case))
 
 
-@pytest.mark.parametrize(
-    ("x_dtype", "out_dtype"),
-    [(torch.int8, torch.int8), (torch.uint8, torch.uint8), (torch.int8, torch.float32)],
-    ids=str,
-)
-def test_integers(x_dtype, out_dtype) -> None:
-    """Padding counts as a real 0, whatever the zero point."""
+def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
+    """Padding counts as a real 0, whatever the zero point. The names of the kernels that ran."""
     torch.manual_seed(2)
     made, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
-    cases = CHOSEN if x_dtype is torch.int8 else CHOSEN[::2]
-    weights = [Weight(case, index % 3 == 1) for index, case in enumerate(cases)]
+    weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]
     x_low, x_high = LIMITS[x_dtype]
     x_scale, x_zero, out_zero, out_scale = 0.02, x_low + 37, 100, 0.11
     inputs = [torch.randint(x_low, x_high + 1, case.x().shape).to(x_dtype) for case in cases]
@@ -84,15 +78,31 @@ def test_integers(x_dtype, out_dtype) -> None:
         arguments = [made.input(x_dtype, x.shape), *weight.arguments(made, act), x_scale, x_zero, *tail]
         name = "conv2d_q8ta_q8csw" if floats else "q8ta_conv2d"
         made.call(name, arguments, out_dtype, weight.product(real)[0].shape)
-    for features in (None, "none,like_gpu"):
-        results = pumice.load(made.bytes(), features=features)(*inputs)
-        for weight, real, got in zip(weights, reals, results, strict=True):
+    for feature in features:
+        session = pumice.load(made.bytes(), features=feature)
+        for weight, real, got in zip(weights, reals, session(*inputs), strict=True):
             want, size = weight.product(real)
             want = want.relu() if act else want
             if floats:
-                check_product(got, want, size, 8, f"{weight.case}, features={features}")
+                check_product(got, want, size, 8, f"{weight.case}, features={feature}")
             else:
                 check_integers(got, want, size, 0, out_scale, out_zero, low, high - 5)
+    return [row.kernel.split("[")[0] for row in session.profile(*inputs)]
+
+
+@pytest.mark.parametrize(
+    ("x_dtype", "out_dtype"),
+    [(torch.int8, torch.int8), (torch.uint8, torch.uint8), (torch.int8, torch.float32)],
+    ids=str,
+)
+def test_integers(x_dtype, out_dtype) -> None:
+    cases = CHOSEN if x_dtype is torch.int8 else CHOSEN[::2]
+    check_all(x_dtype, out_dtype, cases, (None, "none,like_gpu"), True)
+
+
+def test_matrices() -> None:
+    ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
+    assert ran.count("conv2d_matrix_int8") == 2, ran
 
 
 def test_long_sums_are_exact() -> None:

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolution of fp16 in one group, by cooperative matrices: conv_matrix.glslh.
+//   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#pragma variant X cells planes
+#define DTYPE f16
+#define DTYPE_f16 1
+#define END_BINDING 4
+#include "conv_end.glslh"
+#include "conv_matrix.glslh"
+
+void main() { convolve(); }

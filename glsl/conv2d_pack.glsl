@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv_matrix.glslh: [chunk][channel][4 cells], cells
+// of 16 bytes in order of (ky, kx, cell); what is beyond the last input channel or tap is 0. One invocation makes a cell.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant WEIGHT f16 i8
+#include "index.glslh"
+#include "launch.glslh"
+#include "types.glslh"
+
+layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+layout(set = 0, binding = 1) readonly buffer Weight { WORD(WEIGHT) weight_[]; };
+
+layout(push_constant) uniform Params {
+  uint channels;
+  uint in_channels;
+  uint taps;
+  uint cells;  // of an input pixel
+  uint count;  // of cells
+} params;
+
+ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
+  if (c >= params.in_channels || tap >= params.taps) return ONE(WEIGHT)(0);
+  return LOAD1(WEIGHT, weight_, (channel * params.in_channels + c) * params.taps + tap);
+}
+
+void main() {
+  if (item() >= params.count) return;
+  uint rest = item();
+  const uint cell = take(rest, 4u), channel = take(rest, params.channels);
+  const uint i = rest * 4u + cell, tap = i / params.cells, first = i % params.cells;
+  uvec4 made;
+  for (uint w = 0u; w < 4u; ++w) {
+#if defined(WEIGHT_f16)
+    const uint c = first * 8u + w * 2u;
+    made[w] = packHalf2x16(vec2(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap)));
+#else
+    const uint c = first * 16u + w * 4u;
+    made[w] = pack_i8(ivec4(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap), weight_at(channel, c + 2u, tap),
+                            weight_at(channel, c + 3u, tap)));
+#endif
+  }
+  out_[item()] = made;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a convolution by matrices (glsl/include/conv_matrix.glslh). Pure functions of sizes and
+// features.
+#pragma once
+
+#include <string_view>
+
+#include "ops/common/linear_kernel.h"
+
+namespace pumice {
+
+// A product of [channels, k] and [k, pixels of the batch]; k in cells of 16 bytes, 8 fp16 or 16 int8 of them.
+struct ConvShape {
+  int64_t channels, pixels, cells;
+  bool integers = false;
+};
+
+// Channels along the rows of the tile.
+struct ConvKernel {
+  std::string_view name;  // as Features::kernel forces it
+  bool integers;
+  Tile tile;
+};
+
+// So many workgroups take a part of k each.
+struct ConvPick {
+  const ConvKernel* kernel = nullptr;
+  uint32_t splits = 1;
+};
+
+// Null where no kernel can, or where conv_tiled.glslh is better. Features::kernel forces one by its name; those of
+// other operators, and of the other dtype, leave the choice.
+ConvPick pick_conv(const ConvShape& shape, const Features& features);
+// Whether Features::kernel is the name of one of these kernels, which other operators then ignore.
+bool is_conv_kernel(std::string_view name);
+uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
+uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);
+const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features);
+
+}  // namespace pumice

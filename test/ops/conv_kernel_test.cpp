@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/conv_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace pumice {
+namespace {
+
+Features gpu() {
+  Features features = baseline_features();
+  features.max_invocations = 1024;
+  features.max_shared_bytes = 49152;
+  features.subgroup_size = 32;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, Feature::int8})
+    features.bits |= bit(feature);
+  features.matrix_f16[0] = {16, 16, 16};
+  features.matrix_s8[0] = {16, 16, 32};
+  return features;
+}
+
+TEST(PickConv, NothingWithoutMatrices) {
+  Features features = gpu();
+  features.bits = 0;
+  EXPECT_EQ(pick_conv({256, 3136, 288}, features).kernel, nullptr);
+  features = gpu();
+  features.matrix_s8[0] = {};
+  EXPECT_EQ(pick_conv({256, 3136, 288, true}, features).kernel, nullptr);
+  features = gpu();
+  features.cpu = true;
+  EXPECT_EQ(pick_conv({256, 3136, 288}, features).kernel, nullptr);
+}
+
+TEST(PickConv, LargeTilesForManyOutputsSplitsForFew) {
+  const ConvPick many = pick_conv({256, 100352, 288}, gpu());
+  EXPECT_EQ(many.kernel->name, "conv128x128");
+  EXPECT_EQ(many.splits, 1u);
+  EXPECT_EQ(pick_conv({64, 100352, 72}, gpu()).kernel->name, "conv64x128");
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, gpu()).kernel->name, "conv8_128x128");
+  EXPECT_GT(pick_conv({512, 49, 576}, gpu()).splits, 4u);
+  EXPECT_EQ(pick_conv({512, 49, 8}, gpu()).splits, 1u);
+}
+
+// Whatever the shape, the picked kernel fits the device, and no split is empty.
+TEST(PickConv, AlwaysRuns) {
+  for (const MatrixShape& shape : {MatrixShape{16, 16, 16}, MatrixShape{8, 8, 16}, MatrixShape{8, 16, 16}}) {
+    for (const uint32_t subgroup : {8u, 16u, 32u, 64u}) {
+      Features features = gpu();
+      features.max_shared_bytes = 32768;
+      features.max_invocations = 256;
+      features.subgroup_size = subgroup;
+      features.matrix_f16[0] = features.matrix_s8[0] = shape;
+      for (const int64_t channels : {1, 17, 64, 300}) {
+        for (const int64_t pixels : {1, 49, 3000}) {
+          for (const int64_t cells : {1, 9, 300, 5000}) {
+            for (const bool integers : {false, true}) {
+              const ConvPick pick = pick_conv({channels, pixels, cells, integers}, features);
+              if (pick.kernel == nullptr) continue;
+              EXPECT_EQ(pick.kernel->integers, integers);
+              EXPECT_LE(conv_shared_bytes(*pick.kernel, features), features.max_shared_bytes);
+              EXPECT_LE(conv_lanes(*pick.kernel, features), features.max_invocations);
+              EXPECT_GE(pick.splits, 1u);
+              EXPECT_LE(pick.splits, (cells + 3) / 4);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PickConv, TakesANameAndRefusesOthers) {
+  Features features = gpu();
+  features.kernel = "conv64x64";
+  EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel->name, "conv64x64");
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv8_128x128");
+  features.kernel = "conv_tiled";
+  EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
+  features.kernel = "conv8_16x32";
+  EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
+  EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
+  EXPECT_FALSE(is_conv_kernel("gemv1"));
+}
+
+}  // namespace
+}  // namespace pumice
