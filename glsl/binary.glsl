@@ -47,6 +47,7 @@ vec4 elu(vec4 a, vec4 b) {
 vec4 special(vec4 a, vec4 b) {
   if (OP == BINARY_PRELU) return mix(a * b, a, greaterThan(a, vec4(0.0)));
   if (OP == BINARY_ELU) return elu(a, b);
+  if (OP == BINARY_ADD_RELU) return maximum(a + b, vec4(0.0));
   return OP == BINARY_DIV ? a / b : EACH(atan2);
 }
 #else

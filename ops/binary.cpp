@@ -99,9 +99,9 @@ void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {
 // By code: BINARY_ADD is the first, COMPARE_EQ is the first.
 constexpr const char* kArithmetic[] = {"add",        "sub",         "mul",     "div",     "div_floor", "div_trunc",
                                        "remainder",  "fmod",        "maximum", "minimum", "pow",       "bitwise_and",
-                                       "bitwise_or", "bitwise_xor", "atan2",   "prelu",   "elu"};
+                                       "bitwise_or", "bitwise_xor", "atan2",   "prelu",   "elu",       "add_relu"};
 constexpr const char* kComparison[] = {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"};
-static_assert(std::size(kArithmetic) == BINARY_ELU + 1 && std::size(kComparison) == LOGICAL_XOR + 1);
+static_assert(std::size(kArithmetic) == BINARY_ADD_RELU + 1 && std::size(kComparison) == LOGICAL_XOR + 1);
 
 template <uint32_t kCode>
 void arithmetic(Graph& graph, Args args) {
@@ -142,10 +142,10 @@ std::span<const Op> binary_ops() {
       arithmetic_op<BINARY_REMAINDER>(), arithmetic_op<BINARY_FMOD>(),      arithmetic_op<BINARY_MAXIMUM>(),
       arithmetic_op<BINARY_MINIMUM>(),   arithmetic_op<BINARY_POW>(),       arithmetic_op<BINARY_AND>(),
       arithmetic_op<BINARY_OR>(),        arithmetic_op<BINARY_XOR>(),       arithmetic_op<BINARY_ATAN2>(),
-      arithmetic_op<BINARY_PRELU>(),     arithmetic_op<BINARY_ELU>(),       comparison_op<COMPARE_EQ>(),
-      comparison_op<COMPARE_NE>(),       comparison_op<COMPARE_LT>(),       comparison_op<COMPARE_LE>(),
-      comparison_op<COMPARE_GT>(),       comparison_op<COMPARE_GE>(),       comparison_op<LOGICAL_AND>(),
-      comparison_op<LOGICAL_OR>(),       comparison_op<LOGICAL_XOR>(),
+      arithmetic_op<BINARY_PRELU>(),     arithmetic_op<BINARY_ELU>(),       arithmetic_op<BINARY_ADD_RELU>(),
+      comparison_op<COMPARE_EQ>(),       comparison_op<COMPARE_NE>(),       comparison_op<COMPARE_LT>(),
+      comparison_op<COMPARE_LE>(),       comparison_op<COMPARE_GT>(),       comparison_op<COMPARE_GE>(),
+      comparison_op<LOGICAL_AND>(),      comparison_op<LOGICAL_OR>(),       comparison_op<LOGICAL_XOR>(),
   };
   return kOps;
 }

@@ -84,8 +84,7 @@ void lay_out(Launch& launch, const Product& p) {
   if (p.integers) params.border = 0x01010101u * static_cast<uint8_t>(p.signed_zero());
   launch.over(u32(made + p.cells_of_x() - made * at_once));
   launch.params(params);
-  // Of fp16 64 bytes of a channel and of a pixel at a time, of bytes 64 and 32.
-  const uint32_t together = p.cells % 4 == 0 && !p.integers ? 4 : p.cells % 2 == 0 ? 2 : 1;
+  const uint32_t together = p.cells % 4 == 0 ? 4 : p.cells % 2 == 0 ? 2 : 1;
   launch.spec.insert(launch.spec.end(), {at_once == 4, together});
   launch.shader = &variant(in(p.x.dtype()));
 }

@@ -66,8 +66,7 @@ class Network:
         pair = [ir.ValueId(a), ir.ValueId(b)]
         if self.bytes:
             return self.call("q8ta_add", [*pair, SCALE, 0, SCALE, 0, act, SCALE, 0, -128, 127], self.dims[a])
-        out = self.call("add", [*pair, 1.0], self.dims[a])
-        return self.call("relu", [ir.ValueId(out)], self.dims[a]) if act else out
+        return self.call("add_relu" if act else "add", pair if act else [*pair, 1.0], self.dims[a])
 
     def max_pool(self, x: int) -> int:
         dims = [*self.dims[x][:2], self.dims[x][2] // 2, self.dims[x][3] // 2]

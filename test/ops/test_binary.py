@@ -49,6 +49,14 @@ def test_slopes(road, dtype) -> None:
     road.check(Many(functions), x, runs=[(special.contiguous(),)], budget=ACTIVATION, reference="eager")
 
 
+def test_relu_of_a_sum(road) -> None:
+    """One operator, where nothing else reads the sum."""
+    a, b = normal(3, 5), normal(5, seed=2)
+    a[0] = torch.tensor([NAN, INF, -INF, -0.0, 0.0])
+    road.check(Many([lambda a, b: torch.relu(a + b)]), a, b, expect_ops={"add_relu": 1, "add": 0, "relu": 0})
+    road.check(Many([lambda a, b: torch.relu(torch.add(a, b, alpha=2))]), a, b, expect_ops={"add": 1, "relu": 1})
+
+
 def test_special_values(road) -> None:
     """Every pair of them: NaN and infinity where PyTorch has them. No subnormals: Vulkan may flush them to zero."""
     values = torch.tensor([0.0, -0.0, 1.0, -2.5, 3e19, -1e-19, INF, -INF, NAN])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pumice.ir import DType
-from pumice.layer import layer_of_product, layer_of_sum
+from pumice.layer import layer_before, layer_of_product, layer_of_sum
 from pumice.op import lowers
 from pumice.operands import FLOATS, operand, unexpanded
 from pumice.ops import norm
@@ -87,6 +87,20 @@ def add(call: Call) -> None:
     if plain and (try_layer(call, layer_of_sum(call)) or try_fuse_residual(call, a, b)):
         return
     _arithmetic(call, "add", a, b, call["alpha"])
+
+
+def try_add_relu(call: Call, x: Any) -> bool:
+    """For the record of relu(x): lowers the sum before it with it, unless a linear layer will take that."""
+    made = call.producer(x, aten.add.Tensor, single_use=True)
+    if made is None or made["alpha"] != 1 or x.dtype not in FLOATS or x.dtype is not call.out.dtype:
+        return False
+    a, b = _pair(made)
+    if not all(hasattr(side, "identity") and side.dtype is x.dtype for side in (a, b)):
+        return False
+    if any(layer_before(made, side) is not None for side in (a, b)):
+        return False
+    call.emit("add_relu", a, b)
+    return True
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)

@@ -9,6 +9,7 @@ from pumice.ir import DType
 from pumice.layer import ACTIVATIONS
 from pumice.lower import Call
 from pumice.op import lowers
+from pumice.ops.binary import try_add_relu
 from pumice.ops.linear import try_fuse_activation
 
 aten = torch.ops.aten
@@ -54,7 +55,9 @@ ELEMENTWISE = (*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
 @lowers(*_FUNCTIONS)
 def unary(call: Call) -> None:
     x, function = call.tensor("self"), _FUNCTIONS[call.target]
-    if function not in ACTIVATIONS or not try_fuse_activation(call, x, function):
+    if function in ACTIVATIONS and try_fuse_activation(call, x, function):
+        return
+    if function != "relu" or not try_add_relu(call, x):
         call.emit(function, call.cast(x, call.out.dtype))
 
 
