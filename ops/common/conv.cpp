@@ -3,10 +3,13 @@
 
 #include <cinttypes>
 
+#include "glsl/conv2d_depthwise.h"
+#include "glsl/conv2d_depthwise_int8.h"
 #include "glsl/conv2d_direct.h"
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
+#include "glsl/include/modes.glslh"
 #include "ops/common/conv_matrix.h"
 #include "ops/common/divide.h"
 #include "ops/common/shape.h"
@@ -83,6 +86,45 @@ void launch_direct(Launch& launch, const Conv& c) {
     using namespace glsl::conv2d_direct;
     launch.params(describe<Params>(launch, c, whole_quads));
     launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same);
+  }
+}
+
+// Columns of outputs of an invocation of conv_depthwise.glslh, which are whole words; 0 where it is not for that.
+uint32_t depthwise_columns(const Conv& c, const Features& features) {
+  constexpr int64_t kMostTaps = 25;  // each is code of its own
+  const Patches& p = c.patches;
+  const bool window = p.kernel[0] * p.kernel[1] <= kMostTaps && p.stride[0] <= 3 && p.stride[1] <= 3 &&
+                      p.dilation[0] <= 2 && p.dilation[1] <= 2;
+  const bool depthwise = c.groups == c.x.dim(1) && c.channels == c.groups && !p.transposed;
+  if (features.cpu || !depthwise || !window || (c.scale && !c.integers)) return 0;
+  const int64_t width = c.out.dim(3);
+  if (width % 4 == 0) return 4;
+  return c.out.dtype() == DType::f16 && !c.integers && width % 2 == 0 ? 2 : 0;
+}
+
+template <class Params>
+Params describe_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
+  const Patches& p = c.patches;
+  const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
+  launch.over(static_cast<uint64_t>(c.out.dim(0) * c.out.dim(1) * rows * c.out.dim(3) / columns));
+  const auto params = describe<Params>(launch, c, true);
+  // All sizes, for the window to be in registers.
+  launch.spec[5] = params.kernel_h;
+  launch.spec[6] = params.kernel_w;
+  launch.spec.insert(launch.spec.end(),
+                     {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]), columns});
+  return params;
+}
+
+void launch_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
+  if (c.integers) {
+    using namespace glsl::conv2d_depthwise_int8;
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, columns), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+  } else {
+    using namespace glsl::conv2d_depthwise;
+    launch.params(describe_depthwise<Params>(launch, c, columns));
+    launch.shader = &variant(dtype(c.x.dtype()));
   }
 }
 
@@ -171,7 +213,9 @@ void convolution(Graph& graph, const Convolution& given) {
     if (c.out.numel() == 0) return;
     u32(c.x.numel());
     u32(c.out.numel());
-    c.direct ? launch_direct(launch, c) : launch_tiled(launch, c);
+    if (!c.direct) return launch_tiled(launch, c);
+    const uint32_t columns = depthwise_columns(c, launch.features);
+    columns != 0 ? launch_depthwise(launch, c, columns) : launch_direct(launch, c);
   });
 }
 

@@ -49,7 +49,7 @@ def check(layers: list[nn.Module], inputs: list[torch.Tensor], features: tuple =
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_conv2d(dtype) -> None:
     torch.manual_seed(1)
-    features = (None, "none,like_gpu") if dtype is torch.float32 else (None,)
+    features = (None, "none,like_gpu") if dtype is torch.float32 else (None, "like_gpu,-coopmat")
     check([case.module().to(dtype) for case in CASES], [case.x(dtype) for case in CASES], features)
 
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolution of floats, a window an invocation: conv_depthwise.glslh.
+//   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#include "activation.glslh"
+#include "launch.glslh"
+#include "modes.glslh"
+#include "types.glslh"
+
+#define IN DTYPE
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+
+#define CONV_SPEC 5
+layout(constant_id = 1) const uint HAS_BIAS = 0u;
+layout(constant_id = 2) const uint HAS_ZERO = 0u;  // of the other kernels
+layout(constant_id = 3) const uint ROW_QUADS = 0u;  // of the other kernels
+layout(constant_id = 4) const uint ACT = 0u;
+
+layout(push_constant) uniform Params {
+  CONV_PARAMS
+} params;
+
+float weight_at(uint channel, uint k) { return LOAD1(DTYPE, weight_, channel * params.k + k); }
+void finish(uint at, uint channel, vec4 v);
+#include "conv_depthwise.glslh"
+
+void finish(uint at, uint channel, vec4 v) {
+  if (HAS_BIAS != 0u) v += LOAD1(DTYPE, bias_, channel);
+  v = activate(v, ACT);
+#if defined(DTYPE_f16)
+  if (COLUMNS == 2u) {
+    out_[at >> 2][(at >> 1) & 1u] = packHalf2x16(v.xy);
+    return;
+  }
+#endif
+  STORE4(DTYPE, out_, at >> 2, v);
+}
+
+void main() { convolve(); }
