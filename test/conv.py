@@ -51,10 +51,12 @@ CASES = [
 ]
 
 
-# For kernels that a CPU driver compiles for seconds each: sums in parts; tails everywhere; one that reads x as it lies.
+# For kernels that a CPU driver compiles for seconds each: sums in parts, and images that do not begin with a quad; tails
+# everywhere; a 1 x 1 that needs no copy of x, and one that does.
 MATRIX_CASES = [
-    Case(3, 64, 64, 3, (9, 8), (2, 1), 1),
-    Case(2, 33, 40, (2, 3), (9, 7), (2, 1), (1, 2), (1, 2), bias=False),
+    Case(3, 176, 20, 3, (5, 5)),
+    Case(2, 33, 40, (2, 3), (9, 8), (2, 1), (1, 2), (1, 2), bias=False),
+    Case(3, 17, 12, 1, (5, 7)),
     Case(3, 40, 17, 1, (6, 6)),
 ]
 

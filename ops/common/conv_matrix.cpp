@@ -141,7 +141,8 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made) {
 }
 
 void add_splits(Launch& launch, const Product& p, uint32_t splits) {
-  launch.over(u32(p.channels * ceil_div(p.pixels(), 4)));
+  const bool quads = p.out.dim(2) * p.out.dim(3) % 4 == 0;
+  launch.over(u32(p.channels * (quads ? p.pixels() / 4 : p.pixels())));
   if (p.integers) {
     describe<glsl::conv2d_sum_int8::Params>(launch, p, {1, 1, 1, 1});
     launch.shader = &glsl::conv2d_sum_int8::variant(glsl::conv2d_sum_int8::dtype(p.out.dtype()));

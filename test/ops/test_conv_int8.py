@@ -103,7 +103,7 @@ def test_integers(x_dtype, out_dtype) -> None:
 
 def test_matrices() -> None:
     ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
-    assert ran.count("conv2d_matrix_int8") == 2, ran
+    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_sum_int8") == 1, ran
 
 
 def test_long_sums_are_exact() -> None:
