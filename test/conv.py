@@ -51,8 +51,8 @@ CASES = [
 ]
 
 
-# For kernels that a CPU driver compiles for seconds each: sums in parts, and images that do not begin with a quad; tails
-# everywhere; a 1 x 1 that needs no copy of x, and one that does.
+# For kernels that a CPU driver compiles for seconds each: sums in parts, and images that do not begin with a quad;
+# tails everywhere; a 1 x 1 that needs a copy of x, and one that does not.
 MATRIX_CASES = [
     Case(3, 176, 20, 3, (5, 5)),
     Case(2, 33, 40, (2, 3), (9, 8), (2, 1), (1, 2), (1, 2), bias=False),
