@@ -11,7 +11,8 @@ from torch import nn
 
 CLASSES = {"num_labels": 1000}
 RESNET18 = {"layer_type": "basic", "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]}
-EFFICIENTNET_B0 = {"width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280, "image_size": 224}
+# Weights of 0.02 would leave less behind each layer than the eps of its batch norm.
+EFFICIENTNET_B0 = {"width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280, "initializer_range": 0.2}
 VIT_SMALL = {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536}
 # The others are their configuration's default; ConvNeXt's factor of 10^-6 would leave nothing of its blocks.
 NETWORKS = {
