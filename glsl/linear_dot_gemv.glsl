@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for few rows of x: a workgroup reads one strip of 16 weight rows once and multiplies it with ROWS rows of x,
+// Integer products for few rows of x: a workgroup reads STRIPS strips of 16 weight rows once and multiplies them with ROWS rows of x,
 // four columns an instruction. X direct: it quantizes those rows itself, when the first weights are on their way; X words: they
 // come from linear_quantize.glsl; X texture2d: likewise, and the weight is in a texture. x lies in
 // shared memory in the order of the packed words.
-// Slots of 32 lanes take the tiles of the strip in turn; a lane's sums of two weight rows meet those of others in shared memory.
+// Slots of 32 lanes take the tiles of a strip in turn; a lane's sums of two weight rows meet those of others in shared memory.
 //
 // Rounding: a lane's sum of a group's columns is exact, its product with the scale is added in fp32; LANES / 8 partial sums are
 // added in order. Rows with one scale are summed in integers throughout.
@@ -25,6 +25,7 @@
 
 layout(constant_id = 12) const uint ROWS = 1u;
 layout(constant_id = 13) const uint DEPTH = 4u;  // tiles whose weights are on their way
+layout(constant_id = 14) const uint STRIPS = 1u;
 #if defined(X_direct)
 #if defined(OUT_f16)
 #define IN f16
@@ -40,7 +41,7 @@ layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 layout(set = 0, binding = ROWS_BINDING) readonly buffer GivenScale { uint given_scale_[]; };
 layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer GivenZero { uint given_zero_[]; };
 layout(set = 0, binding = ROWS_BINDING + 2) readonly buffer Sums { ivec2 weight_sums_[]; };
-#define SOURCE_SPEC 14
+#define SOURCE_SPEC 15
 #include "row_source.glslh"
 #else
 layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };
@@ -48,13 +49,13 @@ layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
 layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer Sums { ivec2 weight_sums_[]; };
 #endif
 
-#define SLOTS (LANES / 32u)
-#define PARTS (LANES / 8u)           // partial sums of a weight row
+#define SLOTS (LANES / 32u / STRIPS)  // of a strip
+#define PARTS (SLOTS * 4u)           // partial sums of a weight row
 #define PITCH (PARTS / 4u + 1u)      // uvec4 of a weight row's partial sums: eight rows begin in different banks
 #define TURNS ((TILES + SLOTS - 1u) / SLOTS)
 #define ONES 0x01010101
 shared uvec4 x_words_[ROWS * TILES * 4u];
-shared uvec4 sums_[ROWS * 16u * PITCH];
+shared uvec4 sums_[STRIPS * ROWS * 16u * PITCH];
 shared float row_scale_[ROWS], row_inverse_[ROWS];
 shared int row_zero_[ROWS];  // of the signed bytes
 
@@ -133,9 +134,11 @@ void multiply_tile(uint d, uint strip, uint tile, uint next, bool more, int row_
 void put_sum(uint row, uint part, uint word) { sums_[row * PITCH + (part >> 2)][part & 3u] = word; }
 
 void main() {
-  const uint strip = group() / params.row_blocks, first_row = (group() - strip * params.row_blocks) * ROWS;
-  if (strip * 16u >= params.n) return;  // the whole workgroup
-  const uint l = lane() & 31u, slot = lane() >> 5;
+  const uint block = group() / params.row_blocks, first_row = (group() - block * params.row_blocks) * ROWS;
+  const uint first_strip = block * STRIPS;
+  if (first_strip * 16u >= params.n) return;  // the whole workgroup
+  const uint l = lane() & 31u, which = STRIPS == 1u ? 0u : (lane() >> 5) / SLOTS, slot = (lane() >> 5) - which * SLOTS;
+  const uint strip = STRIPS == 1u ? first_strip : min(first_strip + which, (params.n - 1u) / 16u);
 
   [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
     if (d < TURNS) ask(d, strip, slot + d * SLOTS);
@@ -156,11 +159,12 @@ void main() {
 
   const uint part = slot * 4u + (l & 3u), g = l >> 2;
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    put_sum(r * 16u + g, part, GROUP == 0u ? uint(whole_a_[r]) : floatBitsToUint(sum_a_[r]));
-    put_sum(r * 16u + g + 8u, part, GROUP == 0u ? uint(whole_b_[r]) : floatBitsToUint(sum_b_[r]));
+    put_sum((which * ROWS + r) * 16u + g, part, GROUP == 0u ? uint(whole_a_[r]) : floatBitsToUint(sum_a_[r]));
+    put_sum((which * ROWS + r) * 16u + g + 8u, part, GROUP == 0u ? uint(whole_b_[r]) : floatBitsToUint(sum_b_[r]));
   }
   barrier();
-  for (uint i = lane(); i < ROWS * 16u; i += LANES) {
+  for (uint i = lane(); i < STRIPS * ROWS * 16u; i += LANES) {
+    const uint row = (i >> 4) % ROWS, pair = min(first_strip + (i >> 4) / ROWS, (params.n - 1u) / 16u) * 8u + (i & 7u);
     float sum = 0.0;
     if (GROUP == 0u) {
       int whole = 0;
@@ -168,9 +172,9 @@ void main() {
         const ivec4 four = ivec4(sums_[i * PITCH + p]);
         whole += four.x + four.y + four.z + four.w;
       }
-      const ivec2 weight_sum = weight_sums_[strip * 8u + (i & 7u)];
-      if (HAS_ROW_ZERO != 0u) whole -= row_zero_[i >> 4] * UNIT * ((i & 8u) != 0u ? weight_sum.y : weight_sum.x);
-      const vec2 scale = load_scale(strip * 8u + (i & 7u));
+      const ivec2 weight_sum = weight_sums_[pair];
+      if (HAS_ROW_ZERO != 0u) whole -= row_zero_[row] * UNIT * ((i & 8u) != 0u ? weight_sum.y : weight_sum.x);
+      const vec2 scale = load_scale(pair);
       sum = float(whole) * ((i & 8u) != 0u ? scale.y : scale.x);
     } else {
       for (uint p = 0u; p < PARTS / 4u; ++p) {
@@ -178,11 +182,11 @@ void main() {
         sum += four.x + four.y + four.z + four.w;
       }
     }
-    sums_[i * PITCH].x = floatBitsToUint(sum * (row_scale_[i >> 4] / float(UNIT)));  // only this invocation read it
+    sums_[i * PITCH].x = floatBitsToUint(sum * (row_scale_[row] / float(UNIT)));  // only this invocation read it
   }
   barrier();
-  for (uint i = lane(); i < ROWS * 4u; i += LANES) {
-    const uint row = first_row + (i >> 2), n = strip * 16u + (i & 3u) * 4u, base = i * 4u * PITCH;
+  for (uint i = lane(); i < STRIPS * ROWS * 4u; i += LANES) {
+    const uint row = first_row + (i >> 2) % ROWS, n = (first_strip + (i >> 2) / ROWS) * 16u + (i & 3u) * 4u, base = i * 4u * PITCH;
     const uvec4 four = uvec4(sums_[base].x, sums_[base + PITCH].x, sums_[base + 2u * PITCH].x, sums_[base + 3u * PITCH].x);
     if (row < params.m && n < params.n) store_real(row, n, uintBitsToFloat(four));
   }

@@ -94,7 +94,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   using namespace glsl::linear_dot_gemv;
   const bool words = kernel.input == Input::words;
   const uint32_t blocks = (part.rows.count + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{strips(part.columns.count)} * blocks,
+  over_groups(launch, uint64_t{(strips(part.columns.count) + kernel.strips - 1) / kernel.strips} * blocks,
               dot_gemv_lanes(kernel, p.shape(m), launch.features));
   auto params = params_of<Params>(p, part, m, blocks, words);
   if (!words) put_source(params, p.rows, m, p.op);
@@ -102,7 +102,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   describe(launch, p);
   // Tiles of weights on their way. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
   constexpr uint32_t kDepth = 4;
-  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth});
+  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.strips});
   const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
   if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),

@@ -23,7 +23,7 @@ uint32_t tiles(int64_t k) {
 
 // The rows of x, and the partial sums (linear_dot_gemv.glsl).
 uint32_t shared_bytes(const LinearKernel& kernel, int64_t k, uint32_t lanes) {
-  return kernel.rows * (tiles(k) * 64 + 16 * (lanes / 32 + 1) * 16 + 12);
+  return kernel.rows * (tiles(k) * 64 + kernel.strips * 16 * (lanes / 32 / kernel.strips + 1) * 16 + 12);
 }
 
 }  // namespace
@@ -32,14 +32,16 @@ uint32_t shared_bytes(const LinearKernel& kernel, int64_t k, uint32_t lanes) {
 // invocations), but not fewer than 128.
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 300000;
-  const int64_t groups = ceil_div(s.n, 16) * ceil_div(s.m, kernel.rows);
+  const uint32_t strips = kernel.strips;
+  const int64_t groups = ceil_div(s.n, 16 * strips) * ceil_div(s.m, kernel.rows);
   uint32_t slots = std::max(std::bit_floor(std::max(tiles(s.k) / 4, 1u)), std::min(std::bit_ceil(tiles(s.k)), 4u));
   const auto too_large = [&](uint32_t n) {
-    return n > 32 || n * 32 > features.max_invocations ||
-           shared_bytes(kernel, s.k, n * 32) > features.max_shared_bytes || (n > 8 && groups * n * 32 > kInvocations);
+    const uint32_t lanes = n * strips * 32;
+    return lanes > 1024 || lanes > features.max_invocations ||
+           shared_bytes(kernel, s.k, lanes) > features.max_shared_bytes || (n > 8 && groups * lanes > kInvocations);
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
-  return slots * 32;
+  return slots * strips * 32;
 }
 
 uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features) {
