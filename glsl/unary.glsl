@@ -50,8 +50,8 @@ vec4 apply(vec4 x) {
     case FUNCTION_ceil: return ceil(x);
     case FUNCTION_round: return roundEven(x);
     case FUNCTION_trunc: return trunc(x);
-    case FUNCTION_hardswish: return x * relu6(x + 3.0) / 6.0;
-    case FUNCTION_hardsigmoid: return relu6(x + 3.0) / 6.0;
+    case FUNCTION_hardswish: return x * clamped_to(x + 3.0, 6.0) / 6.0;
+    case FUNCTION_hardsigmoid: return clamped_to(x + 3.0, 6.0) / 6.0;
     case FUNCTION_relu: return maximum(x, vec4(0.0));
     case FUNCTION_neg: return -x;
     case FUNCTION_abs: return abs(x);

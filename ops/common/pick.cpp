@@ -41,7 +41,6 @@ constexpr LinearKernel kKernels[] = {
     {"gemvr8", Family::gemv_rows, 8, 1},
     {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
     {"dot1x2", Family::dot_gemv, 1, 2, {}, Input::x},
-    {"dot1x4", Family::dot_gemv, 1, 4, {}, Input::x},
     {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
     {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
     {"dotw1", Family::dot_gemv, 1, 1, {}, Input::words},

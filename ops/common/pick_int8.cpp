@@ -119,8 +119,10 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
   return "";
 }
 
-// GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.7, two dispatches
-// with the GEMV of words 19.8; int8: dot1 23.3, gemvf8x2 23.8. 4 rows, int8: gemvf8x2 24.2, dotw4 33.5.
+// GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.6, dot1x2 17.9,
+// two dispatches with the GEMV of words 19.8; int8: dot1 22.5, dot1x2 23.0, gemvf8x2 23.8. Groups of 128, dot1 and
+// dot1x2: 17.6, 16.3; 4096 -> 28672 27.8, 25.0; 14336 -> 4096 21.9, 17.7 (int8 26.9, 21.5); 4096 -> 4096 9.1 both; 4096
+// -> 6144 9.7, 13.4. 4 rows, int8: gemvf8x2 24.2, dotw4 33.5.
 //   one scale a row   int8_128x128   int8_128x128d2   int8_64x128
 //   int8, 512 rows    137            222 (spills)     201
 //   int8, 2048 rows   451            761              593
@@ -143,7 +145,10 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   };
   if (features.cpu) return nullptr;
   const bool textures = s.textures || s.weight_texture;
-  if (s.m == 1) return first({textures ? "dotw1" : "dot1"});
+  if (s.m == 1) {
+    const bool wide = s.weight == Storage::q4 && s.n >= 12288, deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
+    return first({textures ? "dotw1" : wide || deep ? "dot1x2" : "dot1", textures ? "dotw1" : "dot1"});
+  }
   const bool fragments = why_not(linear_kernel("gemvf16x2"), s, features).empty();
   if (s.m <= 16) {
     const bool dots = s.group == 0 && s.weight == Storage::q8 && (!fragments || s.n * s.k <= kSmallWeight);

@@ -126,7 +126,10 @@ TEST(PickIntegers, FloatsWhereNothingElseIsThere) {
 }
 
 TEST(PickIntegers, DotsWithoutMatrices) {
-  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1x2");
+  EXPECT_EQ(pick_linear(integers(1, 0, Storage::q8), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 32, Storage::q4, 4096, 4096), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 0, Storage::q8, 11008, 4096), dots(gpu())).name, "dot1x2");
   EXPECT_EQ(pick_linear(integers(4, 32), dots(gpu())).input, Input::floats);
   EXPECT_EQ(pick_linear(integers(512, 32), dots(gpu())).name, "dot_tile64x128");
   EXPECT_EQ(pick_linear(integers(512, 20), dots(gpu())).input, Input::floats);
@@ -143,7 +146,7 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   EXPECT_EQ(pick_linear(integers(100, 0, Storage::q8, 4096, 4096), features).name, "int8_64x64");
   EXPECT_EQ(pick_linear(integers(512, 128), features).name, "int8g_64x128");
   EXPECT_EQ(pick_linear(integers(512, 20), features).input, Input::floats);
-  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1x2");
   features.matrix_s8 = {{{16, 16, 24}}};
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
 }
