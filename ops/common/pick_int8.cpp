@@ -13,9 +13,10 @@ namespace {
 // Sums of so many products of signed bytes and differences of bytes stay within 32 bits.
 constexpr int64_t kMaxWholeRow = 32768;
 
-// See pick_integers: weights that dot products are done with before matrices have started, and multiplications up to
-// which passes of few rows are ahead of tiles that leave most of the device idle.
-constexpr int64_t kSmallWeight = int64_t{1} << 21, kPassesWork = int64_t{3} << 30;
+// See pick_integers: weights that dot products are done with before matrices have started; multiplications up to which
+// passes of few rows are ahead of tiles; and tiles of 64 x 64 that leave so much of the device idle that passes are,
+// too.
+constexpr int64_t kSmallWeight = int64_t{1} << 21, kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 
 uint32_t tiles(int64_t k) {
   return static_cast<uint32_t>(ceil_div(k, 64));
@@ -119,23 +120,43 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
   return "";
 }
 
-// GPU: H200, us for 4096 -> 14336, quantization of x included. One row, int4 in groups of 32: dot1 18.6, dot1x2 17.9,
-// two dispatches with the GEMV of words 19.8; int8: dot1 22.5, dot1x2 23.0, gemvf8x2 23.8. Groups of 128, dot1 and
-// dot1x2: 17.6, 16.3; 4096 -> 28672 27.8, 25.0; 14336 -> 4096 21.9, 17.7 (int8 26.9, 21.5); 4096 -> 4096 9.1 both; 4096
-// -> 6144 9.7, 13.4. 4 rows, int8: gemvf8x2 24.2, dotw4 33.5.
-//   one scale a row   int8_128x128   int8_128x128d2   int8_64x128
-//   int8, 512 rows    137            222 (spills)     201
-//   int8, 2048 rows   451            761              593
-//   int4, 512 rows    130            127
-//   int4, 2048 rows   428            410
-// With fewer tiles, int8, gemvf16x2 and int8_64x64: 4096 -> 4096: 32 rows 18.0, 50.4; 64 26.0, 51.6; 128 40.6, 52.9;
-// 4096 -> 8192: 64 rows 41, 53; 128 68, 54; 4096 -> 14336: 32 rows 42, 50; 64 62, 55.
-// 2 to 16 rows, int8, x f32: dotw4, the best of gemvf* and of gemv*: 2048 -> 512, 4 rows 10.4, 13.0; 16
-// rows 10.6, 13.2, 21; 4096 -> 4096: 4 rows 16.3, 14.8; 16 rows 31, 16, 41; 4096 -> 14336: 2 rows 31, 25, 31; 16 rows
-// 83, 30, 112. Tiles of 16 rows of int8 matrices, up to eight of them on their way: 54 and more. Groups of 128, 512 and
-// 2048 rows: int8g_64x128 235 and 852, int8g_128x128 261 and 905, fragments64x256 198 and 648; of 32, 512 rows: 310 of
-// int8g_64x128, 203 of fragments64x256. dot_tile64x128, groups of 128, 512 rows, x f32: 783. CPU: lavapipe, ms for 2048
-// x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4; 128 98 and 46.
+// What set the thresholds, in us on an H200 in fp16 unless said, quantization of x included; q4 in groups of 32 unless
+// said.
+//   one row                  dot1   dot1x2   others
+//   q4 4096 -> 14336         18.6   17.9     two dispatches with the GEMV of words 19.8
+//   q4 g128 4096 -> 14336    17.6   16.3
+//   q4 g128 4096 -> 28672    27.8   25.0
+//   q4 g128 14336 -> 4096    21.9   17.7
+//   q4 4096 -> 4096          9.1    9.1
+//   q4 g128 4096 -> 6144     9.7    13.4
+//   q8 4096 -> 14336         22.5   23.0     gemvf8x2 23.8
+//   q8 14336 -> 4096         26.9   21.5
+//   few rows                 dot1   dot1x2   dotw4   gemvf*
+//   q8 4 x 2048 -> 512       6.3    6.3      10.9    14.2
+//   q8 16 x 2048 -> 512      7.7    7.1      11.2    14.5
+//   q4 4 x 2048 -> 512       6.2    6.4              13.4
+//   q4 16 x 2048 -> 512      8.1    7.5              13.6
+//   bytes 64 x 2048 -> 512                   11.5    15.6
+//   q8 f32 4 x 4096 -> 4096                  16.3    14.8
+//   q8 f32 16 x 4096 -> 4096                 31      16
+//   q8 f32 2 x 4096 -> 14336                 31      25
+//   q8 f32 16 x 4096 -> 14336                83      30
+//   q8, more rows            gemvf16x2   int8_64x64
+//   32; 64 x 4096 -> 4096    18; 26      50; 52
+//   128 x 4096 -> 4096       40.6        52.9
+//   64; 128 x 4096 -> 8192   41; 68      53; 54
+//   32; 64 x 4096 -> 14336   42; 62      50; 55
+//   64; 128 x 14336 -> 4096  65; 113     152; 155
+//   512 x 2048 -> 512        17.4        31.5
+//   4096 -> 14336, one scale a row   int8_128x128   int8_128x128d2   int8_64x128
+//   q8, 512; 2048 rows               137; 451       222 (spills); 761   201; 593
+//   q4, 512; 2048 rows               130; 428       127; 410
+//   4096 -> 14336, q4 g128           int8g_64x128   int8g_128x128    fragments64x256
+//   512; 2048 rows                   235; 852       261; 905         198; 648
+//   groups of 32, 512 rows           310                             203
+// Tiles of 16 rows of int8 matrices, up to eight of them on their way, take 54 and more for 16 x 4096 -> 14336. CPU:
+// lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4; 128 98
+// and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
   const auto first = [&](std::initializer_list<const char*> names) -> const LinearKernel* {
     for (const char* each : names) {
@@ -150,13 +171,17 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
     return first({textures ? "dotw1" : wide || deep ? "dot1x2" : "dot1", textures ? "dotw1" : "dot1"});
   }
   const bool fragments = why_not(linear_kernel("gemvf16x2"), s, features).empty();
-  if (s.m <= 16) {
-    const bool dots = s.group == 0 && s.weight == Storage::q8 && (!fragments || s.n * s.k <= kSmallWeight);
-    return dots ? first({"dotw4"}) : nullptr;
+  const bool small = s.n * s.k <= kSmallWeight;
+  if (s.m <= 16 && small && !textures) {
+    if (const LinearKernel* dot = first({s.m <= 4 ? "dot1" : "dot1x2"})) return dot;
   }
+  const bool bytes = s.group == 0 && s.weight == Storage::q8;
+  if (s.m <= 64 && bytes && small) return first({"dotw4"});
+  if (s.m <= 16) return bytes && !fragments ? first({"dotw4"}) : nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
   const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= 96;
-  const bool passes = s.m <= 128 && (s.group != 0 || s.m * s.n * s.k <= kPassesWork);
+  const bool idle = s.group == 0 && s.m <= 512 && ceil_div(s.m, 64) * ceil_div(s.n, 64) <= kIdleTiles;
+  const bool passes = idle || (s.m <= 128 && (s.group != 0 || s.m * s.n * s.k <= kPassesWork));
   if (!many && passes && fragments) return nullptr;
   const LinearKernel* matrix = nullptr;
   if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});

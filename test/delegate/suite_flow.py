@@ -63,8 +63,8 @@ _run_test = runner.run_test
 
 
 def run_test(model: Any, inputs: Any, ours: flow.TestFlow, *args: Any, **kwargs: Any) -> TestCaseSummary:
-    """The suite skips programs that it knows ExecuTorch's kernels not to run; others that do not end, or fell back whole
-    and are wrong, are tried without a backend: what fails then, too, is no failure of ours."""
+    """The suite skips programs that it knows ExecuTorch's kernels not to run; others that do not end, or fell back
+    whole and are wrong, are tried without a backend: what fails then, too, is no failure of ours."""
     summary = _run_test(model, inputs, ours, *args, **kwargs)
     letter = LETTERS.get(summary.result, FAILED)
     why = str(summary.error or NO_KERNEL)

@@ -171,8 +171,12 @@ TEST(PickIntegers, FragmentsForFewRows) {
     EXPECT_EQ(pick(16, 14336, 32), "gemvf16x2");
     EXPECT_EQ(pick(64, 8192), "gemvf16x2");
     EXPECT_EQ(pick(64, 14336), "int8_64x64");
-    EXPECT_EQ(pick(16, 512), "dotw4");
+    EXPECT_EQ(pick(4, 512), "dot1");
+    EXPECT_EQ(pick(16, 512, 32), "dot1x2");
+    EXPECT_EQ(pick(64, 512), "dotw4");
+    EXPECT_EQ(pick(512, 512), "gemvf16x2");  // too few tiles
   }
+  EXPECT_EQ(pick_linear(integers(128, 0, Storage::q8, 14336, 4096), features).name, "gemvf16x2");
   EXPECT_EQ(pick_linear(integers(16, 0, Storage::q8), dots(gpu())).name, "dotw4");
   LinearShape floats = int4(16, 14336, 4096);
   floats.dtype = DType::f32;

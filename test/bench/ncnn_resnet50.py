@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ResNet-50 with random weights in ncnn (pip install ncnn) on Vulkan, fp16, batch 1: the peer of conv_file.py's.
+
+python test/bench/ncnn_resnet50.py --runs 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+import ncnn
+import numpy as np
+
+
+class Network:
+    """ncnn's text of layers and file of weights; a blob has one reader, more of them read what Split makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lines, self.blobs, self.random = ["Input data 0 1 data 0=224 1=224 2=3"], 1, np.random.default_rng(1)
+        self.param, self.bin = folder / "net.param", folder / "net.bin"
+        self.weights = self.bin.open("wb")
+
+    def layer(self, kind: str, inputs: list[str], parameters: str, outputs: int = 1) -> list[str]:
+        made = [f"b{self.blobs + i}" for i in range(outputs)]
+        self.blobs += outputs
+        name = f"l{len(self.lines)}"
+        self.lines.append(" ".join([kind, name, str(len(inputs)), str(outputs), *inputs, *made, parameters]))
+        return made
+
+    def numbers(self, out: int, k: int) -> None:
+        self.weights.write(struct.pack("<I", 0))  # fp32 follows
+        self.weights.write((self.random.standard_normal(out * k) * (2 / k) ** 0.5).astype(np.float32).tobytes())
+        self.weights.write((self.random.standard_normal(out) * 0.1).astype(np.float32).tobytes())
+
+    def conv(self, x: str, channels: int, out: int, kernel: int, stride: int = 1, relu: bool = True) -> str:
+        size = out * channels * kernel**2
+        self.numbers(out, channels * kernel**2)
+        geometry = f"0={out} 1={kernel} 3={stride} 4={kernel // 2} 5=1 6={size} 9={int(relu)}"
+        return self.layer("Convolution", [x], geometry)[0]
+
+    def block(self, x: str, channels: int, width: int, stride: int) -> str:
+        main, side = self.layer("Split", [x], "", 2)
+        main = self.conv(main, channels, width, 1)
+        main = self.conv(main, width, width, 3, stride)
+        main = self.conv(main, width, 4 * width, 1, relu=False)
+        if channels != 4 * width or stride != 1:
+            side = self.conv(side, channels, 4 * width, 1, stride, relu=False)
+        added = self.layer("BinaryOp", [main, side], "0=0")
+        return self.layer("ReLU", added, "")[0]
+
+    def resnet50(self) -> str:
+        x = self.layer("Pooling", [self.conv("data", 3, 64, 7, 2)], "0=0 1=3 2=2 3=1 5=1")[0]
+        channels = 64
+        for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+            for i in range(blocks):
+                x = self.block(x, channels, width, 2 if i == 0 and width > 64 else 1)
+                channels = 4 * width
+        x = self.layer("Pooling", [x], "0=1 4=1")[0]
+        self.numbers(1000, 2048)
+        x = self.layer("InnerProduct", [x], f"0=1000 1=1 2={1000 * 2048}")[0]
+        self.weights.close()
+        self.param.write_text("\n".join(["7767517", f"{len(self.lines)} {self.blobs}", *self.lines, ""]))
+        return x
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--device", type=int, default=0, help="ncnn's index of the GPU")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        network, net = Network(Path(folder)), ncnn.Net()
+        out = network.resnet50()
+        net.opt.use_vulkan_compute = True
+        net.set_vulkan_device(given.device)
+        net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = True
+        if net.load_param(str(network.param)) or net.load_model(str(network.bin)):
+            raise SystemExit("ncnn cannot load the network")
+        pixels, times = np.random.default_rng(2).random((3, 224, 224), np.float32), []
+        image = ncnn.Mat(pixels)  # does not copy
+        for _ in range(given.runs + 50):
+            begin = time.perf_counter()
+            extractor = net.create_extractor()
+            extractor.input("data", image)
+            status, result = extractor.extract(out)
+            times.append((time.perf_counter() - begin) * 1e3)
+        values = np.array(result)
+        if status or values.shape != (1000,) or not np.isfinite(values).all():
+            raise SystemExit(f"ncnn's answer is not one: status {status}, shape {values.shape}")
+        times = sorted(times[50:])
+        device = ncnn.get_gpu_info(given.device).device_name()
+        print(
+            f"ncnn {ncnn.__version__} on {device}: median {statistics.median(times):.3f} ms, p10 "
+            f"{times[len(times) // 10]:.3f}, p90 {times[len(times) * 9 // 10]:.3f}, {given.runs} runs"
+        )
+
+
+if __name__ == "__main__":
+    main()
