@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ExecuTorch costs: Method::execute of a fully delegated program against Pumice's own session with the same model,
-// in turns, as `pumice-rt bench` times it. Inputs are ones.
+// as `pumice-rt bench` times it. Inputs are ones. Neighbouring runs are compared, each first every other time, because a
+// machine's speed drifts; and both are loaded anew kRounds times, each first every other time, because where memory
+// lies can cost a CPU driver 3 %, and what is loaded second lies worse.
 //   delegate_bench MODEL.pte MODEL.pumice [SHAPE]... [--runs N]    SHAPE: of an input, "1x128"; default: the example's
 #include <executorch/extension/data_loader/file_data_loader.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <pumice/pumice.hpp>
 #include <sstream>
 
@@ -24,7 +27,7 @@ using executorch::runtime::Method;
 using executorch::runtime::Program;
 using executorch::runtime::Span;
 
-constexpr int kTurn = 10;  // runs of the one before the other's turn
+constexpr int kWarm = 5, kRounds = 6;
 
 void must(const char* what, Error error) {
   if (error == Error::Ok) return;
@@ -33,12 +36,10 @@ void must(const char* what, Error error) {
 }
 
 template <class Body>
-void time(std::vector<double>& times, const Body& body) {
-  for (int i = 0; i < kTurn; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-  }
+double microseconds(const Body& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
 double median(std::vector<double> times) {
@@ -88,17 +89,15 @@ void fill(Input& input, const pumice_tensor_info& info, const char* shape) {
   input.et = executorch::extension::make_tensor_ptr({input.dims.begin(), input.dims.end()}, input.data, dtype);
 }
 
-int bench(const char* pte, const char* file, const std::vector<const char*>& shapes, int runs) {
-  const pumice::Model model = pumice::Model::load_file(file);
-  pumice::Session session(model);
-  const auto infos = model.inputs();
-  std::vector<Input> inputs(infos.size());
-  std::vector<pumice_tensor> tensors;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    fill(inputs[i], infos[i], i < shapes.size() ? shapes[i] : nullptr);
-    tensors.push_back(inputs[i].tensor);
-  }
+struct Times {
+  std::vector<double> delegate, alone, more;  // us; more: delegate - alone of neighbours
+};
 
+// Adds `pairs` of runs; the session is opened before the method is loaded, or after it.
+void round(Times& times, const char* pte, const pumice::Model& model, std::vector<Input>& inputs, bool session_first,
+           int pairs) {
+  std::optional<pumice::Session> session;
+  if (session_first) session.emplace(model);
   auto loader = executorch::extension::FileDataLoader::from(pte);
   must(pte, loader.error());
   const auto program = Program::load(&*loader);
@@ -115,20 +114,35 @@ int bench(const char* pte, const char* file, const std::vector<const char*>& sha
   executorch::runtime::MemoryManager manager(&own, &planned, &temporary);
   auto method = program->load_method("forward", &manager);
   must("load_method", method.error());
-  for (size_t i = 0; i < inputs.size(); ++i) must("set_input", method->set_input(EValue(*inputs[i].et), i));
+  std::vector<pumice_tensor> tensors;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    must("set_input", method->set_input(EValue(*inputs[i].et), i));
+    tensors.push_back(inputs[i].tensor);
+  }
+  if (!session_first) session.emplace(model);
 
   const auto execute = [&] { must("execute", method->execute()); };
-  const auto run = [&] { session.run(tensors); };
-  std::vector<double> warm, delegate, own_times;
-  time(warm, execute);
-  time(warm, run);
-  while (static_cast<int>(delegate.size()) < runs) {
-    time(delegate, execute);
-    time(own_times, run);
+  const auto run = [&] { session->run(tensors); };
+  for (int i = 0; i < kWarm; ++i) execute(), run();
+  for (int i = 0; i < pairs; ++i) {
+    const bool alone_first = i % 2 != 0;
+    const double before = alone_first ? microseconds(run) : 0;
+    times.delegate.push_back(microseconds(execute));
+    times.alone.push_back(alone_first ? before : microseconds(run));
+    times.more.push_back(times.delegate.back() - times.alone.back());
   }
-  const double a = median(delegate), b = median(own_times);
-  std::printf("Method::execute %.1f us, session %.1f us: %+.1f us, %+.2f %% (medians of %zu)\n", a, b, a - b,
-              100 * (a - b) / b, delegate.size());
+}
+
+int bench(const char* pte, const char* file, const std::vector<const char*>& shapes, int runs) {
+  const pumice::Model model = pumice::Model::load_file(file);
+  const auto infos = model.inputs();
+  std::vector<Input> inputs(infos.size());
+  for (size_t i = 0; i < infos.size(); ++i) fill(inputs[i], infos[i], i < shapes.size() ? shapes[i] : nullptr);
+  Times times;
+  for (int i = 0; i < kRounds; ++i) round(times, pte, model, inputs, i % 2 != 0, (runs + kRounds - 1) / kRounds);
+  const double alone = median(times.alone), more = median(times.more);
+  std::printf("Method::execute %.1f us, session %.1f us: %+.1f us, %+.2f %% (medians of %zu pairs)\n",
+              median(times.delegate), alone, more, 100 * more / alone, times.more.size());
   return 0;
 }
 
