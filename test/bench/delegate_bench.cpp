@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ExecuTorch costs: Method::execute of a fully delegated program against Pumice's own session with the same model,
-// as `pumice-rt bench` times it. Inputs are ones. Neighbouring runs are compared, each first every other time, because a
-// machine's speed drifts; and both are loaded anew kRounds times, each first every other time, because where memory
+// as `pumice-rt bench` times it. Inputs are ones. Neighbouring runs are compared, each first every other time, because
+// a machine's speed drifts; and both are loaded anew kRounds times, each first every other time, because where memory
 // lies can cost a CPU driver 3 %, and what is loaded second lies worse.
 //   delegate_bench MODEL.pte MODEL.pumice [SHAPE]... [--runs N]    SHAPE: of an input, "1x128"; default: the example's
 #include <executorch/extension/data_loader/file_data_loader.h>
