@@ -16,12 +16,6 @@ layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
 
-#define CONV_SPEC 5
-layout(constant_id = 1) const uint HAS_BIAS = 0u;
-layout(constant_id = 2) const uint HAS_ZERO = 0u;  // of the other kernels
-layout(constant_id = 3) const uint ROW_QUADS = 0u;  // of the other kernels
-layout(constant_id = 4) const uint ACT = 0u;
-
 layout(push_constant) uniform Params {
   CONV_PARAMS
 } params;

@@ -23,13 +23,9 @@ layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 #endif
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
 
-#define CONV_SPEC 5
-layout(constant_id = 1) const uint HAS_BIAS = 0u;
-layout(constant_id = 2) const uint HAS_ZERO = 0u;
-layout(constant_id = 3) const uint ROW_QUADS = 0u;
-layout(constant_id = 4) const uint ACT = 0u;
-
 layout(push_constant) uniform Params { CONV_PARAMS } params;
+
+#include "conv.glslh"
 
 float weight_at(uint channel, uint k) {
   const uint at = channel * params.k + k;

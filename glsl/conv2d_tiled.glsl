@@ -22,18 +22,6 @@ layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
 #endif
 
-#define CONV_SPEC 5
-#define GEMM_SPEC 9
-layout(constant_id = 1) const uint HAS_BIAS = 0u;
-layout(constant_id = 2) const uint HAS_ZERO = 0u;
-layout(constant_id = 3) const uint N_QUADS = 0u;  // an image has a multiple of 4 pixels
-layout(constant_id = 4) const uint ACT = 0u;
-// Of packed.glslh: a row of the weight has one fp32 scale.
-#define GROUP 0u
-#define GROUPS 1u
-#define WHOLE_TILES 1u
-#define SCALE_F16 0u
-
 layout(push_constant) uniform Params {
   CONV_PARAMS
   uint tiles;       // of a strip of the packed weight

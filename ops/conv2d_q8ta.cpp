@@ -7,7 +7,6 @@
 // ops/common/conv.h.
 #include "glsl/conv2d_tiled_int8.h"
 #include "ops/common/conv.h"
-#include "ops/common/qparams.h"
 
 namespace pumice {
 namespace {
@@ -43,12 +42,7 @@ void conv2d_q8ta_q8csw(Graph& graph, Args args) {
 void q8ta_conv2d(Graph& graph, Args args) {
   Convolution c = common(args, "q8ta_conv2d");
   check(is_byte(c.out.dtype()), "%s: the output is %s", c.op, name(c.out.dtype()));
-  const int64_t low = least(c.out.dtype()), high = low + 255;
-  c.again = {.scale = scale_at(args, kCommon, c.op), .zero = zero_at(args, kCommon + 1, low, high, c.op)};
-  c.again.low = args.integer(kCommon + 2);
-  c.again.high = args.integer(kCommon + 3);
-  check(c.again.low >= low && c.again.high <= high && c.again.low < c.again.high,
-        "%s: %" PRId64 "..%" PRId64 " is no range of %s", c.op, c.again.low, c.again.high, name(c.out.dtype()));
+  c.again = requantize_at(args, kCommon, c.out.dtype(), c.op);
   convolution(graph, c);
 }
 

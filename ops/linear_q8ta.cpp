@@ -13,7 +13,6 @@
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/common/linear_int8.h"
-#include "ops/common/qparams.h"
 
 namespace pumice {
 namespace {
@@ -57,18 +56,13 @@ void q8ta_linear(Graph& graph, Args args) {
   rows.high = rows.low + 255;
   rows.scale = scale_at(args, 6, kOp);
   rows.zero = zero_at(args, 7, rows.low, rows.high, kOp);
-  const int64_t low = least(out.dtype()), high = low + 255, act = args.integer(5);
+  const int64_t act = args.integer(5);
   check(act == ACT_NONE || act == ACT_RELU, "%s: activation %" PRId64 "; none and relu are known", kOp, act);
-  Requantize again{.scale = scale_at(args, 8, kOp), .zero = zero_at(args, 9, low, high, kOp)};
-  again.low = args.integer(10);
-  again.high = args.integer(11);
-  check(again.low >= low && again.high <= high && again.low < again.high,
-        "%s: %" PRId64 "..%" PRId64 " is no range of %s", kOp, again.low, again.high, name(out.dtype()));
   linear_int8(graph, {.op = kOp,
                       .rows = rows,
                       .weight = packed,
                       .end = {.bias = args.tensor(4), .residual = {}, .act = act},
-                      .again = again,
+                      .again = requantize_at(args, 8, out.dtype(), kOp),
                       .out = out});
 }
 

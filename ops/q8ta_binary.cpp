@@ -5,7 +5,7 @@
 #include "glsl/q8ta_binary.h"
 
 #include "ops/common/gemm.h"
-#include "ops/common/qparams.h"
+#include "ops/common/requantize.h"
 #include "ops/common/shape.h"
 
 namespace pumice {
@@ -20,19 +20,14 @@ void binary(Graph& graph, Args args) {
   const DType dtype = a.dtype();
   check(is_byte(dtype) && b.dtype() == dtype && out.dtype() == dtype, "%s: operands are %s and %s, the output %s", kOp,
         name(dtype), name(b.dtype()), name(out.dtype()));
-  const int64_t low = least(dtype), high = low + 255, qmin = args.integer(9), qmax = args.integer(10);
-  check(qmin >= low && qmax <= high && qmin < qmax, "%s: %" PRId64 "..%" PRId64 " is no range of %s", kOp, qmin, qmax,
-        name(dtype));
+  const int64_t low = least(dtype), high = low + 255;
   glsl::q8ta_binary::Params numbers{};
   numbers.a_scale = static_cast<float>(scale_at(args, 2, kOp));
   numbers.a_zero = static_cast<int32_t>(zero_at(args, 3, low, high, kOp));
   numbers.b_scale = static_cast<float>(scale_at(args, 4, kOp));
   numbers.b_zero = static_cast<int32_t>(zero_at(args, 5, low, high, kOp));
   const uint32_t act = activation(args.integer(6), kOp);
-  numbers.out_inverse = static_cast<float>(1.0 / scale_at(args, 7, kOp));  // of a Python number PyTorch does so in fp64
-  numbers.out_zero = static_cast<float>(zero_at(args, 8, low, high, kOp));
-  numbers.low = static_cast<float>(qmin);
-  numbers.high = static_cast<float>(qmax);
+  put(numbers, requantize_at(args, 7, dtype, kOp));
   graph.dispatch({out}, {a, b}, [=](Launch& launch) {
     out.resize(broadcast_shape({&a.shape(), &b.shape()}, kOp));
     const Broadcast shape = broadcast(out.shape(), {&a.shape(), &b.shape()});

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means of 8-bit integers of a constant scale and zero point, requantized: q8ta_avg_pool2d, q8ta_adaptive_avg_pool2d.
 // Sums are exact; what comes out is next to the exact quotient.
-#include <cinttypes>
-
 #include "ops/common/pooling.h"
-#include "ops/common/qparams.h"
+#include "ops/common/requantize.h"
 
 namespace pumice {
 namespace {
@@ -17,13 +15,7 @@ glsl::pool2d::Params numbers(const Args& args, uint32_t first, const char* op) {
   glsl::pool2d::Params params{};
   params.x_scale = static_cast<float>(scale_at(args, first, op));
   params.x_zero = static_cast<int32_t>(zero_at(args, first + 1, low, high, op));
-  params.out_inverse = static_cast<float>(1.0 / scale_at(args, first + 2, op));
-  params.out_zero = static_cast<float>(zero_at(args, first + 3, low, high, op));
-  const int64_t qmin = args.integer(first + 4), qmax = args.integer(first + 5);
-  check(qmin >= low && qmax <= high && qmin < qmax, "%s: %" PRId64 "..%" PRId64 " is no range of %s", op, qmin, qmax,
-        name(from));
-  params.low = static_cast<float>(qmin);
-  params.high = static_cast<float>(qmax);
+  put(params, requantize_at(args, first + 2, from, op));
   return params;
 }
 

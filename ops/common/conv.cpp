@@ -68,10 +68,7 @@ template <class Params>
 Params with_numbers(Params params, const Conv& c) {
   params.x_zero = static_cast<int32_t>(c.x_zero);
   params.x_scale = static_cast<float>(c.x_scale);
-  params.out_inverse = c.again.inverse();
-  params.out_zero = static_cast<float>(c.again.zero);
-  params.low = static_cast<float>(c.again.low);
-  params.high = static_cast<float>(c.again.high);
+  put(params, c.again);
   return params;
 }
 

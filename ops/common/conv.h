@@ -8,8 +8,8 @@
 #pragma once
 
 #include "ops/common/gemm.h"
-#include "ops/common/linear_int8.h"
 #include "ops/common/patch.h"
+#include "ops/common/requantize.h"
 
 namespace pumice {
 

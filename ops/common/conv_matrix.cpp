@@ -110,10 +110,7 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
   params.tap_x = u32(patches.dilation[1] * p.cells);
   params.x_zero = static_cast<int32_t>(p.signed_zero());
   params.x_scale = static_cast<float>(p.x_scale);
-  params.out_inverse = p.again.inverse();
-  params.out_zero = static_cast<float>(p.again.zero);
-  params.low = static_cast<float>(p.again.low);
-  params.high = static_cast<float>(p.again.high);
+  put(params, p.again);
   launch.params(params);
   launch.spec.insert(launch.spec.end(), {bool(p.bias), params.plane % 4 == 0, static_cast<uint32_t>(p.act)});
 }

@@ -6,19 +6,10 @@
 #pragma once
 
 #include "ops/common/gemm.h"
+#include "ops/common/requantize.h"
 #include "ops/common/row_source.h"
 
 namespace pumice {
-
-// How the result becomes integers again, rounded as eager PyTorch rounds; an empty `scales`: numbers for all.
-struct Requantize {
-  double scale = 1;
-  int64_t zero = 0, low = -128, high = 127;
-  Parameter scales = {}, zeros = {};  // an element for each row
-  float inverse() const { return static_cast<float>(1.0 / scale); }
-  // Kernels of integers leave a number alone that needs more than a multiplication (is_extreme in quantize.glslh).
-  bool is_extreme() const { return !scales.tensor && !(inverse() >= 0x1p-126f && inverse() < 0x1p124f); }
-};
 
 struct IntegerProduct {
   const char* op;

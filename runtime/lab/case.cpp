@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kValues[] = {"random", "low", "high", "equal", "huge", "alternate", "special"};
 constexpr std::string_view kZeros[] = {"none", "zero", "random"};
-constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
+constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish", "hardsigmoid"};
 constexpr std::string_view kBools[] = {"0", "1"};
 constexpr std::string_view kFloats[] = {"f32", "f16"};  // in the order of DType
 constexpr std::string_view kKeys[] = {"op",    "m",       "n",    "k",    "g",   "dtype",

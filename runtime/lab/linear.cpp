@@ -32,6 +32,10 @@ void dot(const double* a, const double* b, size_t count, double& sum, double& si
   size = (sizes[0] + sizes[1]) + (sizes[2] + sizes[3]);
 }
 
+double clamped(double y) {  // to 0..6; a NaN stays
+  return y < 0 ? 0 : y > 6 ? 6 : y;
+}
+
 double activate(double y, uint32_t act) {
   switch (act) {
     case ACT_RELU:
@@ -42,9 +46,20 @@ double activate(double y, uint32_t act) {
       return 0.5 * y * (1 + std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y)));
     case ACT_SILU:
       return y / (1 + std::exp(-y));
+    case ACT_RELU6:
+      return clamped(y);
+    case ACT_HARDSWISH:
+      return y * clamped(y + 3) / 6;
+    case ACT_HARDSIGMOID:
+      return clamped(y + 3) / 6;
     default:
       return y;
   }
+}
+
+// The largest slope of an activation function, to two digits.
+double slope(uint32_t act) {
+  return act == ACT_HARDSWISH ? 1.5 : act == ACT_GELU || act == ACT_GELU_TANH || act == ACT_SILU ? 1.13 : 1;
 }
 
 // x and the result are integers.
@@ -292,7 +307,7 @@ class Linear : public Problem {
       e.size += std::fabs(bias_[index % n]);
     }
     e.slack = c_.act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
-    e.size *= c_.act >= ACT_GELU ? 1.13 : 1;
+    e.size *= slope(c_.act);
     e.want = activate(e.want, c_.act);
     if (!are_bytes(scheme_)) return e;
     return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k);

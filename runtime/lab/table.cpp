@@ -24,13 +24,13 @@ constexpr const char* kShapes[] = {
 constexpr const char* kMoreShapes[] = {
     "n=4097,k=384,g=32,bias=1",
     "n=1031,k=1021,g=0,zero=random",
-    "n=127,k=129,g=0",
+    "n=127,k=129,g=0,act=relu6",
     "n=128,k=128,g=16,zero=random,bias=1",
     "n=129,k=127,g=0,act=gelu_tanh,bias=1",
-    "n=63,k=320,g=64,scale=f16",
+    "n=63,k=320,g=64,scale=f16,act=hardswish",
     "n=65,k=256,g=128,zero=random",
     "n=64,k=16384,g=128,bias=1",
-    "n=17,k=16,g=16",
+    "n=17,k=16,g=16,act=hardsigmoid",
     "n=2048,k=64,g=64,zero=zero,act=silu",
     "n=151936,k=64,g=32",
 };

@@ -11,7 +11,8 @@ constexpr const char* kCaseHelp = R"(
 A case is text, key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
   op       the operator, as --op                     scale    f32 or f16, of a weight's scales; as dtype unless said
   m n k    x is [m, k], the weight [n, k]            zero     zero points: none, zero (given, all 0) or random
-  g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh or silu
+  g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh, silu, relu6,
+                                                              hardswish or hardsigmoid
   dtype    f32 or f16, of x and the output           values   random, low (all lowest), high (all highest), equal (to
   bias     0 or 1                                             their zero points), huge (one huge term), alternate
   storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x)
