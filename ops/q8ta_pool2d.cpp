@@ -7,26 +7,14 @@
 namespace pumice {
 namespace {
 
-// The numbers of integers from argument `first` on.
-glsl::pool2d::Params numbers(const Args& args, uint32_t first, const char* op) {
-  const DType from = args.tensor(0).dtype();
-  check(is_byte(from), "%s: x is %s, not i8 or u8", op, name(from));
-  const int64_t low = least(from), high = low + 255;
-  glsl::pool2d::Params params{};
-  params.x_scale = static_cast<float>(scale_at(args, first, op));
-  params.x_zero = static_cast<int32_t>(zero_at(args, first + 1, low, high, op));
-  put(params, requantize_at(args, first + 2, from, op));
-  return params;
-}
-
 void q8ta_avg_pool2d(Graph& graph, Args args) {
   Pooling p = mean_pooling(args, "q8ta_avg_pool2d");
-  p.numbers = numbers(args, 8, p.op);
+  put_numbers(p.numbers, args, 8, p.op);
   pooling(graph, p);
 }
 void q8ta_adaptive_avg_pool2d(Graph& graph, Args args) {
   Pooling p = adaptive_pooling(args, "q8ta_adaptive_avg_pool2d");
-  p.numbers = numbers(args, 2, p.op);
+  put_numbers(p.numbers, args, 2, p.op);
   pooling(graph, p);
 }
 

@@ -38,4 +38,14 @@ void put(Params& params, const Requantize& again) {
   params.high = static_cast<float>(again.high);
 }
 
+// Of operators from bytes to the same kind of bytes: the scale and zero point of x, too, from argument `first` on.
+template <class Params>
+void put_numbers(Params& params, const Args& args, uint32_t first, const char* op) {
+  const DType dtype = args.tensor(0).dtype();
+  check(is_byte(dtype), "%s: x is %s, not i8 or u8", op, name(dtype));
+  params.x_scale = static_cast<float>(scale_at(args, first, op));
+  params.x_zero = static_cast<int32_t>(zero_at(args, first + 1, least(dtype), least(dtype) + 255, op));
+  put(params, requantize_at(args, first + 2, dtype, op));
+}
+
 }  // namespace pumice

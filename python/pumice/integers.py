@@ -4,7 +4,7 @@ quantize node and its last dequantize node has no floats: all between the dequan
 
     a move of integers (views, permutations, cat, pad, largest elements, nearest ones), exact
     a table of 256 results of any chain of functions of one element, computed by PyTorch itself, exact
-    an operator on integers: convolution, add, mul, means
+    an operator on integers: convolution, add, mul, means, bilinear upsampling
 
 `plan` says how, or None; nothing is emitted before all of it is known to work.
 """
@@ -216,7 +216,7 @@ def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
     return (
         _convolved(call, ref, act, to)
         or _arithmetic(call, ref, act, to)
-        or (_mean(call, ref, to) if act == "none" else None)
+        or (_mean(call, ref, to) or _between(call, ref, to) if act == "none" else None)
     )
 
 
@@ -274,3 +274,14 @@ def _mean(call: Call, ref: Ref, to: Target) -> Step | None:
         made.emit("view", mean, list(out.shape), out=out)
 
     return step
+
+
+def _between(call: Call, ref: Ref, to: Target) -> Step | None:
+    made = call.producer(ref, *resize.BILINEAR, single_use=True)
+    x = resize.image(made) if made is not None else None
+    q = per_tensor(made, x) if made is not None else None
+    if q is None or q.data.dtype is not to.dtype:
+        return None
+    aligned, last = bool(made["align_corners"]), resize.is_channels_last(made)
+    numbers = (*resize.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
+    return lambda out: made.emit("q8ta_upsample2d", q.data, list(out.shape[-2:]), *numbers, out=out)

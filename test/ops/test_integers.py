@@ -48,6 +48,14 @@ MEANS = [
     lambda a, _: F.avg_pool2d(a, 3, 2, 1), lambda a, _: F.adaptive_avg_pool2d(a, (2, 3)), lambda a, _: a.mean((2, 3)),
     lambda a, _: a.mean((-1, -2), keepdim=True),
 ]  # fmt: skip
+BETWEEN = [
+    lambda a, _: F.interpolate(a, scale_factor=2, mode="bilinear"),
+    lambda a, _: F.interpolate(a, scale_factor=1.1, mode="bilinear"),  # the same size: a copy
+    lambda a, _: F.interpolate(a, scale_factor=(1.7, 0.6), mode="bilinear", recompute_scale_factor=False),
+    lambda a, _: F.interpolate(a, (13, 1), mode="bilinear", align_corners=True),
+    lambda a, _: F.interpolate(a, (97, 60), mode="bilinear"),  # PyTorch has another kernel for more than 128
+    lambda a, _: F.interpolate(a, (3, 130), mode="bilinear", align_corners=True),
+]  # fmt: skip
 EVEN, UNEVEN = [(2.0**-5, 3), (2.0**-4, 0), (2.0**-5, 3)], [(0.0213, 5), (0.0377, 0), (0.0291, 11)]
 
 
@@ -64,6 +72,17 @@ def test_means() -> None:
     module = Between([*MEANS, *MOVES[:2]], EVEN, torch.int8)
     operators = {"quantize": 2, "dequantize": 0, "q8ta_avg_pool2d": 1, "q8ta_adaptive_avg_pool2d": 3, "lookup": 2}
     check_bits(module, normal(2, 4, 6, 5), normal(2, 4, 6, 5, seed=2), expect_ops=operators)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "layout"), [(torch.int8, torch.contiguous_format), (torch.uint8, torch.channels_last)], ids=str
+)
+@pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() == "DEFAULT", reason="PyTorch adds products unfused")
+def test_between(dtype, layout) -> None:
+    """To the scale it comes from, so that a quarter of the quotients are ties, which the last rounding decides."""
+    module = Between(BETWEEN, [UNEVEN[0]] * 3, dtype)
+    x = normal(2, 12, 7, 9).contiguous(memory_format=layout)
+    check_bits(module, x, x, expect_ops={"quantize": 1, "dequantize": 0, "upsample2d": 0, "q8ta_upsample2d": 6})
 
 
 def test_what_is_read_twice_stays_whole() -> None:

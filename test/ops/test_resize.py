@@ -10,7 +10,8 @@ from torch.nn import functional as F
 BETWEEN = Budget(of_max=2.0**-18, why="places between elements are fp32, in eager PyTorch, too")
 NEAREST = [
     lambda x: F.interpolate(x, scale_factor=2), lambda x: F.interpolate(x, (5, 17)),
-    lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)), lambda x: F.pixel_shuffle(x, 2),
+    lambda x: F.interpolate(x, scale_factor=(1.7, 0.6)), lambda x: F.interpolate(x, scale_factor=(1.1, 2.07)),
+    lambda x: F.pixel_shuffle(x, 2),
     lambda x: F.pixel_unshuffle(x[:, :, :6, :6], 3),
 ]  # fmt: skip
 BILINEAR = [
@@ -18,6 +19,7 @@ BILINEAR = [
     lambda x: F.interpolate(x, (5, 17), mode="bilinear"),
     lambda x: F.interpolate(x, (13, 1), mode="bilinear", align_corners=True),
     lambda x: F.interpolate(x, scale_factor=(1.7, 0.6), mode="bilinear", recompute_scale_factor=False),
+    lambda x: F.interpolate(x, scale_factor=1.1, mode="bilinear"),  # the same size: a copy
 ]  # fmt: skip
 
 

@@ -25,17 +25,24 @@ def factors(call: Call) -> tuple[float | None, float | None]:
     return call["scales_h"], call["scales_w"]
 
 
+def image(call: Call) -> Ref:
+    return call.tensor("input" if str(call.target).endswith(".vec") else "self")
+
+
+def is_channels_last(call: Call) -> bool:
+    """Whether PyTorch holds the image so that all channels of a pixel are neighbours."""
+    return call.node.args[0].meta["val"].is_contiguous(memory_format=torch.channels_last)
+
+
 @lowers(*NEAREST)
 def nearest(call: Call) -> None:
-    name = "input" if str(call.target).endswith(".vec") else "self"
-    call.emit("upsample2d", call.tensor(name), list(call.out.shape[-2:]), *factors(call), 0)
+    call.emit("upsample2d", image(call), list(call.out.shape[-2:]), *factors(call), 0)
 
 
 @lowers(*BILINEAR)
 def bilinear(call: Call) -> None:
-    name = "input" if str(call.target).endswith(".vec") else "self"
     mode = 2 if call["align_corners"] else 1
-    call.emit("upsample2d", call.tensor(name), list(call.out.shape[-2:]), *factors(call), mode)
+    call.emit("upsample2d", image(call), list(call.out.shape[-2:]), *factors(call), mode)
 
 
 @lowers(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
