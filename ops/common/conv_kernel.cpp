@@ -8,7 +8,7 @@
 namespace pumice {
 namespace {
 
-// Of a dtype, large to small; "conv_tiled" is the one of conv_tiled.glslh.
+// Of a dtype, large to small, matrices before dot products; "conv_tiled" is the one of conv_tiled.glslh.
 constexpr ConvKernel kKernels[] = {
     {"conv128x128", false, {128, 128, 64, 32}}, {"conv64x128", false, {64, 128, 64, 32}},
     {"conv64x64", false, {64, 64, 32, 32}},     {"conv32x64", false, {32, 64, 16, 32}},
@@ -16,12 +16,26 @@ constexpr ConvKernel kKernels[] = {
     {"conv8_64x128", true, {64, 128, 64, 32}},  {"conv8_64x64", true, {64, 64, 32, 32}},
     {"conv8_32x64", true, {32, 64, 16, 32}},    {"conv8_32x32", true, {32, 32, 16, 16}},
     {"conv8_16x32", true, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
+    {"conv_dot64x128", true, {64, 128, 8, 8}, true},
+    {"conv_dot64x64", true, {64, 64, 8, 4}, true},
+    {"conv_dot32x32", true, {32, 32, 4, 4}, true},
 };
 constexpr std::string_view kTiled = "conv_tiled";
 
 constexpr int64_t kChunkCells = 4;
 
+std::string why_too_large(const ConvKernel& kernel, const Features& features) {
+  const uint32_t lanes = conv_lanes(kernel, features), bytes = conv_shared_bytes(kernel, features);
+  if (lanes <= features.max_invocations && bytes <= features.max_shared_bytes) return "";
+  return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
+                features.max_invocations, features.max_shared_bytes);
+}
+
 std::string why_not(const ConvKernel& kernel, const Features& features) {
+  if (kernel.dot) {
+    if (features.has(Feature::int_dot)) return why_too_large(kernel, features);
+    return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
+  }
   for (const Feature feature :
        {Feature::coopmat, Feature::memory_model, kernel.integers ? Feature::int8 : Feature::float16}) {
     if (!features.has(feature))
@@ -33,12 +47,10 @@ std::string why_not(const ConvKernel& kernel, const Features& features) {
   const uint32_t chunk = kernel.integers ? 64 : 32;
   if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 8 != 0 || chunk % shape.k != 0 || shape.k % 8 != 0)
     return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
-  const uint32_t lanes = conv_lanes(kernel, features), bytes = conv_shared_bytes(kernel, features);
+  const uint32_t lanes = conv_lanes(kernel, features);
   if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 4 % lanes != 0)
     return format("does not divide among subgroups of %u", features.subgroup_size);
-  if (lanes > features.max_invocations || bytes > features.max_shared_bytes)
-    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
-                  features.max_invocations, features.max_shared_bytes);
+  if (std::string reason = why_too_large(kernel, features); !reason.empty()) return reason;
   // A driver writes every product out: lavapipe takes a minute and more to compile so many.
   const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (chunk / shape.k);
   if (products > 64) return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
@@ -68,7 +80,7 @@ int64_t most_splits(const ConvShape& s) {
 }
 
 int64_t subgroups(const ConvKernel& kernel, const ConvShape& s) {
-  return workgroups(kernel.tile, s) * kernel.tile.parts();
+  return workgroups(kernel.tile, s) * kernel.tile.parts() / (kernel.dot ? 32 : 1);
 }
 
 ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s) {
@@ -87,36 +99,29 @@ const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& feature
 }
 
 uint32_t conv_lanes(const ConvKernel& kernel, const Features& features) {
-  return kernel.tile.parts() * features.subgroup_size;
+  return kernel.tile.parts() * (kernel.dot ? 1 : features.subgroup_size);
 }
 
 // Rows of 64 bytes and 16 of padding, half filled for matrices of 8 bytes; planes of x are 32 rows of pixels and 16
 // bytes; and what a subgroup puts out at a time.
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features) {
   const Tile& t = kernel.tile;
+  if (kernel.dot) return (t.bm + t.bn) * 80;
   const MatrixShape& shape = conv_matrix(kernel, features);
   const uint32_t row = (kernel.integers && shape.k == 8 ? 128 : 64) + 16;
   const uint32_t x = kernel.integers ? t.bn * row : std::max(t.bn * row, 32 * (t.bn / 8 + 1) * 16);
   return std::max(t.bm * row + x, t.parts() * shape.m * (t.tn + 8) * 4);
 }
 
-ConvPick pick_conv(const ConvShape& s, const Features& features) {
-  if (features.kernel == kTiled) return {};
+namespace {
+
+// Of matrices, or of dot products: the largest tile that fills the device as it is; else the largest one that does so
+// in splits; else the least.
+ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
   const ConvKernel* least = nullptr;
-  for (const ConvKernel& kernel : kKernels) {
-    if (kernel.integers != s.integers) continue;
-    const bool forced = kernel.name == features.kernel;
-    const std::string reason = why_not(kernel, features);
-    if (forced && !reason.empty())
-      fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
-           reason.c_str());
-    if (forced) return with_splits(kernel, s);
-  }
-  if (features.cpu) return {};  // whose driver compiles matrices slowly, and runs them as other products
-  // The largest tile that fills the device as it is; else the largest one that does so in splits; else the least.
   for (const bool split : {false, true}) {
     for (const ConvKernel& kernel : kKernels) {
-      if (kernel.integers != s.integers || !why_not(kernel, features).empty()) continue;
+      if (kernel.dot != dot || kernel.integers != s.integers || !why_not(kernel, features).empty()) continue;
       least = &kernel;
       const Tile& t = kernel.tile;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;
@@ -126,6 +131,24 @@ ConvPick pick_conv(const ConvShape& s, const Features& features) {
     }
   }
   return least == nullptr ? ConvPick{} : with_splits(*least, s);
+}
+
+}  // namespace
+
+ConvPick pick_conv(const ConvShape& s, const Features& features) {
+  if (features.kernel == kTiled) return {};
+  for (const ConvKernel& kernel : kKernels) {
+    if (kernel.integers != s.integers || kernel.name != features.kernel) continue;
+    const std::string reason = why_not(kernel, features);
+    if (!reason.empty())
+      fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
+           reason.c_str());
+    return with_splits(kernel, s);
+  }
+  // Whose driver compiles matrices slowly, and runs them, and dot products, as other products.
+  if (features.cpu) return {};
+  const ConvPick matrices = pick_of(false, s, features);
+  return matrices.kernel != nullptr ? matrices : pick_of(true, s, features);
 }
 
 }  // namespace pumice

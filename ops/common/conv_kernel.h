@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a convolution by matrices (glsl/include/conv_matrix.glslh). Pure functions of sizes and
+// Which kernel computes a convolution as a product of packed cells: by cooperative matrices
+// (glsl/include/conv_matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and
 // features.
 #pragma once
 
@@ -19,7 +20,8 @@ struct ConvShape {
 struct ConvKernel {
   std::string_view name;  // as Features::kernel forces it
   bool integers;
-  Tile tile;
+  Tile tile;  // its parts are subgroups, or invocations of dot products
+  bool dot = false;
 };
 
 // So many workgroups take a part of k each.

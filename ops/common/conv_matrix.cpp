@@ -6,6 +6,7 @@
 #include <string>
 
 #include "glsl/conv2d_cells.h"
+#include "glsl/conv2d_dot.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
@@ -115,12 +116,23 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
   launch.spec.insert(launch.spec.end(), {bool(p.bias), params.plane % 4 == 0, static_cast<uint32_t>(p.act)});
 }
 
+void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& made) {
+  using namespace glsl::conv2d_dot;
+  const Tile& t = made.kernel->tile;
+  describe<Params>(launch, p, t);
+  launch.shader = &variant(dtype(p.out.dtype()));
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.cells), u32(p.patches.kernel[1]),
+                                         u32(p.taps * p.cells), made.splits});
+}
+
 void multiply(Launch& launch, const Product& p, const ConvPick& made) {
   const ConvKernel& kernel = *made.kernel;
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
   const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * made.splits;
   over_groups(launch, static_cast<uint64_t>(groups), conv_lanes(kernel, features));
+  launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  if (kernel.dot) return multiply_by_dots(launch, p, made);
   if (p.integers) {
     describe<glsl::conv2d_matrix_int8::Params>(launch, p, t);
     launch.shader = &glsl::conv2d_matrix_int8::variant(glsl::conv2d_matrix_int8::dtype(p.out.dtype()));
@@ -134,7 +146,6 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made) {
                      {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16,
                       u32(p.cells), u32(p.patches.kernel[1]), u32(p.taps * p.cells), made.splits});
   require_subgroups(launch);
-  launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
 }
 
 void add_splits(Launch& launch, const Product& p, uint32_t splits) {

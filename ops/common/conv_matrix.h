@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one group by cooperative matrices: glsl/include/conv_matrix.glslh.
+// Convolutions of one group by cooperative matrices (glsl/include/conv_matrix.glslh) or dot products of bytes
+// (glsl/conv2d_dot.glsl), x in cells.
 #pragma once
 
 #include "ops/common/conv.h"

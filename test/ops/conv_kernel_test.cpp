@@ -42,11 +42,27 @@ TEST(PickConv, LargeTilesForManyOutputsSplitsForFew) {
   EXPECT_EQ(pick_conv({512, 49, 8}, gpu()).splits, 1u);
 }
 
+TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
+  Features features = gpu();
+  features.bits |= bit(Feature::int_dot);
+  EXPECT_FALSE(pick_conv({256, 100352, 144, true}, features).kernel->dot);
+  features.matrix_f16[0] = features.matrix_s8[0] = {};
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x128");
+  EXPECT_EQ(pick_conv({20, 300, 9, true}, features).kernel->name, "conv_dot32x32");
+  EXPECT_GT(pick_conv({512, 49, 288, true}, features).splits, 1u);
+  EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
+  features.kernel = "conv_dot64x64";
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x64");
+  features.bits &= ~bit(Feature::int_dot);
+  EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
+}
+
 // Whatever the shape, the picked kernel fits the device, and no split is empty.
 TEST(PickConv, AlwaysRuns) {
   for (const MatrixShape& shape : {MatrixShape{16, 16, 16}, MatrixShape{8, 8, 16}, MatrixShape{8, 16, 16}}) {
     for (const uint32_t subgroup : {8u, 16u, 32u, 64u}) {
       Features features = gpu();
+      if (subgroup == 16) features.bits |= bit(Feature::int_dot);
       features.max_shared_bytes = 32768;
       features.max_invocations = 256;
       features.subgroup_size = subgroup;
@@ -80,6 +96,7 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
   features.kernel = "conv8_16x32";
   EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
   EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
+  EXPECT_TRUE(is_conv_kernel("conv_dot32x32"));
   EXPECT_FALSE(is_conv_kernel("gemv1"));
 }
 

@@ -64,7 +64,7 @@ def test_floats(dtype, zero) -> None:
 
 
 def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
-    """Padding counts as a real 0, whatever the zero point. The names of the kernels that ran."""
+    """Padding counts as a real 0, whatever the zero point; all kernels give the same bits. Those that ran last."""
     torch.manual_seed(2)
     made, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
     weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]
@@ -78,9 +78,13 @@ def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], f
         arguments = [made.input(x_dtype, x.shape), *weight.arguments(made, act), x_scale, x_zero, *tail]
         name = "conv2d_q8ta_q8csw" if floats else "q8ta_conv2d"
         made.call(name, arguments, out_dtype, weight.product(real)[0].shape)
+    first = None
     for feature in features:
         session = pumice.load(made.bytes(), features=feature)
-        for weight, real, got in zip(weights, reals, session(*inputs), strict=True):
+        results = session(*inputs)
+        first = results if first is None else first
+        for weight, real, got, same in zip(weights, reals, results, first, strict=True):
+            assert torch.equal(got, same), f"{weight.case}, features={feature}"
             want, size = weight.product(real)
             want = want.relu() if act else want
             if floats:
@@ -104,6 +108,15 @@ def test_integers(x_dtype, out_dtype) -> None:
 def test_matrices() -> None:
     ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
     assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_sum_int8") == 1, ran
+
+
+@pytest.mark.parametrize(("x_dtype", "out_dtype"), [(torch.int8, torch.int8), (torch.uint8, torch.float32)], ids=str)
+def test_dot_products(x_dtype, out_dtype) -> None:
+    """Sums in parts, borders, tails of cells and tiles; grouped ones are left to other kernels."""
+    cases = [*MATRIX_CASES, CASES[4], CASES[6]] if x_dtype is torch.int8 else MATRIX_CASES[1:3]
+    ran = check_all(x_dtype, out_dtype, cases, ("", "kernel=conv_dot32x32"), False)
+    assert ran.count("conv2d_dot") == len(cases) - (CASES[6] in cases), ran
+    assert ran.count("conv2d_sum_int8") == (MATRIX_CASES[0] in cases), ran
 
 
 def test_long_sums_are_exact() -> None:

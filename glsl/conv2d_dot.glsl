@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D convolution of 8-bit integers in one group by dot products of packed bytes, with exact sums.
+//   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
+// stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
+//
+// The weight, x in cells, chunks of four cells, and parts of the sums are those of conv_matrix.glslh; a workgroup computes
+// BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in shared
+// memory have a cell of padding, which keeps eight of them in different banks; rows of pixels are permuted (slot()), so that an
+// invocation's outputs are neighbouring pixels and the rows it reads follow each other.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_integer_dot_product : require
+#pragma variant DTYPE f32 f16 i8 u8
+#define INTEGERS
+#define END_BINDING 4
+#include "conv_end.glslh"
+#include "index.glslh"
+
+layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][quad]; anything when SPLITS is 1
+layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_cells.glsl
+layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
+
+layout(constant_id = 4) const uint BM = 64u;
+layout(constant_id = 5) const uint BN = 64u;
+layout(constant_id = 6) const uint TM = 8u;
+layout(constant_id = 7) const uint TN = 4u;
+layout(constant_id = 8) const uint CELLS = 1u;  // of an input pixel
+layout(constant_id = 9) const uint KERNEL_W = 1u;
+layout(constant_id = 10) const uint K_CELLS = 1u;  // of a patch
+layout(constant_id = 11) const uint SPLITS = 1u;
+
+#define CHUNKS ((K_CELLS + 3u) / 4u)
+#define ROW 5u
+#define LANES_N (BN / TN)
+#define LANES_M (BM / TM)
+#define X_LOADS (BN * 4u / LANES)
+#define W_LOADS (BM * 4u / LANES)
+
+shared uvec4 a_[BM * ROW], b_[BN * ROW];
+uvec4 x_next_[X_LOADS], w_next_[W_LOADS];
+uint x_at_[X_LOADS];
+int sum_[TM * TN];
+
+uint lane_n() { return lane() % LANES_N; }
+uint lane_m() { return lane() / LANES_N; }
+uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
+
+// The first cells of the pixels whose cells an invocation brings.
+void find_pixels(uint first_n) {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
+    uint rest = min(first_n + (lane() + r * LANES) / 4u, params.pixels - 1u);
+    const uint x = take(rest, params.out_w), y = take(rest, params.out_h);
+    x_at_[r] = rest * params.image_cells + y * params.step_y + x * params.step_x;
+  }
+}
+
+// Behind the last cell of a patch: zeros, of the weight, too.
+void load_chunk(uint chunk, uint first_m) {
+  const uint cell = chunk * 4u + (lane() & 3u), tap = cell / CELLS;
+  const uint at = tap / KERNEL_W * params.tap_y + tap % KERNEL_W * params.tap_x + cell % CELLS;
+  const bool is_cell = K_CELLS % 4u == 0u || cell < K_CELLS;
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) x_next_[r] = is_cell ? x_[x_at_[r] + at] : uvec4(0u);
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
+    const uint row = min(first_m + (lane() + r * LANES) / 4u, params.channels - 1u);
+    w_next_[r] = weight_[(chunk * params.channels + row) * 4u + (lane() & 3u)];
+  }
+}
+
+void store_chunk() {
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) b_[slot((lane() + r * LANES) / 4u) * ROW + (lane() & 3u)] = x_next_[r];
+  [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) a_[(lane() + r * LANES) / 4u * ROW + (lane() & 3u)] = w_next_[r];
+}
+
+void multiply_chunk() {
+  [[unroll]] for (uint cell = 0u; cell < 4u; ++cell) {
+    uvec4 b[TN];
+    [[unroll]] for (uint j = 0u; j < TN; ++j) {
+      b[j] = b_[((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW + cell];
+    }
+    [[unroll]] for (uint i = 0u; i < TM; ++i) {
+      const uvec4 a = a_[(i * LANES_M + lane_m()) * ROW + cell];
+      [[unroll]] for (uint j = 0u; j < TN; ++j) {
+        const uint at = i * TN + j;
+        sum_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
+        sum_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
+        sum_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
+        sum_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
+      }
+    }
+  }
+}
+
+void store_sums(uint first_m, uint first_n, uint split) {
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uint m = first_m + i * LANES_M + lane_m();
+    [[unroll]] for (uint j = 0u; j < TN; j += 4u) {
+      const uint n = first_n + (j * LANES_N + 4u * lane_n()), at = i * TN + j;
+      if (m >= params.channels || n >= params.pixels) continue;
+      const uvec4 sums = uvec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
+      if (SPLITS > 1u) partial_[(split * params.channels + m) * ((params.pixels + 3u) >> 2) + (n >> 2)] = sums;
+      else store_pixels(m, n, finished(m, sums));
+    }
+  }
+}
+
+void main() {
+  uint rest = group();
+  const uint first_m = take(rest, params.row_blocks) * BM, first_n = take(rest, params.column_blocks) * BN;
+  if (rest >= SPLITS) return;  // the whole workgroup
+  find_pixels(first_n);
+  [[unroll]] for (uint i = 0u; i < TM * TN; ++i) sum_[i] = 0;
+  const uint end = (rest + 1u) * CHUNKS / SPLITS;
+  uint chunk = rest * CHUNKS / SPLITS;
+  load_chunk(chunk, first_m);
+  for (; chunk < end; ++chunk) {
+    store_chunk();
+    barrier();
+    load_chunk(min(chunk + 1u, end - 1u), first_m);  // at the end once more, so that there is no branch
+    multiply_chunk();
+    barrier();
+  }
+  store_sums(first_m, first_n, rest);
+}
