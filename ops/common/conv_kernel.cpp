@@ -10,12 +10,18 @@ namespace {
 
 // Of a dtype, large to small, matrices before dot products; "conv_tiled" is the one of conv_tiled.glslh.
 constexpr ConvKernel kKernels[] = {
-    {"conv128x128", false, {128, 128, 64, 32}}, {"conv64x128", false, {64, 128, 64, 32}},
-    {"conv64x64", false, {64, 64, 32, 32}},     {"conv32x64", false, {32, 64, 16, 32}},
-    {"conv32x32", false, {32, 32, 16, 16}},     {"conv8_128x128", true, {128, 128, 64, 32}},
-    {"conv8_64x128", true, {64, 128, 64, 32}},  {"conv8_64x64", true, {64, 64, 32, 32}},
-    {"conv8_32x64", true, {32, 64, 16, 32}},    {"conv8_32x32", true, {32, 32, 16, 16}},
+    {"conv128x128", false, {128, 128, 64, 32}},
+    {"conv64x128", false, {64, 128, 64, 32}},
+    {"conv64x64", false, {64, 64, 32, 32}},
+    {"conv32x64", false, {32, 64, 16, 32}},
+    {"conv32x32", false, {32, 32, 16, 16}},
+    {"conv8_128x128", true, {128, 128, 64, 32}},
+    {"conv8_64x128", true, {64, 128, 64, 32}},
+    {"conv8_64x64", true, {64, 64, 32, 32}},
+    {"conv8_32x64", true, {32, 64, 16, 32}},
+    {"conv8_32x32", true, {32, 32, 16, 16}},
     {"conv8_16x32", true, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
+    // Dot products.
     {"conv_dot64x128", true, {64, 128, 8, 8}, true},
     {"conv_dot64x64", true, {64, 64, 8, 4}, true},
     {"conv_dot32x32", true, {32, 32, 4, 4}, true},
