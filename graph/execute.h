@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/encode.h"
+#include "serialization/affine.h"
 
 namespace pumice {
 
@@ -54,8 +55,10 @@ class InputRules {
  private:
   struct Dim {
     enum class Rule : uint8_t { fixed, binds, expr } rule;
-    int64_t value;  // the size, the symbol, the expression
+    int64_t value;  // the size or the expression
+    Affine binds;   // the expression, where its symbol is learned here
   };
+  int64_t symbol_of(size_t input, size_t d, int64_t got) const;
   void check_tensor(size_t index, const InputView& input) const;
   const Method& method_;
   std::vector<std::vector<Dim>> dims_;

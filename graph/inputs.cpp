@@ -10,15 +10,21 @@ InputRules::InputRules(const Program& program, uint32_t method) : method_(progra
   std::vector<bool> bound(method_.symbols.size(), false);
   for (const uint32_t input : method_.inputs) {
     std::vector<Dim>& dims = dims_.emplace_back();
-    for (const SymInt& size : method_.values[input].dims) {
-      if (!size.is_expr) {
-        dims.push_back({Dim::Rule::fixed, size.value});
-        continue;
+    for (const SymInt& size : method_.values[input].dims)
+      dims.push_back({size.is_expr ? Dim::Rule::expr : Dim::Rule::fixed, size.value, {}});
+  }
+  const auto forms = affine(method_);
+  for (const bool alone : {true, false}) {  // a symbol that is a size by itself is learned there
+    for (std::vector<Dim>& dims : dims_) {
+      for (Dim& dim : dims) {
+        if (dim.rule != Dim::Rule::expr) continue;
+        const auto& form = forms[static_cast<size_t>(dim.value)];
+        if (!form || form->symbol < 0 || form->is_symbol() != alone || bound[static_cast<size_t>(form->symbol)])
+          continue;
+        bound[static_cast<size_t>(form->symbol)] = true;
+        dim.rule = Dim::Rule::binds;
+        dim.binds = *form;
       }
-      const Expr& expr = method_.exprs[static_cast<size_t>(size.value)];
-      const bool binds = expr.op == ExprOp::symbol && !bound[static_cast<size_t>(expr.a)];
-      if (binds) bound[static_cast<size_t>(expr.a)] = true;
-      dims.push_back({binds ? Dim::Rule::binds : Dim::Rule::expr, binds ? expr.a : size.value});
     }
   }
   for (size_t s = 0; s < bound.size(); ++s) {
@@ -43,6 +49,23 @@ void InputRules::check_tensor(size_t index, const InputView& input) const {
          value.dims.size());
 }
 
+// What dimension `d` says of its symbol.
+int64_t InputRules::symbol_of(size_t input, size_t d, int64_t got) const {
+  const Affine& form = dims_[input][d].binds;
+  const Symbol& symbol = method_.symbols[static_cast<size_t>(form.symbol)];
+  const auto value = solve(form, got);
+  if (value && *value >= symbol.min && *value <= symbol.max) return *value;
+  const std::string name = "'" + printable(symbol.name) + "'";
+  if (form.is_symbol())
+    fail(Code::InvalidArgument, Stage::input, path(input),
+         "dimension %zu (%s) is %" PRId64 ", allowed are %" PRId64 " to %" PRId64, d, name.c_str(), got, symbol.min,
+         symbol.max);
+  const std::string offset = form.offset == 0 ? "" : format(" + %" PRId64, form.offset);
+  fail(Code::InvalidArgument, Stage::input, path(input),
+       "dimension %zu is %" PRId64 ", expected %" PRId64 " * %s%s with %s from %" PRId64 " to %" PRId64, d, got,
+       form.factor, name.c_str(), offset.c_str(), name.c_str(), symbol.min, symbol.max);
+}
+
 void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& symbols) const {
   if (inputs.size() != dims_.size())
     fail(Code::InvalidArgument, Stage::input, "", "%zu inputs given, the method '%s' takes %zu", inputs.size(),
@@ -58,13 +81,7 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
         fail(Code::InvalidArgument, Stage::input, path(i), "dimension %zu is %" PRId64 ", expected %" PRId64, d, got,
              dim.value);
       has_exprs |= dim.rule == Dim::Rule::expr;
-      if (dim.rule != Dim::Rule::binds) continue;
-      const Symbol& symbol = method_.symbols[static_cast<size_t>(dim.value)];
-      if (got < symbol.min || got > symbol.max)
-        fail(Code::InvalidArgument, Stage::input, path(i),
-             "dimension %zu ('%s') is %" PRId64 ", allowed are %" PRId64 " to %" PRId64, d,
-             printable(symbol.name).c_str(), got, symbol.min, symbol.max);
-      symbols[static_cast<size_t>(dim.value)] = got;
+      if (dim.rule == Dim::Rule::binds) symbols[static_cast<size_t>(dim.binds.symbol)] = symbol_of(i, d, got);
     }
   }
   if (has_exprs) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes that are expressions over symbolic dimensions: one pass over the nodes in order, since a node refers to earlier
 // ones only.
+#include <algorithm>
 #include <cinttypes>
 #include <limits>
 
+#include "serialization/affine.h"
 #include "serialization/types.h"
 
 namespace pumice {
@@ -46,6 +48,17 @@ CheckedI64 apply(ExprOp op, int64_t a, int64_t b) {
   return CheckedI64::none();
 }
 
+std::optional<Affine> apply(ExprOp op, const Affine& a, const Affine& b) {
+  const bool adds = op == ExprOp::add || op == ExprOp::sub, has_two = a.symbol >= 0 && b.symbol >= 0;
+  if ((!adds && op != ExprOp::mul) || (has_two && (a.symbol != b.symbol || !adds))) return std::nullopt;
+  const CheckedI64 by = op == ExprOp::sub ? -1 : 1;
+  const auto factor =
+      (adds ? a.factor + by * b.factor : CheckedI64(a.factor) * b.offset + CheckedI64(b.factor) * a.offset).value();
+  const auto offset = (adds ? a.offset + by * b.offset : CheckedI64(a.offset) * b.offset).value();
+  if (!factor || !offset) return std::nullopt;
+  return Affine{*factor == 0 ? -1 : std::max(a.symbol, b.symbol), *factor, *offset};
+}
+
 const char* sign(ExprOp op) {
   constexpr const char* kSigns[] = {"constant", "symbol", "+", "-", "*", "//", "%", "min", "max"};
   return kSigns[static_cast<size_t>(op)];
@@ -76,6 +89,28 @@ std::vector<int64_t> evaluate(const Method& method, std::span<const int64_t> sym
     }
   }
   return values;
+}
+
+std::vector<std::optional<Affine>> affine(const Method& method) {
+  std::vector<std::optional<Affine>> forms;
+  forms.reserve(method.exprs.size());
+  for (const Expr& e : method.exprs) {
+    if (e.op == ExprOp::constant) {
+      forms.push_back(Affine{-1, 0, e.a});
+    } else if (e.op == ExprOp::symbol) {
+      forms.push_back(Affine{e.a, 1, 0});
+    } else {
+      const auto &a = forms[static_cast<size_t>(e.a)], &b = forms[static_cast<size_t>(e.b)];
+      forms.push_back(a && b ? apply(e.op, *a, *b) : std::nullopt);
+    }
+  }
+  return forms;
+}
+
+std::optional<int64_t> solve(const Affine& expr, int64_t size) {
+  const auto product = (CheckedI64(size) - expr.offset).value();
+  if (!product || expr.factor == 0 || floormod(*product, expr.factor).value() != 0) return std::nullopt;
+  return floordiv(*product, expr.factor).value();
 }
 
 }  // namespace pumice

@@ -3,8 +3,11 @@
 // calls.
 #include "serialization/method.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <unordered_set>
+
+#include "serialization/affine.h"
 
 namespace pumice {
 
@@ -144,11 +147,14 @@ void MethodChecker::ends(const char* field, ValueKind kind, std::span<const uint
   }
 }
 
-// The run time learns a symbol from an input that has it as a size, and names inputs in its errors.
+// The run time learns a symbol from the size of an input, and names inputs in its errors.
 void MethodChecker::inputs() {
   ends("inputs", ValueKind::input, method_.inputs);
   std::vector<bool> bound(method_.symbols.size());
   std::unordered_set<std::string_view> names;
+  const auto forms = affine(method_);
+  const auto& features = program_.required_features;
+  const bool any_affine = std::find(features.begin(), features.end(), kAffineInputs) != features.end();
   for (size_t i = 0; i < method_.inputs.size(); i++) {
     const Value& v = method_.values[method_.inputs[i]];
     if (!v.name.empty() && !names.insert(v.name).second) {
@@ -156,14 +162,16 @@ void MethodChecker::inputs() {
     }
     for (const SymInt dim : v.dims) {
       if (!dim.is_expr) continue;
-      const Expr& e = method_.exprs[static_cast<size_t>(dim.value)];
-      if (e.op == ExprOp::symbol) bound[static_cast<size_t>(e.a)] = true;
+      const auto& form = forms[static_cast<size_t>(dim.value)];
+      if (form && form->symbol >= 0 && (any_affine || form->is_symbol()))
+        bound[static_cast<size_t>(form->symbol)] = true;
     }
   }
   for (size_t i = 0; i < bound.size(); i++) {
     if (!bound[i]) {
       bad(Code::BadShape, here("symbols", i),
-          "symbol '" + printable(method_.symbols[i].name) + "' is not the size of any input");
+          "symbol '" + printable(method_.symbols[i].name) + "' is not the size of any input" +
+              (any_affine ? ", alone or as factor * symbol + offset" : ""));
     }
   }
 }

@@ -5,13 +5,14 @@
 #include <cinttypes>
 #include <unordered_set>
 
+#include "serialization/affine.h"
 #include "serialization/types.h"
 
 namespace pumice {
 namespace {
 
-// Features that change how version 1 is read; a file lists those it needs. None yet.
-constexpr std::array<std::string_view, 0> kFeatures{};
+// Features that change how version 1 is read; a file lists those it needs.
+constexpr std::array kFeatures{kAffineInputs};
 
 // The keys of `items` (as `key` gives them) are there, and no two are equal.
 template <class Items, class Key>

@@ -53,6 +53,7 @@ def lower(
         for state, node in chosen.updates:
             _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
         selection.notes.update(dict.fromkeys(storage.place(method, builder.names, options.storage)))
+    builder.program.required_features = _features(method)
     rows = [report_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
     textures = {
         name: method.values[index].storage.name
@@ -62,6 +63,14 @@ def lower(
     for row in rows:
         row.storage = textures.get(row.node, "")
     return builder.program, Report([*refusals, *rows], selection.notes)
+
+
+def _features(method: ir.Method) -> list[str]:
+    """What an older reader of the file has to know: a symbol that no input has as a size by itself."""
+    sizes = [dim for index in method.inputs for dim in method.values[index].dims if isinstance(dim, ir.SizeExpr)]
+    nodes = [method.exprs[size.index] for size in sizes]
+    alone = {node.a for node in nodes if node.op is ir.ExprOp.symbol}
+    return ["affine_inputs"] if len(alone) < len(method.symbols) else []
 
 
 @dataclass
@@ -82,7 +91,7 @@ def choose(
     """Decides for every node that the outputs and mutations need."""
     method = ir.Method()
     tensors = _user_tensors(program)
-    sizes = shapes.Sizes(method, program.range_constraints, *_symbols(tensors, dims))
+    sizes = shapes.Sizes(method, shapes.ranges(program.range_constraints), *_symbols(tensors, dims))
     selection = Selection(program, options, sizes, origins)
     refusals: list[Row] = []
     outputs, updates = _results(program, selection, refusals)
@@ -109,16 +118,18 @@ def _user_tensors(program: ExportedProgram | Part) -> list[Node]:
 def _symbols(
     tensors: list[Node], dims: list[dict[int, str]]
 ) -> tuple[dict[sympy.Symbol, int], dict[sympy.Symbol, str]]:
-    """Hints of the symbols that are the size of an input dimension by themselves, and the names the user gave them."""
+    """Hints of the symbols that an input dimension is (factor * symbol + offset), and the names the user gave them."""
     hints: dict[sympy.Symbol, int] = {}
     names: dict[sympy.Symbol, str] = {}
     for index, node in enumerate(tensors):
         for axis, size in enumerate(node.meta["val"].shape):
-            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
-                hints[size.node.expr] = int(size.node.hint if size.node.hint is not None else 1)
+            form = shapes.affine(size.node.expr) if isinstance(size, torch.SymInt) else None
+            if form:
+                symbol, factor, offset = form
+                hints[symbol] = 1 if size.node.hint is None else (int(size.node.hint) - offset) // factor
                 name = dims[index].get(axis) if index < len(dims) else None
                 if name and name not in names.values():
-                    names.setdefault(size.node.expr, name)
+                    names.setdefault(symbol, name)
     return hints, names
 
 

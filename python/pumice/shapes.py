@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import sympy
@@ -37,6 +38,29 @@ def same_shape(a: Any, b: Any) -> bool:
     return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
+def affine(expr: sympy.Expr) -> tuple[sympy.Symbol, int, int] | None:
+    """(symbol, factor, offset) when the expression is factor * symbol + offset in integers."""
+    if len(expr.free_symbols) != 1:
+        return None
+    (symbol,) = expr.free_symbols
+    factor = expr.coeff(symbol)
+    offset = expr - factor * symbol
+    return (symbol, int(factor), int(offset)) if factor.is_Integer and offset.is_Integer and factor != 0 else None
+
+
+def ranges(constraints: Mapping[sympy.Expr, Any]) -> dict[sympy.Symbol, Any]:
+    """torch's range_constraints by symbol. It gives some for 16 * s, and says then that s itself is 2 or more even
+    where 16 is allowed."""
+    result = {expr: interval for expr, interval in constraints.items() if isinstance(expr, sympy.Symbol)}
+    for expr, interval in constraints.items():
+        form = affine(expr)
+        if form and form[0] in result and form[1] > 0:
+            symbol, factor, offset = form
+            own = result[symbol]
+            result[symbol] = type(own)(min(own.lower, -((offset - interval.lower) // factor)), own.upper)
+    return result
+
+
 class Sizes:
     """Builds Method.symbols and Method.exprs; equal expressions share a node."""
 
@@ -49,9 +73,7 @@ class Sizes:
     ) -> None:
         self._method = method
         self._ranges = ranges
-        self._hints = (
-            hints  # of the symbols that are the size of an input dimension, so that the runtime can learn them
-        )
+        self._hints = hints  # of the symbols that the runtime can learn from the size of an input dimension
         self._names = names
         self._symbols: dict[sympy.Symbol, int] = {}
         self._nodes: dict[Expr, int] = {}
@@ -132,7 +154,7 @@ class Sizes:
                 why = (
                     "depends on the values of a tensor"
                     if symbol.name.startswith("u")
-                    else "is not the size of any input dimension by itself"
+                    else "is not the size of any input dimension, by itself or as in 16 * size + 3"
                 )
                 raise Refused(f"the size {symbol} {why}")
             low, high = self._bounds(symbol)

@@ -78,7 +78,8 @@ def dim_names(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], dynami
 def _walk(value: Any, spec: Any, found: list[dict[int, str]]) -> None:
     if isinstance(value, torch.Tensor):
         pairs = spec.items() if isinstance(spec, Mapping) else enumerate(spec or ())
-        found.append({axis: dim.__name__ for axis, dim in pairs if hasattr(dim, "__name__")})
+        roots = {axis: getattr(dim, "root", dim) for axis, dim in pairs}  # that of 16 * d is d
+        found.append({axis: dim.__name__ for axis, dim in roots.items() if hasattr(dim, "__name__")})
     elif isinstance(value, Mapping):
         for key, item in value.items():
             _walk(item, spec[key] if spec else None, found)

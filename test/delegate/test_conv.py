@@ -3,9 +3,29 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from lowered import Lowered
+from lowered import Atan, Lowered
 from torch import nn
+
+
+def test_images_of_a_multiple_of_16(tmp_path, capfd) -> None:
+    """As the models of ExecuTorch's test suite are exported; between an operator that stays on the CPU, too."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 7, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2), Atan(), nn.Conv2d(7, 5, 3, 2, 1), nn.AdaptiveAvgPool2d(1)
+    )  # fmt: skip
+    height, width = torch.export.Dim("height", min=1, max=6), torch.export.Dim("width", min=1, max=6)
+    lowered = Lowered(tmp_path, model, (torch.randn(1, 3, 32, 48),), dynamic_shapes=({2: 16 * height, 3: 16 * width},))
+    assert [reason.target for reason in lowered.report.reasons] == ["aten.atan.default"], str(lowered.report)
+    assert len(lowered.report.partitions) == 2
+    method = lowered.load()
+    for h, w in ((2, 3), (1, 1), (6, 4), (2, 3)):
+        lowered.check(method, torch.randn(1, 3, 16 * h, 16 * w))
+    with pytest.raises(RuntimeError):
+        method.execute((torch.randn(1, 3, 40, 48),))
+    assert "dimension 2 is 40, expected 16 * '" in capfd.readouterr().err
+    lowered.check(method, torch.randn(1, 3, 48, 32))
 
 
 def test_a_whole_network(tmp_path) -> None:

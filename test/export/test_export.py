@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import namedtuple
 
 import pytest
 import torch
+from budget import MATMUL
 from graphs import Function
 from torch import nn
 
@@ -214,6 +216,31 @@ def test_dynamic_shapes(road) -> None:
 def test_dynamic_dimensions_have_the_users_names() -> None:
     program = pumice.export(Plain(), (X, X), dynamic_shapes={"x": {0: Dim("rows")}, "y": {0: Dim("rows")}})
     assert [symbol.name for symbol in method(program).symbols] == ["rows"]
+
+
+def test_sizes_that_are_multiples(road) -> None:
+    """Images of [16 * height, 16 * width + 3]."""
+    module = nn.Sequential(nn.Conv2d(3, 5, 3, 2, 1), nn.ReLU(), nn.Conv2d(5, 4, 3, 2, 1)).eval()
+    height, width = Dim("height", min=1, max=8), Dim("width", min=1, max=4)
+    shapes = ({2: 16 * height, 3: 16 * width + 3},)
+    runs = [(torch.randn(1, 3, 16 * h, 16 * w + 3),) for h, w in ((1, 1), (8, 4), (3, 2))]
+    program = road.check(module, torch.randn(1, 3, 32, 35), dynamic_shapes=shapes, runs=runs, budget=MATMUL)
+    assert {(s.name, s.min, s.max, s.hint) for s in method(program).symbols} == {
+        ("height", 1, 8, 2),
+        ("width", 1, 4, 2),
+    }
+    assert program.ir.required_features == ["affine_inputs"]
+    session = pumice.load(bytes(program))
+    for wrong, text in (
+        ((40, 35), "dimension 2 is 40, expected 16 * 'height' with 'height' from 1 to 8"),
+        ((144, 35), "dimension 2 is 144, expected 16"),
+        ((32, 32), "dimension 3 is 32, expected 16 * 'width' + 3 with 'width' from 1 to 4"),
+        ((32, 3), "dimension 3 is 3, expected 16"),
+        ((0, 19), "dimension 2 is 0, expected 16"),
+    ):
+        with pytest.raises(pumice.InvalidInputError, match=re.escape(text)):
+            session(torch.randn(1, 3, *wrong))
+    session(torch.randn(1, 3, 48, 19))
 
 
 def test_bf16_becomes_f32_or_f16_and_the_report_says_so() -> None:

@@ -107,7 +107,24 @@ def sizes() -> ir.Program:
     return b.program
 
 
-PROGRAMS = {"relu": relu, "linear": linear, "linear_q4gsw": linear_q4gsw, "counter": counter, "sizes": sizes}
+def affine() -> ir.Program:
+    """Rows of 16 * s + 3, and no input that has s alone."""
+    b = Builder()
+    sixteen, three = b.expr(ExprOp.constant, 16), b.expr(ExprOp.constant, 3)
+    rows = b.expr(ExprOp.add, b.expr(ExprOp.mul, sixteen.index, 0).index, three.index)
+    b.call("relu", [ValueId(b.input(DType.f32, [rows, 8]))], [b.output(DType.f32, [rows, 8])])
+    b.program.required_features = ["affine_inputs"]
+    return b.program
+
+
+PROGRAMS = {
+    "relu": relu,
+    "linear": linear,
+    "linear_q4gsw": linear_q4gsw,
+    "counter": counter,
+    "sizes": sizes,
+    "affine": affine,
+}
 
 
 def main() -> None:

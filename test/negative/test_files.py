@@ -105,6 +105,18 @@ CASES = [
     ),
     ("G16 bounds", method(lambda m: setattr(m.symbols[0], "max", 1 << 40)), "BadShape", "methods[0].symbols[0]"),
     ("G16 unbound", method(lambda m: m.symbols.append(ir.Symbol("t", 1, 2, 1))), "BadShape", "methods[0].symbols[1]"),
+    (
+        "G16 affine",  # without the feature
+        changed(lambda p: p.required_features.clear(), "affine"),
+        "BadShape",
+        "methods[0].symbols[0]",
+    ),
+    (
+        "G16 factor 0",
+        method(lambda m: m.exprs.__setitem__(1, ir.Expr(ir.ExprOp.constant, 0)), "affine"),
+        "BadShape",
+        "methods[0].symbols[0]",
+    ),
     ("W02 bytes", method(lambda m: setattr(m.values[0], "dims", [4, 9])), "WeightsMismatch", "methods[0].values[0]"),
 ]
 

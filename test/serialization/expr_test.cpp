@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <climits>
 
+#include "serialization/affine.h"
 #include "serialization/checked.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
@@ -54,6 +55,44 @@ TEST(Expr, NothingWraps) {
   bad(ExprOp::floordiv, INT64_MIN, -1);
   bad(ExprOp::floordiv, 4, 0);
   bad(ExprOp::mod, 4, 0);
+}
+
+TEST(Expr, AffineInOneSymbol) {
+  Method method;
+  method.symbols = {{"s", 0, 9, 0}, {"t", 0, 9, 0}};
+  const Expr s{ExprOp::symbol, 0, 0}, t{ExprOp::symbol, 1, 0}, sixteen{ExprOp::constant, 16, 0};
+  const Expr huge{ExprOp::constant, INT64_MAX, 0};
+  const auto form = [&](std::vector<Expr> exprs) {
+    method.exprs = std::move(exprs);
+    return affine(method).back();
+  };
+  const auto is = [](const std::optional<Affine>& got, int64_t symbol, int64_t factor, int64_t offset) {
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->symbol, symbol);
+    EXPECT_EQ(got->factor, factor);
+    EXPECT_EQ(got->offset, offset);
+  };
+  is(form({t}), 1, 1, 0);
+  is(form({s, sixteen, {ExprOp::mul, 1, 0}, {ExprOp::sub, 2, 1}, {ExprOp::sub, 3, 0}}), 0, 15, -16);
+  is(form({s, sixteen, {ExprOp::sub, 1, 0}, {ExprOp::mul, 2, 1}}), 0, -16, 256);
+  is(form({s, sixteen, {ExprOp::sub, 0, 0}, {ExprOp::mul, 2, 0}, {ExprOp::add, 3, 1}}), -1, 0, 16);
+  EXPECT_FALSE(form({s, t, {ExprOp::add, 0, 1}}));
+  EXPECT_FALSE(form({s, {ExprOp::mul, 0, 0}}));
+  EXPECT_FALSE(form({s, sixteen, {ExprOp::floordiv, 0, 1}, {ExprOp::mul, 2, 1}}));
+  EXPECT_FALSE(form({s, huge, {ExprOp::mul, 0, 1}, {ExprOp::add, 2, 2}}));
+  EXPECT_FALSE(form({s, huge, {ExprOp::add, 0, 1}, {ExprOp::add, 2, 1}}));
+}
+
+TEST(Expr, SolvesForTheSymbol) {
+  EXPECT_EQ(solve({0, 16, 3}, 35), 2);
+  EXPECT_EQ(solve({0, 16, 3}, 3), 0);
+  EXPECT_EQ(solve({0, -2, 7}, 1), 3);
+  EXPECT_EQ(solve({0, 16, 3}, -13), -1);
+  EXPECT_FALSE(solve({0, 16, 3}, 34));
+  EXPECT_FALSE(solve({0, 16, INT64_MIN}, 1));      // the difference does not fit
+  EXPECT_FALSE(solve({0, -1, 1}, INT64_MIN + 1));  // the quotient does not
+  EXPECT_EQ(solve({0, INT64_MIN, 0}, INT64_MIN), 1);
+  EXPECT_FALSE(solve({0, INT64_MIN, 0}, 5));
 }
 
 TEST(Checked, RemembersAnOverflow) {

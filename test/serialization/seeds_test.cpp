@@ -29,7 +29,7 @@ TEST(Seeds, AreAccepted) {
     EXPECT_EQ(read(bytes, op_signatures()).producer, "make_seeds.py");
     count++;
   }
-  EXPECT_GE(count, 5);
+  EXPECT_GE(count, 6);
 }
 
 TEST(Seeds, EveryFieldArrives) {

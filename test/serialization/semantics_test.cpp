@@ -25,6 +25,15 @@ void gap(Model& m) {
   m.program.constants[3].offset += 64;
 }
 
+// Both inputs have exprs[expr] rows.
+void input_rows(Model& m, int64_t expr) {
+  for (const uint32_t input : m.method().inputs) m.value(input).dims[0] = {true, expr};
+}
+
+void affine(Model& m) {
+  m.program.required_features = {"affine_inputs"};
+}
+
 const Case kCases[] = {
     {"F19", Code::BadSchema, "constants[1].key", "twice", DAMAGE(m.program.constants[1].key = "weight")},
     {"F19", Code::BadSchema, "constants[1].key", "empty", DAMAGE(m.program.constants[1].key = "")},
@@ -101,6 +110,8 @@ const Case kCases[] = {
     {"G16", Code::BadShape, ".symbols[0]", "hint 200", DAMAGE(m.method().symbols[0].hint = 200)},
     {"G16", Code::BadShape, ".symbols[0]", "1099511627776", DAMAGE(m.method().symbols[0].max = int64_t{1} << 40)},
     {"G16", Code::BadShape, ".symbols[1]", "not the size of", DAMAGE(m.method().symbols.push_back({"t", 1, 2, 1}))},
+    {"G16", Code::BadShape, ".symbols[0]", "of any input", DAMAGE(input_rows(m, 2))},  // 2 * s, the feature not named
+    {"G16", Code::BadShape, ".symbols[0]", "alone or as", DAMAGE(input_rows(m, 3), affine(m))},  // s // 2
     {"G16", Code::BadSchema, ".symbols[1].name", "twice", DAMAGE(m.method().symbols.push_back({"s", 1, 2, 1}))},
     {"G16", Code::BadGraph, ".ops[0].args[0]", "expression", DAMAGE(m.arg(0, 0) = {ArgKind::expr, 0, 0, {}})},
     {"G16", Code::BadIndex, ".exprs[2].b", "2 earlier", DAMAGE(m.method().exprs[2].b = 2)},
@@ -134,6 +145,13 @@ const Case kCases[] = {
     {"constants", Code::ChecksumMismatch, "constants[0]", "'weight'", DAMAGE(m.program.constants[0].hash++)},
     {"constants", Code::BadSchema, "constants[1].offset", "external", DAMAGE(m.program.constants[1].external = true)},
 };
+
+TEST(Semantics, SymbolsAreLearnedFromAffineSizes) {
+  Model m = sample();
+  input_rows(m, 2);
+  affine(m);
+  EXPECT_EQ(read_file(file(m)).methods[0].symbols.size(), 1u);
+}
 
 TEST(Semantics, EveryDamageIsFoundAndNamed) {
   for (const Case& c : kCases) {

@@ -12,6 +12,7 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 
+from pumice import shapes
 from pumice.executorch.backend import PumiceBackend
 from pumice.executorch.edge import calls, overload, owned_states
 from pumice.executorch.islands import plan
@@ -65,7 +66,7 @@ class PumicePartitioner(Partitioner):
             self._whole = [target for target in targets if target in table and _keeps(target)]
             self._kept.update(dict.fromkeys(self._whole))
             self._planned = ep
-            for symbol, interval in ep.range_constraints.items():
+            for symbol, interval in shapes.ranges(ep.range_constraints).items():
                 if interval.lower < 2:
                     self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
         return self._whole, None
