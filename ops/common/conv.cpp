@@ -86,19 +86,6 @@ void launch_direct(Launch& launch, const Conv& c) {
   }
 }
 
-// Columns of outputs of an invocation of conv_depthwise.glslh, which are whole words; 0 where it is not for that.
-uint32_t depthwise_columns(const Conv& c, const Features& features) {
-  constexpr int64_t kMostTaps = 25;  // each is code of its own
-  const Patches& p = c.patches;
-  const bool window = p.kernel[0] * p.kernel[1] <= kMostTaps && p.stride[0] <= 3 && p.stride[1] <= 3 &&
-                      p.dilation[0] <= 2 && p.dilation[1] <= 2;
-  const bool depthwise = c.groups == c.x.dim(1) && c.channels == c.groups && !p.transposed;
-  if (features.cpu || !depthwise || !window || (c.scale && !c.integers)) return 0;
-  const int64_t width = c.out.dim(3);
-  if (width % 4 == 0) return 4;
-  return c.out.dtype() == DType::f16 && !c.integers && width % 2 == 0 ? 2 : 0;
-}
-
 template <class Params>
 Params describe_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
   const Patches& p = c.patches;
@@ -170,8 +157,15 @@ Shape Convolution::out_shape() const {
   return {x.dim(0), weight.dim(0), patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
 }
 
-bool is_direct(int64_t groups, int64_t channels_of_group) {
-  return channels_of_group <= (groups > 1 ? 8 : 4);
+ConvFacts Convolution::facts() const {
+  return {.x = x.dtype(),
+          .out = out.dtype(),
+          .quantized = bool(scale),
+          .has_zero = bool(zero),
+          .groups = groups,
+          .channels = weight.dim(0),
+          .in_channels = x.dim(1),
+          .patches = patches};
 }
 
 void convolution(Graph& graph, const Convolution& given) {
@@ -211,7 +205,9 @@ void convolution(Graph& graph, const Convolution& given) {
     u32(c.x.numel());
     u32(c.out.numel());
     if (!c.direct) return launch_tiled(launch, c);
-    const uint32_t columns = depthwise_columns(c, launch.features);
+    ConvFacts facts = c.facts();
+    facts.width = c.out.dim(3);
+    const uint32_t columns = depthwise_columns(facts, launch.features);
     columns != 0 ? launch_depthwise(launch, c, columns) : launch_direct(launch, c);
   });
 }

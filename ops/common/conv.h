@@ -4,9 +4,10 @@
 // The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
 // not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
 // (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh). fp16 and integers of one
-// group by cooperative matrices, where the device has them (ops/common/conv_matrix.h).
+// group by cooperative matrices or dot products, where the device has them (ops/common/conv_matrix.h).
 #pragma once
 
+#include "ops/common/conv_choice.h"
 #include "ops/common/gemm.h"
 #include "ops/common/patch.h"
 #include "ops/common/requantize.h"
@@ -27,12 +28,10 @@ struct Convolution {
 
   bool is_pointwise() const;  // an output pixel reads the same one of x
   Shape out_shape() const;    // live
+  ConvFacts facts() const;    // without those of the output's size
 };
 
 // Adds the node.
 void convolution(Graph& graph, const Convolution& convolution);
-
-// Whether a group has so few output channels that tiles would be mostly empty.
-bool is_direct(int64_t groups, int64_t channels_of_group);
 
 }  // namespace pumice

@@ -8,7 +8,7 @@
 namespace pumice {
 namespace {
 
-// Of a dtype, large to small, matrices before dot products; "conv_tiled" is the one of conv_tiled.glslh.
+// Of a dtype, large to small, matrices before dot products.
 constexpr ConvKernel kKernels[] = {
     {"conv128x128", false, {128, 128, 64, 32}},
     {"conv64x128", false, {64, 128, 64, 32}},
@@ -26,7 +26,8 @@ constexpr ConvKernel kKernels[] = {
     {"conv_dot64x64", true, {64, 64, 8, 4}, true},
     {"conv_dot32x32", true, {32, 32, 4, 4}, true},
 };
-constexpr std::string_view kTiled = "conv_tiled";
+// Of convolutions without cells (ops/common/conv_choice.h); the last one of those that could have them.
+constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
 
 constexpr int64_t kChunkCells = 4;
 
@@ -35,32 +36,6 @@ std::string why_too_large(const ConvKernel& kernel, const Features& features) {
   if (lanes <= features.max_invocations && bytes <= features.max_shared_bytes) return "";
   return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
                 features.max_invocations, features.max_shared_bytes);
-}
-
-std::string why_not(const ConvKernel& kernel, const Features& features) {
-  if (kernel.dot) {
-    if (features.has(Feature::int_dot)) return why_too_large(kernel, features);
-    return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
-  }
-  for (const Feature feature :
-       {Feature::coopmat, Feature::memory_model, kernel.integers ? Feature::int8 : Feature::float16}) {
-    if (!features.has(feature))
-      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
-  }
-  const MatrixShape& shape = conv_matrix(kernel, features);
-  const Tile& t = kernel.tile;
-  if (shape.m == 0) return format("needs cooperative matrices of %s", kernel.integers ? "signed bytes" : "fp16");
-  const uint32_t chunk = kernel.integers ? 64 : 32;
-  if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 8 != 0 || chunk % shape.k != 0 || shape.k % 8 != 0)
-    return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
-  const uint32_t lanes = conv_lanes(kernel, features);
-  if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 4 % lanes != 0)
-    return format("does not divide among subgroups of %u", features.subgroup_size);
-  if (std::string reason = why_too_large(kernel, features); !reason.empty()) return reason;
-  // A driver writes every product out: lavapipe takes a minute and more to compile so many.
-  const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (chunk / shape.k);
-  if (products > 64) return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
-  return "";
 }
 
 int64_t workgroups(const Tile& tile, const ConvShape& s) {
@@ -96,8 +71,39 @@ ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s) {
 
 }  // namespace
 
+std::span<const ConvKernel> conv_cell_kernels() {
+  return kKernels;
+}
+
 bool is_conv_kernel(std::string_view name) {
-  return name == kTiled || std::ranges::any_of(kKernels, [&](const ConvKernel& kernel) { return kernel.name == name; });
+  const auto is_name = [&](const ConvKernel& kernel) { return kernel.name == name; };
+  return std::ranges::find(kOthers, name) != std::end(kOthers) || std::ranges::any_of(kKernels, is_name);
+}
+
+std::string why_not(const ConvKernel& kernel, const Features& features) {
+  if (kernel.dot) {
+    if (features.has(Feature::int_dot)) return why_too_large(kernel, features);
+    return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
+  }
+  for (const Feature feature :
+       {Feature::coopmat, Feature::memory_model, kernel.integers ? Feature::int8 : Feature::float16}) {
+    if (!features.has(feature))
+      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
+  }
+  const MatrixShape& shape = conv_matrix(kernel, features);
+  const Tile& t = kernel.tile;
+  if (shape.m == 0) return format("needs cooperative matrices of %s", kernel.integers ? "signed bytes" : "fp16");
+  const uint32_t chunk = kernel.integers ? 64 : 32;
+  if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 8 != 0 || chunk % shape.k != 0 || shape.k % 8 != 0)
+    return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
+  const uint32_t lanes = conv_lanes(kernel, features);
+  if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 4 % lanes != 0)
+    return format("does not divide among subgroups of %u", features.subgroup_size);
+  if (std::string reason = why_too_large(kernel, features); !reason.empty()) return reason;
+  // A driver writes every product out: lavapipe takes a minute and more to compile so many.
+  const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (chunk / shape.k);
+  if (products > 64) return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
+  return "";
 }
 
 const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features) {

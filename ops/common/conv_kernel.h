@@ -4,6 +4,8 @@
 // features.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "ops/common/linear_kernel.h"
@@ -30,10 +32,13 @@ struct ConvPick {
   uint32_t splits = 1;
 };
 
+// Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
+std::span<const ConvKernel> conv_cell_kernels();
+std::string why_not(const ConvKernel& kernel, const Features& features);
 // Null where no kernel can, or where conv_tiled.glslh is better. Features::kernel forces one by its name; those of
 // other operators, and of the other dtype, leave the choice.
 ConvPick pick_conv(const ConvShape& shape, const Features& features);
-// Whether Features::kernel is the name of one of these kernels, which other operators then ignore.
+// Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.
 bool is_conv_kernel(std::string_view name);
 uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);

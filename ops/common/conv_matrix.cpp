@@ -192,11 +192,7 @@ void add_product(Graph& graph, const Product& p, bool planes) {
 }  // namespace
 
 bool takes_matrices(const Convolution& c, const Features& features) {
-  const bool types = c.x.dtype() == DType::f16 ? !c.scale : is_byte(c.x.dtype());
-  const auto cut = [](int64_t pad) { return pad < 0; };
-  if (!types || c.zero || is_direct(c.groups, c.weight.dim(0)) || c.groups != 1 || c.patches.transposed ||
-      std::ranges::any_of(c.patches.pads, cut))
-    return false;
+  if (!why_no_cells(c.facts()).empty()) return false;
   const Product p(c);
   const ConvShape shape{p.channels, std::max<int64_t>(1, p.x.dim(0) * p.x.dim(2) * p.x.dim(3)), p.taps * p.cells,
                         p.integers};

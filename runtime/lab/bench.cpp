@@ -122,10 +122,9 @@ class Bench {
       if (checked.first) {
         const Wrong& w = *checked.first;
         row["status"] = "failed";
-        row["why"] =
-            format("%llu of %llu outputs are wrong, the first at [%lld, %lld]: got %.9g, want %.9g; see kernel test",
-                   static_cast<unsigned long long>(checked.wrong), static_cast<unsigned long long>(checked.checked),
-                   static_cast<long long>(w.row), static_cast<long long>(w.column), w.got, w.want);
+        row["why"] = format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g; see kernel test",
+                            static_cast<unsigned long long>(checked.wrong),
+                            static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want);
         return row;
       }
     }

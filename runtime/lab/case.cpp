@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/lab/case.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "runtime/lab/subject.h"
@@ -14,8 +15,23 @@ constexpr std::string_view kZeros[] = {"none", "zero", "random"};
 constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish", "hardsigmoid"};
 constexpr std::string_view kBools[] = {"0", "1"};
 constexpr std::string_view kFloats[] = {"f32", "f16"};  // in the order of DType
-constexpr std::string_view kKeys[] = {"op",    "m",       "n",    "k",    "g",   "dtype",
-                                      "scale", "storage", "bias", "zero", "act", "values"};
+
+// A size by its key, and the least it may be.
+struct Size {
+  std::string_view key;
+  int64_t Case::* place;
+  int64_t least = 1;
+};
+constexpr Size kProduct[] = {{"m", &Case::m}, {"n", &Case::n}, {"k", &Case::k}, {"g", &Case::group, 0}};
+constexpr Size kConv[] = {{"b", &Case::m},        {"c", &Case::c},    {"o", &Case::n},      {"h", &Case::h},
+                          {"w", &Case::w},        {"k", &Case::k},    {"s", &Case::stride}, {"p", &Case::pad, 0},
+                          {"d", &Case::dilation}, {"g", &Case::group}};
+constexpr std::string_view kOthers[] = {"op", "dtype", "scale", "storage", "bias", "zero", "act", "values"};
+
+std::span<const Size> sizes(const Case& c) {
+  if (c.is_conv()) return kConv;
+  return kProduct;
+}
 
 [[noreturn]] void unknown(const char* what, std::string_view got, std::span<const std::string_view> known) {
   std::string list;
@@ -40,39 +56,37 @@ int64_t number(std::string_view key, std::string_view value, int64_t least) {
 }
 
 void set(Case& c, std::string_view key, std::string_view value) {
-  switch (index("unknown key", key, kKeys)) {
-    case 0:
+  std::vector<std::string_view> known(std::begin(kOthers), std::end(kOthers));
+  for (const Size& size : sizes(c)) {
+    if (size.key == key) return void(c.*size.place = number(key, value, size.least));
+    known.push_back(size.key);
+  }
+  switch (index("unknown key", key, known)) {
+    case 0: {
       must_be_known(value);
-      c.op = value;
+      const bool was_conv = c.is_conv();
+      if (usual(value).is_conv() != was_conv)
+        c = usual(value);
+      else
+        c.op = value;
       return;
+    }
     case 1:
-      c.m = number(key, value, 1);
-      return;
-    case 2:
-      c.n = number(key, value, 1);
-      return;
-    case 3:
-      c.k = number(key, value, 1);
-      return;
-    case 4:
-      c.group = number(key, value, 0);
-      return;
-    case 5:
       c.dtype = c.scale = static_cast<DType>(index("dtype", value, kFloats));
       return;
-    case 6:
+    case 2:
       c.scale = static_cast<DType>(index("scale", value, kFloats));
       return;
-    case 7:
+    case 3:
       c.storage = kStorages[index("storage", value, kStorages)];
       return;
-    case 8:
+    case 4:
       c.bias = index("bias", value, kBools) == 1;
       return;
-    case 9:
+    case 5:
       c.zeros = static_cast<Zeros>(index("zero", value, kZeros));
       return;
-    case 10:
+    case 6:
       c.act = index("act", value, kActs);
       return;
     default:
@@ -89,18 +103,30 @@ std::string_view cut(std::string_view& rest, char at) {
 
 }  // namespace
 
+Case usual(std::string_view op) {
+  Case c{.op = std::string(op)};
+  if (subject(op).conv != nullptr) {
+    c.n = c.c = 64;
+    c.h = c.w = 56;
+    c.k = 3;
+    c.group = 1;
+  }
+  return c;
+}
+
 std::string text(const Case& c) {
-  return "op=" + c.op + ",m=" + std::to_string(c.m) + ",n=" + std::to_string(c.n) + ",k=" + std::to_string(c.k) +
-         ",g=" + std::to_string(c.group) + ",dtype=" + name(c.dtype) + ",scale=" + name(c.scale) +
-         ",storage=" + c.storage + ",bias=" + (c.bias ? "1" : "0") +
-         ",zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]) + ",act=" + std::string(kActs[c.act]) +
-         ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
+  std::string all = "op=" + c.op;
+  for (const Size& size : sizes(c)) all += "," + std::string(size.key) + "=" + std::to_string(c.*size.place);
+  return all + ",dtype=" + name(c.dtype) + ",scale=" + name(c.scale) + ",storage=" + c.storage +
+         ",bias=" + (c.bias ? "1" : "0") + ",zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]) +
+         ",act=" + std::string(kActs[c.act]) + ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
 }
 
 std::string title(const Case& c) {
   const Case usual;
-  std::string all = c.op + " m=" + std::to_string(c.m) + " n=" + std::to_string(c.n) + " k=" + std::to_string(c.k) +
-                    " g=" + std::to_string(c.group) + " " + name(c.dtype);
+  std::string all = c.op;
+  for (const Size& size : sizes(c)) all += " " + std::string(size.key) + "=" + std::to_string(c.*size.place);
+  all += " " + std::string(name(c.dtype));
   if (c.scale != c.dtype) all += " scale=" + std::string(name(c.scale));
   if (c.storage != usual.storage) all += " " + c.storage;
   if (c.bias) all += " bias";
@@ -111,7 +137,7 @@ std::string title(const Case& c) {
 }
 
 std::vector<Case> parse(std::string_view all, const Case& base) {
-  std::vector<Case> cases = {base};
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;  // keys and their values
   while (!all.empty()) {
     std::string_view pair = cut(all, ',');
     while (!pair.empty() && pair.front() == ' ') pair.remove_prefix(1);
@@ -121,9 +147,14 @@ std::vector<Case> parse(std::string_view all, const Case& base) {
       fail(Code::InvalidArgument, Stage::api, "case", "'%s' has no '='; a case is text like m=17,n=4097,k=384,g=32",
            printable(pair).c_str());
     const std::string_view key = cut(pair, '=');
+    pairs.emplace_back(key, pair);
+  }
+  std::ranges::stable_partition(pairs, [](const auto& pair) { return pair.first == "op"; });  // it says which keys
+  std::vector<Case> cases = {base};
+  for (auto& [key, rest] : pairs) {
     std::vector<std::string_view> values;
-    do values.push_back(cut(pair, '|'));
-    while (!pair.empty());
+    do values.push_back(cut(rest, '|'));
+    while (!rest.empty());
     std::vector<Case> more;
     for (const Case& c : cases) {
       for (const std::string_view value : values) {

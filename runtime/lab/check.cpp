@@ -27,15 +27,32 @@ std::vector<int64_t> draw(int64_t count, int64_t wanted, std::initializer_list<i
   return {chosen.begin(), chosen.end()};
 }
 
+// The columns of a tensor's rows.
+int64_t columns_of(const Shape& shape) {
+  int64_t columns = 1;
+  for (size_t axis = 1; axis < shape.size(); ++axis) columns *= shape[axis];
+  return columns;
+}
+
+// An element's indices, as text.
+std::string place(const Shape& shape, uint64_t index) {
+  std::string all = "]";
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto size = static_cast<uint64_t>(shape[axis]);
+    all = (axis == 0 ? "[" : ", ") + std::to_string(axis == 0 ? index : index % size) + all;
+    index /= size;
+  }
+  return all;
+}
+
 }  // namespace
 
 Answers::Answers(const Problem& problem, std::span<const int64_t> edges, uint64_t seed) : problem_(problem) {
-  const Shape shape = problem.out_shape();
-  const int64_t m = shape[0], n = shape[1];
+  const int64_t m = problem.out_shape()[0], n = columns_of(problem.out_shape());
   sampled_ = problem.shape().macs() > kAllMacs;
   Random random(seed, "sample");
   // About as many multiplications as are done without sampling.
-  const int64_t room = std::max<int64_t>(static_cast<int64_t>(kAllMacs) / problem.shape().k, 256);
+  const int64_t room = std::max<int64_t>(static_cast<int64_t>(kAllMacs) / problem.shape().terms(), 256);
   const auto rows = draw(m, sampled_ ? 64 : m, {0, 1, 2, m - 2, m - 1}, edges, random);
   const auto columns = draw(n, sampled_ ? std::max<int64_t>(room / static_cast<int64_t>(rows.size()), 32) : n,
                             {0, 1, n - 2, n - 1}, {}, random);
@@ -73,7 +90,7 @@ double allowed(const Expected& expected, DType dtype, double bound) {
 
 Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bound) const {
   const DType dtype = problem_.out_dtype();
-  const auto n = static_cast<uint64_t>(problem_.out_shape()[1]);
+  const auto n = static_cast<uint64_t>(columns_of(problem_.out_shape()));
   const double most = dtype == DType::f16 ? 65504 : dtype == DType::f32 ? 3.4028234663852886e38 : INFINITY;
   Checked result;
   for (size_t i = 0; i < indices_.size(); ++i) {
@@ -88,9 +105,7 @@ Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bo
     ++result.checked;
     if (!right) {
       ++result.wrong;
-      if (!result.first)
-        result.first =
-            Wrong{static_cast<int64_t>(indices_[i] / n), static_cast<int64_t>(indices_[i] % n), got, want, limit};
+      if (!result.first) result.first = Wrong{place(problem_.out_shape(), indices_[i]), got, want, limit};
     } else if (std::isfinite(error) && limit > 0) {
       result.worst = std::max(result.worst, error / limit);
     }

@@ -10,7 +10,7 @@ namespace pumice::lab {
 
 // An element that is not as it must be.
 struct Wrong {
-  int64_t row, column;
+  std::string where;  // "[1, 3]"
   double got, want, allowed;
 };
 
@@ -20,8 +20,8 @@ struct Checked {
   double worst = 0;  // of error / allowed, over what is right
 };
 
-// The answers for a problem: all of them up to `kAllMacs` multiplications, else columns and rows drawn by `seed`, with
-// the edges and the rows just below each of `edges` among them.
+// The answers for a problem: all of them up to `kAllMacs` multiplications, else rows (of the first dimension) and
+// columns (of all others) drawn by `seed`, with the edges and the rows just below each of `edges` among them.
 class Answers {
  public:
   static constexpr uint64_t kAllMacs = 100'000'000;

@@ -45,10 +45,10 @@ GivenParams random_params(int64_t m, uint64_t seed, std::string_view what) {
   return made;
 }
 
-Expected requantized(const Expected& e, RowParams params, int64_t k) {
+Expected requantized(const Expected& e, RowParams params, int64_t roundings) {
   const double quotient = e.want / static_cast<double>(params.scale);
-  // The sum's error, as every kernel keeps it (ops/common/linear_error.cpp); the quotient's.
-  const double error = 0x1p-24 * static_cast<double>(k + 28) * e.size / static_cast<double>(params.scale) +
+  // The sum's error, and the quotient's.
+  const double error = 0x1p-24 * static_cast<double>(roundings) * e.size / static_cast<double>(params.scale) +
                        0x1p-22 * std::fabs(quotient);
   const auto whole = [&](double x) {
     return std::clamp(std::nearbyint(x) + static_cast<double>(params.zero), -128.0, 127.0);

@@ -35,6 +35,8 @@ std::vector<std::string> kernels(const Subject& subject, const Options& options)
   std::vector<std::string> known = {std::string(kPick)};
   if (subject.linear != nullptr)
     for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
+  if (subject.conv != nullptr)
+    for (const std::string_view kernel : conv_kernels()) known.emplace_back(kernel);
   if (subject.op == kPlainOf) known.emplace_back(kPlain);
   if (options.kernels.empty()) return known;
   for (const std::string& name : options.kernels) {
@@ -51,21 +53,25 @@ std::vector<std::string> kernels(const Subject& subject, const Options& options)
 std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
   if (kernel == kPlain) return why_not_plain(c, features);
   if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
+  if (subject.conv != nullptr && kernel != kPick) return why_not_conv(kernel, subject.conv(c), features);
   if (subject.linear == nullptr || kernel == kPick) return "";
   return pumice::why_not(linear_kernel(kernel), subject.linear(c), features);
 }
 
 std::string why_unfit(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (subject.conv != nullptr && kernel != kPick) return why_unfit_conv(kernel, features);
   if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
   return pumice::why_unfit(linear_kernel(kernel), subject.linear(c), features);
 }
 
 std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (kernel == kPick && subject.conv != nullptr) return std::string(conv_kernel(subject.conv(c), features));
   if (kernel != kPick || subject.linear == nullptr) return kernel;
   return std::string(pick_linear(subject.linear(c), features).name);
 }
 
 double bound(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (subject.conv != nullptr) return conv_error(resolved(subject, kernel, c, features), subject.conv(c));
   if (subject.linear == nullptr) return 0;
   // The baseline is held to the pick's bound.
   const std::string name = resolved(subject, kernel == kPlain ? std::string(kPick) : kernel, c, features);

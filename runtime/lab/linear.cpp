@@ -7,60 +7,12 @@
 
 #include "glsl/include/activation.glslh"
 #include "runtime/copy_pool.h"
+#include "runtime/lab/exact.h"
 #include "runtime/lab/integers.h"
 #include "runtime/lab/values.h"
 
 namespace pumice::lab {
 namespace {
-
-// sum a b and sum |a b| in fp64; four sums each, which the compiler keeps in vectors.
-void dot(const double* a, const double* b, size_t count, double& sum, double& size) {
-  double sums[4] = {}, sizes[4] = {};
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (size_t j = 0; j < 4; ++j) {
-      const double product = a[i + j] * b[i + j];
-      sums[j] += product;
-      sizes[j] += std::fabs(product);
-    }
-  }
-  for (; i < count; ++i) {
-    sums[0] += a[i] * b[i];
-    sizes[0] += std::fabs(a[i] * b[i]);
-  }
-  sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  size = (sizes[0] + sizes[1]) + (sizes[2] + sizes[3]);
-}
-
-double clamped(double y) {  // to 0..6; a NaN stays
-  return y < 0 ? 0 : y > 6 ? 6 : y;
-}
-
-double activate(double y, uint32_t act) {
-  switch (act) {
-    case ACT_RELU:
-      return y > 0 || std::isnan(y) ? y : 0;
-    case ACT_GELU:
-      return 0.5 * y * (1 + std::erf(y * std::sqrt(0.5)));
-    case ACT_GELU_TANH:
-      return 0.5 * y * (1 + std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y)));
-    case ACT_SILU:
-      return y / (1 + std::exp(-y));
-    case ACT_RELU6:
-      return clamped(y);
-    case ACT_HARDSWISH:
-      return y * clamped(y + 3) / 6;
-    case ACT_HARDSIGMOID:
-      return clamped(y + 3) / 6;
-    default:
-      return y;
-  }
-}
-
-// The largest slope of an activation function, to two digits.
-double slope(uint32_t act) {
-  return act == ACT_HARDSWISH ? 1.5 : act == ACT_GELU || act == ACT_GELU_TANH || act == ACT_SILU ? 1.13 : 1;
-}
 
 // x and the result are integers.
 bool are_bytes(const LinearScheme& scheme) {
@@ -300,17 +252,11 @@ class Linear : public Problem {
 
   Expected answer(uint64_t index, const double* weights) const {
     const auto n = static_cast<uint64_t>(c_.n);
-    Expected e;
-    dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k), e.want, e.size);
-    if (c_.bias) {
-      e.want += bias_[index % n];
-      e.size += std::fabs(bias_[index % n]);
-    }
-    e.slack = c_.act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
-    e.size *= slope(c_.act);
-    e.want = activate(e.want, c_.act);
+    const Expected sum = dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k));
+    const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
-    return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k);
+    // As every kernel keeps it: ops/common/linear_error.cpp.
+    return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k + 28);
   }
 
   const LinearScheme& scheme_;

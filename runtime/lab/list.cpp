@@ -50,7 +50,7 @@ json kernel_rows(const std::string& op, const Options& options, const Features& 
   Options any = options;
   any.kernels.clear();
   any.ops = {op};
-  if (any.cases.empty()) any.cases = {"m=1"};
+  if (any.cases.empty()) any.cases = {"bias=0"};
   const Case c = choose(any, Purpose::bench, true).front();
   json rows = json::array();
   for (const std::string& kernel : kernels(subject, any))

@@ -2,6 +2,7 @@
 #include "runtime/lab/subject.h"
 
 #include "ops/op.h"
+#include "runtime/lab/conv.h"
 #include "runtime/lab/linear.h"
 #include "runtime/lab/quantize.h"
 #include "runtime/nearest.h"
@@ -17,6 +18,14 @@ constexpr Subject linear() {
           [](const Case& c) { return linear_shape(kScheme, c); }};
 }
 
+template <const ConvScheme& kScheme>
+constexpr Subject conv() {
+  return {.op = kScheme.op,
+          .make = [](const Case& c, uint64_t seed) { return make_conv(kScheme, c, seed); },
+          .refuse = [](const Case& c) { return refuse_conv(kScheme, c); },
+          .conv = [](const Case& c) { return conv_facts(kScheme, c); }};
+}
+
 // ---- the operators
 constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
     kQ4gsw{"linear_q4gsw", Storage::q4, Scales::group}, kQ8csw{"linear_q8csw", Storage::q8, Scales::row},
@@ -27,17 +36,14 @@ constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
     kQ8taQ8csw{"linear_q8ta_q8csw", Storage::q8, Scales::row, Rows::numbers},
     kQ8ta{"q8ta_linear", Storage::q8, Scales::row, Rows::bytes},
     kQta8a{"linear_qta8a_qga4w_qta8o", Storage::q4, Scales::group, Rows::given};
-constexpr Subject kSubjects[] = {linear<kLinear>(),
-                                 linear<kQ4gsw>(),
-                                 linear<kQ8csw>(),
-                                 linear<kQ8gsw>(),
-                                 linear<kDq8caQ4gsw>(),
-                                 linear<kDq8caQ8gsw>(),
-                                 linear<kDq8caQ8csw>(),
-                                 linear<kQ8taQ8csw>(),
-                                 linear<kQ8ta>(),
-                                 linear<kQta8a>(),
-                                 {"quantize", make_quantize, refuse_quantize}};
+constexpr ConvScheme kConv{"conv2d", false}, kConvQ8{"conv2d_q8csw", true}, kConvQ8ta{"conv2d_q8ta_q8csw", true, true},
+    kQ8taConv{"q8ta_conv2d", true, true, true};
+constexpr Subject kSubjects[] = {
+    linear<kLinear>(),     linear<kQ4gsw>(),      linear<kQ8csw>(),
+    linear<kQ8gsw>(),      linear<kDq8caQ4gsw>(), linear<kDq8caQ8gsw>(),
+    linear<kDq8caQ8csw>(), linear<kQ8taQ8csw>(),  linear<kQ8ta>(),
+    linear<kQta8a>(),      conv<kConv>(),         conv<kConvQ8>(),
+    conv<kConvQ8ta>(),     conv<kQ8taConv>(),     {"quantize", make_quantize, refuse_quantize}};
 
 Parameters parameters(std::string_view op, Signature& signature) {
   for (const Op& each : op_table()) {

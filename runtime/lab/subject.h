@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/common/conv_choice.h"
 #include "ops/common/linear_kernel.h"
 #include "runtime/lab/case.h"
 #include "runtime/lab/ceilings.h"
@@ -52,7 +53,7 @@ class Problem {
   virtual std::vector<Given> given() const = 0;
   virtual DType out_dtype() const = 0;
   virtual Shape out_shape() const = 0;
-  // Of the output elements `indices`, which count through [m, n].
+  // Of the output elements `indices`, which count through out_shape().
   virtual std::vector<Expected> expect(std::span<const uint64_t> indices) const = 0;
   // What a run at `m` rows must move at least, and its arithmetic; for figures.
   virtual double bytes(int64_t m) const = 0;
@@ -68,8 +69,9 @@ struct Subject {
   std::unique_ptr<Problem> (*make)(const Case&, uint64_t seed);
   // Why the case makes no sense for the operator; empty when it does.
   std::string (*refuse)(const Case&);
-  // What its kernels are chosen by; null for operators without those of ops/common/linear_kernel.h.
+  // What its kernels are chosen by; null for operators without those of ops/common/linear_kernel.h, conv_choice.h.
   LinearShape (*linear)(const Case&) = nullptr;
+  ConvFacts (*conv)(const Case&) = nullptr;
 };
 
 std::span<const Subject> subjects();

@@ -61,24 +61,66 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
 };
 
+// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a strip; depthwise ones.
+constexpr const char* kConvRows = "b=1|3";
+constexpr const char* kConvShapes[] = {
+    "c=3,o=17,h=7,w=9,bias=1",
+    "c=176,o=20,h=5,w=5,p=0,act=relu",
+    "c=33,o=40,h=9,w=8,s=2,bias=1,zero=none|random,act=relu6",
+    "c=17,o=12,h=5,w=7,k=1,p=0,act=hardswish,bias=1",
+    "c=40,o=17,h=6,w=6,k=1,p=0",
+    "c=34,o=34,h=9,w=11,d=2,g=2,zero=none|random",
+    "c=17,o=17,h=12,w=12,s=2,g=17,bias=1",
+    "c=6,o=6,h=7,w=8,k=5,p=2,g=6,zero=none|random",
+    "c=5,o=3,h=11,w=16,k=6,s=3,p=1",
+};
+constexpr const char* kMoreConvShapes[] = {
+    "c=1|3|5|17|64,o=17|64,h=13,w=15,k=1|2|3|5|7,s=1|2|3,p=3,bias=1",
+    "c=10,o=20,h=13,w=15,k=3,s=1|2,p=0|2,d=1|2|3,g=1|2|5",
+    "c=256,o=128,h=14,w=14,k=3|1",
+};
+constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
+constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
+// Of ResNet-50 and MobileNetV2, and the one that docs/performance.md quotes.
+constexpr const char* kConvGpuBench[] = {
+    "b=32,c=256,o=256,h=56,w=56,dtype=f16",
+    "b=1|32,c=64,o=64,h=56,w=56,dtype=f16",
+    "b=1|32,c=64,o=256,h=56,w=56,k=1,p=0,dtype=f16",
+    "b=1|32,c=128,o=128,h=28,w=28,dtype=f16",
+    "b=1|32,c=1024,o=256,h=14,w=14,k=1,p=0,dtype=f16",
+    "b=1|32,c=512,o=512,h=7,w=7,dtype=f16",
+    "b=1|32,c=3,o=64,h=224,w=224,k=7,s=2,p=3,dtype=f16",
+    "b=1|32,c=144,o=144,g=144,h=56,w=56,dtype=f16",
+};
+
 void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
-  for (Case& c : parse(text, {.op = std::string(op)})) {
+  for (Case& c : parse(text, usual(op))) {
     if (subject(op).refuse(c).empty()) all.push_back(std::move(c));
   }
 }
 
 std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
   std::vector<Case> all;
+  const bool is_conv = subject(op).conv != nullptr;
   if (purpose == Purpose::bench) {
     using Texts = std::span<const char* const>;
     const bool few = cpu && !options.full;
-    const Texts texts = options.regret ? few ? Texts(kCpuGrid) : Texts(kGpuGrid) : few ? Texts(kCpuBench) : kGpuBench;
+    Texts texts = options.regret ? few ? Texts(kCpuGrid) : Texts(kGpuGrid) : few ? Texts(kCpuBench) : kGpuBench;
+    if (is_conv) texts = few ? Texts(kConvCpuBench) : kConvGpuBench;
     for (const char* text : texts) add(all, text, op);
     if (!all.empty()) return all;
     for (const char* text : texts) add(all, text + std::string(",dtype=f32"), op);  // it makes integers of integers
     return all;
   }
   for (const char* dtype : {",dtype=f32", ",dtype=f16"}) {
+    if (is_conv) {
+      const std::string rows = std::string(kConvRows) + dtype + ",";
+      for (const char* text : kConvShapes) add(all, rows + text, op);
+      if (options.full)
+        for (const char* text : kMoreConvShapes) add(all, rows + text, op);
+      add(all, std::string(dtype + 1) + "," + kConvValues, op);
+      continue;
+    }
     const std::string rows = options.full ? kAllRows : kRows;
     // The dtype comes first: `scale` follows it unless a shape says otherwise.
     for (const char* text : kShapes) add(all, rows + dtype + "," + text, op);
@@ -101,7 +143,7 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   if (!options.cases.empty()) {
     for (const std::string& text : options.cases) {
       for (const std::string& op : ops.empty() ? std::vector<std::string>{Case{}.op} : ops) {
-        for (Case& c : parse(only + text, {.op = op})) {
+        for (Case& c : parse(only + text, usual(op))) {
           const std::string reason = subject(c.op).refuse(c);
           if (!reason.empty())
             fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", lab::text(c).c_str(), reason.c_str());

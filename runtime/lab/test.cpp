@@ -144,10 +144,9 @@ class Test {
         row["worst"] = checked.worst;
         if (checked.first) {
           const Wrong& w = *checked.first;
-          return format(
-              "%llu of %llu outputs are wrong, the first at [%lld, %lld]: got %.9g, want %.9g, allowed +-%.3g",
-              static_cast<unsigned long long>(checked.wrong), static_cast<unsigned long long>(checked.checked),
-              static_cast<long long>(w.row), static_cast<long long>(w.column), w.got, w.want, w.allowed);
+          return format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g, allowed +-%.3g",
+                        static_cast<unsigned long long>(checked.wrong),
+                        static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want, w.allowed);
         }
       } else if (output != first) {
         return "memory that held other bytes before gave another result: " + difference(first, output);

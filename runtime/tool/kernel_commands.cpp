@@ -17,6 +17,8 @@ A case is text, key=value joined by commas; keys left out have their defaults, a
   bias     0 or 1                                             their zero points), huge (one huge term), alternate
   storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x)
            the output), texture2d (the packed weight) or textures (both)
+Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
+dilation), g (groups); dtype, bias, zero, act; values random, low, high or special.
 )";
 
 constexpr const char* kTestHelp = R"(
@@ -40,6 +42,7 @@ constexpr const char* kExamples = R"(Examples:
   pumice-rt kernel test --features=-coopmat,-int_dot --full
   pumice-rt kernel bench --op linear_q4gsw --case "m=1|512,n=14336,k=4096,dtype=f16" --kernel pick --kernel plain
   pumice-rt kernel bench --op linear_q4gsw --regret --seconds 0.05
+  pumice-rt kernel test --op q8ta_conv2d --kernel conv_dot32x32 --case "b=1|3,c=64,o=128,h=56,w=56,k=3,s=2"
 )";
 
 void common(CLI::App* command, Arguments& arguments) {
@@ -48,7 +51,9 @@ void common(CLI::App* command, Arguments& arguments) {
   command->add_option("--features", lab.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
   command->add_option("--cache-dir", lab.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
   command->add_option("--op", lab.ops, "only this operator; repeatable")->allow_extra_args(false);
-  command->add_option("--case", lab.cases, "m=17,n=4097,k=384,g=32; see below; repeatable")->allow_extra_args(false);
+  command
+      ->add_option("--case", lab.cases, "m=17,n=4097,k=384,g=32 or b=1,c=64,o=64,h=56,w=56,k=3; see below; repeatable")
+      ->allow_extra_args(false);
   command->add_option("--dtype", lab.dtype, "only f32 or only f16");
   command->add_option("--storage", lab.storage,
                       "buffer, texture3d (activations), texture2d (weights) or textures (both)");

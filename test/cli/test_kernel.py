@@ -75,6 +75,31 @@ def test_integers(op) -> None:
 
 
 @pytest.mark.parametrize(
+    ("op", "kernel"),
+    [("conv2d", "conv_tiled"), ("conv2d_q8csw", "pick"), ("conv2d_q8ta_q8csw", "conv_dot32x32")],
+)
+def test_convolutions(op, kernel) -> None:
+    case = ("--case", "b=1|3,c=33,o=20,h=9,w=8,k=3,s=2,bias=1,act=relu6", "--replays", "2")
+    command = (BIN / "pumice-rt", "kernel", "test", "--op", op, *case, "--kernel", kernel, "--json")
+    facts = json.loads(run(*command).stdout)
+    assert [(row["status"], row["checked"]) for row in facts["rows"]] == [("ok", 400), ("ok", 1200)], facts
+    done = run(*command, "--plant", "value", code=1)
+    assert "first at [0, 0, 0, 0]" in done.stdout and "b=1,c=33,o=20,h=9,w=8,k=3,s=2,p=1,d=1,g=1" in done.stdout
+
+
+def test_convolutions_of_few_channels() -> None:
+    tool = (BIN / "pumice-rt", "kernel")
+    case = ("--op", "q8ta_conv2d", "--case", "b=2,c=6,o=6,g=6,h=7,w=8")
+    forced = ("--kernel", "conv_direct", "--kernel", "conv_depthwise", "--kernel", "conv_tiled")
+    rows = json.loads(run(*tool, "test", *case, *forced, "--replays", "2", "--json").stdout)["rows"]
+    ran = {row["kernel"]: row.get("shader", row.get("why")) for row in rows}
+    assert "direct" in ran["conv_direct"] and "depthwise" in ran["conv_depthwise"], rows
+    assert "more output channels" in ran["conv_tiled"]
+    rows = json.loads(run(*tool, "bench", *case, "--seconds", "0", "--no-ceilings", "--json").stdout)["rows"]
+    assert {row["is"] for row in rows if row["status"] == "ok"} == {"conv_direct"}
+
+
+@pytest.mark.parametrize(
     ("mistake", "found"),
     [
         ("value", "outputs are wrong"),
@@ -181,6 +206,8 @@ def test_bench_draws(tmp_path, name) -> None:
         (["test", "--op", "linear_q4"], "linear_q4gsw"),
         (["test", "--case", "dtyp=f16"], "dtype"),
         (["test", "--case", "k=30,g=7"], "divide"),
+        (["test", "--op", "conv2d", "--case", "c=3,o=4,g=2"], "divide"),
+        (["test", "--op", "conv2d", "--case", "m=1"], "unknown key"),
         (["bench", "--features=-coopmt"], "coopmat"),
         (["test", "--storage", "bufer"], "buffer"),
         (["test", "--plant", "valeu"], "value"),

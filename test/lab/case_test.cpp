@@ -34,6 +34,21 @@ TEST(Case, ComesBackFromItsText) {
   EXPECT_EQ(parse(text(Case{}))[0], Case{});
 }
 
+TEST(Case, ConvolutionsHaveKeysOfTheirOwn) {
+  const std::vector<Case> cases = parse("k=5, b=2|3,op=q8ta_conv2d,c=8,g=4");  // the operator says what k is
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[1].m, 3);
+  EXPECT_EQ(cases[1].terms(), 2 * 25);
+  EXPECT_EQ(cases[1].out_size(56), 54);
+  EXPECT_EQ(parse(text(cases[1]))[0], cases[1]) << text(cases[1]);
+  EXPECT_THAT(test::error_of([] { parse("op=conv2d,m=1"); }).what(), HasSubstr("unknown key 'm'"));
+  EXPECT_THAT(test::error_of([] { parse("op=linear,s=1"); }).what(), HasSubstr("unknown key 's'"));
+  for (const char* text : {"c=5,g=2", "k=59", "k=70000", "b=1000000,c=60000", "values=huge", "zero=random"}) {
+    const Case c = parse(std::string(text), usual("conv2d"))[0];
+    EXPECT_NE(subject(c.op).refuse(c), "") << text;
+  }
+}
+
 TEST(Case, AlternativesMakeEveryCombination) {
   const std::vector<Case> cases = parse("m=1|16|128, n=7 ,dtype=f32|f16");
   ASSERT_EQ(cases.size(), 6u);

@@ -20,7 +20,7 @@ std::unique_ptr<Problem> make(const std::string& text) {
 }
 
 std::vector<Expected> all(const Problem& problem) {
-  std::vector<uint64_t> indices(static_cast<size_t>(problem.out_shape()[0] * problem.out_shape()[1]));
+  std::vector<uint64_t> indices(static_cast<size_t>(problem.shape().outputs()));
   std::iota(indices.begin(), indices.end(), uint64_t{0});
   return problem.expect(indices);
 }
@@ -43,13 +43,15 @@ constexpr double kBound = 0x1p-24 * (96 + 26);
 TEST(Check, TheRoundedAnswerIsRight) {
   for (const char* text : {"m=5,n=7,k=96,bias=1", "m=5,n=7,k=96,dtype=f16,zero=random", "m=4,n=6,k=95,g=0,act=gelu",
                            "op=linear,m=3,n=5,k=33,dtype=f16", "op=linear_q8csw,m=4,n=9,k=40,values=special",
-                           "m=3,n=5,k=64,values=huge,zero=random", "m=3,n=5,k=64,values=equal,zero=random"}) {
+                           "m=3,n=5,k=64,values=huge,zero=random", "m=3,n=5,k=64,values=equal,zero=random",
+                           "op=conv2d,b=2,c=6,o=4,h=5,w=7,g=2,bias=1,act=hardswish",
+                           "op=conv2d_q8csw,c=3,o=5,h=6,w=5,k=2,s=2,p=0,dtype=f16,values=special"}) {
     const auto problem = make(text);
     const Answers answers(*problem, {}, 1);
     EXPECT_FALSE(answers.sampled());
     const Checked checked = answers.compare(rounded(*problem), problem->shape().m, kBound);
     EXPECT_FALSE(checked.first) << text << ": got " << checked.first->got << ", want " << checked.first->want;
-    EXPECT_EQ(checked.checked, static_cast<uint64_t>(problem->shape().m * problem->shape().n)) << text;
+    EXPECT_EQ(checked.checked, static_cast<uint64_t>(problem->shape().outputs())) << text;
     EXPECT_LE(checked.worst, 1);
   }
 }
@@ -69,7 +71,7 @@ TEST(Check, OneElementALittleOffIsFound) {
     const Checked checked = answers.compare(bytes, 5, kBound);
     ASSERT_TRUE(checked.first) << i;
     EXPECT_EQ(checked.wrong, 1u);
-    EXPECT_EQ(checked.first->row * 7 + checked.first->column, static_cast<int64_t>(i));
+    EXPECT_EQ(checked.first->where, "[" + std::to_string(i / 7) + ", " + std::to_string(i % 7) + "]");
   }
 }
 
@@ -110,6 +112,20 @@ TEST(Check, LargeProductsAreSampledWithTheirEdges) {
     EXPECT_GT(checked.checked, 20u) << m;
     EXPECT_GT(checked.wrong, checked.checked * 9 / 10) << m;
   }
+}
+
+// A convolution of ones counts the taps inside of the image; where a wrong output is, has four numbers.
+TEST(Check, PatchesAreThoseOfTheDefinition) {
+  const auto problem = make("op=conv2d_q8ta_q8csw,b=2,c=1,o=1,h=4,w=4,s=2,values=high");
+  const std::vector<Expected> expected = all(*problem);
+  ASSERT_EQ(expected.size(), 8u);
+  EXPECT_NEAR(expected[1].want / expected[0].want, 6.0 / 4, 1e-9);
+  EXPECT_NEAR(expected[3].want / expected[0].want, 9.0 / 4, 1e-9);
+  const Answers answers(*problem, {}, 1);
+  Bytes bytes = rounded(*problem);
+  EXPECT_FALSE(answers.compare(bytes, 2, kBound).first);
+  bytes[4 * 6 + 2] ^= std::byte{1};
+  EXPECT_EQ(answers.compare(bytes, 2, kBound).first->where, "[1, 0, 1, 0]");
 }
 
 TEST(Check, EqualSeedsGiveEqualData) {
