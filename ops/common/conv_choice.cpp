@@ -23,7 +23,7 @@ uint32_t columns_of(const ConvFacts& f) {
   const bool depthwise = f.groups == f.in_channels && f.channels == f.groups && !p.transposed;
   if (!depthwise || !window || (f.quantized && is_float(f.x))) return 0;
   if (f.width % 4 == 0) return 4;
-  return f.out == DType::f16 && f.width % 2 == 0 ? 2 : 0;
+  return f.x == DType::f16 && f.width % 2 == 0 ? 2 : 0;  // of integers: quads
 }
 
 }  // namespace
