@@ -27,20 +27,20 @@ def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torc
         text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
     require(scheme, SCHEMES, "quantization scheme")
-    if not isinstance(group_size, int) or group_size < 1:
-        raise InvalidInputError(
-            f"group_size must be a positive integer, got {group_size!r}", code="InvalidArgument", path="group_size"
-        )
     from torchao.quantization import quantize_
 
+    config = scheme_config(scheme, group_size)
     if scheme in INT4_SCHEMES:
         _check_groups(module, group_size)
-    quantize_(module, scheme_config(scheme, group_size))
+    quantize_(module, config)
     return module
 
 
 def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
     """torchao's configuration of one of SCHEMES."""
+    if type(group_size) is not int or group_size < 1:
+        text = f"group_size must be a positive integer, got {group_size!r}"
+        raise InvalidInputError(text, code="InvalidArgument", path="group_size")
     from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
     from torchao.quantization.granularity import PerAxis, PerGroup
 

@@ -3,10 +3,12 @@
 
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 
+#include "runtime/executorch/layout.h"
 #include "runtime/executorch/trace.h"
 
 namespace pumice::et {
@@ -48,12 +50,9 @@ Error unfit(const char* what, size_t index, const char* why) {
 }
 
 // Why the runtime's tensor is nothing that the C interface takes, or null.
-const char* unfit_layout(const Tensor& tensor) {
+const char* unfit_type(const Tensor& tensor) {
   if (tensor.dim() > PUMICE_MAX_RANK) {
     return "has more than 8 dimensions";
-  }
-  if (!executorch::runtime::tensor_is_default_dim_order(tensor)) {
-    return "is not contiguous: its dimensions are in another order";
   }
   return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not know";
 }
@@ -137,14 +136,14 @@ Error Delegate::run(executorch::runtime::Span<EValue*> args, EventTracer* tracer
       continue;  // a size: the file computes it from the shapes of the inputs
     }
     const Tensor& tensor = args[i]->toTensor();
-    if (const char* why = unfit_layout(tensor)) {
+    if (const char* why = unfit_type(tensor)) {
       return unfit("input", inputs_.size(), why);
     }
     auto input = PUMICE_INIT(pumice_tensor);
     input.dtype = *dtype_of(tensor.scalar_type());
     input.rank = static_cast<uint32_t>(tensor.dim());
     std::copy(tensor.sizes().begin(), tensor.sizes().end(), input.dims);
-    input.data = tensor.const_data_ptr();
+    input.data = has_usual_order(tensor) ? tensor.const_data_ptr() : in_usual_order(tensor, inputs_.size());
     input.bytes = tensor.nbytes();
     inputs_.push_back(input);
   }
@@ -157,6 +156,13 @@ Error Delegate::run(executorch::runtime::Span<EValue*> args, EventTracer* tracer
     }
   }
   return Error::Ok;
+}
+
+const void* Delegate::in_usual_order(const Tensor& tensor, size_t index) {
+  reordered_.resize(std::max(reordered_.size(), index + 1));
+  reordered_[index].resize(tensor.nbytes());
+  copy_out(tensor, reordered_[index].data());
+  return reordered_[index].data();
 }
 
 Error Delegate::read(uint32_t index, EValue& value) {
@@ -174,14 +180,23 @@ Error Delegate::read(uint32_t index, EValue& value) {
   if (resized != Error::Ok) {
     return unfit("output", index, "cannot take the shape of the result: the program was exported for other sizes");
   }
-  if (const char* why = unfit_layout(tensor)) {
+  if (const char* why = unfit_type(tensor)) {
     return unfit("output", index, why);
   }
   if (*dtype_of(tensor.scalar_type()) != made.dtype) {
     return unfit("output", index, "has another dtype than the blob's");
   }
-  if (const auto status = pumice_session_read(session_, index, tensor.mutable_data_ptr(), made.bytes)) {
+  const bool usual = has_usual_order(tensor);
+  if (!usual) {
+    reordered_.resize(std::max<size_t>(reordered_.size(), 1));
+    reordered_[0].resize(made.bytes);
+  }
+  void* target = usual ? tensor.mutable_data_ptr() : reordered_[0].data();
+  if (const auto status = pumice_session_read(session_, index, target, made.bytes)) {
     return failed("cannot copy an output", status);
+  }
+  if (!usual) {
+    copy_in(reordered_[0].data(), tensor);
   }
   return Error::Ok;
 }

@@ -3,6 +3,7 @@
 
 #include <executorch/runtime/backend/interface.h>
 
+#include <cstddef>
 #include <vector>
 
 #include "pumice/pumice.h"
@@ -35,6 +36,7 @@ class Delegate {
 
  private:
   pumice_status run_session(executorch::runtime::EventTracer* tracer);
+  const void* in_usual_order(const executorch::aten::Tensor& tensor, size_t index);
   executorch::runtime::Error read(uint32_t index, executorch::runtime::EValue& value);
 
   pumice_model model_{};
@@ -42,7 +44,8 @@ class Delegate {
   uint32_t num_inputs_ = 0;
   uint32_t num_outputs_ = 0;
   bool profile_ = true;
-  std::vector<pumice_tensor> inputs_;  // of the call that runs
+  std::vector<pumice_tensor> inputs_;              // of the call that runs
+  std::vector<std::vector<std::byte>> reordered_;  // copies of its tensors that lie in another order of dimensions
 };
 
 }  // namespace pumice::et

@@ -28,6 +28,22 @@ def test_images_of_a_multiple_of_16(tmp_path, capfd) -> None:
     lowered.check(method, torch.randn(1, 3, 48, 32))
 
 
+def test_channels_last(tmp_path) -> None:
+    """The input, what crosses on the way, and the result lie in another order of dimensions."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 7, 3), nn.ReLU(), Atan(), nn.Conv2d(7, 5, 3)).to(
+        memory_format=torch.channels_last
+    )
+    rows = torch.export.Dim("rows", min=2, max=9)
+    x = torch.randn(4, 3, 8, 6).to(memory_format=torch.channels_last)
+    lowered = Lowered(tmp_path, model, (x,), dynamic_shapes=({0: rows},))
+    assert [reason.target for reason in lowered.report.reasons] == ["aten.atan.default"], str(lowered.report)
+    method = lowered.load()
+    for batch in (x, x[:2], x.half().float()):
+        lowered.check(method, batch)
+    assert method.execute((x,))[0].is_contiguous(memory_format=torch.channels_last)
+
+
 def test_a_whole_network(tmp_path) -> None:
     torch.manual_seed(0)
     model = nn.Sequential(

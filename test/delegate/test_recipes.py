@@ -56,5 +56,8 @@ def test_bad_options() -> None:
     with pytest.raises(pumice.Error, match="group_siz") as caught:
         ExportRecipe.get_recipe(PumiceRecipeType.INT4_WEIGHT_ONLY, group_siz=16)
     assert "group_size" in str(caught.value)
+    for bad in (0, "32", True):
+        with pytest.raises(pumice.Error, match="group_size must be a positive integer"):
+            ExportRecipe.get_recipe(PumiceRecipeType.INT4_WEIGHT_ONLY, group_size=bad)
     with pytest.raises(pumice.Error, match=r"float32: call \.half"):
         export(model(PumiceRecipeType.FP32), [(torch.randn(5, 64),)], ExportRecipe.get_recipe(PumiceRecipeType.FP16))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from executorch.exir.delegate import executorch_call_delegate
+from torch._ops import HigherOrderOperator
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -58,8 +60,7 @@ class Plan:
 def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str] = ()) -> Plan:
     """`whole`: names of nodes that must be delegated, however small their partition is."""
     result = Plan([])
-    stored = program.verifier.dialect != "ATEN"  # before the edge dialect, views are strided and copies are not chosen
-    candidates = {node for node in calls(program) if _eligible(node, stored, result.reasons)}
+    candidates = {node for node in calls(program) if _eligible(node, result.reasons)}
     _drop(candidates, lower_part(program, frozenset(candidates))[1], result.reasons)
     known: dict[frozenset[Node], tuple[Island, dict[Node, str]]] = {}
     while True:
@@ -123,25 +124,23 @@ def _unfit(node: Node, chosen: Chosen) -> str:
     return "" if TORCH[ref.dtype] is value.dtype else f"is {value.dtype}, which the device keeps as {ref.dtype.name}"
 
 
-def _eligible(node: Node, stored: bool, reasons: dict[Node, str]) -> bool:
-    values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
-    tensors = [v for value in values for v in (value if isinstance(value, list | tuple) else [value])]
-    if any(n.op == "get_attr" for n in node.all_input_nodes) or isinstance(node.target, torch._ops.HigherOrderOperator):
+def _eligible(node: Node, reasons: dict[Node, str]) -> bool:
+    """The order of dimensions in memory (channels_last) is no matter: the delegate copies what crosses in another."""
+    value = node.meta.get("val")
+    if node.target is executorch_call_delegate:
+        reasons[node] = f"{_backend(node)} has it: an earlier partitioner of the list"
+    elif any(n.op == "get_attr" for n in node.all_input_nodes) or isinstance(node.target, HigherOrderOperator):
         reasons[node] = "control flow or a wrapped region is not supported"
-    elif isinstance(values[0], torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
+    elif isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
         reasons[node] = "a size, computed on the host"
-    elif not isinstance(values[0], torch.Tensor | list | tuple):
+    elif not isinstance(value, torch.Tensor | list | tuple):
         reasons[node] = "it makes no tensor"
-    elif stored and any(isinstance(tensor, torch.Tensor) and not _usual_order(tensor) for tensor in tensors):
-        reasons[node] = "its tensors are not contiguous (channels_last or strided)"
     return node not in reasons
 
 
-def _usual_order(tensor: torch.Tensor) -> bool:
-    """Whether the dimensions lie in the usual order, for the example's sizes; adds no guard."""
-    hint = lambda n: int(n.node.hint or 2) if isinstance(n, torch.SymInt) else int(n)  # noqa: E731
-    strides = [hint(s) for s, n in zip(tensor.stride(), tensor.shape, strict=True) if hint(n) > 1]
-    return strides == sorted(strides, reverse=True)
+def _backend(call: Node) -> str:
+    module = getattr(call.graph.owning_module, call.args[0].target, None)
+    return getattr(module, "backend_id", "another backend")
 
 
 def _drop(candidates: set[Node], refused: dict[Node, str], reasons: dict[Node, str]) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -33,7 +35,8 @@ def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
         for node, origin in island.part.origin.items():
             if origin in island.nodes:
                 rows[origin] = report_row(node, island.chosen.selection, island.removed)
-    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in calls(program)]
+    told = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
+    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in told]
     notes = dict.fromkeys(note for island in plan.islands for note in island.chosen.selection.notes)
     return PartitionReport(ordered, list(notes), [_line(n, island) for n, island in enumerate(plan.islands)])
 
