@@ -26,6 +26,7 @@ layout(push_constant) uniform Params {
   CONV_PARAMS
   uint tiles;       // of a strip of the packed weight
   uint row_blocks;  // tiles along the output channels of a group
+  uint channels;    // of the output: more than those of the groups where a large weight is taken in blocks of rows
 } params;
 
 void finish(uint row, uint n, vec4 v);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/conv.h"
 
+#include <algorithm>
 #include <cinttypes>
+#include <numeric>
 
 #include "glsl/conv2d_depthwise.h"
 #include "glsl/conv2d_depthwise_int8.h"
@@ -40,15 +42,20 @@ struct Conv : Convolution {
   }
 };
 
+// What a dispatch computes: output channels of some images.
+struct Part {
+  RowBlock images, channels;
+};
+
 template <class Params>
-Params describe(Launch& launch, const Conv& c, bool whole_quads) {
+Params describe(Launch& launch, const Conv& c, const Part& part, bool whole_quads) {
   Params params{};
-  params.batch = u32(c.x.dim(0));
+  params.batch = part.images.count;
   params.groups = u32(c.groups);
   params.in_channels = u32(c.x.dim(1) / c.groups);
   params.in_h = u32(c.x.dim(2));
   params.in_w = u32(c.x.dim(3));
-  params.out_channels = c.channels / params.groups;
+  params.out_channels = part.channels.count / params.groups;
   params.out_h = u32(c.out.dim(2));
   params.out_w = u32(c.out.dim(3));
   put(params, c.patches);
@@ -59,7 +66,8 @@ Params describe(Launch& launch, const Conv& c, bool whole_quads) {
   launch.spec.insert(launch.spec.end(),
                      {bool(c.bias), has_zero, whole_quads, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
                       known(c.patches.kernel[1]), c.is_pointwise(), c.patches.transposed});
-  launch.flops = 2ull * static_cast<uint64_t>(c.out.numel()) * c.k;
+  const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
+  launch.flops = 2ull * part.images.count * part.channels.count * plane * c.k;
   return params;
 }
 
@@ -72,26 +80,26 @@ Params with_numbers(Params params, const Conv& c) {
   return params;
 }
 
-void launch_direct(Launch& launch, const Conv& c) {
-  launch.over(quads(c.out));
+void launch_direct(Launch& launch, const Conv& c, const Part& part) {
+  launch.over(ceil_div(c.out.numel() / c.out.dim(0) * part.images.count, 4));
   const bool whole_quads = c.out.dim(3) % 4 == 0;
   if (c.integers) {
     using namespace glsl::conv2d_direct_int8;
-    launch.params(with_numbers(describe<Params>(launch, c, whole_quads), c));
+    launch.params(with_numbers(describe<Params>(launch, c, part, whole_quads), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_direct;
-    launch.params(describe<Params>(launch, c, whole_quads));
+    launch.params(describe<Params>(launch, c, part, whole_quads));
     launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same);
   }
 }
 
 template <class Params>
-Params describe_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
   const Patches& p = c.patches;
   const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
-  launch.over(static_cast<uint64_t>(c.out.dim(0) * c.out.dim(1) * rows * c.out.dim(3) / columns));
-  const auto params = describe<Params>(launch, c, true);
+  launch.over(static_cast<uint64_t>(part.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
+  const auto params = describe<Params>(launch, c, part, true);
   // All sizes, for the window to be in registers.
   launch.spec[5] = params.kernel_h;
   launch.spec[6] = params.kernel_w;
@@ -100,48 +108,111 @@ Params describe_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
   return params;
 }
 
-void launch_depthwise(Launch& launch, const Conv& c, uint32_t columns) {
+void launch_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
-    launch.params(with_numbers(describe_depthwise<Params>(launch, c, columns), c));
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, part, columns), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_depthwise;
-    launch.params(describe_depthwise<Params>(launch, c, columns));
+    launch.params(describe_depthwise<Params>(launch, c, part, columns));
     launch.shader = &variant(dtype(c.x.dtype()));
   }
 }
 
-int64_t pixels(const Conv& c) {
-  return c.out.dim(0) * c.out.dim(2) * c.out.dim(3);
+int64_t pixels(const Conv& c, const Part& part) {
+  return part.images.count * c.out.dim(2) * c.out.dim(3);
 }
 
 template <class Params>
-Params describe_tiles(Launch& launch, const Conv& c, const Tile& tile) {
-  const int64_t of_group = c.channels / c.groups;
+Params describe_tiles(Launch& launch, const Conv& c, const Part& part, const Tile& tile) {
+  const int64_t of_group = part.channels.count / c.groups;
   // A group that begins inside of a strip has up to 15 rows of others in front.
   const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
-  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c), tile.bn)), tile.parts());
-  auto params = describe<Params>(launch, c, c.out.dim(2) * c.out.dim(3) % 4 == 0);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.parts());
+  auto params = describe<Params>(launch, c, part, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
   params.tiles = strip_tiles(c.k);
   params.row_blocks = static_cast<uint32_t>(row_blocks);
+  params.channels = c.channels;
   return params;
 }
 
-void launch_tiled(Launch& launch, const Conv& c) {
-  const Tile tile = pick_tile(c.groups, c.channels / c.groups, u32(pixels(c)), launch.features);
+void launch_tiled(Launch& launch, const Conv& c, const Part& part) {
+  const Tile tile = pick_tile(c.groups, part.channels.count / c.groups, u32(pixels(c, part)), launch.features);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
-    launch.params(with_numbers(describe_tiles<Params>(launch, c, tile), c));
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, part, tile), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_tiled;
-    launch.params(describe_tiles<Params>(launch, c, tile));
+    launch.params(describe_tiles<Params>(launch, c, part, tile));
     const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
     launch.shader = &variant(dtype(c.x.dtype()), weight);
   }
+}
+
+void launch_part(Launch& launch, const Conv& c, const Part& part) {
+  if (!c.direct) return launch_tiled(launch, c, part);
+  ConvFacts facts = c.facts();
+  facts.width = c.out.dim(3);
+  const uint32_t columns = depthwise_columns(facts, launch.features);
+  columns != 0 ? launch_depthwise(launch, c, part, columns) : launch_direct(launch, c, part);
+}
+
+uint64_t image_bytes(const Tensor& x) {
+  return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
+}
+
+// Images in blocks that bindings of the device hold, mostly one; they begin where a binding may. Where not even as few
+// as that fit, one block: check_bindings then names the value.
+std::vector<RowBlock> image_blocks(const Conv& c, const Features& features) {
+  const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
+                 align = std::max<uint64_t>(features.storage_alignment, 16);
+  const uint64_t step = align / std::gcd(align, std::gcd(x, out));
+  const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
+  if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
+  std::vector<RowBlock> blocks;
+  for (uint64_t first = 0; first < batch; first += fits)
+    blocks.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(std::min(fits, batch - first))});
+  return blocks;
+}
+
+// In the order of Conv::reads, behind the output: its channels of a block begin where a binding may, too.
+std::vector<Window> windows(const Conv& c, const Part& part) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  const Window x = window(part.images, batch, image_bytes(c.x));
+  Window out = window(part.images, batch, image_bytes(c.out));
+  const uint64_t first = image_bytes(c.out) / c.channels * part.channels.first;
+  out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+  const Window bias = c.bias ? Window{uint64_t{part.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
+  if (c.direct) return {out, x, {}, bias, {}, c.zero ? Window{} : x};
+  const auto [weight, scale, zero] = weight_windows(c.packed, part.channels);
+  return {out, x, weight, bias, scale, zero};
+}
+
+void launch_parts(Launch& launch, const Conv& c) {
+  // A group's channels stay together.
+  std::vector<RowBlock> channels = {{0, c.channels}};
+  if (!c.direct && c.groups == 1) channels = weight_blocks(c.packed, launch.features);
+  for (const RowBlock& images : image_blocks(c, launch.features)) {
+    for (const RowBlock& block : channels) {
+      const Part part{images, block};
+      launch_part(launch, c, part);
+      launch.windows = windows(c, part);
+      if (!c.scale) launch.windows.resize(4);
+      launch.next_part();
+    }
+  }
+}
+
+// Whether each value fits a binding as kernels that take no blocks would have it, as far as is known now.
+bool is_small(const Convolution& c, const Features& features) {
+  const ConvShape shape = c.facts().shape();
+  const int64_t packed = shape.channels * ceil_div(shape.cells, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
+                out = c.out.numel() * device_bytes(c.out.dtype());
+  return static_cast<uint64_t>(std::max({packed, x, out})) <= features.max_storage_bytes;
 }
 
 }  // namespace
@@ -197,18 +268,15 @@ void convolution(Graph& graph, const Convolution& given) {
         kIntegerColumns);
   Convolution known = given;
   if (zero && graph.is_zero(zero)) known.zero = {};
-  if (takes_matrices(known, graph.features())) return convolution_by_matrices(graph, known);
+  if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
+    return convolution_by_matrices(graph, known);
   const Conv c(graph, known);
   graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
     c.out.resize(c.out_shape());
     if (c.out.numel() == 0) return;
     u32(c.x.numel());
     u32(c.out.numel());
-    if (!c.direct) return launch_tiled(launch, c);
-    ConvFacts facts = c.facts();
-    facts.width = c.out.dim(3);
-    const uint32_t columns = depthwise_columns(facts, launch.features);
-    columns != 0 ? launch_depthwise(launch, c, columns) : launch_direct(launch, c);
+    launch_parts(launch, c);
   });
 }
 

@@ -119,6 +119,12 @@ def test_dot_products(x_dtype, out_dtype) -> None:
     assert ran.count("conv2d_sum_int8") == (MATRIX_CASES[0] in cases), ran
 
 
+def test_values_larger_than_a_binding() -> None:
+    """Output channels, and images, in blocks."""
+    cases = [Case(1, 64, 64, 3, (5, 6), 1, 1), Case(40, 8, 16, 3, (8, 8), 1, 1)]
+    check_all(torch.int8, torch.int8, cases, ("", "max_storage=20000"), False)
+
+
 def test_long_sums_are_exact() -> None:
     """All terms of one sign and as large as they can be: more than fp32 counts."""
     case = Case(1, 200, 16, 3, (3, 3), bias=False)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from conv import sizes
 from int8 import Layer, Weight
-from quantized import check_linear, quantized
+from quantized import check_linear, check_product, quantized
 
 import pumice
 
@@ -146,6 +147,29 @@ def test_a_tied_head_shares_the_blocks(bits) -> None:
 class Mixed(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x, -1)
+
+
+@pytest.mark.parametrize("more", ["", ",alignment=256"])
+def test_convolutions(more) -> None:
+    """By output channels where the weight is too large, by images where values are; depthwise ones, too."""
+    torch.manual_seed(8)
+    layers = [
+        (torch.nn.Conv2d(64, 300, 3, padding=1), (1, 64, 3, 7)),
+        (torch.nn.Conv2d(3, 17, 3, padding=1), (80, 3, 9, 7)),
+        (torch.nn.Conv2d(64, 330, 1, bias=False).half(), (300, 64, 3, 1)),
+        (torch.nn.Conv2d(6, 6, 3, padding=1, groups=6), (800, 6, 5, 4)),
+    ]
+    for module, shape in layers[bool(more) :]:
+        x = torch.randn(shape).to(module.weight.dtype)
+        features = f"{more},none,like_gpu" if more else ""
+        session = load(pumice.export(module.eval(), (x,)), 300_000 if more else 40_000, features)
+        want, size, k = sizes(module, x)
+        check_product(session(x), want, size, k + 4, str(module))
+
+
+def test_an_image_larger_than_a_binding_is_named() -> None:
+    program = pumice.export(torch.nn.Conv2d(3, 17, 3), (torch.zeros(2, 3, 40, 40),))
+    refused(program, "[2, 17, 38, 38]", "196384 bytes", "at most 65536", "conv2d", features="max_storage=65536")
 
 
 def refused(program: pumice.Program, *texts: str, features: str) -> None:
