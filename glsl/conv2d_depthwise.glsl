@@ -14,7 +14,7 @@
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
 
 layout(push_constant) uniform Params {
   CONV_PARAMS
@@ -25,7 +25,7 @@ void finish(uint at, uint channel, vec4 v);
 #include "conv_depthwise.glslh"
 
 void finish(uint at, uint channel, vec4 v) {
-  if (HAS_BIAS != 0u) v += LOAD1(DTYPE, bias_, channel);
+  if (HAS_BIAS != 0u) v += LOAD1(f32, bias_, channel);
   v = activate(v, ACT);
 #if defined(DTYPE_f16)
   if (COLUMNS == 2u) {

@@ -21,7 +21,7 @@ layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // x a
 #else
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 #endif
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
 
 layout(push_constant) uniform Params { CONV_PARAMS } params;
 
@@ -45,7 +45,7 @@ void main() {
 #if defined(WEIGHT_i8)
     v[i] *= LOAD1(f32, scale_, channel_[i]);
 #endif
-    if (HAS_BIAS != 0u) v[i] += LOAD1(DTYPE, bias_, channel_[i]);
+    if (HAS_BIAS != 0u) v[i] += LOAD1(f32, bias_, channel_[i]);
   }
   STORE4(DTYPE, out_, q, activate(v, ACT));
 }

@@ -16,7 +16,7 @@
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 WEIGHT_BINDING(2)
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(DTYPE) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
 #if defined(WEIGHT_q8)
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
@@ -36,7 +36,7 @@ void finish(uint row, uint n, vec4 v) {
 #ifdef QUANTIZED
   v *= row_scale(row);
 #endif
-  if (HAS_BIAS != 0u) v += LOAD1(DTYPE, bias_, row);
+  if (HAS_BIAS != 0u) v += LOAD1(f32, bias_, row);
   store_pixels(row, n, activate(v, ACT));
 }
 

@@ -262,7 +262,7 @@ void convolution(Graph& graph, const Convolution& given) {
         channels, given.groups);
   check(k % (height * width) == 0, "%s: the weight has %" PRId64 " columns for a kernel of %" PRId64 " x %" PRId64, op,
         k, height, width);
-  check_epilogue(op, integers ? DType::f32 : x.dtype(), {.bias = given.bias, .residual = {}, .act = given.act});
+  check_epilogue(op, DType::f32, {.bias = given.bias, .residual = {}, .act = given.act});
   check(!given.bias || given.bias.dim(0) == channels, "%s: the bias does not have %" PRId64 " elements", op, channels);
   check(!integers || k <= kIntegerColumns, "%s: sums of %" PRId64 " products of integers; 32 bits hold %" PRId64, op, k,
         kIntegerColumns);

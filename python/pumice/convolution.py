@@ -79,17 +79,17 @@ class Convolution:
         source = self.source()
         if q is None:
             tail = (*self._geometry(), ACTIVATIONS[act])
-            self._emit("conv2d", self.x, (self._rows(), self._constant_bias(self.x.dtype)), tail, out)
+            self._emit("conv2d", self.x, (self._rows(), self._bias()), tail, out)
             return
         weight = self.integers(q)
         if source is None:
-            common = (weight.data, weight.scale, weight.zero, self._constant_bias(self.x.dtype))
+            common = (weight.data, weight.scale, weight.zero, self._bias())
             self._emit("conv2d_q8csw", self.x, common, (*self._geometry(), ACTIVATIONS[act]), out)
         else:
             self.emit_integers("conv2d_q8ta_q8csw", source, weight, act, (), out)
 
     def emit_integers(self, op: str, source: Q, weight: QuantizedWeight, act: str, tail: tuple, out: Ref) -> None:
-        common = (weight.data, weight.scale, weight.zero, self._constant_bias(DType.f32))
+        common = (weight.data, weight.scale, weight.zero, self._bias())
         tail = (*self._geometry(), ACTIVATIONS[act], float(source.scale), int(source.zero), *tail)
         self._emit(op, source.data, common, tail, out)
 
@@ -176,16 +176,18 @@ class Convolution:
         scaled = lambda: self._as_rows(call.value(weight)).double() * norm.scale()[:, None]  # noqa: E731
         return call.constant(f"{weight.key}:{self._layout()} * {norm.key}", dtype, self._sizes(), scaled)
 
-    def _constant_bias(self, dtype: DType) -> Ref | None:
+    def _bias(self) -> Ref | None:
+        """fp32 whatever x is: the shift of a batch norm takes away a mean that may be far larger than what is left, and
+        its rounding to fp16 would be the same error in every pixel, which no mean over them lessens."""
         call, norm, bias = self.call, self.norm, self.bias
         channels = self._sizes()[0]
         if norm is not None:
             before = lambda: 0.0 if bias is None else call.value(bias).double() * norm.scale()  # noqa: E731
             key = f"{norm.key}:shift" + (f" + {bias.key}" if bias is not None else "")
-            return call.constant(key, dtype, (channels,), lambda: before() + norm.shift())
-        if bias is None or bias.dtype is dtype:
+            return call.constant(key, DType.f32, (channels,), lambda: before() + norm.shift())
+        if bias is None or bias.dtype is DType.f32:
             return bias
-        return call.constant(f"{bias.key}:{dtype.name}", dtype, (channels,), lambda: call.value(bias))
+        return call.constant(f"{bias.key}:f32", DType.f32, (channels,), lambda: call.value(bias))
 
 
 def images(shape: Sequence[Any], c: Convolution) -> list[Any]:

@@ -17,11 +17,10 @@ namespace {
 class Conv : public Problem {
  public:
   Conv(const ConvScheme& scheme, const Case& c, uint64_t seed) : Problem(c), scheme_(scheme) {
-    const DType bias = scheme.x_bytes ? DType::f32 : c.dtype;
     Random random(seed, "bias");
     bias_.resize(static_cast<size_t>(c.bias ? c.n : 0));
     for (float& each : bias_) each = random.uniform(-1, 1);
-    bias_data_ = floats(bias, {c.n}, bias_);
+    bias_data_ = floats(DType::f32, {c.n}, bias_);
     make_weight(seed);
     make_x(seed);
   }

@@ -54,7 +54,7 @@ class Network:
         dims = [batch, out, *[(size + 2 * pad - kernel) // stride + 1] * 2]
         if not self.bytes:
             weight = self.constant((random.standard_normal((out, k)) * (2 / k) ** 0.5).astype(np.float16), self.dtype)
-            bias = self.constant(random.standard_normal(out).astype(np.float16) * np.float16(0.1), self.dtype)
+            bias = self.constant(random.standard_normal(out).astype(np.float32) * np.float32(0.1), ir.DType.f32)
             return self.call("conv2d", [ir.ValueId(x), weight, bias, *geometry], dims)
         weight = self.constant(random.integers(-127, 128, (out, k), np.int8), ir.DType.i8)
         scale = self.constant(np.full((out, 1), (2 / k) ** 0.5 / 73, np.float32), ir.DType.f32)

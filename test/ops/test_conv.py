@@ -154,6 +154,16 @@ def test_batch_norm(road, dtype) -> None:
         road.check(trained(module, *shape).to(dtype), x, budget=budget, expect_ops={"conv2d": 1}, reference="f64")
 
 
+def test_a_norm_takes_a_mean_away_that_is_far_larger_than_what_is_left(road) -> None:
+    """1000.5 - 0.3, which fp16 does not hold."""
+    module = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.BatchNorm2d(1, eps=0))
+    nn.init.ones_(module[0].weight)
+    nn.init.constant_(module[1].bias, 0.3)
+    module[1].running_mean.fill_(1000.5)
+    x = 1000 + torch.arange(6).view(1, 1, 2, 3) / 2
+    road.check(module.half(), x.half(), budget=FOLDED, expect_ops={"conv2d": 1}, reference="f64")
+
+
 def test_dynamic_sizes(road) -> None:
     batch, height, width = (torch.export.Dim(name, min=4, max=40) for name in ("batch", "height", "width"))
     module = nn.Sequential(nn.Conv2d(3, 17, 3, 2, 1), nn.BatchNorm2d(17), nn.ReLU(), nn.Conv2d(17, 4, 1))
