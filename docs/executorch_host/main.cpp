@@ -12,9 +12,13 @@ using executorch::extension::Module;
 using executorch::runtime::EValue;
 
 int main(int argc, char** argv) {
-  if (argc != 2 || pumice_executorch_register() != 0) {
+  if (argc != 2) {
     std::fprintf(stderr, "usage: host FILE.pte\n");
     return 2;
+  }
+  if (const auto error = pumice_executorch_register()) {
+    std::fprintf(stderr, "cannot register PumiceBackend: error 0x%x\n", static_cast<unsigned>(error));
+    return 1;
   }
   Module module(argv[1]);
   const auto meta = module.method_meta("forward");
