@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // x [batch, channel, y, x] as conv_matrix.glslh reads it: [batch, y, x, cell], a cell 16 bytes of neighbouring channels (zeros
-// behind the last one), the image with a border for the padding. Bytes are signed ones: of u8, 128 less.
-// One invocation makes the cells of some channels, of QUADS four neighbouring pixels, else of one; the last ones the border's.
+// behind the last one). Bytes are signed ones: of u8, 128 less. One invocation makes the cells of some channels, of QUADS four
+// neighbouring pixels, else of one.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,14 +19,8 @@ layout(constant_id = 2) const uint TOGETHER = 1u;  // cells of a pixel that neig
 layout(push_constant) uniform Params {
   uint batch;
   uint channels;
-  uint h;
-  uint w;
+  uint pixels;  // of an image
   uint cells;   // of a pixel
-  uint top;     // the border
-  uint left;
-  uint bottom;
-  uint right;
-  uint border;  // a word of it
 } params;
 
 #if defined(IN_f16)
@@ -34,8 +28,6 @@ layout(push_constant) uniform Params {
 #else
 #define IN_CELL 16u
 #endif
-#define ROW_CELLS ((params.w + params.left + params.right) * params.cells)
-#define IMAGE_CELLS ((params.h + params.top + params.bottom) * ROW_CELLS)
 
 #if defined(IN_u8)
 #define SIGNED(word) ((word) ^ 0x80808080u)
@@ -45,7 +37,7 @@ layout(push_constant) uniform Params {
 
 // Four pixels from p on of a channel, in as many words as they take.
 WORD(IN) quad_at(uint plane, uint c, uint p) {
-  return c < params.channels ? x_[(plane + c * params.h * params.w + p) >> 2] : WORD(IN)(0);
+  return c < params.channels ? x_[(plane + c * params.pixels + p) >> 2] : WORD(IN)(0);
 }
 
 void make_quad(uint plane, uint c, uint p, out uvec4 made[4]) {
@@ -76,7 +68,7 @@ uvec4 make_one(uint plane, uint c, uint p) {
   uvec4 made;
 #if defined(IN_f16)
   [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-    const uint at = plane + (c + i) * params.h * params.w + p;
+    const uint at = plane + (c + i) * params.pixels + p;
     const uint half_ = c + i < params.channels ? (x_[at >> 2][(at >> 1) & 1u] >> (16u * (at & 1u))) & 0xffffu : 0u;
     made[i / 2u] = i % 2u == 0u ? half_ : made[i / 2u] | (half_ << 16);
   }
@@ -85,7 +77,7 @@ uvec4 make_one(uint plane, uint c, uint p) {
     ivec4 v = ivec4(0);
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       const uint channel = c + 4u * w + i;
-      if (channel < params.channels) v[i] = LOAD1(IN, x_, plane + channel * params.h * params.w + p);
+      if (channel < params.channels) v[i] = LOAD1(IN, x_, plane + channel * params.pixels + p);
     }
     made[w] = SIGNED(pack_u8(v));
   }
@@ -93,42 +85,16 @@ uvec4 make_one(uint plane, uint c, uint p) {
   return made;
 }
 
-// Cell `index` of the border: above and below the image, then beside it.
-void make_border(uint index) {
-  const uint rows = (params.top + params.bottom) * ROW_CELLS, beside = (params.left + params.right) * params.cells;
-  uint rest = index;
-  uint at = take(rest, rows + params.h * beside);
-  if (rest >= params.batch) return;
-  if (at < rows) {
-    at += at < params.top * ROW_CELLS ? 0u : params.h * ROW_CELLS;
-  } else {
-    uint y = at - rows;
-    const uint x = take(y, beside);
-    at = (params.top + y) * ROW_CELLS + x + (x < params.left * params.cells ? 0u : params.w * params.cells);
-  }
-  out_[rest * IMAGE_CELLS + at] = uvec4(params.border);
-}
-
 void main() {
-  const uint at_once = QUADS != 0u ? 4u : 1u, pixels = params.h * params.w, made = params.batch * params.cells * pixels / at_once;
-  if (item() >= made) {
-    if (params.top + params.bottom + params.left + params.right != 0u) make_border(item() - made);
-    return;
-  }
+  const uint at_once = QUADS != 0u ? 4u : 1u;
   uint rest = item();
   uint cell = take(rest, TOGETHER);
-  const uint p = take(rest, pixels / at_once) * at_once;
+  const uint p = take(rest, params.pixels / at_once) * at_once;
   cell += take(rest, params.cells / TOGETHER) * TOGETHER;
-  const uint plane = rest * params.channels * pixels, first = rest * IMAGE_CELLS + cell;
-  uint y = p / params.w, x = p - y * params.w;
-  uvec4 cells[4];
-  if (QUADS != 0u) make_quad(plane, cell * IN_CELL, p, cells);
-  else cells[0] = make_one(plane, cell * IN_CELL, p);
-  for (uint i = 0u; i < at_once; ++i) {
-    out_[first + (y + params.top) * ROW_CELLS + (x + params.left) * params.cells] = cells[i];
-    if (++x == params.w) {
-      x = 0u;
-      ++y;
-    }
-  }
+  if (rest >= params.batch) return;
+  const uint plane = rest * params.channels * params.pixels, first = (rest * params.pixels + p) * params.cells + cell;
+  uvec4 made[4];
+  if (QUADS != 0u) make_quad(plane, cell * IN_CELL, p, made);
+  else made[0] = make_one(plane, cell * IN_CELL, p);
+  for (uint i = 0u; i < at_once; ++i) out_[first + i * params.cells] = made[i];
 }

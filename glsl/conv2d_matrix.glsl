@@ -9,6 +9,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant X cells planes
+#pragma variant OUT planes cells
 #define DTYPE f16
 #define DTYPE_f16 1
 #define END_BINDING 4

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#pragma variant OUT planes cells
 #define DTYPE f16
 #define DTYPE_f16 1
 #include "conv_sum.glslh"

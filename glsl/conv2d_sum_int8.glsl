@@ -4,5 +4,6 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16 i8 u8
+#pragma variant OUT planes cells
 #define INTEGERS
 #include "conv_sum.glslh"

@@ -53,7 +53,7 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
 // Every output of the call must come out of one of its nodes, those from `first_node` on.
 void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_node) {
   for (const uint32_t output : call.outputs) {
-    bool written = false;
+    bool written = graph.deferred.contains(output);
     for (size_t n = first_node; n < graph.nodes.size(); ++n) {
       for (const uint32_t id : graph.nodes[n].writes)
         written = written || id == output || graph.tensors[output].twin == id;

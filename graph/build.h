@@ -67,6 +67,12 @@ struct Pack {
   LaunchFunction launch;
 };
 
+// How a value is written that nobody asked for yet.
+struct Deferred {
+  uint32_t call;
+  std::function<void()> write;
+};
+
 // The text that tells a pack from others: `constant` names the constants that go into it, `result` is its outcome.
 std::string pack_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
                      const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant);
@@ -91,7 +97,9 @@ struct Graph::Impl {
   std::vector<Pack> packs;
   std::unordered_map<std::string, uint32_t> pack_index;  // by key
   std::unordered_map<std::string, std::shared_ptr<void>> shared;
-  std::vector<uint32_t> outputs;  // a tensor for each of Method::outputs
+  std::unordered_map<uint32_t, Deferred> deferred;  // by tensor
+  mutable std::vector<uint32_t> uses;               // of values; counted when first asked for
+  std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
   bool copying = false;  // between storages: what is written belongs to an earlier call
@@ -105,7 +113,9 @@ struct Graph::Impl {
   const Method& method() const { return program->methods[method_index]; }
   uint32_t add(TensorInfo info);
   void check_storages() const;  // throws BadSchema where the file asks for a texture that no operator takes
-  void hold(Tensor tensor);     // adds the copy out of the other storage where the tensor has not its value
+  // Writes what was deferred, and adds the copy out of the other storage where the tensor has not its value.
+  void hold(Tensor tensor);
+  void write_late(Tensor tensor);  // what was deferred
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
   uint32_t storage(uint32_t id) const;

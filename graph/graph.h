@@ -107,6 +107,16 @@ class Graph {
   // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports
+  // Leaves it to whoever asks first for the value of `out`, an output of the call being built, how it is written: `write`
+  // adds the nodes when somebody reads it as it is, never when nobody does.
+  void defer(Tensor out, std::function<void()> write);
+  bool is_deferred(Tensor value) const;
+  // For who asks for it in another form: `write` adds nodes now, in the name of the call that deferred `out`. It stays
+  // deferred, by `later`.
+  void write_deferred(Tensor out, const std::function<void()>& write, std::function<void()> later);
+  // Arguments of calls that are the value, and outputs of the method and new values of states.
+  uint32_t num_uses(Tensor value) const;
+  bool same_shape(Tensor a, Tensor b) const;  // of two values: for inputs of any size, as far as the file shows it
   const Features& features() const;
   // What operator calls share while the graph is built, by a key of theirs (a value that several of them need); a fresh
   // T when asked for the first time.

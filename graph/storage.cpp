@@ -44,7 +44,9 @@ void Graph::Impl::check_storages() const {
 }
 
 void Graph::Impl::hold(Tensor tensor) {
+  write_late(tensor);
   const TensorInfo& info = tensors[tensor.id()];
+  if (info.twin != kNone) write_late(Tensor(tensor.graph(), info.twin));
   const bool is_texture = info.storage == StorageClass::texture3d;
   // A buffer that no texture stands beside was written, or is an input, a constant or a state.
   if (info.held || info.twin == kNone || (!is_texture && !tensors[info.twin].held)) return;
