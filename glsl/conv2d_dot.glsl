@@ -21,14 +21,15 @@ layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  //
 layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_cells.glsl
 layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
 
-layout(constant_id = 4) const uint BM = 64u;
-layout(constant_id = 5) const uint BN = 64u;
-layout(constant_id = 6) const uint TM = 8u;
-layout(constant_id = 7) const uint TN = 4u;
-layout(constant_id = 8) const uint CELLS = 1u;  // of an input pixel
-layout(constant_id = 9) const uint KERNEL_W = 1u;
-layout(constant_id = 10) const uint K_CELLS = 1u;  // of a patch
-layout(constant_id = 11) const uint SPLITS = 1u;
+layout(constant_id = 6) const uint BM = 64u;
+layout(constant_id = 7) const uint BN = 64u;
+layout(constant_id = 8) const uint TM = 8u;
+layout(constant_id = 9) const uint TN = 4u;
+layout(constant_id = 10) const uint CELLS = 1u;  // of an input pixel
+layout(constant_id = 11) const uint KERNEL_W = 1u;
+layout(constant_id = 12) const uint K_CELLS = 1u;  // of a patch
+layout(constant_id = 13) const uint SPLITS = 1u;
+layout(constant_id = 14) const uint PADDED = 1u;  // there is padding
 
 #define CHUNKS ((K_CELLS + 3u) / 4u)
 #define ROW 5u
@@ -38,29 +39,17 @@ layout(constant_id = 11) const uint SPLITS = 1u;
 #define W_LOADS (BM * 4u / LANES)
 
 shared uvec4 a_[BM * ROW], b_[BN * ROW];
-uvec4 x_next_[X_LOADS], w_next_[W_LOADS];
-uint x_at_[X_LOADS];
+uvec4 w_next_[W_LOADS];
 int sum_[TM * TN];
+
+#include "conv_bring.glslh"
 
 uint lane_n() { return lane() % LANES_N; }
 uint lane_m() { return lane() / LANES_N; }
 uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
 
-// The first cells of the pixels whose cells an invocation brings.
-void find_pixels(uint first_n) {
-  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
-    uint rest = min(first_n + (lane() + r * LANES) / 4u, params.pixels - 1u);
-    const uint x = take(rest, params.out_w), y = take(rest, params.out_h);
-    x_at_[r] = rest * params.image_cells + y * params.step_y + x * params.step_x;
-  }
-}
-
-// Behind the last cell of a patch: zeros, of the weight, too.
 void load_chunk(uint chunk, uint first_m) {
-  const uint cell = chunk * 4u + (lane() & 3u), tap = cell / CELLS;
-  const uint at = tap / KERNEL_W * params.tap_y + tap % KERNEL_W * params.tap_x + cell % CELLS;
-  const bool is_cell = K_CELLS % 4u == 0u || cell < K_CELLS;
-  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) x_next_[r] = is_cell ? x_[x_at_[r] + at] : uvec4(0u);
+  bring_cells(chunk);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint row = min(first_m + (lane() + r * LANES) / 4u, params.channels - 1u);
     w_next_[r] = weight_[(chunk * params.channels + row) * 4u + (lane() & 3u)];
@@ -68,7 +57,7 @@ void load_chunk(uint chunk, uint first_m) {
 }
 
 void store_chunk() {
-  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) b_[slot((lane() + r * LANES) / 4u) * ROW + (lane() & 3u)] = x_next_[r];
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) b_[slot((lane() + r * LANES) / 4u) * ROW + (lane() & 3u)] = brought(r);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) a_[(lane() + r * LANES) / 4u * ROW + (lane() & 3u)] = w_next_[r];
 }
 
@@ -108,7 +97,7 @@ void main() {
   uint rest = group();
   const uint first_m = take(rest, params.row_blocks) * BM, first_n = take(rest, params.column_blocks) * BN;
   if (rest >= SPLITS) return;  // the whole workgroup
-  find_pixels(first_n);
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) find_pixel(r, first_n + (lane() + r * LANES) / 4u);
   [[unroll]] for (uint i = 0u; i < TM * TN; ++i) sum_[i] = 0;
   const uint end = (rest + 1u) * CHUNKS / SPLITS;
   uint chunk = rest * CHUNKS / SPLITS;

@@ -107,8 +107,8 @@ class Graph {
   // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports
-  // Leaves it to whoever asks first for the value of `out`, an output of the call being built, how it is written: `write`
-  // adds the nodes when somebody reads it as it is, never when nobody does.
+  // Leaves it to whoever asks first for the value of `out`, an output of the call being built, how it is written:
+  // `write` adds the nodes when somebody reads it as it is, never when nobody does.
   void defer(Tensor out, std::function<void()> write);
   bool is_deferred(Tensor value) const;
   // For who asks for it in another form: `write` adds nodes now, in the name of the call that deferred `out`. It stays

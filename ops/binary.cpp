@@ -4,7 +4,9 @@
 #include "glsl/binary.h"
 
 #include "glsl/binary_compare.h"
+#include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
+#include "ops/common/conv.h"
 #include "ops/common/shape.h"
 #include "ops/op.h"
 
@@ -62,6 +64,9 @@ void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
   check(!is_bitwise(code) || !is_float(dtype), "%s: needs integers, got %s", op, name(dtype));
   check(!is_of_floats(code) || is_float(dtype), "%s: needs floats, got %s", op, name(dtype));
   const bool has_number = operands.a_is_number || operands.b_is_number;
+  const bool adds = !has_number && ((code == BINARY_ADD && args.real(2) == 1) || code == BINARY_ADD_RELU);
+  const Addition addition{.other = operands.b, .act = code == BINARY_ADD_RELU ? ACT_RELU : ACT_NONE};
+  if (adds && dtype == DType::f16 && try_convolution_with(graph, out, operands.a, addition)) return;
   const uint32_t number = has_number ? number_bits(operands.number, dtype, op) : 0;
   const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB;
   const uint32_t alpha = has_alpha ? number_bits(args.real(2), dtype == DType::f16 ? DType::f32 : dtype, op) : 0;

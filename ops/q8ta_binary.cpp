@@ -4,7 +4,7 @@
 // With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
 #include "glsl/q8ta_binary.h"
 
-#include "ops/common/gemm.h"
+#include "ops/common/conv.h"
 #include "ops/common/requantize.h"
 #include "ops/common/shape.h"
 
@@ -27,7 +27,16 @@ void binary(Graph& graph, Args args) {
   numbers.b_scale = static_cast<float>(scale_at(args, 4, kOp));
   numbers.b_zero = static_cast<int32_t>(zero_at(args, 5, low, high, kOp));
   const uint32_t act = activation(args.integer(6), kOp);
-  put(numbers, requantize_at(args, 7, dtype, kOp));
+  const Requantize again = requantize_at(args, 7, dtype, kOp);
+  put(numbers, again);
+  const Addition addition{.other = b,
+                          .scale = args.real(2),
+                          .other_scale = args.real(4),
+                          .zero = args.integer(3),
+                          .other_zero = args.integer(5),
+                          .again = again,
+                          .act = args.integer(6)};
+  if (code == BINARY::add && try_convolution_with(graph, out, a, addition)) return;
   graph.dispatch({out}, {a, b}, [=](Launch& launch) {
     out.resize(broadcast_shape({&a.shape(), &b.shape()}, kOp));
     const Broadcast shape = broadcast(out.shape(), {&a.shape(), &b.shape()});

@@ -61,10 +61,14 @@ class OneCall:
         ref = len(self.program.constants) - 1
         return ir.ValueId(self._value(ir.ValueKind.constant, made, tensor.shape, ref=ref))
 
-    def call(self, op: str, args: list[Any], dtype: torch.dtype, dims: Sequence[int | str]) -> ir.ValueId:
-        """An operator call whose one result is an output of the program."""
-        out = self._value(ir.ValueKind.output, dtype, dims, name=f"y{len(self.method.outputs)}")
-        self.method.outputs.append(out)
+    def call(
+        self, op: str, args: list[Any], dtype: torch.dtype, dims: Sequence[int | str], inner: bool = False
+    ) -> ir.ValueId:
+        """An operator call whose one result is an output of the program, unless it is an inner value."""
+        kind = ir.ValueKind.scratch if inner else ir.ValueKind.output
+        out = self._value(kind, dtype, dims, name="" if inner else f"y{len(self.method.outputs)}")
+        if not inner:
+            self.method.outputs.append(out)
         self.method.ops.append(ir.OpCall(op, 1, args, [out]))
         return ir.ValueId(out)
 

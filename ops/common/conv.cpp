@@ -11,6 +11,7 @@
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
+#include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
 #include "ops/common/conv_matrix.h"
 #include "ops/common/divide.h"
@@ -268,6 +269,10 @@ void convolution(Graph& graph, const Convolution& given) {
         kIntegerColumns);
   Convolution known = given;
   if (zero && graph.is_zero(zero)) known.zero = {};
+  if (known.act == ACT_RELU && is_byte(known.out.dtype())) {
+    known.again = above_zero(known.again);
+    known.act = ACT_NONE;
+  }
   if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
     return convolution_by_matrices(graph, known);
   const Conv c(graph, known);

@@ -52,7 +52,10 @@ std::string why_no_cells(const ConvFacts& f) {
   if (f.groups != 1 || f.patches.transposed) return "takes convolutions of one group, not transposed";
   if (is_direct(1, f.channels)) return "is for more output channels";
   const bool cut = std::ranges::any_of(f.patches.pads, [](int64_t pad) { return pad < 0; });
-  return cut ? "cuts nothing off" : "";
+  if (cut) return "cuts nothing off";
+  constexpr int64_t kMostTaps = 16;  // along an axis: x_taps_ of conv_bring.glslh
+  const bool padded = f.patches.pads != std::array<int64_t, 4>{};
+  return padded && std::ranges::max(f.patches.kernel) > kMostTaps ? "takes 16 taps along an axis at most where there is padding" : "";
 }
 
 std::span<const std::string_view> conv_kernels() {

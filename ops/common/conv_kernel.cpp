@@ -115,14 +115,14 @@ uint32_t conv_lanes(const ConvKernel& kernel, const Features& features) {
 }
 
 // Rows of 64 bytes and 16 of padding, half filled for matrices of 8 bytes; planes of x are 32 rows of pixels and 16
-// bytes; and what a subgroup puts out at a time.
+// bytes; and what a subgroup puts out at a time, whose rows have 32 or 16 bytes more.
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features) {
   const Tile& t = kernel.tile;
   if (kernel.dot) return (t.bm + t.bn) * 80;
   const MatrixShape& shape = conv_matrix(kernel, features);
   const uint32_t row = (kernel.integers && shape.k == 8 ? 128 : 64) + 16;
   const uint32_t x = kernel.integers ? t.bn * row : std::max(t.bn * row, 32 * (t.bn / 8 + 1) * 16);
-  return std::max(t.bm * row + x, t.parts() * shape.m * (t.tn + 8) * 4);
+  return std::max(t.bm * row + x, t.parts() * 4 * (shape.m * t.tn + std::max(8 * shape.m, 4 * t.tn)));
 }
 
 namespace {

@@ -2,6 +2,8 @@
 // How a result becomes 8-bit integers: clamp(round(real / scale) + zero, low, high), rounded as eager PyTorch rounds.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/common/blocks.h"
 #include "ops/common/qparams.h"
 
@@ -17,6 +19,12 @@ struct Requantize {
   // Kernels of integers leave a number alone that needs more than a multiplication (is_extreme in quantize.glslh).
   bool is_extreme() const { return !scales.tensor && !(inverse() >= 0x1p-126f && inverse() < 0x1p124f); }
 };
+
+// With a relu before it: nothing below the zero point.
+inline Requantize above_zero(Requantize again) {
+  again.low = std::min(std::max(again.low, again.zero), again.high);
+  return again;
+}
 
 // Arguments from `first` on: out_scale, out_zero, qmin, qmax, of a result of `dtype`, i8 or u8.
 inline Requantize requantize_at(const Args& args, uint32_t first, DType dtype, const char* op) {
