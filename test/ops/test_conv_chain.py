@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions by matrices one after another: what is between them lies in cells of channels, and a sum of two values is
-computed with the convolution before it. Compared with the same file by the kernels that know neither."""
+"""Convolutions by matrices one after another: what is between them lies in cells of channels, and a sum of two values
+is computed with the convolution before it. Compared with the same file by the kernels that know neither."""
 
 from __future__ import annotations
 
