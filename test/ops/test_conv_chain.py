@@ -35,7 +35,7 @@ class Chain:
         bias = torch.randn(out) * 0.2
         constant = self.made.constant
         if self.floats:
-            args = [x, constant(real.half()), constant(bias.half()), *geometry]
+            args = [x, constant(real.half()), constant(bias), *geometry]
             return self.made.call("conv2d", args, self.dtype, dims, inner)
         scale = real.abs().amax(1, keepdim=True) / 127
         weight = (real / scale).round().to(torch.int8)
