@@ -55,7 +55,9 @@ std::string why_no_cells(const ConvFacts& f) {
   if (cut) return "cuts nothing off";
   constexpr int64_t kMostTaps = 16;  // along an axis: x_taps_ of conv_bring.glslh
   const bool padded = f.patches.pads != std::array<int64_t, 4>{};
-  return padded && std::ranges::max(f.patches.kernel) > kMostTaps ? "takes 16 taps along an axis at most where there is padding" : "";
+  return padded && std::ranges::max(f.patches.kernel) > kMostTaps
+             ? "takes 16 taps along an axis at most where there is padding"
+             : "";
 }
 
 std::span<const std::string_view> conv_kernels() {

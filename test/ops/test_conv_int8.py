@@ -34,11 +34,11 @@ class Weight:
         zero = 0.0 if self.zero is None else self.zero.double()
         return ((self.q.flatten(1).double() - zero) * self.scale.double()).view(self.q.shape)
 
-    def arguments(self, made: OneCall, act: int, bias: torch.dtype = torch.float32) -> list:
+    def arguments(self, made: OneCall, act: int) -> list:
         case = self.case
         weight = made.constant(self.q.flatten(1)), made.constant(self.scale), made.constant(self.zero)
         geometry = pair(case.kernel), pair(case.stride), pads(case), pair(case.dilation), case.groups, False, act
-        return [*weight, made.constant(None if self.bias is None else self.bias.to(bias)), *geometry]
+        return [*weight, made.constant(self.bias), *geometry]
 
     def product(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """In fp64, and of the absolute values."""
@@ -54,11 +54,9 @@ def test_floats(dtype, zero) -> None:
     weights, inputs = [Weight(case, zero) for case in cases], [case.x(dtype) for case in cases]
     for weight, x in zip(weights, inputs, strict=True):
         shape = weight.product(x.double())[0].shape
-        arguments = [made.input(dtype, x.shape), *weight.arguments(made, 0, dtype)]
+        arguments = [made.input(dtype, x.shape), *weight.arguments(made, 0)]
         made.call("conv2d_q8csw", arguments, dtype, shape)
     for weight, x, got in zip(weights, inputs, pumice.load(made.bytes())(*inputs), strict=True):
-        if weight.bias is not None:
-            weight.bias = weight.bias.to(dtype)
         want, size = weight.product(x.double())
         check_product(got, want, size, weight.k + 8, str(weight.case))
 
