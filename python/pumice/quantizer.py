@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from pumice.errors import InvalidInputError
 from pumice.nearest import require
@@ -31,7 +32,8 @@ def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torc
 
     config = scheme_config(scheme, group_size)
     if scheme in INT4_SCHEMES:
-        _check_groups(module, group_size)
+        for name, layer in module.named_modules():
+            takes_groups(layer, name, group_size)
     quantize_(module, config)
     return module
 
@@ -51,8 +53,11 @@ def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
     return IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity)
 
 
-def _check_groups(module: torch.nn.Module, group_size: int) -> None:
-    for name, layer in module.named_modules():
-        if isinstance(layer, torch.nn.Linear) and layer.in_features % group_size:
-            text = f"layer '{name}' has {layer.in_features} inputs, which groups of {group_size} do not divide"
-            raise InvalidInputError(text, code="InvalidArgument", path=name)
+def takes_groups(layer: torch.nn.Module, name: str, group_size: int) -> bool:
+    """Whether a scheme of INT4_SCHEMES quantizes the layer, as torchao chooses; raises when its groups do not fit."""
+    if not isinstance(layer, torch.nn.Linear) or isinstance(layer, NonDynamicallyQuantizableLinear):
+        return False
+    if layer.in_features % group_size:
+        text = f"layer '{name}' has {layer.in_features} inputs, which groups of {group_size} do not divide"
+        raise InvalidInputError(text, code="InvalidArgument", path=name)
+    return True

@@ -59,5 +59,8 @@ def test_bad_options() -> None:
     for bad in (0, "32", True):
         with pytest.raises(pumice.Error, match="group_size must be a positive integer"):
             ExportRecipe.get_recipe(PumiceRecipeType.INT4_WEIGHT_ONLY, group_size=bad)
+    with pytest.raises(pumice.Error, match="layer '0' has 64 inputs, which groups of 48 do not divide"):
+        recipe = ExportRecipe.get_recipe(PumiceRecipeType.INT8_DYNAMIC_INT4_WEIGHT, group_size=48)
+        export(model(PumiceRecipeType.FP32), [(torch.randn(5, 64),)], recipe)
     with pytest.raises(pumice.Error, match=r"float32: call \.half"):
         export(model(PumiceRecipeType.FP32), [(torch.randn(5, 64),)], ExportRecipe.get_recipe(PumiceRecipeType.FP16))

@@ -58,7 +58,8 @@ class PartitionOptions:
 
     def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
         specs = [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
-        return specs + ([CompileSpec(_LEAST, json.dumps(least, sort_keys=True).encode())] if least else [])
+        forgotten = {symbol: size for symbol, size in least.items() if size < 2}
+        return specs + ([CompileSpec(_LEAST, json.dumps(forgotten, sort_keys=True).encode())] if forgotten else [])
 
 
 def external_data(specs: Sequence[CompileSpec]) -> str:

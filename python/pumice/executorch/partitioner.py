@@ -38,7 +38,7 @@ _NEVER_KEPT = {
 class PumicePartitioner(Partitioner):
     """For to_edge_transform_and_lower(..., partitioner=[PumicePartitioner(options)]); others may follow in the list.
 
-    `report` says after lowering what became of every node, and why.
+    `report` says after lowering what became of every node, and why; of several methods, that of the last.
     """
 
     def __init__(self, options: PartitionOptions | Mapping[str, Any] | None = None) -> None:
@@ -47,7 +47,7 @@ class PumicePartitioner(Partitioner):
         self.report: PartitionReport | None = None
         self._kept: dict[Any, None] = {}  # operators that were asked for whole
         self._planned: ExportedProgram | None = None
-        self._least: dict[str, int] = {}  # dynamic sizes that may be 0 or 1
+        self._least: dict[str, int] = {}  # lower bounds of dynamic sizes, the largest that any of the programs has
         self._whole: list[Any] = []  # the operators of _planned that stay whole
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[Any], None]:
@@ -67,8 +67,7 @@ class PumicePartitioner(Partitioner):
             self._kept.update(dict.fromkeys(self._whole))
             self._planned = ep
             for symbol, interval in shapes.ranges(ep.range_constraints).items():
-                if interval.lower < 2:
-                    self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
+                self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
         return self._whole, None
 
     @enforcedmethod

@@ -25,7 +25,7 @@ from torch.export import ExportedProgram
 from pumice.errors import InvalidInputError
 from pumice.executorch.partitioner import PumicePartitioner
 from pumice.nearest import require
-from pumice.quantizer import INT4_SCHEMES, scheme_config
+from pumice.quantizer import INT4_SCHEMES, scheme_config, takes_groups
 
 
 class PumiceRecipeType(RecipeType):
@@ -74,7 +74,10 @@ class PumiceRecipeProvider(BackendRecipeProvider):
 
 def _quantization(recipe: RecipeType, scheme: str, group_size: int) -> QuantizationRecipe | None:
     if scheme:
-        return QuantizationRecipe(ao_quantization_configs=[AOQuantizationConfig(scheme_config(scheme, group_size))])
+        config = AOQuantizationConfig(
+            scheme_config(scheme, group_size), lambda layer, name: takes_groups(layer, name, group_size)
+        )
+        return QuantizationRecipe(ao_quantization_configs=[config])
     if recipe is PumiceRecipeType.INT8_STATIC:
         config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=False)
         return QuantizationRecipe(quantizers=[XNNPACKQuantizer().set_global(config)])
