@@ -19,7 +19,7 @@ from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pumice.errors import InvalidInputError
+from pumice.errors import InvalidFileError, InvalidInputError
 
 
 class Fields(dict):
@@ -35,8 +35,58 @@ class Fields(dict):
         return tuple(self.values())[key] if isinstance(key, int | slice) else super().__getitem__(key)
 
 
-def parse(text: str) -> Any:
-    return json.loads(text) if text else None
+def parse_arguments(text: str, tensors: int) -> Any:
+    """Method.in_spec of a file whose method takes that many tensors; None when it says nothing."""
+    spec = _parse(text, tensors, "in_spec")
+    if text and not (
+        isinstance(spec, dict)
+        and isinstance(spec.get("t"), list)
+        and [next(iter(part), "") if isinstance(part, dict) else "" for part in spec["t"]] == ["t", "d"]
+        and isinstance(spec.get("names"), list)
+        and all(isinstance(name, str) for name in [*spec["names"], *(key for key, _ in spec["t"][1]["d"])])
+    ):
+        raise _damaged("in_spec", "the arguments of a call have another form")
+    return spec
+
+
+def parse_results(text: str, tensors: int) -> Any:
+    """Method.out_spec, as above."""
+    return _parse(text, tensors, "out_spec")
+
+
+def _parse(text: str, tensors: int, field: str) -> Any:
+    try:
+        spec = json.loads(text) if text else None
+        count = _count(spec) if text else tensors
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(field, str(error)) from None
+    if count != tensors:
+        raise _damaged(field, f"it has {count} tensors, the method has {tensors}")
+    return spec
+
+
+def _count(spec: Any) -> int:
+    """The leaves of a nest that comes from a file."""
+    if spec is None:
+        return 1
+    kind = next(iter(spec), "") if isinstance(spec, dict) else ""
+    if kind in ("n", "c"):
+        return 0
+    inside = spec[kind] if kind in ("t", "l", "d", "o", "N") else None
+    if not isinstance(inside, list):
+        raise ValueError(f"no nest: {_short(spec)}")
+    if kind in ("d", "o", "N"):
+        parts = dict(inside)
+        if len(parts) != len(inside) or (kind == "o" and not all(isinstance(key, str) for key in parts)):
+            raise ValueError(f"fields without a name of their own: {_short(list(parts))}")
+        if kind == "N":
+            namedtuple(spec.get("name"), parts)
+        inside = list(parts.values())
+    return sum(map(_count, inside))
+
+
+def _damaged(field: str, why: str) -> InvalidFileError:
+    return InvalidFileError(f"{field} is no nesting of tensors: {why}", code="BadSchema", stage="semantics", path=field)
 
 
 def dump(spec: Any) -> str:

@@ -115,7 +115,8 @@ class Session:
         self.inputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["inputs"]))
         self.outputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["outputs"]))
         self.device = Device.of(facts["device"])
-        self._in_spec, self._out_spec = nesting.parse(chosen["in_spec"]), nesting.parse(chosen["out_spec"])
+        self._in_spec = nesting.parse_arguments(chosen["in_spec"], len(self.inputs))
+        self._out_spec = nesting.parse_results(chosen["out_spec"], len(self.outputs))
         self._names = [spec.name for spec in self.inputs]
         self._dtypes = [np.dtype(spec.dtype) for spec in self.inputs]
 

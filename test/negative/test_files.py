@@ -132,6 +132,28 @@ def test_refused(data: bytes, code: str, path: str) -> None:
     pumice.check(GOOD)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*", "7", "[1]", "{}", '{"x":1}', '{"t":7}', '{"t":[null,null]}', '{"d":[1]}', '{"d":[[[],null]]}',
+        '{"o":[[1,null]]}', '{"d":[["a",null],["a",null]]}', '{"d":[["a",null,1]]}', '{"N":[["a b",null]],"name":"x"}',
+        '{"N":[["a",null]]}', '{"t":' * 9000, "[" * 5000, '{"t":[{"t":[null]},{"l":[]}],"names":["x"]}',
+        '{"t":[{"t":[null]},{"d":[]}],"names":[1]}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("field", ["in_spec", "out_spec"])
+def test_a_damaged_nesting(field, text) -> None:
+    """It is Python's alone: the other gates take it for text."""
+    specs = {"in_spec": '{"t":[{"t":[null]},{"d":[]}],"names":["x"]}', "out_spec": "null", field: text}
+    if field == "out_spec" and text.startswith('{"t":[{"t":[null]}'):
+        return  # a tuple of a tuple
+    data = method(lambda m: [setattr(m, name, value) for name, value in specs.items()], "relu")
+    pumice.check(data)
+    with pytest.raises(pumice.InvalidFileError) as caught:
+        pumice.load(data, device="llvmpipe")
+    assert (caught.value.code, caught.value.path) == ("BadSchema", field)
+
+
 def test_every_prefix() -> None:
     """F02"""
     for size in range(len(GOOD)):
