@@ -147,6 +147,9 @@ void main() {
     whole_a_[r] = whole_b_[r] = 0;
     sum_a_[r] = sum_b_[r] = 0.0;
   }
+#if !defined(X_words)
+  hold_row(first_row);
+#endif
   bring_rows(first_row);
   int row_zero[ROWS];
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) row_zero[r] = row_zero_[r];

@@ -56,18 +56,9 @@ layout(push_constant) uniform Params {
 #include "row_source.glslh"
 #include "reduce.glslh"
 
-// Cells that a lane keeps between the range and the integers (rows of whole quads, X_QUADS); 0: x is read twice.
+// Cells that a lane keeps between the range and the integers; 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;
 #if defined(IN_FLOATS)
-#if defined(STORAGE_texture3d)
-#define X_WORD VEC(IN)
-#define LOAD_WORD(r, column) load_quad(r, column)
-#define UNPACK_X(word) (word)
-#else
-#define X_WORD WORD(IN)
-#define LOAD_WORD(r, column) x_[((r) * params.k + (column)) >> 2]
-#define UNPACK_X(word) UNPACK(IN, word)
-#endif
 X_WORD held_[4u * (HELD == 0u ? 1u : HELD)];
 #endif
 
@@ -80,11 +71,12 @@ uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
 void hold_cells(uint row, out int lowest, out int highest) {
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     const uint cell = min(lane() + h * LANES, params.tiles * 4u - 1u);
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = LOAD_WORD(row, within(column(cell, s)));
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = load_word(row, within(column(cell, s)));
   }
   ivec4 low = ivec4(0x7fffffff), high = ivec4(0x80000000);
   [[unroll]] for (uint i = 0u; i < HELD * 4u; ++i) {
-    const ivec4 x = ordered(UNPACK_X(held_[i]));
+    const uint cell = min(lane() + i / 4u * LANES, params.tiles * 4u - 1u);
+    const ivec4 x = ordered(unpack_word(held_[i], within(column(cell, i % 4u))));
     low = min(low, x);
     high = max(high, x);
   }

@@ -52,7 +52,7 @@ void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& fro
   launch.over(uint64_t{params.m} * lanes, lanes);
   const std::vector<uint32_t> spec = source_spec(from, k);
   launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
-  launch.spec.push_back(from.source == ROWS_CHOSEN && k % 4 == 0 && held <= 8 ? held : 0);
+  launch.spec.push_back(from.source == ROWS_CHOSEN && held <= 8 ? held : 0);
   launch.shader = &glsl::linear_quantize::variant(glsl::linear_quantize::in(from.x.dtype()),
                                                   form == Input::words    ? FORM::words
                                                   : form == Input::halves ? FORM::halves
