@@ -13,10 +13,11 @@ namespace {
 // Sums of so many products of signed bytes and differences of bytes stay within 32 bits.
 constexpr int64_t kMaxWholeRow = 32768;
 
-// See pick_integers: weights that dot products are done with before matrices have started; multiplications up to which
-// passes of few rows are ahead of tiles; and tiles of 64 x 64 that leave so much of the device idle that passes are,
-// too.
-constexpr int64_t kSmallWeight = int64_t{1} << 21, kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
+// See pick_integers: weights that dot products are done with before matrices have started, 16 rows of x and 4 of them;
+// multiplications up to which passes of few rows are ahead of tiles; and tiles of 64 x 64 that leave so much of the
+// device idle that passes are, too.
+constexpr int64_t kSmallWeight = int64_t{1} << 21, kMediumWeight = int64_t{1} << 24;
+constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 
 uint32_t tiles(int64_t k) {
   return static_cast<uint32_t>(ceil_div(k, 64));
@@ -137,6 +138,10 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
 //   q4 4 x 2048 -> 512       6.2    6.4              13.4
 //   q4 16 x 2048 -> 512      8.1    7.5              13.6
 //   bytes 64 x 2048 -> 512                   11.5    15.6
+//   q4 g128 4 x 4096 -> 4096 17.4   15.2     15.9    14.6
+//   q8 4 x 4096 -> 4096      16.3   15.6     17.0    15.6
+//   bytes 4 x 4096 -> 4096   12.0   11.4     14.3    16.5 (to bytes; 12.3, 11.8, 14.6, 13.1 to fp16)
+//   bytes 4 x 14336 -> 4096  46     34               26.4
 //   q8 f32 4 x 4096 -> 4096                  16.3    14.8
 //   q8 f32 16 x 4096 -> 4096                 31      16
 //   q8 f32 2 x 4096 -> 14336                 31      25
@@ -167,13 +172,18 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (features.cpu) return nullptr;
   const bool textures = s.textures || s.weight_texture;
   if (s.m == 1) {
+    if (textures) return first({"dotw1"});
     const bool wide = s.weight == Storage::q4 && s.n >= 12288, deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
-    return first({textures ? "dotw1" : wide || deep ? "dot1x2" : "dot1", textures ? "dotw1" : "dot1"});
+    if (wide || deep) return first({"dot1x2", "dot1"});
+    return first({"dot1"});
   }
   const bool fragments = why_not(linear_kernel("gemvf16x2"), s, features).empty();
   const bool small = s.n * s.k <= kSmallWeight;
   if (s.m <= 16 && small && !textures) {
     if (const LinearKernel* dot = first({s.m <= 4 ? "dot1" : "dot1x2"})) return dot;
+  }
+  if (s.m <= 4 && s.n * s.k <= kMediumWeight && !textures) {
+    if (const LinearKernel* dot = first({"dot1x2"})) return dot;
   }
   const bool bytes = s.group == 0 && s.weight == Storage::q8;
   if (s.m <= 64 && bytes && small) return first({"dotw4"});

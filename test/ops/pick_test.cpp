@@ -172,6 +172,8 @@ TEST(PickIntegers, FragmentsForFewRows) {
     EXPECT_EQ(pick(64, 8192), "gemvf16x2");
     EXPECT_EQ(pick(64, 14336), "int8_64x64");
     EXPECT_EQ(pick(4, 512), "dot1");
+    EXPECT_EQ(pick(4, 4096), "dot1x2");
+    EXPECT_EQ(pick(5, 4096), "gemvf8");
     EXPECT_EQ(pick(16, 512, 32), "dot1x2");
     EXPECT_EQ(pick(64, 512), "dotw4");
     EXPECT_EQ(pick(512, 512), "gemvf16x2");  // too few tiles
