@@ -5,6 +5,8 @@
 // Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32. x is fp16; the
 // output is not (DTYPE f32) where x was quantized from fp32, or is to be integers again.
 //
+// X: rows of x have whole tiles of columns, a multiple of 8 (or there is one row), or any number.
+//
 // Rounding: products are exact, sums fp32: |err| <= 2^-23 * (K / SLOTS + SLOTS + 20) * sum|x w| before the result is rounded to
 // fp16 (2^-23: matrix units may cut off where others round).
 #version 450
@@ -15,9 +17,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
+#pragma variant X whole octets ragged
 #define FIXED_SIZES
 #define X_OCTETS
 #include "linear.glslh"
+#include "across.glslh"
 #include "halves.glslh"
 
 layout(constant_id = 12) const uint STRIPS = 1u;  // of 16 weight rows a workgroup takes
@@ -44,15 +48,9 @@ float total_[STRIPS * BLOCKS * 4u];
 // Past the end: the last one, whose results are then not stored.
 uint strip_at(uint first, uint j) { return N % (16u * STRIPS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
 
-// The first `count` halves, then zeros.
-uvec4 first_of(uvec4 octet, uint count) {
-  const uvec4 word = uvec4(0u, 2u, 4u, 6u);
-  return octet & mix(mix(uvec4(0u), uvec4(0xffffu), lessThan(word, uvec4(count))), uvec4(~0u), lessThan(word + 1u, uvec4(count)));
-}
-
 // Asks for a tile of the strips and of x, the last one again past the end.
 void ask(uint first_strip, uint first_row, uint tile, uint l) {
-  const uint at = min(tile, TILES - 1u), octets = (K + 7u) / 8u;
+  const uint at = min(tile, TILES - 1u);
   [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) {
       w_[j * VECTORS + v] = weight_[((strip_at(first_strip, j) * TILES + at) * VECTORS + v) * 32u + l];
@@ -66,15 +64,27 @@ void ask(uint first_strip, uint first_row, uint tile, uint l) {
 #endif
   }
   [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
-    const uint row = min(first_row + b * 8u + (l >> 2), params.m - 1u) * octets;
+    const uint row = min(first_row + b * 8u + (l >> 2), params.m - 1u);
     [[unroll]] for (uint h = 0u; h < 2u; ++h) {
       const uint o = at * 8u + h * 4u + (l & 3u);
-      uvec4 octet = uvec4(0u);
-      if (WHOLE_TILES != 0u || o < octets) octet = x8_[row + o];
-      if (TAIL == TAIL_RAGGED && o == K / 8u) octet = first_of(octet, K & 7u);
-      x_[b * 2u + h] = octet;
+#if defined(X_whole)
+      x_[b * 2u + h] = x8_[row * (K / 8u) + o];
+#elif defined(X_octets)
+      x_[b * 2u + h] = x8_[row * ((K + 7u) / 8u) + min(o, (K - 1u) / 8u)];
+#else
+      const uint first = row * K + o * 8u, last = (params.m * K - 1u) / 8u, at_first = min(first / 8u, last);
+      x_[b * 2u + h] = octet_across(x8_[at_first], x8_[min(at_first + 1u, last)], first & 7u);
+#endif
     }
   }
+#if !defined(X_whole)
+  if (tile == TILES - 1u) {  // here alone, as this waits for the loads
+    [[unroll]] for (uint i = 0u; i < BLOCKS * 2u; ++i) {
+      const uint k = min(at * 64u + (i & 1u) * 32u + (l & 3u) * 8u, K);
+      x_[i] = octet_first(x_[i], min(K - k, 8u));
+    }
+  }
+#endif
 }
 
 X_MATRIX x_matrix(uvec2 words) {

@@ -60,7 +60,9 @@ struct Epilogue {
   int64_t act = 0;
   uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
   Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
-  bool ragged = false;  // x is one row of a buffer, as it is; else its rows have multiples of 8 columns
+  // Columns of a row of x in a buffer: the weight's, a multiple of 8 of them or any number; or zeros behind those, up
+  // to whole tiles.
+  enum class Columns : uint8_t { octets, any, tiles } columns = Columns::octets;
 };
 // Throws unless the tensors of the end have types that go with an x of `dtype`.
 void check_epilogue(const char* op, DType dtype, const Epilogue& end);

@@ -22,10 +22,15 @@ namespace {
 
 constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized row
 
+using Columns = Epilogue::Columns;
+
+bool has_tiles(const Epilogue& end) {
+  return end.height == 0 && (end.rows || end.columns == Columns::tiles);
+}
+
 // Columns of a row of x as kernels see it; those from k on are zeros.
 uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
-  if (end.height != 0 || end.ragged) return w.k;  // load_x of linear.glslh knows where a row of texels ends
-  return end.rows ? strip_tiles(w.k) * kTileColumns : (w.k + 7) / 8 * 8;
+  return has_tiles(end) ? strip_tiles(w.k) * kTileColumns : w.k;
 }
 
 struct LinearBlock {
@@ -51,9 +56,10 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
   launch.spec.insert(launch.spec.end(),
                      {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias),
-                      w.k % 64 == 0  ? TAIL_NONE
-                      : l.end.ragged ? TAIL_RAGGED
-                                     : TAIL_PADDED,
+                      w.k % 64 == 0                   ? TAIL_NONE
+                      : has_tiles(l.end)              ? TAIL_TILES
+                      : l.end.columns == Columns::any ? TAIL_RAGGED
+                                                      : TAIL_OCTETS,
                       w.n % 4 == 0, static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
   launch.flops = 2ull * m * n * w.k;
 }
@@ -110,7 +116,10 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.strips, l.kernel.rows / 8, live});
   require_subgroups(launch);
-  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+  const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
+              : l.end.columns == Columns::any && l.block.m > 1 ? X::ragged
+                                                               : X::octets;
+  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage), x);
 }
 
 void launch_gemv_rows(Launch& launch, const Linear& l) {
@@ -147,13 +156,15 @@ void launch_block(Launch& launch, const Linear& l) {
   }
 }
 
-// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end.
-// H200, one row, int4: 4097 columns took 1.36 to 1.43 times as long as 4096 with a dispatch that pads.
+// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
+// fragments put together what lies across two octets. H200, one row, int4: 4097 columns took 1.36 to 1.43 times as long
+// as 4096 with a dispatch that pads.
 bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
-  return m == 1 && kernel.family != Family::matrix && kernel.family != Family::fragments;
+  if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
+  return kernel.family == Family::gemv_fragments && m <= 8;
 }
 
-// x with rows of whole octets, zeros behind; nothing at shapes where it is not `wanted`.
+// x with rows of whole tiles, zeros behind; nothing at shapes where it is not `wanted`.
 Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
   const Tensor out = graph.scratch(x.dtype(), 2);
   graph.dispatch({out}, {x}, [=](Launch& launch) {
@@ -272,7 +283,6 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
                             .weight_texture = weight.texture};
     return choose_linear(shape, launch.features);
   };
-  const uint32_t columns = x_columns(weight, end);
   const auto add = [&](Tensor rows, Epilogue how, std::function<bool(const Launch&)> wanted) {
     graph.dispatch({out}, linear_reads(rows, weight, how), [=](Launch& launch) {
       out.resize(linear_shape(op, x.shape(), weight, how));
@@ -283,11 +293,12 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
     });
   };
-  if (weight.k == columns) return add(x, end, [](const Launch&) { return true; });
+  if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
   const auto ragged = [=](const Launch& launch) { return takes_ragged(kernel_for(launch), u32(x.numel() / weight.k)); };
   const auto others = [=](const Launch& launch) { return !ragged(launch); };
-  add(padded(graph, x, weight.k, columns, others), end, others);
-  end.ragged = true;
+  end.columns = Columns::tiles;
+  add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
+  end.columns = Columns::any;
   add(x, end, ragged);
 }
 
