@@ -63,6 +63,9 @@ shared int row_zero_[ROWS];  // of the signed bytes
 uvec4 coming_[DEPTH * VECTORS];
 uvec2 coming_scale_[DEPTH * RUNS];
 
+// Whether a slot has a tile in a turn: the last one may have fewer tiles than slots. Of the others a compiler knows.
+#define HAS_TURN(slot, turn) ((turn) < TILES / SLOTS || ((turn) < TURNS && (slot) + (turn) * SLOTS < TILES))
+
 // Asks for what a lane needs of a tile; past the last one, the last again.
 void ask(uint d, uint strip, uint tile) {
   const uint l = lane() & 31u, at = TILES % SLOTS == 0u ? tile : min(tile, TILES - 1u), base = (strip * TILES + at) * VECTORS * 32u + l;
@@ -83,7 +86,6 @@ void multiply_tile(uint d, uint strip, uint tile, uint next, bool more, int row_
   [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w[v] = coming_[d * VECTORS + v];
   [[unroll]] for (uint run = 0u; run < RUNS; ++run) scales[run] = coming_scale_[d * RUNS + run];
   if (more) ask(d, strip, next);
-  if (TILES % SLOTS != 0u && tile >= TILES) return;
   const uint l = lane() & 31u;
   uvec4 x[ROWS];
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = x_words_[(r * TILES + tile) * 4u + (l & 3u)];
@@ -156,7 +158,7 @@ void main() {
   for (uint turn = 0u; turn < TURNS; turn += DEPTH) {
     [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
       const uint now = turn + d, next = now + DEPTH;
-      if (now < TURNS) multiply_tile(d, strip, slot + now * SLOTS, slot + next * SLOTS, next < TURNS, row_zero);
+      if (HAS_TURN(slot, now)) multiply_tile(d, strip, slot + now * SLOTS, slot + next * SLOTS, HAS_TURN(slot, next), row_zero);
     }
   }
 

@@ -96,6 +96,7 @@ const LinearKernel* pick_integers(const LinearShape& shape, const Features& feat
 std::string why_not_integers(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // The kernel for the rows of x beyond the last whole tile, where they are so few that a tile would be a waste, or null.
 const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
 uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes of tiles and sums

@@ -157,8 +157,9 @@ void launch_block(Launch& launch, const Linear& l) {
 }
 
 // Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
-// fragments put together what lies across two octets. H200, one row, int4: 4097 columns took 1.36 to 1.43 times as long
-// as 4096 with a dispatch that pads.
+// fragments put together what lies across two octets. H200, 4096 -> 14336: with a dispatch that pads, one row of 4097
+// columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; as they lie 1.05 and 1.10 to 1.12 (int8), 1.08
+// and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
 bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
   if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
   return kernel.family == Family::gemv_fragments && m <= 8;
@@ -189,6 +190,15 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
   return out;
 }
 
+// pick_matrix_tail, where windows of the rows beyond whole tiles are aligned.
+const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
+                                const Features& features) {
+  const LinearShape shape{
+      .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.storage, .dtype = dtype, .scale_f16 = w.scale_f16};
+  const uint64_t least = kernel.tile.bm * std::min<uint64_t>(kRowBytes, device_bytes(dtype));
+  return least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;
+}
+
 }  // namespace
 
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
@@ -198,20 +208,27 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   const bool textures = end.height != 0;  // which are bound as a whole, and take no windows
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_blocks(w, launch.features);
+  const bool whole = row_blocks.size() * blocks.size() == 1;
+  const auto launch_part = [&](const LinearKernel& by, const RowBlock& rows, const RowBlock& block) {
+    launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
+    const uint64_t first = block.first * element;
+    const Window x = window(rows, m, x_row);
+    Window out = window(rows, m, out_row);  // from the block's first column on
+    out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+    const auto [weight, scale, zero] = weight_windows(w, block);
+    launch.windows = {out, x, weight, end.bias ? Window{first, 0} : textures ? Window{} : x, end.residual ? out : x};
+    const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
+    if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
+    launch.next_part();
+  };
+  if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, launch.features) : nullptr) {
+    const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
+    launch_part(kernel, {0, tiles}, blocks.front());
+    return launch_part(*tail, {tiles, m - tiles}, blocks.front());
+  }
+  if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, end});
   for (const RowBlock& rows : row_blocks) {
-    for (const RowBlock& block : blocks) {
-      launch_block(launch, {kernel, dtype, w, {rows.count, block.count, block.first}, end});
-      if (row_blocks.size() * blocks.size() == 1) return;
-      const uint64_t first = block.first * element;
-      const Window x = window(rows, m, x_row);
-      Window out = window(rows, m, out_row);  // from the block's first column on
-      out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-      const auto [weight, scale, zero] = weight_windows(w, block);
-      launch.windows = {out, x, weight, end.bias ? Window{first, 0} : textures ? Window{} : x, end.residual ? out : x};
-      const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
-      if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
-      launch.next_part();
-    }
+    for (const RowBlock& block : blocks) launch_part(kernel, rows, block);
   }
 }
 
