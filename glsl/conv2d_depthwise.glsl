@@ -11,8 +11,8 @@
 #include "types.glslh"
 
 #define IN DTYPE
-layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+#define OUT_ACCESS writeonly
+#include "conv_values.glslh"
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
 

@@ -3,25 +3,27 @@
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT same i8
+#pragma variant STORAGE buffer texture3d
 #include "activation.glslh"
 #include "launch.glslh"
 #include "modes.glslh"
 #include "types.glslh"
 
 #define IN DTYPE
-layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+#define OUT_ACCESS writeonly
+#include "conv_values.glslh"
 #if defined(WEIGHT_i8)
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(i8) weight_[]; };
 layout(set = 0, binding = 4) readonly buffer Scale { WORD(f32) scale_[]; };
-layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // x again when all are zero
+layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // any when all are zero
 #else
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 #endif
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
 
 layout(push_constant) uniform Params { CONV_PARAMS } params;
 
@@ -39,7 +41,7 @@ float weight_at(uint channel, uint k) {
 
 void main() {
   const uint q = item();
-  if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * params.out_w) return;
+  if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * OUT_W) return;
   vec4 v = convolve_quad(q);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
 #if defined(WEIGHT_i8)
@@ -47,5 +49,5 @@ void main() {
 #endif
     if (HAS_BIAS != 0u) v[i] += LOAD1(f32, bias_, channel_[i]);
   }
-  STORE4(DTYPE, out_, q, activate(v, ACT));
+  STORE_QUAD(q, activate(v, ACT));
 }

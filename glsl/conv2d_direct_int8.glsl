@@ -4,21 +4,23 @@
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN i8 u8
 #pragma variant DTYPE f32 f16 i8 u8
+#pragma variant STORAGE buffer texture3d
 #define INTEGERS
 #include "conv_bytes.glslh"
 #include "conv_direct.glslh"
 
 void main() {
   const uint q = item();
-  if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * params.out_w) return;
+  if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * OUT_W) return;
   const ivec4 sum = convolve_quad(q);
   vec4 scale, bias = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     scale[i] = LOAD1(f32, scale_, channel_[i]);
     if (HAS_BIAS != 0u) bias[i] = LOAD1(f32, bias_, channel_[i]);
   }
-  STORE4(DTYPE, out_, q, result(sum, scale, bias));
+  STORE_QUAD(q, result(sum, scale, bias));
 }

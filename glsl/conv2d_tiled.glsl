@@ -3,9 +3,11 @@
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q8 f16 f32
+#pragma variant STORAGE buffer texture3d
 #include "activation.glslh"
 #include "launch.glslh"
 #include "modes.glslh"
@@ -13,10 +15,10 @@
 #include "weight.glslh"
 
 #define IN DTYPE
-layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
+#define OUT_ACCESS
+#include "conv_values.glslh"
 WEIGHT_BINDING(2)
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
 #if defined(WEIGHT_q8)
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero

@@ -4,9 +4,11 @@
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_samplerless_texture_functions : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN i8 u8
 #pragma variant DTYPE f32 f16 i8 u8
+#pragma variant STORAGE buffer texture3d
 #define INTEGERS
 #define WEIGHT_q8
 #include "activation.glslh"
@@ -16,10 +18,10 @@
 #include "types.glslh"
 #include "weight.glslh"
 
-layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+#define OUT_ACCESS
+#include "conv_values.glslh"
 WEIGHT_BINDING(2)
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
 

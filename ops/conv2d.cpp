@@ -40,7 +40,7 @@ void conv2d_q8csw(Graph& graph, Args args) {
   convolution(graph, with_geometry(c, args, 5));
 }
 
-constexpr Axis kFloats[] = {{"DTYPE", glsl::conv2d_tiled::kDTYPE}};
+constexpr Axis kFloats[] = {{"DTYPE", glsl::conv2d_tiled::kDTYPE}, {"STORAGE", glsl::conv2d_tiled::kSTORAGE}};
 
 }  // namespace
 

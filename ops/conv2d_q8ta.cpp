@@ -46,7 +46,7 @@ void q8ta_conv2d(Graph& graph, Args args) {
   convolution(graph, c);
 }
 
-constexpr Axis kBytes[] = {{"DTYPE", glsl::conv2d_tiled_int8::kIN}};
+constexpr Axis kBytes[] = {{"DTYPE", glsl::conv2d_tiled_int8::kIN}, {"STORAGE", glsl::conv2d_tiled_int8::kSTORAGE}};
 
 }  // namespace
 

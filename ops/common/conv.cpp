@@ -16,6 +16,7 @@
 #include "ops/common/conv_matrix.h"
 #include "ops/common/divide.h"
 #include "ops/common/shape.h"
+#include "ops/common/storage.h"
 
 namespace pumice {
 namespace {
@@ -28,19 +29,27 @@ struct Conv : Convolution {
   uint32_t channels, k;  // of all groups; of one
   bool integers, direct;
   PackedWeight packed = {};  // unless direct
+  bool textures;             // x and out are
 
   Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
     integers = !is_float(x.dtype());
     direct = is_direct(groups, channels / groups);
+    textures = x.storage() == StorageClass::texture3d;
     if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
   }
 
   std::vector<Tensor> reads() const {
-    std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : x};
-    if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : x});
+    const Tensor any = textures ? Tensor() : x;
+    std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : any};
+    if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : any});
     if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
     return reads;
   }
+
+  // Columns of the output that are computed: of a texture whole quads.
+  int64_t width() const { return textures ? ceil_div(out.dim(3), 4) * 4 : out.dim(3); }
+  // Outputs that are, of so many channels.
+  uint64_t outputs(int64_t of_channels) const { return u32(of_channels * out.dim(2) * width()); }
 };
 
 // What a dispatch computes: output channels of some images.
@@ -64,9 +73,10 @@ Params describe(Launch& launch, const Conv& c, const Part& part, bool whole_quad
   // The sizes that most kernels have: others are not worth a pipeline each.
   const auto known = [](int64_t size) { return size == 1 || size == 3 ? static_cast<uint32_t>(size) : 0u; };
   const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
-  launch.spec.insert(launch.spec.end(),
-                     {bool(c.bias), has_zero, whole_quads, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
-                      known(c.patches.kernel[1]), c.is_pointwise(), c.patches.transposed});
+  launch.spec.insert(
+      launch.spec.end(),
+      {bool(c.bias), has_zero, whole_quads || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
+       known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
   const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
   launch.flops = 2ull * part.images.count * part.channels.count * plane * c.k;
   return params;
@@ -82,16 +92,16 @@ Params with_numbers(Params params, const Conv& c) {
 }
 
 void launch_direct(Launch& launch, const Conv& c, const Part& part) {
-  launch.over(ceil_div(c.out.numel() / c.out.dim(0) * part.images.count, 4));
+  launch.over((c.outputs(part.images.count * c.out.dim(1)) + 3) / 4);
   const bool whole_quads = c.out.dim(3) % 4 == 0;
   if (c.integers) {
     using namespace glsl::conv2d_direct_int8;
     launch.params(with_numbers(describe<Params>(launch, c, part, whole_quads), c));
-    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
   } else {
     using namespace glsl::conv2d_direct;
     launch.params(describe<Params>(launch, c, part, whole_quads));
-    launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same);
+    launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same, static_cast<STORAGE>(c.textures));
   }
 }
 
@@ -122,7 +132,7 @@ void launch_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t 
 }
 
 int64_t pixels(const Conv& c, const Part& part) {
-  return part.images.count * c.out.dim(2) * c.out.dim(3);
+  return static_cast<int64_t>(c.outputs(part.images.count));
 }
 
 template <class Params>
@@ -145,12 +155,12 @@ void launch_tiled(Launch& launch, const Conv& c, const Part& part) {
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
     launch.params(with_numbers(describe_tiles<Params>(launch, c, part, tile), c));
-    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
   } else {
     using namespace glsl::conv2d_tiled;
     launch.params(describe_tiles<Params>(launch, c, part, tile));
     const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
-    launch.shader = &variant(dtype(c.x.dtype()), weight);
+    launch.shader = &variant(dtype(c.x.dtype()), weight, static_cast<STORAGE>(c.textures));
   }
 }
 
@@ -194,6 +204,8 @@ std::vector<Window> windows(const Conv& c, const Part& part) {
 }
 
 void launch_parts(Launch& launch, const Conv& c) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  if (c.textures) return launch_part(launch, c, {{0, batch}, {0, c.channels}});
   // A group's channels stay together.
   std::vector<RowBlock> channels = {{0, c.channels}};
   if (!c.direct && c.groups == 1) channels = weight_blocks(c.packed, launch.features);
@@ -237,7 +249,8 @@ ConvFacts Convolution::facts() const {
           .groups = groups,
           .channels = weight.dim(0),
           .in_channels = x.dim(1),
-          .patches = patches};
+          .patches = patches,
+          .textures = x.storage() == StorageClass::texture3d};
 }
 
 void convolution(Graph& graph, const Convolution& given) {
@@ -273,6 +286,7 @@ void convolution(Graph& graph, const Convolution& given) {
     known.again = above_zero(known.again);
     known.act = ACT_NONE;
   }
+  take_textures(graph, known.x, known.out);
   if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
     return convolution_by_matrices(graph, known);
   const Conv c(graph, known);

@@ -12,6 +12,7 @@ namespace pumice {
 namespace {
 
 constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled";
+constexpr const char* kBuffers = "reads x from a buffer";
 constexpr const char* kForGpus = "is made for GPUs";
 
 // For conv_depthwise.glslh; as depthwise_columns.
@@ -21,7 +22,7 @@ uint32_t columns_of(const ConvFacts& f) {
   const bool window = p.kernel[0] * p.kernel[1] <= kMostTaps && p.stride[0] <= 3 && p.stride[1] <= 3 &&
                       p.dilation[0] <= 2 && p.dilation[1] <= 2;
   const bool depthwise = f.groups == f.in_channels && f.channels == f.groups && !p.transposed;
-  if (!depthwise || !window || (f.quantized && is_float(f.x))) return 0;
+  if (!depthwise || !window || (f.quantized && is_float(f.x)) || f.textures) return 0;
   if (f.width % 4 == 0) return 4;
   return f.x == DType::f16 && f.width % 2 == 0 ? 2 : 0;  // of integers: quads
 }
@@ -47,6 +48,7 @@ uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
 }
 
 std::string why_no_cells(const ConvFacts& f) {
+  if (f.textures) return kBuffers;
   const bool types = f.x == DType::f16 ? !f.quantized : is_byte(f.x);
   if (!types || f.has_zero) return "takes fp16, or 8-bit integers with weights without zero points";
   if (f.groups != 1 || f.patches.transposed) return "takes convolutions of one group, not transposed";
@@ -79,6 +81,7 @@ std::string why_not_conv(std::string_view kernel, const ConvFacts& f, const Feat
   const bool direct = is_direct(f.groups, f.channels / f.groups);
   if (kernel == kDirect || kernel == kDepthwise) {
     if (!direct) return "is for groups of few output channels";
+    if (kernel == kDepthwise && f.textures) return kBuffers;
     return kernel == kDirect || columns_of(f) != 0 ? ""
                                                    : "takes one channel a group, small windows and rows of whole words";
   }

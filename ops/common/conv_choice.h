@@ -18,6 +18,7 @@ struct ConvFacts {
   int64_t groups = 1, channels = 1;          // output channels of all groups
   int64_t in_channels = 1;                   // of all groups
   Patches patches = {};
+  bool textures = false;          // x and the output are
   int64_t pixels = 1, width = 1;  // of the output: of the batch, and of a row
 
   int64_t terms() const;  // of an output's sum

@@ -175,6 +175,7 @@ ConvFacts conv_facts(const ConvScheme& scheme, const Case& c) {
                    .stride = {c.stride, c.stride},
                    .dilation = {c.dilation, c.dilation},
                    .pads = {c.pad, c.pad, c.pad, c.pad}};
+  facts.textures = c.in_textures();
   facts.pixels = c.m * c.out_size(c.h) * c.out_size(c.w);
   facts.width = c.out_size(c.w);
   return facts;
@@ -195,7 +196,7 @@ std::string refuse_conv(const ConvScheme& scheme, const Case& c) {
     return "a tensor has more than 2^31 elements";
   if (c.scale != c.dtype) return "scales of its weight are f32: leave scale out";
   if (!scheme.quantized && c.zeros != Zeros::none) return "float weights have no zero points";
-  if (c.storage != Case{}.storage) return "it takes no textures";
+  if (c.weight_in_texture()) return "it keeps its weight in a buffer: storage is buffer or texture3d";
   if (c.values != Values::random && c.values != Values::low && c.values != Values::high && c.values != Values::special)
     return "its values are random, low, high or special";
   if (scheme.x_bytes && c.values == Values::special) return "no integer is infinite or NaN";

@@ -14,10 +14,20 @@ namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
 
-// The textures of a case: x [m, k] and the result [m, n] by quads of a row, a weight by rows of its vectors.
+// The longest side of the textures of x and the result: quads of a row, rows, all other dimensions.
+int64_t longest_side(const Subject& subject, const Case& c) {
+  if (subject.conv != nullptr) {
+    const int64_t height = std::max(c.h, c.out_size(c.h)), width = std::max(c.w, c.out_size(c.w));
+    return std::max({(width + 3) / 4, height, c.m * std::max(c.c, c.n)});
+  }
+  const int64_t n = subject.linear != nullptr ? c.n : c.k;
+  return std::max((std::max(c.k, n) + 3) / 4, c.m);
+}
+
+// Those of a weight have rows of its vectors.
 std::string why_no_textures(const Subject& subject, const Case& c, const Features& features) {
-  const int64_t n = subject.linear != nullptr ? c.n : c.k, most = features.max_image_3d;
-  if (c.in_textures() && std::max({(std::max(c.k, n) + 3) / 4, c.m}) > most)
+  const int64_t most = features.max_image_3d;
+  if (c.in_textures() && longest_side(subject, c) > most)
     return format("needs textures of more than %lld texels along an axis (maxImageDimension3D)",
                   static_cast<long long>(most));
   if (!c.weight_in_texture()) return "";

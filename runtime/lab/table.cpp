@@ -80,6 +80,7 @@ constexpr const char* kMoreConvShapes[] = {
     "c=256,o=128,h=14,w=14,k=3|1",
 };
 constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
+constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
 constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
 // Of ResNet-50 and MobileNetV2, and the one that docs/performance.md quotes.
 constexpr const char* kConvGpuBench[] = {
@@ -119,6 +120,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
       if (options.full)
         for (const char* text : kMoreConvShapes) add(all, rows + text, op);
       add(all, std::string(dtype + 1) + "," + kConvValues, op);
+      add(all, std::string(dtype + 1) + "," + kConvTextures, op);
       continue;
     }
     const std::string rows = options.full ? kAllRows : kRows;

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions between operators that have their values in textures, over odd sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conv import CASES, Case, sizes
+from many import FLOATS
+from quantized import check_product
+from torch import nn
+from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
+
+import pumice
+
+FORCED = "storage=textures"
+q = torch.ops.quantized_decomposed
+
+
+class Between(nn.Module):
+    def __init__(self, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.abs(layer(torch.neg(x))) for layer, x in zip(self.layers, inputs, strict=True)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats(dtype) -> None:
+    torch.manual_seed(1)
+    cases = [CASES[i] for i in ((0, 1, 3, 6, 8, 10) if dtype is torch.float32 else (4, 9))]
+    layers = [*(case.module() for case in cases), nn.ConvTranspose2d(17, 34, 3, 2, 1, 1)]
+    inputs = [*(case.x(dtype) for case in cases), torch.randn(1, 17, 5, 7).to(dtype)]
+    module = Between([layer.to(dtype) for layer in layers]).eval()
+    session = pumice.load(bytes(pumice.export(module, tuple(inputs))), features=FORCED)
+    ran = [row.kernel for row in session.profile(*inputs) if row.kernel.startswith("conv2d")]
+    assert len(ran) == len(layers) and all("texture3d" in name for name in ran), ran
+    for layer, x, got in zip(layers, inputs, session(*inputs), strict=True):
+        want, size, k = sizes(layer, torch.neg(x))
+        check_product(got, want.abs(), size, k + 4, f"{layer} of {list(x.shape)}")
+
+
+class Integers(nn.Module):
+    """As PT2E makes it: quantize, convolutions of integers, dequantize."""
+
+    def __init__(self, case: Case, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.case, self.numbers = case, (0, 255, torch.uint8) if dtype is torch.uint8 else (-128, 127, torch.int8)
+        weight = torch.randint(-128, 128, case.module().weight.shape).to(torch.int8)
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", torch.rand(case.out) * 0.02 + 0.001)
+        self.register_buffer("zero", torch.zeros(case.out, dtype=torch.int64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        case = self.case
+        weight = q.dequantize_per_channel(self.weight, self.scale, self.zero, 0, -128, 127, torch.int8)
+        x = q.dequantize_per_tensor(q.quantize_per_tensor(x, 0.02, 5, *self.numbers), 0.02, 5, *self.numbers)
+        y = nn.functional.conv2d(x, weight, None, case.stride, case.padding, case.dilation, case.groups)
+        return q.dequantize_per_tensor(q.quantize_per_tensor(y, 0.11, 9, *self.numbers), 0.11, 9, *self.numbers)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8], ids=str)
+def test_integers(dtype) -> None:
+    """The same bits as in buffers."""
+    torch.manual_seed(2)
+    for case in [CASES[i] for i in ((0, 9) if dtype is torch.int8 else (3,))]:
+        x = case.x()
+        program = pumice.export(Integers(case, dtype).eval(), (x,))
+        assert program.report.operators["q8ta_conv2d"] == 1
+        sessions = [pumice.load(bytes(program), features=f"storage={each}") for each in ("buffers", "textures")]
+        assert torch.equal(sessions[0](x), sessions[1](x)), case
+        assert any(row.kernel.startswith("conv2d") and "texture3d" in row.kernel for row in sessions[1].profile(x))
