@@ -102,6 +102,17 @@ TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::tiled);
 }
 
+TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
+  const auto tail = [](const char* name, int64_t m) {
+    const LinearKernel* kernel = pick_matrix_tail(linear_kernel(name), int4(m, 14336, 4096), matrices());
+    return kernel == nullptr ? "none" : kernel->name;
+  };
+  EXPECT_EQ(tail("matrix128x128", 513), "gemvf8x2");
+  EXPECT_EQ(tail("matrix128x128", 520), "gemvf8x2");
+  for (const int64_t m : {1, 127, 128, 512, 521}) EXPECT_EQ(tail("matrix128x128", m), "none") << m;
+  EXPECT_EQ(tail("fragments64x256", 513), "none");
+}
+
 LinearShape integers(int64_t m, uint32_t group, Storage weight = Storage::q4, int64_t k = 4096, int64_t n = 14336) {
   return {.m = m,
           .n = n,
