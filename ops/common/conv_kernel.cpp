@@ -22,7 +22,6 @@ constexpr ConvKernel kKernels[] = {
     {"conv8_32x32", true, {32, 32, 16, 16}},
     {"conv8_16x32", true, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
     // Dot products.
-    {"conv_dot64x128", true, {64, 128, 8, 8}, true},
     {"conv_dot64x64", true, {64, 64, 8, 4}, true},
     {"conv_dot32x32", true, {32, 32, 4, 4}, true},
 };

@@ -58,7 +58,7 @@ def test_without_a_spec_arguments_are_positional_tensors() -> None:
 
 def test_results() -> None:
     spec = {"d": [["u", None], ["l", {"l": [None, {"t": []}]}], [3, {"c": 7}], ["none", {"n": 1}]]}
-    assert nesting.unflatten(nesting.parse(nesting.dump(spec)), iter("ab")) == {
+    assert nesting.unflatten(nesting.parse_results(nesting.dump(spec), 2), iter("ab")) == {
         "u": "a",
         "l": ["b", ()],
         3: 7,

@@ -47,12 +47,12 @@ TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   features.bits |= bit(Feature::int_dot);
   EXPECT_FALSE(pick_conv({256, 100352, 144, true}, features).kernel->dot);
   features.matrix_f16[0] = features.matrix_s8[0] = {};
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x128");
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x64");
   EXPECT_EQ(pick_conv({20, 300, 9, true}, features).kernel->name, "conv_dot32x32");
   EXPECT_GT(pick_conv({512, 49, 288, true}, features).splits, 1u);
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
-  features.kernel = "conv_dot64x64";
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x64");
+  features.kernel = "conv_dot32x32";
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot32x32");
   features.bits &= ~bit(Feature::int_dot);
   EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
 }

@@ -226,6 +226,8 @@ CASES = {
 }
 # Made by hand in test_storage_integers.py and test/cli/test_kernel.py: no model of PyTorch gives them.
 BY_HAND = {"linear_q8ta_q8csw", "linear_qta8a_qga4w_qta8o"}
+# Of every scheme in test_storage_conv.py.
+CONVOLUTIONS = {"conv2d", "conv2d_q8csw", "conv2d_q8ta_q8csw", "q8ta_conv2d"}
 AXES = ("STORAGE", "X_STORAGE", "WEIGHT_STORAGE")
 
 
@@ -234,7 +236,7 @@ def test_every_operator_with_a_storage_axis_has_a_case() -> None:
     found = {
         name for (name, _), s in op_table().items() if any(axis in s.axes for axis in AXES) and len(s.parameters) > 1
     }
-    assert relu and found == set(CASES) - {"relu"} | BY_HAND
+    assert relu and found == set(CASES) - {"relu"} | BY_HAND | CONVOLUTIONS
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -42,32 +42,45 @@ def test_floats(dtype) -> None:
 
 
 class Integers(nn.Module):
-    """As PT2E makes it: quantize, convolutions of integers, dequantize."""
+    """As PT2E makes it, between floats: 8-bit weights, and for the operators that take or give integers, those."""
 
-    def __init__(self, case: Case, dtype: torch.dtype) -> None:
+    def __init__(self, op: str, case: Case, dtype: torch.dtype) -> None:
         super().__init__()
-        self.case, self.numbers = case, (0, 255, torch.uint8) if dtype is torch.uint8 else (-128, 127, torch.int8)
+        self.op, self.case = op, case
+        self.numbers = (0, 255, torch.uint8) if dtype is torch.uint8 else (-128, 127, torch.int8)
         weight = torch.randint(-128, 128, case.module().weight.shape).to(torch.int8)
         self.register_buffer("weight", weight)
         self.register_buffer("scale", torch.rand(case.out) * 0.02 + 0.001)
         self.register_buffer("zero", torch.zeros(case.out, dtype=torch.int64))
 
+    def rounded(self, x: torch.Tensor, scale: float, zero: int) -> torch.Tensor:
+        return q.dequantize_per_tensor(q.quantize_per_tensor(x, scale, zero, *self.numbers), scale, zero, *self.numbers)
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         case = self.case
         weight = q.dequantize_per_channel(self.weight, self.scale, self.zero, 0, -128, 127, torch.int8)
-        x = q.dequantize_per_tensor(q.quantize_per_tensor(x, 0.02, 5, *self.numbers), 0.02, 5, *self.numbers)
+        x = torch.neg(x) if self.op == "conv2d_q8csw" else self.rounded(x, 0.02, 5)
         y = nn.functional.conv2d(x, weight, None, case.stride, case.padding, case.dilation, case.groups)
-        return q.dequantize_per_tensor(q.quantize_per_tensor(y, 0.11, 9, *self.numbers), 0.11, 9, *self.numbers)
+        return self.rounded(y, 0.11, 9) if self.op == "q8ta_conv2d" else torch.abs(y)
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8], ids=str)
-def test_integers(dtype) -> None:
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [
+        ("q8ta_conv2d", torch.int8),
+        ("q8ta_conv2d", torch.uint8),
+        ("conv2d_q8ta_q8csw", torch.int8),
+        ("conv2d_q8csw", torch.int8),
+    ],
+    ids=str,
+)
+def test_integers(op, dtype) -> None:
     """The same bits as in buffers."""
     torch.manual_seed(2)
     for case in [CASES[i] for i in ((0, 9) if dtype is torch.int8 else (3,))]:
         x = case.x()
-        program = pumice.export(Integers(case, dtype).eval(), (x,))
-        assert program.report.operators["q8ta_conv2d"] == 1
+        program = pumice.export(Integers(op, case, dtype).eval(), (x,))
+        assert program.report.operators[op] == 1
         sessions = [pumice.load(bytes(program), features=f"storage={each}") for each in ("buffers", "textures")]
         assert torch.equal(sessions[0](x), sessions[1](x)), case
         assert any(row.kernel.startswith("conv2d") and "texture3d" in row.kernel for row in sessions[1].profile(x))
