@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a quad of the output.
+// Integers wrap, those of i64 are reported when they would; so is a division of integers by zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#pragma variant DTYPE f32 f16 i32 u8 i8 boolean
+#pragma variant DTYPE f32 f16 i32 i64 u8 i8 boolean
 #include "arithmetic.glslh"
 #include "launch.glslh"
 #include "modes.glslh"
@@ -12,9 +13,21 @@ layout(constant_id = 1) const uint OP = 0;  // BINARY_*
 layout(constant_id = 2) const uint A_MODE = 0;
 layout(constant_id = 3) const uint B_MODE = 0;
 
+#if !(defined(DTYPE_f32) || defined(DTYPE_f16) || defined(DTYPE_boolean))
+#define NUMBERS  // whole ones, which may have no right answer
+#endif
+
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
-layout(set = 0, binding = 2) readonly buffer B { WORD(DTYPE) b_[]; };
+#ifdef NUMBERS
+#define READS 2
+#define STATUS_BINDING 1
+#include "int64.glslh"
+#include "status.glslh"
+#else
+#define READS 1
+#endif
+layout(set = 0, binding = READS) readonly buffer A { WORD(DTYPE) a_[]; };
+layout(set = 0, binding = READS + 1) readonly buffer B { WORD(DTYPE) b_[]; };
 
 #include "broadcast.glslh"
 layout(push_constant) uniform Params {
@@ -23,6 +36,7 @@ layout(push_constant) uniform Params {
   uint repeat_b;
   uint number;  // bits of the operand that is no tensor
   uint alpha;
+  uint call;
 } params;
 
 BROADCAST_INDEX
@@ -70,8 +84,37 @@ VEC(DTYPE) compute(VEC(DTYPE) a, VEC(DTYPE) b) {
   }
 }
 
+#ifdef NUMBERS
+const bool kDivides = OP >= BINARY_DIV_FLOOR && OP <= BINARY_FMOD;
+
+#ifdef DTYPE_i64
+bool exact_leaves_32_bits(int a, int b) {
+  switch (OP) {
+    case BINARY_ADD: return leaves_32_bits(plus(widen(a), product(b, int(params.alpha))));
+    case BINARY_SUB: return leaves_32_bits(minus(widen(a), product(b, int(params.alpha))));
+    case BINARY_MUL: return leaves_32_bits(product(a, b));
+    case BINARY_POW: return power_leaves_32_bits(a, b);
+    case BINARY_DIV_FLOOR: case BINARY_DIV_TRUNC: return a == int(0x80000000) && b == -1;
+    default: return false;
+  }
+}
+#else
+bool exact_leaves_32_bits(int a, int b) { return false; }  // these wrap, as PyTorch has it
+#endif
+
+void look(uint i, int a, int b) {
+  if (i >= params.count) return;
+  if (kDivides && b == 0) report(params.call, i, STATUS_DIVIDES_BY_ZERO);
+  if (exact_leaves_32_bits(a, b)) report(params.call, i, STATUS_LEAVES_32_BITS);
+}
+#endif
+
 void main() {
   const uint q = item();
   if (4u * q >= params.count) return;
-  STORE4(DTYPE, out_, q, compute(load_a(q), load_b(q)));
+  const VEC(DTYPE) a = load_a(q), b = load_b(q);
+#ifdef NUMBERS
+  for (uint k = 0u; k < 4u; ++k) look(4u * q + k, a[k], b[k]);
+#endif
+  STORE4(DTYPE, out_, q, compute(a, b));
 }

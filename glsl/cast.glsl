@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to
-// integer drops the fraction; what does not fit in 32 bits saturates, NaN is 0; to u8 and i8 the low eight bits of that
-// are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is to be i64; NaN is 0; to
+// u8 and i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean
-#pragma variant OUT f32 f16 i32 u8 i8 boolean
+#pragma variant OUT f32 f16 i32 i64 u8 i8 boolean
 #include "launch.glslh"
 #include "math.glslh"
 #include "types.glslh"
 
 layout(binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
-layout(binding = 1) readonly buffer X { WORD(IN) x_[]; };
-layout(push_constant) uniform Params { uint quads; } params;
+#ifdef OUT_i64
+#define READS 2
+#define STATUS_BINDING 1
+#include "status.glslh"
+#else
+#define READS 1
+#endif
+layout(binding = READS) readonly buffer X { WORD(IN) x_[]; };
+layout(push_constant) uniform Params {
+  uint count;
+  uint call;
+} params;
 
 const float kTwo31 = 2147483648.0;
+
+bool leaves_32_bits(int x) { return false; }
+bool leaves_32_bits(float x) { return x >= kTwo31 || x < -kTwo31; }
 
 ivec4 to_integer(ivec4 x) { return x; }
 ivec4 to_integer(vec4 x) {
@@ -37,5 +50,12 @@ ivec4 to_integer(vec4 x) {
 
 void main() {
   const uint q = item();
-  if (q < params.quads) STORE4(OUT, out_, q, CONVERT(LOAD4(IN, x_, q)));
+  if (4u * q >= params.count) return;
+  const VEC(IN) x = LOAD4(IN, x_, q);
+#ifdef OUT_i64
+  for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
+    if (leaves_32_bits(x[k])) report(params.call, 4u * q + k, STATUS_LEAVES_32_BITS);
+  }
+#endif
+  STORE4(OUT, out_, q, CONVERT(x));
 }

@@ -31,7 +31,7 @@ from pathlib import Path
 from reflect_spirv import Module, ShaderError, strip_debug
 
 # Values of a variant axis that are element types, and the pumice::DType that each stands for.
-DTYPES = {"f32": "f32", "f16": "f16", "i32": "i32", "u8": "u8", "i8": "i8", "boolean": "boolean"}
+DTYPES = {"f32": "f32", "f16": "f16", "i32": "i32", "i64": "i64", "u8": "u8", "i8": "i8", "boolean": "boolean"}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 FLAGS = ["-V", "--target-env", "vulkan1.1", "-S", "comp", "--quiet"]
 
@@ -256,11 +256,11 @@ def _params(source: Source, modules: list[Module]) -> Iterator[str]:
 
 
 def _dtype_function(stem: str, axis: Axis) -> Iterator[str]:
-    """The value of a dtype axis at run time; i64 is kept as i32 on the device, bool as one byte."""
+    """The value of a dtype axis at run time; i64 is i32 on the device, bool a byte, unless the axis lists them."""
     yield f"\ninline {axis.name} {axis.name.lower()}(DType type) {{"
     yield "  switch (type) {"
     for value in axis.values:
-        extra = "case DType::i64: " if value == "i32" else ""
+        extra = "case DType::i64: " if value == "i32" and "i64" not in axis.values else ""
         if value == "u8" and "boolean" not in axis.values:
             extra = "case DType::boolean: "
         yield f"    case DType::{DTYPES[value]}: {extra}return {axis.name}::{value};"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ...: an invocation adds up a quad of the output
-// in that order, in fp32 or int32, whatever the order of the invocations. An index out of range is reported and adds
-// nothing.
+// in that order, in fp32, int32 or int64, whatever the order of the invocations. An index out of range is reported and adds
+// nothing; so is a sum that 32 bits cannot hold, of i64.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#pragma variant DTYPE f32 f16 i32
+#pragma variant DTYPE f32 f16 i32 i64
 #include "index.glslh"
 #include "launch.glslh"
 #include "types.glslh"
@@ -12,6 +12,7 @@
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #define STATUS_BINDING 1
 #include "status.glslh"
+#include "sum.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { WORD(DTYPE) self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Values { WORD(DTYPE) values_[]; };
@@ -42,9 +43,12 @@ void main() {
     uint outer = 4u * q + k;
     const uint column = take(outer, params.inner);
     const int row = int(take(outer, params.rows));
+    SUM sum = widen(v[k]);
     for (uint p = 0u; p < params.positions; ++p) {
-      if (row_of(p) == row) v[k] += LOAD1(DTYPE, values_, (outer * params.positions + p) * params.inner + column);
+      if (row_of(p) != row) continue;
+      sum = plus(sum, widen(LOAD1(DTYPE, values_, (outer * params.positions + p) * params.inner + column)));
     }
+    v[k] = element(sum, 4u * q + k);
   }
   STORE4(DTYPE, out_, q, v);
 }

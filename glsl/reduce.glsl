@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad
 // of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join
-// their parts in a tree.
+// their parts in a tree. RESULT is i64 of sums and products of integers: one that 32 bits cannot hold is reported.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
-#pragma variant RESULT same i32 boolean
+#pragma variant RESULT same i32 i64 boolean
 #include "index.glslh"
 #include "launch.glslh"
 #include "math.glslh"
@@ -22,7 +22,16 @@ layout(constant_id = 3) const bool QUADS = false;  // the inputs of a quad of ou
 #define OUT RESULT
 #endif
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
-layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
+#if defined(RESULT_i64) && !(defined(DTYPE_f32) || defined(DTYPE_f16))
+#define EXACT
+#define READS 2
+#define STATUS_BINDING 1
+#include "int64.glslh"
+#include "status.glslh"
+#else
+#define READS 1
+#endif
+layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint count;
   uint reduced;
@@ -31,6 +40,7 @@ layout(push_constant) uniform Params {
   float divisor;    // of MEAN and VAR
   uint size[8];
   uint stride[8];
+  uint call;
 } params;
 
 #define T VEC(DTYPE)
@@ -58,7 +68,8 @@ T minimum(T a, T b) { return min(a, b); }
 const uint kNone = 0xffffffffu;
 const bool kArg = OP == REDUCE_ARGMAX || OP == REDUCE_ARGMIN;
 
-// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from.
+// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from; when EXACT, of SUM the high half, of
+// PROD whether 32 bits cannot hold it (the value is then not 0).
 struct State {
   T value;
   uvec4 at;
@@ -69,7 +80,8 @@ State start() {
     case REDUCE_MAX: return State(T(LOWEST), uvec4(0));
     case REDUCE_MIN: return State(T(HIGHEST), uvec4(0));
     case REDUCE_PROD: case REDUCE_ALL: return State(T(1), uvec4(0));
-    default: return State(T(0), uvec4(kNone));
+    case REDUCE_ARGMAX: case REDUCE_ARGMIN: return State(T(0), uvec4(kNone));
+    default: return State(T(0), uvec4(0));
   }
 }
 
@@ -81,6 +93,26 @@ bool wins(E y, uint j, E x, uint i) {
   return OP == REDUCE_ARGMAX ? y > x : y < x;
 }
 
+#ifdef EXACT
+State join(State a, State b) {
+  for (uint k = 0u; k < 4u; ++k) {
+    if (OP == REDUCE_SUM) {
+      const LONG sum = plus(LONG(a.value[k], a.at[k]), LONG(b.value[k], b.at[k]));
+      a.value[k] = int(sum.x);
+      a.at[k] = sum.y;
+    } else {
+      const LONG all = product(a.value[k], b.value[k]);
+      const bool leaves = (a.at[k] | b.at[k]) != 0u && all != LONG(0) || leaves_32_bits(all);
+      a.value[k] = leaves ? 1 : int(all.x);
+      a.at[k] = uint(leaves);
+    }
+  }
+  return a;
+}
+bool leaves_32_bits(State state, uint k) {
+  return OP == REDUCE_SUM ? leaves_32_bits(LONG(state.value[k], state.at[k])) : state.at[k] != 0u;
+}
+#else
 State join(State a, State b) {
   switch (OP) {
     case REDUCE_MAX: return State(maximum(a.value, b.value), a.at);
@@ -97,6 +129,7 @@ State join(State a, State b) {
     default: return State(a.value + b.value, a.at);
   }
 }
+#endif
 
 // What is joined of an element. `mean`: for the squares of VAR.
 T term(T x, T mean, bool squares) {
@@ -144,7 +177,11 @@ State reduce(uvec4 kept, T mean, bool squares) {
     } else {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);
     }
+#ifdef EXACT
+    state = join(state, State(x, OP == REDUCE_SUM ? uvec4(x >> 31) : uvec4(0)));
+#else
     state = join(state, State(term(x, mean, squares), uvec4(j)));
+#endif
   }
   return TOGETHER ? join_lanes(state) : state;
 }
@@ -159,5 +196,11 @@ void main() {
   if (OP == REDUCE_MEAN || OP == REDUCE_VAR) state.value = divide(state.value);
   if (OP == REDUCE_NORM) state.value = root(state.value);
   const VEC(OUT) result = kArg ? VEC(OUT)(state.at) : VEC(OUT)(state.value);
-  if (!TOGETHER || lane() == 0u) STORE4(OUT, out_, q, result);
+  if (TOGETHER && lane() != 0u) return;
+#ifdef EXACT
+  for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
+    if (leaves_32_bits(state, k)) report(params.call, 4u * q + k, STATUS_LEAVES_32_BITS);
+  }
+#endif
+  STORE4(OUT, out_, q, result);
 }

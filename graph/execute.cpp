@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "glsl/include/modes.glslh"
 #include "graph/convert.h"
 #include "runtime/command.h"
 
@@ -167,8 +168,16 @@ void Session::check_status(const MethodState& method, const Encoding& encoding) 
   const Graph::Impl& graph = method.graph->impl();
   if (call >= graph.method().ops.size())
     fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", call);
+  const std::string op = graph.op_name(graph.method().ops[call].op);
+  if (limit == STATUS_LEAVES_32_BITS)
+    fail(Code::InvalidArgument, Stage::execute, graph.path(call),
+         "%s: the int64 at position %u of the result needs more than the 32 bits that int64 has on the device",
+         op.c_str(), position);
+  if (limit == STATUS_DIVIDES_BY_ZERO)
+    fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: an integer is divided by 0 at position %u",
+         op.c_str(), position);
   fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
-       graph.op_name(graph.method().ops[call].op).c_str(), value, position, limit - 1);
+       op.c_str(), value, position, limit - 1);
 }
 
 void Session::clear_status() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a OP b, elementwise with broadcasting. Tensors have one dtype (Python casts by PyTorch's promotion); either
-// side may be a number. Integers wrap at 32 bits.
+// side may be a number. Integers wrap, those of i64 are an error of the run when 32 bits cannot hold them.
 #include "glsl/binary.h"
 
 #include "glsl/binary_compare.h"
@@ -69,16 +69,19 @@ void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
   if (adds && dtype == DType::f16 && try_convolution_with(graph, out, operands.a, addition)) return;
   const uint32_t number = has_number ? number_bits(operands.number, dtype, op) : 0;
   const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB;
+  const bool may_report = !is_float(dtype) && dtype != DType::boolean;
   const uint32_t alpha = has_alpha ? number_bits(args.real(2), dtype == DType::f16 ? DType::f32 : dtype, op) : 0;
 
-  graph.dispatch({out}, {operands.a, operands.b}, [=](Launch& launch) {
-    glsl::binary::Params params{};
-    operands.launch(launch, params, code, out, op);
-    params.number = number;
-    params.alpha = alpha;
-    launch.params(params);
-    launch.shader = &glsl::binary::variant(glsl::binary::dtype(dtype));
-  });
+  graph.dispatch(reporting(graph, out, may_report), {operands.a, operands.b},
+                 [=, call = graph.call_id()](Launch& launch) {
+                   glsl::binary::Params params{};
+                   operands.launch(launch, params, code, out, op);
+                   params.number = number;
+                   params.alpha = alpha;
+                   params.call = call;
+                   launch.params(params);
+                   launch.shader = &glsl::binary::variant(glsl::binary::dtype(dtype));
+                 });
 }
 
 void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {

@@ -20,10 +20,11 @@ void cast(Graph& graph, Args args) {
     return graph.view(out, x, [=](const Launch&) { out.resize(x.shape()); });
   const Shader& shader = glsl::cast::variant(glsl::cast::in(x.dtype()), glsl::cast::out(out.dtype()));
 
-  graph.dispatch({out}, {x}, [=, &shader](Launch& launch) {
+  const uint32_t call = graph.call_id();
+  graph.dispatch(reporting(graph, out, out.dtype() == DType::i64), {x}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     launch.shader = &shader;
-    launch.params(glsl::cast::Params{.quads = quads(out)});
+    launch.params(glsl::cast::Params{.count = u32(out.numel()), .call = call});
     launch.over(quads(out));
   });
 }

@@ -15,7 +15,10 @@ uint32_t bound(const Args& args, uint32_t index, DType dtype, double none) {
   double number = args.has(index) ? args.real(index) : none;
   if (is_float(dtype)) return number_bits(number, DType::f32, "clamp");
   check(!std::isnan(number), "clamp: a bound of an integer tensor is NaN");
-  // The kernel compares 32-bit integers: a bound outside of them is the nearest of them.
+  // The kernel compares 32-bit integers: one that none of them reaches bounds nothing, one that all exceed has no room.
+  const bool low = index == 1;
+  check(low ? number <= 2147483647.0 : number >= -2147483648.0, "clamp: the bound %g leaves the 32 bits that %s has",
+        number, name(dtype));
   return number_bits(std::clamp(number, -2147483648.0, 2147483647.0), DType::i32, "clamp");
 }
 

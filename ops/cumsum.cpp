@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums along a dimension, in fp32 or 32-bit integers (Python casts what is narrower).
+// Running sums along a dimension, in fp32 or integers (Python casts what is narrower).
 #include "glsl/cumsum.h"
 
 #include "ops/common/shape.h"
@@ -13,13 +13,14 @@ void cumsum(Graph& graph, Args args) {
   check(x.dtype() == out.dtype(), "cumsum: input is %s, output %s", name(x.dtype()), name(out.dtype()));
   const bool scalar = x.rank() == 0;
   const uint32_t dim = scalar ? 0 : axis(args.integer(1), x.rank(), "cumsum");
-  graph.dispatch({out}, {x}, [=](Launch& launch) {
+  const uint32_t call = graph.call_id();
+  graph.dispatch(reporting(graph, out, out.dtype() == DType::i64), {x}, [=](Launch& launch) {
     out.resize(x.shape());
     if (out.numel() == 0) return;
     const int64_t length = scalar ? 1 : x.dim(dim);
     const uint32_t rows = u32(x.numel() / length);
     launch.params(glsl::cumsum::Params{
-        .rows = rows, .extent = u32(length), .inner = scalar ? 1 : u32(x.numel(dim + 1, x.rank()))});
+        .rows = rows, .extent = u32(length), .inner = scalar ? 1 : u32(x.numel(dim + 1, x.rank())), .call = call});
     launch.shader = &glsl::cumsum::variant(glsl::cumsum::dtype(x.dtype()));
     const uint32_t lanes = length > 64 ? 128 : 32;
     launch.over(uint64_t{rows} * lanes, lanes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins elements over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An
-// empty list of dims means all. Sums of floats are fp32, those of integers 32 bits that wrap.
+// empty list of dims means all. Sums of floats are fp32, those of integers i64: an error of the
+// run when 32 bits cannot hold them. One of i32, as sum(dtype=int32) has it, wraps.
 #include "glsl/reduce.h"
 
 #include <algorithm>
@@ -18,13 +19,20 @@ struct Reduction {
   std::vector<bool> over;  // for each dimension
   bool keep;
   double correction = 0;  // of var
+  uint32_t call = 0;      // that reports
 };
 
 // From this many elements on, a workgroup joins what one invocation would join alone.
 constexpr uint32_t kTogether = 64;
 
-glsl::reduce::RESULT result_axis(DType in, DType out, const char* op) {
+// What a sum or a product of integers gives.
+bool is_exact(uint32_t code, DType in, DType out) {
+  return (code == REDUCE_SUM || code == REDUCE_PROD) && !is_float(in) && out == DType::i64;
+}
+
+glsl::reduce::RESULT result_axis(uint32_t code, DType in, DType out, const char* op) {
   using glsl::reduce::RESULT;
+  if (is_exact(code, in, out)) return RESULT::i64;
   if (in == out) return RESULT::same;
   if (out == DType::boolean) return RESULT::boolean;
   check(out == DType::i64 || out == DType::i32, "%s: no kernel from %s to %s", op, name(in), name(out));
@@ -51,6 +59,7 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   check(params.reduced > 0 || reduction.code < REDUCE_ARGMAX, "%s: nothing to choose from", reduction.op);
   params.kept_rank = kept.rank;
   params.rank = kept.rank + joined.rank;
+  params.call = reduction.call;
   params.divisor = static_cast<float>(std::max(0.0, params.reduced - reduction.correction));
   std::copy_n(joined.size.begin(), joined.rank, std::copy_n(kept.size.begin(), kept.rank, params.size));
   std::copy_n(joined.stride.begin(), joined.rank, std::copy_n(kept.stride.begin(), kept.rank, params.stride));
@@ -65,7 +74,7 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{quads(out)} * (together ? lanes : 1), lanes);
   launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
-  const auto result = result_axis(in.dtype(), out.dtype(), reduction.op);
+  const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
 }
 
@@ -100,7 +109,9 @@ void reduce(Graph& graph, const Args& args, Reduction reduction) {
   }
   check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s",
         reduction.op, name(from), name(to), name(out.dtype()));
-  graph.dispatch({out}, {in}, [=](Launch& l) { launch(l, reduction, out, in); });
+  reduction.call = graph.call_id();
+  const bool exact = is_exact(reduction.code, from, out.dtype());
+  graph.dispatch(reporting(graph, out, exact), {in}, [=](Launch& l) { launch(l, reduction, out, in); });
 }
 
 // By code.

@@ -15,6 +15,8 @@ using glsl::unary::FUNCTION;
 template <FUNCTION function>
 void unary(Graph& graph, Args args) {
   Tensor x = args.tensor(0), out = args.out();
+  constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
+  check(!kMayLeave || x.dtype() != DType::i64, "unary: of i64 only what stays in 32 bits; sub, mul and maximum look");
   check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()),
         name(out.dtype()));
   if (take_textures(graph, x, out)) {

@@ -114,4 +114,9 @@ uint32_t axis(int64_t index, uint32_t rank, const char* op) {
   return static_cast<uint32_t>(index < 0 ? index + size : index);
 }
 
+std::vector<Tensor> reporting(Graph& graph, Tensor out, bool may_report) {
+  if (!may_report) return {out};
+  return {out, graph.status()};
+}
+
 }  // namespace pumice

@@ -47,9 +47,9 @@ class Signature:
 
 
 def axis_value(dtype: DType, values: Iterable[str]) -> str:
-    """How a dtype is spelt on an axis: i64 is kept as i32 on the device, bool as u8 unless the axis lists it itself."""
+    """How a dtype is spelt on an axis: i64 is i32 on the device, and bool u8, unless the axis lists them."""
     if dtype is DType.i64:
-        return "i32"
+        return "i64" if "i64" in values else "i32"
     if dtype is DType.bool:
         return "boolean" if "boolean" in values else "u8"
     return dtype.name

@@ -11,6 +11,7 @@ from pumice.ir import DType
 from pumice.op import lowers
 from pumice.operands import argument, broadcast, operand, shape_of
 from pumice.ops.linear import try_fuse_activation
+from pumice.shapes import INT_MAX
 
 if TYPE_CHECKING:
     from pumice.lower import Call
@@ -38,6 +39,8 @@ def _clamp(call: Call, low: Any, high: Any) -> None:
     for bound in (low, high):
         if dtype not in (DType.f32, DType.f16) and isinstance(bound, float) and not bound.is_integer():
             call.refuse(f"the bound {bound} of an integer tensor is not an integer")
+    if dtype is DType.i64 and ((low is not None and low > INT_MAX) or (high is not None and high < -INT_MAX - 1)):
+        call.refuse(f"the bound {low if high is None else high} leaves the 32 bits that int64 has on the device")
     x = call.tensor("self")
     act = {(0, 6): "relu6", (0, None): "relu"}.get((low, high))
     if act is None or not try_fuse_activation(call, x, act):

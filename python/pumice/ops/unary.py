@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from pumice.ir import DType
@@ -57,8 +59,20 @@ def unary(call: Call) -> None:
     x, function = call.tensor("self"), _FUNCTIONS[call.target]
     if function in ACTIVATIONS and try_fuse_activation(call, x, function):
         return
-    if function != "relu" or not try_add_relu(call, x):
+    if call.out.dtype is DType.i64 and function in ("abs", "neg", "square"):
+        _of_int64(call, call.cast(x, DType.i64), function)
+    elif function != "relu" or not try_add_relu(call, x):
         call.emit(function, call.cast(x, call.out.dtype))
+
+
+def _of_int64(call: Call, x: Any, function: str) -> None:
+    """By operators that notice a result which 32 bits cannot hold."""
+    if function == "square":
+        call.emit("mul", x, x)
+    elif function == "neg":
+        call.emit("sub", 0, x, 1.0)
+    else:
+        call.emit("maximum", x, call.emit("sub", 0, x, 1.0, out=call.temp(DType.i64, x.shape)))
 
 
 @lowers(*_ROUNDING)
