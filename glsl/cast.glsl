@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to
-// integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is to be i64; NaN is 0; to
-// u8 and i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is finite and to be i64
+// (PyTorch leaves open what an infinity gives: models compute it beside a `where` that drops it); NaN is 0; to u8 and
+// i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean
@@ -27,7 +28,7 @@ layout(push_constant) uniform Params {
 const float kTwo31 = 2147483648.0;
 
 bool leaves_32_bits(int x) { return false; }
-bool leaves_32_bits(float x) { return x >= kTwo31 || x < -kTwo31; }
+bool leaves_32_bits(float x) { return abs(x) != infinity() && (x >= kTwo31 || x < -kTwo31); }
 
 ivec4 to_integer(ivec4 x) { return x; }
 ivec4 to_integer(vec4 x) {
