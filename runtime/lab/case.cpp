@@ -149,7 +149,8 @@ std::vector<Case> parse(std::string_view all, const Case& base) {
     const std::string_view key = cut(pair, '=');
     pairs.emplace_back(key, pair);
   }
-  std::ranges::stable_partition(pairs, [](const auto& pair) { return pair.first == "op"; });  // it says which keys
+  // First what says which keys there are.
+  std::stable_partition(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.first == "op"; });
   std::vector<Case> cases = {base};
   for (auto& [key, rest] : pairs) {
     std::vector<std::string_view> values;

@@ -15,9 +15,9 @@ using glsl::unary::FUNCTION;
 constexpr uint32_t kCount = 1u << 18;
 
 // Runs `shader` over quads of `in` (words of the buffer as they are) and returns the words of the result.
+template <class Params>
 std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, const std::vector<uint32_t>& in,
-                          size_t out_words, uint32_t quads) {
-  const glsl::unary::Params params{quads, 0, 0};
+                          size_t out_words, uint32_t quads, const Params& params) {
   const auto device = test::open();
   Memory& memory = device->memory();
   const Buffer x = memory.buffer(in.size() * 4, MemoryKind::device, "x"),
@@ -92,7 +92,7 @@ TEST_P(Unary, IsNearLibm) {
   const Case& test = GetParam();
   const std::vector<uint32_t> in = patterns();
   const auto out = run(glsl::unary::variant(glsl::unary::DTYPE::f32), {64, static_cast<uint32_t>(test.function)}, in,
-                       kCount, kCount / 4);
+                       kCount, kCount / 4, glsl::unary::Params{.quads = kCount / 4});
   double worst = 0;
   int failures = 0;
   for (uint32_t i = 0; i < kCount && failures < 5; ++i) {
@@ -139,10 +139,14 @@ float half_value(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
+std::vector<uint32_t> cast(const Shader& shader, const std::vector<uint32_t>& in, size_t out_words, uint32_t quads) {
+  return run(shader, {64}, in, out_words, quads, glsl::cast::Params{.count = 4 * quads});
+}
+
 TEST(Cast, EveryHalfWidensExactly) {
   std::vector<uint32_t> in(1u << 15);
   for (uint32_t i = 0; i < in.size(); ++i) in[i] = (2 * i) | (2 * i + 1) << 16;
-  const auto out = run(glsl::cast::variant(glsl::cast::IN::f16, glsl::cast::OUT::f32), {64}, in, 1u << 16, 1u << 14);
+  const auto out = cast(glsl::cast::variant(glsl::cast::IN::f16, glsl::cast::OUT::f32), in, 1u << 16, 1u << 14);
   for (uint32_t i = 0; i < out.size(); ++i) {
     const float want = half_value(static_cast<uint16_t>(i)), got = as<float>(out[i]);
     ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)))
@@ -158,7 +162,7 @@ TEST(Cast, FloatToHalfRoundsToNearestEven) {
     const float tie = std::isinf(high) ? low : low + (high - low) / 2;
     in[i] = as<uint32_t>(tie) + (i >> 15) - ((i >> 10) & 1);
   }
-  const auto out = run(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::f16), {64}, in, 1u << 15, 1u << 14);
+  const auto out = cast(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::f16), in, 1u << 15, 1u << 14);
   uint32_t wrong = 0;
   for (uint32_t i = 0; i < in.size(); ++i) {
     const float x = as<float>(in[i]), got = half_value(static_cast<uint16_t>(out[i / 2] >> (i % 2 * 16)));
@@ -173,13 +177,13 @@ TEST(Cast, FloatToIntegerTruncatesAndSaturates) {
   const float in[] = {1.9f, -1.9f, 3e9f, -3e9f, NAN, INFINITY, 300.7f, -300.0f};
   std::vector<uint32_t> words(8);
   std::memcpy(words.data(), in, sizeof in);
-  const auto i32 = run(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::i32), {64}, words, 8, 2);
+  const auto i32 = cast(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::i32), words, 8, 2);
   const int32_t want[] = {1, -1, INT32_MAX, INT32_MIN, 0, INT32_MAX, 300, -300};
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(static_cast<int32_t>(i32[i]), want[i]) << in[i];
-  const auto u8 = run(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::u8), {64}, words, 4, 2);
+  const auto u8 = cast(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::u8), words, 4, 2);
   EXPECT_EQ(u8[0], 0x00ffff01u);
   EXPECT_EQ(u8[1] >> 16, 0xd42cu);  // 300 and -300 modulo 256
-  const auto boolean = run(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::boolean), {64}, words, 4, 2);
+  const auto boolean = cast(glsl::cast::variant(glsl::cast::IN::f32, glsl::cast::OUT::boolean), words, 4, 2);
   EXPECT_EQ(boolean[0], 0x01010101u);
   EXPECT_EQ(boolean[1], 0x01010101u);  // NaN is not zero
 }
