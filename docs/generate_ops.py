@@ -27,10 +27,8 @@ def main() -> None:
     print(
         "`operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none."
     )
-    print(
-        "Variants are those of the main shader; i64 runs as i32 where it is not listed, b8/b16/b32 move elements of that"
-    )
-    print("width.\n")
+    print("Variants are those of the main shader; i64 runs as i32 where it is not listed.")
+    print("b8/b16/b32 move elements of that width.\n")
     print("| operator | parameters | variants |\n|---|---|---|")
     for name, version, parameters, axes in sorted(op_table()):
         variants = "; ".join(f"{axis}: {' '.join(values)}" for axis, values in axes.items()) or "any"

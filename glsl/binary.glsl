@@ -14,18 +14,11 @@ layout(constant_id = 2) const uint A_MODE = 0;
 layout(constant_id = 3) const uint B_MODE = 0;
 
 #if !(defined(DTYPE_f32) || defined(DTYPE_f16) || defined(DTYPE_boolean))
-#define NUMBERS  // whole ones, which may have no right answer
+#define REPORTS  // whole numbers: some results have no right answer
 #endif
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-#ifdef NUMBERS
-#define READS 2
-#define STATUS_BINDING 1
-#include "int64.glslh"
-#include "status.glslh"
-#else
-#define READS 1
-#endif
+#include "reports.glslh"
 layout(set = 0, binding = READS) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = READS + 1) readonly buffer B { WORD(DTYPE) b_[]; };
 
@@ -84,7 +77,7 @@ VEC(DTYPE) compute(VEC(DTYPE) a, VEC(DTYPE) b) {
   }
 }
 
-#ifdef NUMBERS
+#ifdef REPORTS
 const bool kDivides = OP >= BINARY_DIV_FLOOR && OP <= BINARY_FMOD;
 
 #ifdef DTYPE_i64
@@ -113,7 +106,7 @@ void main() {
   const uint q = item();
   if (4u * q >= params.count) return;
   const VEC(DTYPE) a = load_a(q), b = load_b(q);
-#ifdef NUMBERS
+#ifdef REPORTS
   for (uint k = 0u; k < 4u; ++k) look(4u * q + k, a[k], b[k]);
 #endif
   STORE4(DTYPE, out_, q, compute(a, b));

@@ -13,12 +13,9 @@
 
 layout(binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #ifdef OUT_i64
-#define READS 2
-#define STATUS_BINDING 1
-#include "status.glslh"
-#else
-#define READS 1
+#define REPORTS
 #endif
+#include "reports.glslh"
 layout(binding = READS) readonly buffer X { WORD(IN) x_[]; };
 layout(push_constant) uniform Params {
   uint count;
@@ -53,7 +50,7 @@ void main() {
   const uint q = item();
   if (4u * q >= params.count) return;
   const VEC(IN) x = LOAD4(IN, x_, q);
-#ifdef OUT_i64
+#ifdef REPORTS
   for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
     if (leaves_32_bits(x[k])) report(params.call, 4u * q + k, STATUS_LEAVES_32_BITS);
   }

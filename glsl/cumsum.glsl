@@ -10,11 +10,9 @@
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #ifdef DTYPE_i64
-#define READS 2
-#define STATUS_BINDING 1
-#else
-#define READS 1
+#define REPORTS
 #endif
+#include "reports.glslh"
 #include "sum.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {

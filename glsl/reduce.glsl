@@ -23,14 +23,9 @@ layout(constant_id = 3) const bool QUADS = false;  // the inputs of a quad of ou
 #endif
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #if defined(RESULT_i64) && !(defined(DTYPE_f32) || defined(DTYPE_f16))
-#define EXACT
-#define READS 2
-#define STATUS_BINDING 1
-#include "int64.glslh"
-#include "status.glslh"
-#else
-#define READS 1
+#define REPORTS
 #endif
+#include "reports.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint count;
@@ -68,7 +63,7 @@ T minimum(T a, T b) { return min(a, b); }
 const uint kNone = 0xffffffffu;
 const bool kArg = OP == REDUCE_ARGMAX || OP == REDUCE_ARGMIN;
 
-// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from; when EXACT, of SUM the high half, of
+// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from; when it REPORTS, of SUM the high half, of
 // PROD whether 32 bits cannot hold it (the value is then not 0).
 struct State {
   T value;
@@ -93,7 +88,7 @@ bool wins(E y, uint j, E x, uint i) {
   return OP == REDUCE_ARGMAX ? y > x : y < x;
 }
 
-#ifdef EXACT
+#ifdef REPORTS
 State join(State a, State b) {
   for (uint k = 0u; k < 4u; ++k) {
     if (OP == REDUCE_SUM) {
@@ -177,7 +172,7 @@ State reduce(uvec4 kept, T mean, bool squares) {
     } else {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);
     }
-#ifdef EXACT
+#ifdef REPORTS
     state = join(state, State(x, OP == REDUCE_SUM ? uvec4(x >> 31) : uvec4(0)));
 #else
     state = join(state, State(term(x, mean, squares), uvec4(j)));
@@ -197,7 +192,7 @@ void main() {
   if (OP == REDUCE_NORM) state.value = root(state.value);
   const VEC(OUT) result = kArg ? VEC(OUT)(state.at) : VEC(OUT)(state.value);
   if (TOGETHER && lane() != 0u) return;
-#ifdef EXACT
+#ifdef REPORTS
   for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
     if (leaves_32_bits(state, k)) report(params.call, 4u * q + k, STATUS_LEAVES_32_BITS);
   }

@@ -16,7 +16,8 @@ template <FUNCTION function>
 void unary(Graph& graph, Args args) {
   Tensor x = args.tensor(0), out = args.out();
   constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
-  check(!kMayLeave || x.dtype() != DType::i64, "unary: of i64 only what stays in 32 bits; sub, mul and maximum look");
+  check(!kMayLeave || x.dtype() != DType::i64,
+        "unary: neg, abs and square of i64 are written as sub, maximum and mul, which report what 32 bits cannot hold");
   check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()),
         name(out.dtype()));
   if (take_textures(graph, x, out)) {

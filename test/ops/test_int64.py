@@ -7,8 +7,10 @@ from __future__ import annotations
 import pytest
 import torch
 from many import Many
+from one_call import OneCall
 
 import pumice
+from pumice.ir import DType
 
 TOP, LOW = 2**31 - 1, -(2**31)
 
@@ -111,6 +113,14 @@ def test_what_is_not_used_is_no_error() -> None:
     session = pumice.load(bytes(program))
     for size in (40, 7, 150):
         assert torch.equal(session(torch.zeros(size)), Buckets()(torch.zeros(size)))
+
+
+@pytest.mark.parametrize("op", ["neg", "abs", "square"])
+def test_a_file_cannot_ask_for_what_nobody_looks_at(op) -> None:
+    made = OneCall()
+    made.call(op, [made.input(DType.i64, [5])], DType.i64, [5])
+    with pytest.raises(pumice.Error, match="of i64 are written as sub, maximum and mul"):
+        pumice.load(made.bytes())
 
 
 def test_int32_wraps(road) -> None:
