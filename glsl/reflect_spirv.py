@@ -11,7 +11,7 @@ MAGIC = 0x07230203
 MAX_PUSH_BYTES = 128  # what every Vulkan device has, and so below
 MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 
-# pumice::Feature, in its order (runtime/shader.h).
+# pumice::Feature, in its order (glsl/shader.h).
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
     "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments",
@@ -168,7 +168,7 @@ class Module:
         for capability in self._capabilities:
             if capability not in CAPABILITIES:
                 self._fail(
-                    f"SPIR-V capability {capability} has no Feature: add it to runtime/shader.h and to CAPABILITIES of "
+                    f"SPIR-V capability {capability} has no Feature: add it to glsl/shader.h and to CAPABILITIES of "
                     "glsl/reflect_spirv.py, or do without it"
                 )
             feature = CAPABILITIES[capability]

@@ -10,7 +10,7 @@
 #include "graph/hazard.h"
 #include "graph/plan.h"
 #include "graph/prepack.h"
-#include "runtime/command.h"
+#include "vulkan/command.h"
 
 namespace pumice {
 

@@ -8,7 +8,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "graph/convert.h"
-#include "runtime/command.h"
+#include "vulkan/command.h"
 
 namespace pumice {
 namespace {

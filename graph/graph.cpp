@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/checked.h"
 #include "graph/build.h"
-#include "serialization/checked.h"
 
 namespace pumice {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "glsl/shader.h"
 #include "graph/tensor.h"
-#include "runtime/device.h"
-#include "runtime/shader.h"
+#include "vulkan/device.h"
 
 namespace pumice {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/build.h"
-#include "runtime/memory.h"
+#include "vulkan/memory.h"
 
 namespace pumice {
 

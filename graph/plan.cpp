@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/memory.h"
+#include "vulkan/memory.h"
 
 namespace pumice {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/blocks.h"
+#include "graph/block_allocator.h"
 #include "graph/build.h"
 #include "graph/shared.h"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "graph/blocks.h"
+#include "graph/block_allocator.h"
 
 namespace pumice {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values in two storages: who has the value, and the copies between.
+#include "base/error.h"
 #include "graph/build.h"
-#include "runtime/error.h"
 
 namespace pumice {
 

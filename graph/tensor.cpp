@@ -3,8 +3,8 @@
 
 #include <cinttypes>
 
+#include "base/checked.h"
 #include "graph/build.h"
-#include "serialization/checked.h"
 
 namespace pumice {
 namespace {

@@ -6,9 +6,9 @@
 #include "glsl/binary_compare.h"
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "ops/common/conv.h"
-#include "ops/common/shape.h"
+#include "ops/conv/conv.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -2,8 +2,8 @@
 // Concatenates tensors along a dimension: four inputs a kernel, more through temporaries.
 #include "glsl/cat.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -3,7 +3,7 @@
 // operators give (torchao.choose_qparams_affine, quantized_decomposed.choose_qparams*). `mapping` and `steps`:
 // QPARAMS_* and STEPS_* of glsl/include/modes.glslh. Results have a dimension for each of x: the number of blocks along
 // it.
-#include "ops/common/choose_qparams.h"
+#include "ops/quant/choose_qparams.h"
 
 #include <cinttypes>
 

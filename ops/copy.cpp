@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -2,8 +2,8 @@
 // Running sums along a dimension, in fp32 or integers (Python casts what is narrower).
 #include "glsl/cumsum.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -7,8 +7,8 @@
 #include <cinttypes>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/blocks.h"
-#include "ops/common/storage.h"
+#include "ops/quant/blocks.h"
+#include "ops/shared/storage.h"
 
 namespace pumice {
 namespace {

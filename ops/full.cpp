@@ -4,8 +4,8 @@
 #include "glsl/full.h"
 
 #include "glsl/full_arange.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

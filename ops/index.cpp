@@ -5,8 +5,8 @@
 
 #include "glsl/index_gather.h"
 #include "glsl/index_linear.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

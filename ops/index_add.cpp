@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/index_put_last.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -4,7 +4,7 @@
 #include <cinttypes>
 
 #include "glsl/linear_gemv.h"
-#include "ops/common/gemm.h"
+#include "ops/linear/gemm.h"
 
 namespace pumice {
 namespace {

@@ -3,8 +3,8 @@
 // in order of x's bits (of i8: 0..127, -128..-1). Exact.
 #include "glsl/lookup.h"
 
-#include "ops/common/qparams.h"
-#include "ops/common/shape.h"
+#include "ops/quant/qparams.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

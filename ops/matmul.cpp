@@ -9,8 +9,8 @@
 #include <cinttypes>
 #include <numeric>
 
-#include "ops/common/gemm.h"
-#include "ops/common/shape.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -3,9 +3,9 @@
 // all behind.
 #include "glsl/norm.h"
 
-#include "ops/common/rows.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/rows.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -3,8 +3,8 @@
 // it, and so on; negative ones cut off.
 #include "glsl/pad.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -4,8 +4,8 @@
 // those of eager PyTorch on processors with fused multiply-adds (x86 with AVX2).
 #include "glsl/q8ta_upsample2d.h"
 
-#include "ops/common/requantize.h"
-#include "ops/common/resize.h"
+#include "ops/quant/requantize.h"
+#include "ops/shared/resize.h"
 
 namespace pumice {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize_f64.h"
-#include "ops/common/blocks.h"
-#include "ops/common/storage.h"
+#include "ops/quant/blocks.h"
+#include "ops/shared/storage.h"
 
 namespace pumice {
 namespace {

@@ -12,9 +12,9 @@
 #include <cinttypes>
 
 #include "glsl/sdpa_matrix.h"
-#include "ops/common/gemm.h"
-#include "ops/common/sdpa_kernel.h"
-#include "ops/common/shape.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/sdpa_kernel.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

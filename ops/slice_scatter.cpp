@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -2,8 +2,8 @@
 // triu and tril: the part of every matrix on and above, or on and below, a diagonal; zeros elsewhere.
 #include "glsl/tri.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

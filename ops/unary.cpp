@@ -3,9 +3,9 @@
 // form.
 #include "glsl/unary.h"
 
-#include "ops/common/shape.h"
-#include "ops/common/storage.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/storage.h"
 
 namespace pumice {
 namespace {

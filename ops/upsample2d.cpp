@@ -8,7 +8,7 @@
 
 #include <cinttypes>
 
-#include "ops/common/resize.h"
+#include "ops/shared/resize.h"
 
 namespace pumice {
 namespace {

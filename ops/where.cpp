@@ -3,8 +3,8 @@
 #include "glsl/where.h"
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
 namespace pumice {
 namespace {

@@ -2,7 +2,7 @@
 #include "python/bindings_engine.h"
 
 #include "ops/op.h"
-#include "runtime/instance.h"
+#include "vulkan/instance.h"
 
 std::vector<OpRow> pumice_op_table() {
   std::vector<OpRow> rows;

@@ -5,7 +5,7 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include "runtime/lab/lab.h"
+#include "tools/kernel_bench/lab.h"
 
 namespace py = pybind11;
 using pumice::lab::Options;

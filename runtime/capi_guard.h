@@ -10,8 +10,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/error.h"
 #include "pumice/pumice.h"
-#include "runtime/error.h"
 
 namespace pumice {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
-#include "ops/common/storage.h"
 #include "ops/op.h"
+#include "ops/shared/storage.h"
 #include "runtime/model_file.h"
 
 namespace pumice {

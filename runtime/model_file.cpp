@@ -12,7 +12,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice {
 namespace {

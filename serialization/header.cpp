@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "serialization/checked.h"
+#include "base/checked.h"
 #include "serialization/gates.h"
 
 namespace pumice {

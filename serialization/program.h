@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice {
 

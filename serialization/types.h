@@ -2,7 +2,7 @@
 // Names and sizes of types, with checked results. Private to serialization/; program.h has the public part.
 #pragma once
 
-#include "serialization/checked.h"
+#include "base/checked.h"
 #include "serialization/gates.h"
 
 namespace pumice {

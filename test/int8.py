@@ -16,7 +16,7 @@ import pumice
 from pumice import ir
 
 MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
-# Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
+# Every kernel by name; "" is the one that is picked. Names: ops/linear/pick.cpp.
 FLOATS = ["gemv1", "gemv4x2", "tile32x64"]  # a few of those that multiply whole numbers as floats
 INTEGERS = ["dot1", "dot4", "dotw8", "dot_tile32x64"]
 MATRICES = [

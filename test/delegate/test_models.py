@@ -15,7 +15,7 @@ from test_decoder import SLOTS, VOCAB, Decoder, greedy
 
 import pumice
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "demo"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 
 def sentences(batch: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

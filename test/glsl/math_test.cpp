@@ -6,7 +6,7 @@
 
 #include "glsl/cast.h"
 #include "glsl/unary.h"
-#include "test/runtime/gpu.h"
+#include "test/vulkan/gpu.h"
 
 namespace pumice {
 namespace {

@@ -218,6 +218,6 @@ def test_a_module_that_is_none(work: Work) -> None:
 
 
 def test_features_are_those_of_the_runtime() -> None:
-    text = (ROOT / "runtime/shader.h").read_text()
+    text = (ROOT / "glsl/shader.h").read_text()
     declared = re.search(r"enum class Feature : uint8_t \{(.*?)\}", text, re.DOTALL)
     assert declared and tuple(re.findall(r"\w+", declared[1])) == FEATURES

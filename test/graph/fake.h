@@ -10,7 +10,7 @@
 #include "graph/encode.h"
 #include "graph/hazard.h"
 #include "graph/plan.h"
-#include "test/error_of.h"
+#include "test/support/error_of.h"
 
 namespace pumice::test {
 

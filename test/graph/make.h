@@ -10,8 +10,8 @@
 
 #include "ops/op.h"
 #include "runtime/model.h"
-#include "test/error_of.h"
 #include "test/serialization/write.h"
+#include "test/support/error_of.h"
 
 namespace pumice::test {
 

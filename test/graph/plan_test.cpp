@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice {
 namespace {

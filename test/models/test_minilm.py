@@ -11,7 +11,7 @@ import torch
 
 import pumice
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "demo"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/conv_kernel.h"
+#include "ops/conv/conv_kernel.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice {
 namespace {

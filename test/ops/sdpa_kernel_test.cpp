@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How attention is divided is a pure function of sizes and features.
-#include "ops/common/sdpa_kernel.h"
+#include "ops/shared/sdpa_kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/split.h"
+#include "ops/shared/split.h"
 
 #include <gtest/gtest.h>
 

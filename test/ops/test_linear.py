@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import pumice
 
-# Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.
+# Every kernel by name; "" is the one that is picked. Names: ops/linear/pick.cpp.
 ALL = [
     "",
     "gemv1",

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/runtime/gpu.h"
+#include "test/vulkan/gpu.h"
 
 namespace pumice {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
 namespace pumice::test {
 

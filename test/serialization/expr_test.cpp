@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <climits>
 
+#include "base/checked.h"
 #include "serialization/affine.h"
-#include "serialization/checked.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pumice kernel list`, `test` and `bench`: runtime/lab, with tables, progress and a picture."""
+"""`pumice kernel list`, `test` and `bench`: tools/kernel_bench, with tables, progress and a picture."""
 
 from __future__ import annotations
 
