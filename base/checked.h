@@ -6,7 +6,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace pumice {
+namespace pumice::engine {
 
 template <class T>
 class Checked {
@@ -49,4 +49,4 @@ class Checked {
 using CheckedU64 = Checked<uint64_t>;
 using CheckedI64 = Checked<int64_t>;
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-namespace pumice {
+namespace pumice::engine {
 
 CopyPool::~CopyPool() {
   {
@@ -74,4 +74,4 @@ void CopyPool::run(size_t total, size_t piece, const std::function<void(size_t, 
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

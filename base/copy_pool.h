@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 
 class CopyPool {
  public:
@@ -34,4 +34,4 @@ class CopyPool {
   bool stop_ = false;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

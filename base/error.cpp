@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-namespace pumice {
+namespace pumice::engine {
 
 const char* name(Code code) {
   switch (code) {
@@ -145,4 +145,4 @@ void fail(Code code, Stage stage, std::string path, const char* text, ...) {
   throw Error(code, stage, std::move(path), message);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

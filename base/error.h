@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace pumice {
+namespace pumice::engine {
 
 // The numbers are part of the C ABI (pumice.h): append, never renumber.
 enum class Code : uint32_t {
@@ -78,7 +78,7 @@ std::string printable(std::string_view text);
 // graph/build adds the path of the operator call.
 #define check(condition, ...)                                                                           \
   do {                                                                                                  \
-    if (!(condition)) ::pumice::fail(::pumice::Code::BadGraph, ::pumice::Stage::plan, "", __VA_ARGS__); \
+    if (!(condition)) ::pumice::engine::fail(::pumice::engine::Code::BadGraph, ::pumice::engine::Stage::plan, "", __VA_ARGS__); \
   } while (false)
 
-}  // namespace pumice
+}  // namespace pumice::engine

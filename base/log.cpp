@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kNames[] = {"debug", "info", "warning", "error", "off"};
@@ -81,4 +81,4 @@ void log(LogLevel level, const char* text, ...) noexcept {
   va_end(arguments);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

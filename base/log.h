@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class LogLevel : uint8_t { debug, info, warning, error, off };
 
@@ -23,4 +23,4 @@ void set_log(LogFunction function, LogLevel threshold = LogLevel::warning);
 bool log_enabled(LogLevel level);
 void log(LogLevel level, const char* text, ...) noexcept PUMICE_PRINTF(2, 3);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 
 inline size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -39,4 +39,4 @@ std::string_view nearest(std::string_view text, const Range& candidates) {
   return best;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

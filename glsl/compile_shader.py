@@ -8,7 +8,7 @@ A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for 
 constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
 push-constant struct, the features a device must have) is read back from the SPIR-V, so that nobody writes it twice.
 
-Writes, for a shader X: X.h (`pumice::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other) and X.d
+Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other) and X.d
 (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken out after
 they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of binary[f32].
 """
@@ -30,7 +30,7 @@ from pathlib import Path
 
 from reflect_spirv import Module, ShaderError, strip_debug
 
-# Values of a variant axis that are element types, and the pumice::DType that each stands for.
+# Values of a variant axis that are element types, and the pumice::engine::DType that each stands for.
 DTYPES = {"f32": "f32", "f16": "f16", "i32": "i32", "i64": "i64", "u8": "u8", "i8": "i8", "boolean": "boolean"}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 FLAGS = ["-V", "--target-env", "vulkan1.1", "-S", "comp", "--quiet"]
@@ -201,7 +201,7 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
         yield '#include "serialization/program.h"'
     hidden = 'extern "C" __attribute__((visibility("hidden")))'
     yield f"\n{hidden} const uint32_t pumice_glsl_{stem}[{sum(map(len, codes))}];\n"
-    yield f"namespace pumice::glsl::{stem} {{\n"
+    yield f"namespace pumice::engine::glsl::{stem} {{\n"
     for axis in [*source.axes, *source.choices]:
         yield f"enum class {axis.name} : uint32_t {{ {', '.join(axis.enum(value) for value in axis.values)} }};"
     yield from _params(source, modules)
@@ -233,7 +233,7 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
     for axis in source.axes:
         if axis.is_dtype:
             yield from _dtype_function(stem, axis)
-    yield f"\n}}  // namespace pumice::glsl::{stem}"
+    yield f"\n}}  // namespace pumice::engine::glsl::{stem}"
 
 
 def _params(source: Source, modules: list[Module]) -> Iterator[str]:

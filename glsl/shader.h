@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What glsl/compile_shader.py knows of one compiled variant, read back from its SPIR-V. The generated headers
-// (glsl/<stem>.h in the build tree, namespace pumice::glsl::<stem>) are the only makers of these.
+// (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) are the only makers of these.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-namespace pumice {
+namespace pumice::engine {
 
 // Optional things a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
 // The last one is found out when a device is opened: a matrix lies in registers as vulkan/probe.h says.
@@ -59,4 +59,4 @@ struct Axis {
   std::span<const std::string_view> values;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 
 #include "vulkan/memory.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A tensor's memory outside of the arena.
 struct Part {
@@ -25,9 +25,9 @@ inline Part part_of(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
           buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
 }
 
-class Blocks {
+class BlockAllocator {
  public:
-  explicit Blocks(uint64_t alignment) : alignment_(alignment) {}
+  explicit BlockAllocator(uint64_t alignment) : alignment_(alignment) {}
 
   // Announces a tensor, so that a block is no larger than what is still to come.
   void expect(uint64_t bytes) {
@@ -67,4 +67,4 @@ class Blocks {
   uint64_t block_bytes_ = 0, block_used_ = 0, small_bytes_ = 0, bytes_ = 0;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 
 #include "graph/graph.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 inline constexpr uint32_t kNone = ~0u;
 
@@ -166,4 +166,4 @@ void with_path(const Graph::Impl& graph, uint32_t call, const Body& body) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

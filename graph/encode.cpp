@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Port port(const Graph::Impl& graph, uint32_t tensor) {
@@ -124,4 +124,4 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   return steps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 #include "graph/prepack.h"
 #include "vulkan/command.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Where the host writes an input or reads an output.
 struct Port {
@@ -69,4 +69,4 @@ using Bind = std::function<Slice(uint32_t tensor, const Window& part)>;
 // The dispatches of a node, into a recording under way.
 void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "graph/convert.h"
 #include "vulkan/command.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
@@ -95,7 +95,7 @@ Encoding& Session::encoding(MethodState& method, bool timed) {
 std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
-  Layout layout = pumice::layout(*method.graph);
+  Layout layout = pumice::engine::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
   fresh->timed = timed;
@@ -256,4 +256,4 @@ SessionMemory Session::memory() const {
   return memory;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 #include "graph/encode.h"
 #include "serialization/affine.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // An input as the caller holds it; any alignment.
 struct InputView {
@@ -135,4 +135,4 @@ class Session {
   mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::vector<uint32_t> ids(const std::vector<Tensor>& tensors) {
@@ -220,4 +220,4 @@ std::string Graph::Impl::path(uint32_t call_index) const {
   return format("methods[%u].ops[%u] (%s)", method_index, call_index, op_name(method().ops[call_index].op).c_str());
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

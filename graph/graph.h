@@ -15,7 +15,7 @@
 #include "graph/tensor.h"
 #include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A part of a tensor's bytes as a kernel sees it: `begin` is a multiple of Features::storage_alignment; bytes 0: up to
 // the end.
@@ -140,4 +140,4 @@ class Graph {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void unique(std::vector<uint32_t>& list) {
@@ -135,4 +135,4 @@ uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {
   return launches;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

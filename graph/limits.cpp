@@ -6,7 +6,7 @@
 #include "graph/build.h"
 #include "graph/image.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string label(const Graph::Impl& graph, uint32_t id) {
@@ -116,4 +116,4 @@ void check_bindings(const Graph& graph) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include "vulkan/memory.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class Graph;
 
@@ -41,4 +41,4 @@ struct Layout {
 
 Layout layout(const Graph& graph);
 
-}  // namespace pumice
+}  // namespace pumice::engine

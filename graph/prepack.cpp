@@ -13,7 +13,7 @@
 #include "graph/image.h"
 #include "serialization/fingerprint.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kBatchBytes = uint64_t{64} << 20;  // of raw constants at once, unless one is larger
@@ -368,4 +368,4 @@ const Part& Weights::packed(const std::string& key) const {
   return packed_.at(key);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

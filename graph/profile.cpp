@@ -4,7 +4,7 @@
 
 #include "graph/execute.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string text(const Graph::Impl& graph, uint32_t tensor) {
@@ -89,4 +89,4 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
   return rows;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

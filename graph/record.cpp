@@ -4,7 +4,7 @@
 
 #include "graph/encode.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Where a tensor lies on the device.
@@ -128,4 +128,4 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   commands.end();
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 bool Graph::in_texture(Tensor value) const {
   const TensorInfo& tensor = impl_->tensors[value.id()];
@@ -55,4 +55,4 @@ void Graph::Impl::hold(Tensor tensor) {
   copying = false;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

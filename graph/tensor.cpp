@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string text(const Shape& shape) {
@@ -109,4 +109,4 @@ void Tensor::resize(const Shape& shape) const {
   tensor.shape = shape;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

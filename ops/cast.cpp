@@ -5,7 +5,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 DType stored(DType dtype) {
@@ -36,4 +36,4 @@ std::span<const Op> cast_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kInputs = 4;
@@ -70,4 +70,4 @@ std::span<const Op> cat_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "glsl/choose_qparams_range.h"
 #include "glsl/include/modes.glslh"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "choose_qparams";
@@ -43,4 +43,4 @@ std::span<const Op> choose_qparams_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "glsl/conv2d_tiled.h"
 #include "ops/conv/conv.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Convolution with_geometry(Convolution c, const Args& args, uint32_t first) {
@@ -60,4 +60,4 @@ std::span<const Op> conv2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

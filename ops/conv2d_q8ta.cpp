@@ -8,7 +8,7 @@
 #include "glsl/conv2d_tiled_int8.h"
 #include "ops/conv/conv.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // The arguments from x to x_zero.
@@ -68,4 +68,4 @@ std::span<const Op> conv2d_q8ta_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "ops/quant/blocks.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "dequantize";
@@ -55,4 +55,4 @@ std::span<const Op> dequantize_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

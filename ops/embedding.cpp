@@ -10,7 +10,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void resize(Tensor out, Tensor index, int64_t columns) {
@@ -116,4 +116,4 @@ std::span<const Op> embedding_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void check_index(Tensor index, const char* op) {
@@ -108,4 +108,4 @@ std::span<const Op> index_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Up to this many positions, every invocation looks through all of them itself; beyond, a table is made first.
@@ -65,4 +65,4 @@ std::span<const Op> index_put_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

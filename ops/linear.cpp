@@ -5,7 +5,7 @@
 #include "glsl/linear_gemv.h"
 #include "ops/linear/gemm.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void linear(Graph& graph, Args args) {
@@ -26,4 +26,4 @@ std::span<const Op> linear_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

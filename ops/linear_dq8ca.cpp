@@ -16,7 +16,7 @@
 #include "ops/linear/linear_int8.h"
 #include "ops/quant/choose_qparams.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 struct Scales {
@@ -90,4 +90,4 @@ std::span<const Op> linear_dq8ca_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "glsl/linear_gemv.h"
 #include "ops/linear/gemm.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void linear_q4gsw(Graph& graph, Args args) {
@@ -32,4 +32,4 @@ std::span<const Op> linear_q4gsw_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -14,7 +14,7 @@
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_int8.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 PackedWeight pack(Graph& graph, const Args& args, const char* op) {
@@ -91,4 +91,4 @@ std::span<const Op> linear_q8ta_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_int8.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "linear_qta8a_qga4w_qta8o";
@@ -54,4 +54,4 @@ std::span<const Op> linear_qta8a_qga4w_qta8o_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

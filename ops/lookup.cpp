@@ -6,7 +6,7 @@
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void lookup(Graph& graph, Args args) {
@@ -32,4 +32,4 @@ std::span<const Op> lookup_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

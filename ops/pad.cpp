@@ -6,7 +6,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void pad(Graph& graph, Args args) {
@@ -54,4 +54,4 @@ std::span<const Op> pad_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

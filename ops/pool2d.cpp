@@ -5,7 +5,7 @@
 #include "ops/shared/pooling.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void max_pool2d(Graph& graph, Args args) {
@@ -52,4 +52,4 @@ std::span<const Op> pool2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

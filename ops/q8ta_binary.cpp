@@ -8,7 +8,7 @@
 #include "ops/quant/requantize.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::q8ta_binary::BINARY;
@@ -65,4 +65,4 @@ std::span<const Op> q8ta_binary_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

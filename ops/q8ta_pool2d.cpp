@@ -4,7 +4,7 @@
 #include "ops/quant/requantize.h"
 #include "ops/shared/pooling.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void q8ta_avg_pool2d(Graph& graph, Args args) {
@@ -40,4 +40,4 @@ std::span<const Op> q8ta_pool2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

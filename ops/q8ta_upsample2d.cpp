@@ -7,7 +7,7 @@
 #include "ops/quant/requantize.h"
 #include "ops/shared/resize.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::q8ta_upsample2d::ORDER;
@@ -45,4 +45,4 @@ std::span<const Op> q8ta_upsample2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

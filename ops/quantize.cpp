@@ -13,7 +13,7 @@
 #include "ops/quant/blocks.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "quantize";
@@ -91,4 +91,4 @@ std::span<const Op> quantize_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

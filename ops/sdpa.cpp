@@ -16,7 +16,7 @@
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 struct Sizes {
@@ -148,4 +148,4 @@ std::span<const Op> sdpa_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void slice_scatter(Graph& graph, Args args) {
@@ -64,4 +64,4 @@ std::span<const Op> slice_scatter_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

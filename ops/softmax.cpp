@@ -6,7 +6,7 @@
 #include "ops/shared/rows.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 template <bool kLog>
@@ -35,4 +35,4 @@ std::span<const Op> softmax_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

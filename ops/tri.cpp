@@ -5,7 +5,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 template <bool kUpper>
@@ -34,4 +34,4 @@ std::span<const Op> tri_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

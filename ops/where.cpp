@@ -6,7 +6,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void where(Graph& graph, Args args) {
@@ -55,4 +55,4 @@ std::span<const Op> where_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "tools/kernel_bench/lab.h"
 
 namespace py = pybind11;
-using pumice::lab::Options;
+using pumice::engine::kernel_bench::Options;
 
 namespace {
 
@@ -59,16 +59,16 @@ void add_lab(py::module_& m) {
   py::register_exception_translator([](std::exception_ptr raised) {
     try {
       if (raised) std::rethrow_exception(raised);
-    } catch (const pumice::lab::Failure& error) {
+    } catch (const pumice::engine::kernel_bench::Failure& error) {
       const py::object made = py::module_::import("pumice.errors")
                                   .attr("from_native")(error.code, error.name, "api", error.path, error.what());
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
     }
   });
-  m.def("kernel_list", [](const py::kwargs& given) { return pumice::lab::list(options_of(py::dict(given))); });
-  m.def("kernel_cases", [](const py::kwargs& given) { return pumice::lab::cases(options_of(py::dict(given))); });
+  m.def("kernel_list", [](const py::kwargs& given) { return pumice::engine::kernel_bench::list(options_of(py::dict(given))); });
+  m.def("kernel_cases", [](const py::kwargs& given) { return pumice::engine::kernel_bench::cases(options_of(py::dict(given))); });
   m.def("kernel_test",
-        [](const py::function& report, const py::kwargs& given) { return run(pumice::lab::test, report, given); });
+        [](const py::function& report, const py::kwargs& given) { return run(pumice::engine::kernel_bench::test, report, given); });
   m.def("kernel_bench",
-        [](const py::function& report, const py::kwargs& given) { return run(pumice::lab::bench, report, given); });
+        [](const py::function& report, const py::kwargs& given) { return run(pumice::engine::kernel_bench::bench, report, given); });
 }

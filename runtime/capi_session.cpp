@@ -6,7 +6,7 @@
 #include "runtime/capi_guard.h"
 #include "runtime/capi_handles.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // The inputs as the engine takes them; `given` is an array whose items have the size that the first one says.
@@ -30,9 +30,9 @@ std::span<const InputView> views(const pumice_tensor* given, uint32_t count) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine
 
-using namespace pumice;  // NOLINT: the functions below are C
+using namespace pumice::engine;  // NOLINT: the functions below are C
 
 pumice_status pumice_session_new(pumice_model model, pumice_session* session) {
   return guarded([&] {

@@ -5,7 +5,7 @@
 #include "ops/shared/storage.h"
 #include "runtime/model_file.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 const Builder& builder() {
@@ -96,4 +96,4 @@ std::string inspect_file(const std::string& path) {
   return text;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include "graph/execute.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
@@ -59,4 +59,4 @@ const Symbol* symbol(const Method& method, SymInt size);
 std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
                                     const std::shared_ptr<ConstantFacts>& facts);
 
-}  // namespace pumice
+}  // namespace pumice::engine

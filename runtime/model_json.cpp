@@ -6,7 +6,7 @@
 #include "ops/op.h"
 #include "runtime/model.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using nlohmann::json;
@@ -200,4 +200,4 @@ std::string describe(const SessionMemory& memory) {
                    {"io", memory.io}});
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 
 #include "serialization/affine.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 void MethodChecker::bad(Code code, const Where& at, const std::string& text) {
   fail(code, Stage::semantics, at.text(), "%s", text.c_str());
@@ -214,4 +214,4 @@ void check_method(Method& method, const Program& program, std::span<const Operat
   MethodChecker(method, program, operators, limits, at).run();
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "serialization/types.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class MethodChecker {
  public:
@@ -43,4 +43,4 @@ class MethodChecker {
   std::vector<bool> defined_;     // of every value, up to the call at hand
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "serialization/gates.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 using Bytes = std::vector<std::byte>;
 
@@ -25,4 +25,4 @@ Bytes write_file(const Draft& draft);
 // Makes the header's two hashes right again, as far as the header points inside of the file.
 void reseal(Bytes& file);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/command_impl.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -219,4 +219,4 @@ std::vector<double> Commands::timestamps_us() const {
   return result;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class Commands {
  public:
@@ -44,4 +44,4 @@ class Commands {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "vulkan/command.h"
 #include "vulkan/core.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Commands::Impl {
   enum class State : uint8_t { empty, recording, recorded };
@@ -51,4 +51,4 @@ struct Commands::Impl {
   uint32_t num_queries = 0, max_queries = 0;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 #include "vulkan/pipeline.h"
 #include "vulkan/vma.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Core {
   std::shared_ptr<Instance> instance;
@@ -85,4 +85,4 @@ constexpr VkDescriptorType descriptor_type(Binding kind) {
 // pipeline.cpp
 std::unique_ptr<Pipelines> create_pipelines(std::shared_ptr<Core> core, const std::string& cache_dir);
 
-}  // namespace pumice
+}  // namespace pumice::engine

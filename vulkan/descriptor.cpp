@@ -4,7 +4,7 @@
 
 #include "vulkan/command_impl.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kFirstSets = 32, kMostSets = 1024;
@@ -126,4 +126,4 @@ VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::sp
   return set;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "vulkan/core.h"
 #include "vulkan/probe.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -179,4 +179,4 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   return device;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "glsl/shader.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A cooperative matrix product of a subgroup: m x k times k x n.
 struct MatrixShape {
@@ -118,4 +118,4 @@ class Device {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "vulkan/device.h"
 #include "vulkan/physical.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string lower(std::string text) {
@@ -163,4 +163,4 @@ std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
   return device;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include "vulkan/physical.h"
 #include "vulkan/probe.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Every feature structure the engine knows. Filled by a query, or from Features to create the device.
@@ -191,4 +191,4 @@ VkDevice create_device(const Vk& vk, const Physical& physical, const Features& f
   return device;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

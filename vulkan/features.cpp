@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr std::string_view kNames[kNumFeatures] = {
@@ -209,4 +209,4 @@ Features apply(Features features, const std::string& text) {
   return features;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

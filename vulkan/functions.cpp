@@ -9,7 +9,7 @@
 
 #include "vulkan/instance.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // third_party_impl.cpp: volk knows each platform's names of the system loader.
 PFN_vkGetInstanceProcAddr system_vulkan_loader();
@@ -192,4 +192,4 @@ std::string describe(VkResult result, const char* call, const std::string& objec
   return text;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // clang-format off
 // Before there is an instance.
@@ -103,6 +103,6 @@ inline void must(VkResult result, const char* call, const char* object, Stage st
 
 // VK(vk, Stage::device, "fence", CreateFence, device, &info, nullptr, &fence);
 #define VK(vk, stage, object, function, ...) \
-  ::pumice::must((vk).function(__VA_ARGS__), "vk" #function, object, stage, vk)
+  ::pumice::engine::must((vk).function(__VA_ARGS__), "vk" #function, object, stage, vk)
 
-}  // namespace pumice
+}  // namespace pumice::engine

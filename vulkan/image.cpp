@@ -2,7 +2,7 @@
 // Images, always in device memory and in the layout GENERAL.
 #include "vulkan/core.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Image::Impl {
   std::shared_ptr<Core> core;
@@ -69,4 +69,4 @@ uint64_t Image::bytes() const {
   return impl_ ? impl_->bytes : 0;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

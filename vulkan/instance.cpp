@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kValidation = "VK_LAYER_KHRONOS_validation";
@@ -154,4 +154,4 @@ uint64_t validation_messages() {
   return messages;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

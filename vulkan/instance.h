@@ -8,7 +8,7 @@
 
 #include "vulkan/functions.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Instance {
   Vk vk;
@@ -32,4 +32,4 @@ void forget_instance();
 // checks; each message goes to the log too).
 uint64_t validation_messages();
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include "vulkan/core.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Buffer::Impl {
   std::shared_ptr<Core> core;
@@ -195,4 +195,4 @@ std::byte* Buffer::mapped() const {
   return impl_ ? impl_->mapped : nullptr;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

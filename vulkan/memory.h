@@ -14,7 +14,7 @@ typedef struct VkBuffer_T* VkBuffer;
 typedef struct VkImage_T* VkImage;
 typedef struct VkImageView_T* VkImageView;
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class MemoryKind : uint8_t {
   device,  // read and written by kernels; mapped only where device memory is also cached host memory (CPU, integrated)
@@ -123,4 +123,4 @@ class Uploader {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

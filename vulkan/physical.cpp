@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Extensions extensions_of(const Vk& vk, VkPhysicalDevice device) {
@@ -176,4 +176,4 @@ std::vector<Physical> list_physical(const Instance& instance) {
   return result;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

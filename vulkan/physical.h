@@ -9,7 +9,7 @@
 #include "vulkan/device.h"
 #include "vulkan/instance.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Physical {
   VkPhysicalDevice handle = nullptr;
@@ -42,4 +42,4 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
 // Creates the logical device with one queue and exactly what `features` has.
 VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features);
 
-}  // namespace pumice
+}  // namespace pumice::engine

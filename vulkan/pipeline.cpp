@@ -13,7 +13,7 @@
 #include "vulkan/core.h"
 #include "vulkan/pipeline_cache.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kMaxThreads = 16;
@@ -244,4 +244,4 @@ std::unique_ptr<Pipelines> create_pipelines(std::shared_ptr<Core> core, const st
   return std::make_unique<Pipelines>(std::make_unique<Pipelines::Impl>(std::move(core), cache_dir));
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

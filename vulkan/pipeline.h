@@ -14,7 +14,7 @@ typedef struct VkPipeline_T* VkPipeline;
 typedef struct VkPipelineLayout_T* VkPipelineLayout;
 typedef struct VkDescriptorSetLayout_T* VkDescriptorSetLayout;
 
-namespace pumice {
+namespace pumice::engine {
 
 // `spec`: values of specialization constants 0, 1, ...; [0] is local_size_x.
 // `subgroup_size`: 0 = the driver's choice, else required (needs subgroup_size_control).
@@ -51,4 +51,4 @@ class Pipelines {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 class File {
@@ -179,4 +179,4 @@ void PipelineCacheFile::save(const std::vector<uint8_t>& body) noexcept try {
   warn("out of memory");
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

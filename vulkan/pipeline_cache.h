@@ -9,7 +9,7 @@
 
 #include "vulkan/physical.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // What a cache file begins with, little-endian; the driver's bytes follow.
 struct PipelineCacheHeader {
@@ -44,4 +44,4 @@ class PipelineCacheFile {
   bool warned_ = false;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "glsl/probe_fragments.h"
 #include "vulkan/command.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 bool may_have_fragments(const Features& features) {
   const auto has = [&](const MatrixShape& shape) {
@@ -34,4 +34,4 @@ bool has_fragments(const std::shared_ptr<Device>& device) {
   return std::all_of(words, words + kLanes, [](uint32_t word) { return word == kRight; });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

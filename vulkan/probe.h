@@ -9,11 +9,11 @@
 
 #include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // From what a device lists: subgroups of 32, and both shapes.
 bool may_have_fragments(const Features& features);
 // Asks the device, by a kernel that looks at every element and at a product. May throw DeviceLost and the like.
 bool has_fragments(const std::shared_ptr<Device>& device);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,7 +2,7 @@
 // May this device make this pipeline? Asked before the driver is, which may answer a wrong question with a crash.
 #include "vulkan/core.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 [[noreturn]] void refuse(const Core& core, const Shader& shader, const std::string& text) {
@@ -49,4 +49,4 @@ void require_runnable(const Core& core, const PipelineKey& key) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "vulkan/command_impl.h"
 #include "vulkan/core.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kThreads = 8;            // where more stop helping: the bus is full
@@ -144,4 +144,4 @@ void Uploader::flush() {
   for (const auto& chunk : impl_->chunks) impl_->device->impl().wait(chunk->commands.impl().submit);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

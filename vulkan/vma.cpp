@@ -6,7 +6,7 @@
 #define VMA_IMPLEMENTATION
 #include "vulkan/vma.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 PFN_vkGetInstanceProcAddr system_vulkan_loader();
 
@@ -14,4 +14,4 @@ PFN_vkGetInstanceProcAddr system_vulkan_loader() {
   return volkInitialize() == VK_SUCCESS ? vkGetInstanceProcAddr : nullptr;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

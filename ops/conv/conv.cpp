@@ -18,7 +18,7 @@
 #include "ops/shared/shape.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Sums of products of differences of bytes stay within 32 bits up to here.
@@ -299,4 +299,4 @@ void convolution(Graph& graph, const Convolution& given) {
   });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 #include "ops/quant/requantize.h"
 #include "ops/shared/patch.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // What is added to the result of a convolution: act(result + other). Of integers: what they stand for, and how the sum
 // becomes integers again.
@@ -48,4 +48,4 @@ void convolution(Graph& graph, const Convolution& convolution);
 // nobody else reads and that can add the other one itself. Then there is nothing left to do.
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 #include "ops/conv/conv_matrix.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr int64_t kCellBytes = 16;
@@ -70,4 +70,4 @@ void from_cells(Graph& graph, Tensor out, Tensor cells) {
   });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include "ops/conv/conv.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct ConvProduct;  // ops/conv/conv_matrix.h
 
@@ -27,4 +27,4 @@ Tensor odd_in_cells(Graph& graph, Tensor value);
 // Adds the node that brings them back.
 void from_cells(Graph& graph, Tensor out, Tensor cells);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled";
@@ -106,4 +106,4 @@ double conv_error(std::string_view kernel, const ConvFacts& f) {
   return plain ? 0x1p-24 * (terms + 4) : 0x1p-23 * (terms + 2);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 #include "ops/conv/conv_kernel.h"
 #include "ops/shared/patch.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A convolution but for the numbers in its tensors.
 struct ConvFacts {
@@ -44,4 +44,4 @@ uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
 // Of the others: why x in cells is of no use, as the end of "it ..."; empty where conv_kernel.h has kernels for it.
 std::string why_no_cells(const ConvFacts& facts);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "base/divide.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Of a dtype, large to small, matrices before dot products.
@@ -162,4 +162,4 @@ ConvPick pick_conv(const ConvShape& s, const Features& features) {
   return matrices.kernel != nullptr ? matrices : pick_of(true, s, features);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 
 #include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A product of [channels, k] and [k, pixels of the batch]; k in cells of 16 bytes, 8 fp16 or 16 int8 of them.
 struct ConvShape {
@@ -44,4 +44,4 @@ uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);
 const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -19,7 +19,7 @@
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr int64_t kChunkCells = 4;
@@ -257,4 +257,4 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
   return false;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "ops/conv/conv_cells.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // One of them, and what is made for it.
 struct ConvProduct : Convolution {
@@ -32,4 +32,4 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution);
 // Adds the nodes; `into`: the output, or an i32 for its cells.
 void write_product(Graph& graph, const ConvProduct& product, Tensor into);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -17,7 +17,7 @@
     }                                                           \
   } while (false)
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kTileLanes = 32;
@@ -169,4 +169,4 @@ std::array<Window, 3> weight_windows(const PackedWeight& w, const RowBlock& bloc
           w.zero ? window(block, w.n, pair_bytes(w.groups, false)) : scale};
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

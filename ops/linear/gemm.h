@@ -11,7 +11,7 @@
 #include "ops/op.h"
 #include "ops/shared/split.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // The layout of glsl/include/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
 inline constexpr uint32_t kStripRows = 16, kTileColumns = 64;
@@ -85,4 +85,4 @@ void require_subgroups(Launch& launch);
 // Workgroups counted along x, then y (group() of glsl/include/launch.glslh).
 void over_groups(Launch& launch, uint64_t groups, uint32_t lanes);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "glsl/linear_pack_sums.h"
 #include "ops/linear/linear_int8.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Rows of x from `first` on, and of the weight.
@@ -221,4 +221,4 @@ Tensor weight_sums(Graph& graph, const PackedWeight& w) {
   });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

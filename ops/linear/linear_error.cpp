@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Without matrices a product, a sum and the scales are fp32: a rounding for each of the k sums, and at most 26 for the
 // zero point, the scale, partial sums that meet, bias, activation and residual (linear_gemv*.glsl, linear_tiled.glsl
@@ -19,4 +19,4 @@ double linear_error(const LinearKernel& kernel, const LinearShape& shape) {
   return 0x1p-23 * steps + (rounded ? 0x1p-11 : 0);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

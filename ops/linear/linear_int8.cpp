@@ -9,7 +9,7 @@
 #include "glsl/quantize.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // out = y as integers: for kernels that make floats.
@@ -195,4 +195,4 @@ void check_range(int64_t low, int64_t high, const char* op) {
         "%s: %" PRId64 "..%" PRId64 " is not within -128..127 or 0..255", op, low, high);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 #include "ops/linear/row_source.h"
 #include "ops/quant/requantize.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct IntegerProduct {
   const char* op;
@@ -39,4 +39,4 @@ Tensor weight_sums(Graph& graph, const PackedWeight& weight);
 // The integers low..high of arguments, which 8 bits hold.
 void check_range(int64_t low, int64_t high, const char* op);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "graph/tensor.h"
 #include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
 
@@ -107,4 +107,4 @@ const LinearKernel& choose_linear(const LinearShape& shape, const Features& feat
 // The tile for `batch` products of m x k and k x n by gemm.glslh.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
 
-}  // namespace pumice
+}  // namespace pumice::engine

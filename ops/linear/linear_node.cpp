@@ -17,7 +17,7 @@
 #include "ops/shared/shape.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized row
@@ -319,4 +319,4 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   add(x, end, ragged);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "ops/conv/conv_kernel.h"
 #include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr LinearKernel kKernels[] = {
@@ -362,4 +362,4 @@ Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features) {
   return tile_kernel(batch, m, n, features).tile;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 #include "base/divide.h"
 #include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Sums of so many products of signed bytes and differences of bytes stay within 32 bits.
@@ -213,4 +213,4 @@ const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& s, 
   return why_not(gemv, s, features).empty() ? &gemv : nullptr;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

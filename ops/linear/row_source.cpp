@@ -9,7 +9,7 @@
 #include "glsl/linear_quantize.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::linear_quantize::FORM;
@@ -102,4 +102,4 @@ std::shared_ptr<QuantizedRows> quantized_rows(Graph& graph, const char* op, cons
   return made;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 #include "ops/linear/linear_kernel.h"
 #include "ops/quant/blocks.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Where the integers of x, and the scale and zero point of each row, come from.
 struct RowSource {
@@ -57,4 +57,4 @@ struct QuantizedRows {
 };
 std::shared_ptr<QuantizedRows> quantized_rows(Graph& graph, const char* op, const RowSource& from, Input form);
 
-}  // namespace pumice
+}  // namespace pumice::engine

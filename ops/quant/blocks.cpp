@@ -5,7 +5,7 @@
 
 #include "glsl/include/modes.glslh"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 uint32_t stored(DType dtype) {
@@ -74,4 +74,4 @@ void check_count(const Parameter& parameter, const Blocks& blocks, const char* o
         parameter.tensor ? parameter.tensor.numel() : 0, what, blocks.count);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

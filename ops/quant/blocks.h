@@ -10,7 +10,7 @@
 
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // The blocks of a shape: dimensions merged until neighbours differ.
 struct Blocks {
@@ -53,4 +53,4 @@ void over_blocks(Launch& launch, Params& params, const Blocks& b, const Tensor& 
   launch.spec.insert(launch.spec.end(), {scale.stored, zero.stored, whole ? kSpan : 0});
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

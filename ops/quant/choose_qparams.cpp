@@ -6,7 +6,7 @@
 #include "ops/quant/blocks.h"
 #include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "choose_qparams";
@@ -70,4 +70,4 @@ void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std
   });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

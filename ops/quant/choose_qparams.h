@@ -6,7 +6,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct QParamsRule {
   uint32_t mapping;   // QPARAMS_* of glsl/include/modes.glslh
@@ -19,4 +19,4 @@ struct QParamsRule {
 void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std::vector<int64_t>& block,
                     const QParamsRule& rule);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 inline bool is_byte(DType dtype) {
   return dtype == DType::i8 || dtype == DType::u8;
@@ -31,4 +31,4 @@ inline int64_t zero_at(const Args& args, uint32_t index, int64_t low, int64_t hi
   return zero;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

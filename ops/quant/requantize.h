@@ -7,7 +7,7 @@
 #include "ops/quant/blocks.h"
 #include "ops/quant/qparams.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // An empty `scales`: numbers for all.
 struct Requantize {
@@ -56,4 +56,4 @@ void put_numbers(Params& params, const Args& args, uint32_t first, const char* o
   put(params, requantize_at(args, first + 2, dtype, op));
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "graph/build.h"
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 const Arg& argument(const OpCall& call, uint32_t index) {
@@ -119,4 +119,4 @@ std::vector<Tensor> reporting(Graph& graph, Tensor out, bool may_report) {
   return {out, graph.status()};
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

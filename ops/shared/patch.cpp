@@ -7,7 +7,7 @@
 #include "base/divide.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr int64_t kMost = 1 << 15;  // products of two, and sums of those, stay far within 32 bits
@@ -54,4 +54,4 @@ int64_t Patches::count(size_t axis, int64_t size, const char* op, bool ceil) con
   return count;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Sizes along (y, x); `pads`: above, to the left, below, to the right; negative ones cut off.
 struct Patches {
@@ -36,4 +36,4 @@ void put(Params& params, const Patches& p) {
   params.pad_w = static_cast<int32_t>(p.pads[1]);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

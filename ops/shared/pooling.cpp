@@ -5,7 +5,7 @@
 
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 using glsl::pool2d::POOL;
 
@@ -61,4 +61,4 @@ Pooling adaptive_pooling(const Args& args, const char* op) {
   check(p.size.size() == 2, "%s: %zu sizes, not 2", op, p.size.size());
   return p;
 }
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include "glsl/pool2d.h"
 #include "ops/shared/patch.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Pooling {
   const char* op;
@@ -26,4 +26,4 @@ void pooling(Graph& graph, const Pooling& pooling);
 Pooling mean_pooling(const Args& args, const char* op);
 Pooling adaptive_pooling(const Args& args, const char* op);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/shared/resize.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 Resize resize(const Args& args, const char* op) {
   Resize r{.op = op,
@@ -25,4 +25,4 @@ float resize_step(const Resize& resize, int64_t in, int64_t out, double scale) {
   return scale > 0 ? static_cast<float>(1.0 / scale) : static_cast<float>(in) / static_cast<float>(out);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Resize {
   const char* op;
@@ -45,4 +45,4 @@ bool put_sizes(Params& params, const Resize& r, Launch& launch) {
   return true;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

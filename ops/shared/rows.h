@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A workgroup for every spec[1] rows, so many that their elements are whole quads (no two workgroups then write one
 // word).
@@ -16,4 +16,4 @@ inline void launch_rows(Launch& launch, uint32_t rows, uint32_t width) {
   launch.spec.push_back(together);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

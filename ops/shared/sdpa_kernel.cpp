@@ -6,7 +6,7 @@
 
 #include "base/divide.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_quads, uint32_t v_quads) {
@@ -68,4 +68,4 @@ std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features
   return std::nullopt;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

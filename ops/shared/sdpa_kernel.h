@@ -8,7 +8,7 @@
 #include "graph/tensor.h"
 #include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // heads: of all batches; rows: queries of a head; e, ev: elements of a query and a key, and of a value.
 struct SdpaShape {
@@ -34,4 +34,4 @@ struct SdpaMatrices {
 // Empty where sdpa.glsl is to be taken: it can do everything.
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 
 #include "glsl/include/modes.glslh"
 
-namespace pumice {
+namespace pumice::engine {
 
 uint32_t u32(int64_t value) {
   if (value < -(int64_t{1} << 31) || value >= (int64_t{1} << 31)) {
@@ -151,4 +151,4 @@ uint32_t element_bits(double number, DType dtype, const char* op) {
   return device_bytes(dtype) == 1 ? word & 0xffu : word;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -11,7 +11,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 inline constexpr uint32_t kMaxRank = 8;
 
@@ -68,4 +68,4 @@ bool is_float(DType dtype);
 // A number as a kernel that computes in `dtype` takes it: the bits of a float, or of an int.
 uint32_t number_bits(double number, DType dtype, const char* op);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace pumice {
+namespace pumice::engine {
 
 std::vector<RowBlock> split_rows(uint32_t rows, std::initializer_list<uint64_t> row_bytes, const Features& features,
                                  uint64_t most) {
@@ -17,4 +17,4 @@ std::vector<RowBlock> split_rows(uint32_t rows, std::initializer_list<uint64_t> 
   return blocks;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

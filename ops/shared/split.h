@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct RowBlock {
   uint32_t first, count;
@@ -27,4 +27,4 @@ inline Window window(const RowBlock& block, uint32_t rows, uint64_t row_bytes) {
   return {block.first * row_bytes, last ? 0 : block.count * row_bytes};
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

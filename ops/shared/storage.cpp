@@ -4,7 +4,7 @@
 #include "glsl/texture_copy.h"
 #include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 Texels texels_of(const Tensor& value) {
   const int64_t columns = value.rank() == 0 ? 1 : value.dim(-1);
@@ -37,4 +37,4 @@ void copy_storage(Graph& graph, Tensor out, Tensor in) {
   });
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // The texture of a value at its live shape: `count` texels that hold elements, rows of `columns` elements, `height` of
 // them in a layer.
@@ -32,4 +32,4 @@ void launch_copy(Launch& launch, const Tensor& out, const Tensor& in);
 // Adds the node that copies a value to its other storage. For Builder.
 void copy_storage(Graph& graph, Tensor out, Tensor in);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 TEST(Error, CarriesCodeStagePathAndText) {
@@ -62,4 +62,4 @@ TEST(Printable, IsCutAt256Bytes) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

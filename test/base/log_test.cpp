@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 TEST(Log, TakesWhatReachesTheThreshold) {
@@ -48,4 +48,4 @@ TEST(Log, EnvironmentSetsTheThreshold) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "glsl/unary.h"
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::unary::FUNCTION;
@@ -189,4 +189,4 @@ TEST(Cast, FloatToIntegerTruncatesAndSaturates) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -61,7 +61,7 @@ class Work:
         """Compiles C++ against the header; nothing is linked."""
         self.header(text)
         source = self.out / "use.cpp"
-        source.write_text('#include "toy.h"\nusing namespace pumice::glsl::toy;\n' + "\n".join(code))
+        source.write_text('#include "toy.h"\nusing namespace pumice::engine::glsl::toy;\n' + "\n".join(code))
         flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}", f"-I{self.out}"]
         return subprocess.run(["g++", *flags, str(source)], capture_output=True, text=True, check=False)
 

@@ -5,7 +5,7 @@
 
 #include "test/graph/make.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 using testing::ElementsAre;
@@ -18,11 +18,11 @@ INSTANTIATE_TEST_SUITE_P(, Execute, testing::Bool(), [](const auto& test) { retu
 struct Loaded {
   explicit Loaded(const Maker& maker) {
     const Bytes file = maker.file();
-    model = pumice::Model::load(open_device, file);  // the file goes away here
+    model = pumice::engine::Model::load(open_device, file);  // the file goes away here
     session = make();
   }
   std::unique_ptr<Session> make() const { return model->session({.staged = Execute::GetParam()}); }
-  std::shared_ptr<const pumice::Model> model;
+  std::shared_ptr<const pumice::engine::Model> model;
   std::unique_ptr<Session> session;
 };
 
@@ -215,10 +215,10 @@ TEST(Load, ConstantsWithoutAFormOnTheDeviceAreRefused) {
   const uint32_t out = maker.value(ValueKind::output, DType::i64, {fixed(2)});
   maker.op("add", {tensor(c), integer(1), real(1)}, {out});
   const Bytes file = maker.file();
-  const Error error = error_of([&] { pumice::Model::load(open_device, file); });
+  const Error error = error_of([&] { pumice::engine::Model::load(open_device, file); });
   EXPECT_EQ(error.path(), "constants[0]");
   EXPECT_THAT(error.what(), HasSubstr("element 1 has no form on the device: 1099511627776"));
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -12,7 +12,7 @@
 #include "graph/plan.h"
 #include "test/support/error_of.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 inline constexpr Shader kOne{"fake_copy", nullptr, 0, 2, 0, 1, 0};
 inline constexpr Shader kTwo{"fake_in_place", nullptr, 0, 3, 0, 1, 0};
@@ -47,7 +47,7 @@ struct Fake {
     method().ops.push_back(std::move(call));
   }
   std::unique_ptr<Graph> build() {
-    return pumice::build(program, 0, baseline_features(),
+    return pumice::engine::build(program, 0, baseline_features(),
                          {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
                           .op_name = [](uint32_t op) { return format("fake%u", op); }},
                          std::make_shared<ConstantFacts>());
@@ -80,4 +80,4 @@ inline std::vector<Step> steps_of(Graph& graph, bool in_place = false) {
   return result;
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using Intervals = std::vector<Interval>;
@@ -115,4 +115,4 @@ TEST(Plan, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,7 +10,7 @@
 #include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/table.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using testing::HasSubstr;
@@ -129,4 +129,4 @@ TEST(Stats, PercentilesLieBetweenNeighbours) {
 }
 
 }  // namespace
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

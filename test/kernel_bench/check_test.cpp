@@ -11,7 +11,7 @@
 
 #include "ops/shared/shape.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 std::unique_ptr<Problem> make(const std::string& text) {
@@ -141,4 +141,4 @@ TEST(Check, EqualSeedsGiveEqualData) {
 }
 
 }  // namespace
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

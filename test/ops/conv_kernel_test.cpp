@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -101,4 +101,4 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -322,4 +322,4 @@ TEST(Choose, TakesANameAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -71,4 +71,4 @@ TEST(SdpaKernel, Fits) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 TEST(SplitRows, BlocksCoverAllRowsFitAndAreAligned) {
@@ -39,4 +39,4 @@ TEST(SplitRows, SmallerPiecesWhereThereIsAChoice) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,5 +4,5 @@
 #include "test/graph/make.h"
 
 std::vector<std::byte> adds_file() {
-  return pumice::test::adds().file();
+  return pumice::engine::test::adds().file();
 }

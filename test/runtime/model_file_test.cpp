@@ -10,7 +10,7 @@
 
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -68,4 +68,4 @@ TEST_F(FileTest, OnlyRegularFiles) {  // F21
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

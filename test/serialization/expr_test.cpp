@@ -6,7 +6,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 int64_t apply(ExprOp op, int64_t a, int64_t b) {
@@ -127,4 +127,4 @@ TEST(FileBytes, NothingWraps) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -5,7 +5,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 struct Case {
@@ -245,4 +245,4 @@ TEST(Semantics, F17_LinearTime) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 // Runs `call` and hands over the error it throws; none at all is a failure.
 template <class Call>
@@ -20,4 +20,4 @@ Error error_of(Call call) {
   return Error(Code::Ok, Stage::api, "", "");
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

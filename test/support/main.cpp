@@ -9,7 +9,7 @@
 #include "test/support/validation.h"
 #include "test/vulkan/gpu.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 std::atomic<uint64_t> provoked{0};
@@ -71,11 +71,11 @@ uint64_t Provoked::count() const {
   return validation_messages() - before_;
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test
 
 int main(int count, char** words) {
   testing::InitGoogleMock(&count, words);
-  if (!testing::GTEST_FLAG(list_tests) && !pumice::test::start_validation()) return 1;
-  testing::UnitTest::GetInstance()->listeners().Append(new pumice::test::Silence);
+  if (!testing::GTEST_FLAG(list_tests) && !pumice::engine::test::start_validation()) return 1;
+  testing::UnitTest::GetInstance()->listeners().Append(new pumice::engine::test::Silence);
   return RUN_ALL_TESTS();
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 // What the layer says while this lives was provoked on purpose.
 struct Provoked {
@@ -19,4 +19,4 @@ struct Provoked {
   uint64_t before_;
 };
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

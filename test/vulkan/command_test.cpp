@@ -5,7 +5,7 @@
 
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -209,4 +209,4 @@ TEST(Pipelines, RequiredSubgroupSize) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,7 +7,7 @@
 
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -177,4 +177,4 @@ TEST(Device, AForkedChildIsTold) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

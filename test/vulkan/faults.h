@@ -13,7 +13,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 struct LeaksAllowed {
 #if defined(__SANITIZE_ADDRESS__)
@@ -153,4 +153,4 @@ struct FaultHook {
   }
 };
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

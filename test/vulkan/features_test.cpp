@@ -3,7 +3,7 @@
 #include "test/vulkan/gpu.h"
 #include "vulkan/probe.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -27,44 +27,44 @@ TEST(Features, BaselineHasNothingOptional) {
 }
 
 TEST(Features, TakesAwayAndGivesBack) {
-  EXPECT_FALSE(pumice::apply(rich(), "-coopmat,-int_dot").has(Feature::coopmat));
-  EXPECT_FALSE(pumice::apply(rich(), "-coopmat, -int_dot").has(Feature::int_dot));
-  EXPECT_TRUE(pumice::apply(rich(), "-coopmat").has(Feature::float16));
-  EXPECT_EQ(pumice::apply(rich(), "none").bits, 0u);
-  EXPECT_EQ(pumice::apply(rich(), "none,+int8").bits, bit(Feature::int8));
-  EXPECT_EQ(pumice::apply(baseline_features(), "none,+int8").bits, 0u) << "what the device lacks cannot be given";
-  EXPECT_EQ(pumice::apply(rich(), "").bits, rich().bits);
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-coopmat,-int_dot").has(Feature::coopmat));
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-coopmat, -int_dot").has(Feature::int_dot));
+  EXPECT_TRUE(pumice::engine::apply(rich(), "-coopmat").has(Feature::float16));
+  EXPECT_EQ(pumice::engine::apply(rich(), "none").bits, 0u);
+  EXPECT_EQ(pumice::engine::apply(rich(), "none,+int8").bits, bit(Feature::int8));
+  EXPECT_EQ(pumice::engine::apply(baseline_features(), "none,+int8").bits, 0u) << "what the device lacks cannot be given";
+  EXPECT_EQ(pumice::engine::apply(rich(), "").bits, rich().bits);
 }
 
 TEST(Features, EveryNameIsKnown) {
   for (uint32_t i = 0; i < kNumFeatures; ++i) {
     const auto feature = static_cast<Feature>(i);
-    EXPECT_FALSE(pumice::apply(rich(), std::string("-") + name(feature)).has(feature)) << name(feature);
+    EXPECT_FALSE(pumice::engine::apply(rich(), std::string("-") + name(feature)).has(feature)) << name(feature);
   }
 }
 
 TEST(Features, UnknownNameGetsTheNearest) {
-  const Error error = error_of([] { pumice::apply(rich(), "-copmat"); });
+  const Error error = error_of([] { pumice::engine::apply(rich(), "-copmat"); });
   EXPECT_EQ(error.code(), Code::InvalidArgument);
   EXPECT_THAT(error.what(), HasSubstr("unknown feature 'copmat': did you mean 'coopmat'?"));
-  EXPECT_EQ(error_of([] { pumice::apply(rich(), "coopmat"); }).code(), Code::InvalidArgument);
-  EXPECT_EQ(error_of([] { pumice::apply(rich(), "-"); }).code(), Code::InvalidArgument);
-  EXPECT_THAT(error_of([] { pumice::apply(rich(), "-\x1b[31m"); }).what(), testing::Not(HasSubstr("\x1b")));
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "coopmat"); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-"); }).code(), Code::InvalidArgument);
+  EXPECT_THAT(error_of([] { pumice::engine::apply(rich(), "-\x1b[31m"); }).what(), testing::Not(HasSubstr("\x1b")));
 }
 
 TEST(Features, SubgroupIsForcedWithinRange) {
   Features cpu = rich();
   cpu.cpu = true;
-  EXPECT_FALSE(pumice::apply(cpu, "like_gpu").cpu);
-  EXPECT_EQ(pumice::apply(rich(), "subgroup=8").subgroup_size, 8u);
+  EXPECT_FALSE(pumice::engine::apply(cpu, "like_gpu").cpu);
+  EXPECT_EQ(pumice::engine::apply(rich(), "subgroup=8").subgroup_size, 8u);
   for (const char* bad : {"subgroup=4", "subgroup=128", "subgroup=12", "subgroup=", "subgroup=8x", "subgroup=-8"}) {
-    EXPECT_EQ(error_of([&] { pumice::apply(rich(), bad); }).code(), Code::InvalidArgument) << bad;
+    EXPECT_EQ(error_of([&] { pumice::engine::apply(rich(), bad); }).code(), Code::InvalidArgument) << bad;
   }
-  EXPECT_EQ(error_of([] { pumice::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(), Code::InvalidArgument);
 }
 
 TEST(Features, LimitsOnlyBecomeTighter) {
-  const Features poor = pumice::apply(rich(), "max_storage=1m,max_groups=7,alignment=256,max_allocation=3k");
+  const Features poor = pumice::engine::apply(rich(), "max_storage=1m,max_groups=7,alignment=256,max_allocation=3k");
   EXPECT_EQ(poor.max_storage_bytes, 1u << 20);
   EXPECT_EQ(poor.max_groups[0], 7u);
   EXPECT_EQ(poor.max_groups[2], 7u);
@@ -74,18 +74,18 @@ TEST(Features, LimitsOnlyBecomeTighter) {
   for (const char* bad : {"max_storage=1t", "max_storage=", "max_storage", "max_storage=8", "max_storage=-1",
                           "max_storage=99999999999g", "max_storage=2g", "max_invocations=64", "max_shared=8k",
                           "max_groups=0", "alignment=48", "alignment=1", "alignment=512"}) {
-    const Error error = error_of([&] { pumice::apply(rich(), bad); });
+    const Error error = error_of([&] { pumice::engine::apply(rich(), bad); });
     EXPECT_EQ(error.code(), Code::InvalidArgument) << bad;
     EXPECT_THAT(error.what(), HasSubstr(bad));
   }
-  EXPECT_THAT(error_of([] { pumice::apply(rich(), "max_storrage=1m"); }).what(), HasSubstr("'max_storage='"));
+  EXPECT_THAT(error_of([] { pumice::engine::apply(rich(), "max_storrage=1m"); }).what(), HasSubstr("'max_storage='"));
 }
 
 TEST(Features, RunsWhatItHas) {
   Shader shader = test::kAdd;
   EXPECT_TRUE(baseline_features().runs(shader));
   shader.features = bit(Feature::int8) | bit(Feature::coopmat);
-  EXPECT_FALSE(pumice::apply(rich(), "-int8").runs(shader));
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-int8").runs(shader));
   EXPECT_TRUE(rich().runs(shader));
 }
 
@@ -110,4 +110,4 @@ TEST(Nearest, EditDistance) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <fstream>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -215,4 +215,4 @@ TEST(Seam, NobodyCallsPastTheTable) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

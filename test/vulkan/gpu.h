@@ -19,7 +19,7 @@
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 // The device under test: PUMICE_DEVICE, else the CPU driver of a checkout.
 inline DeviceOptions options(std::string features = "", std::string cache_dir = "off") {
@@ -144,4 +144,4 @@ inline void run_two(const std::shared_ptr<Device>& device, bool barrier) {
   commands.timestamps_us();
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -5,7 +5,7 @@
 
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Memory, Upload, testing::Bool(),
                          [](const auto& each) { return each.param ? "AsIs" : "Staged"; });
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

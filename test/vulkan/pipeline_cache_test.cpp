@@ -9,7 +9,7 @@
 
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST_F(PipelineCache, ADeviceWritesAndReadsIt) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "ops/linear/linear_kernel.h"
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using testing::HasSubstr;
@@ -96,4 +96,4 @@ TEST(Probe, WrongNumbersTakeTheFeatureAway) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 #include "test/support/validation.h"
 #include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::whole;
@@ -62,4 +62,4 @@ TEST_F(Validation, WrongUsageIsReported) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

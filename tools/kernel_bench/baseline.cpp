@@ -6,7 +6,7 @@
 #include "ops/linear/gemm.h"
 #include "ops/shared/shape.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 constexpr uint32_t kLanes = 64;
@@ -60,4 +60,4 @@ std::string why_not_plain(const Case& c, const Features& features) {
   return "";
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
@@ -93,7 +93,7 @@ Bed::Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options)
     const Node& node = impl().nodes[step.node];
     for (const uint32_t id : node.reads) need(id);
     for (const uint32_t id : node.writes) need(id);
-    const When when = lab::when(impl(), node);
+    const When when = kernel_bench::when(impl(), node);
     (when == When::before ? before_ : when == When::after ? after_ : steps_).push_back(step);
   }
   if (!steps_.empty()) steps_[0].barrier = false;
@@ -190,7 +190,7 @@ void Bed::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slo
       commands.copy(slice(node.reads[0], slot), slice(node.writes[0], slot));
       continue;
     }
-    pumice::dispatch(
+    pumice::engine::dispatch(
         device, node, [&](uint32_t tensor, const Window& part) { return binding(tensor, part, slot); }, commands);
   }
 }
@@ -268,4 +268,4 @@ uint64_t Bed::slot_bytes() const {
   return bytes;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -13,7 +13,7 @@
 #include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/textures.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // The operators of the product and those that only the lab has (baselines).
 std::span<const Signature> signatures();
@@ -86,4 +86,4 @@ class Bed {
   Buffer empty_;
 };
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -11,7 +11,7 @@
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/timer.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using nlohmann::json;
@@ -33,7 +33,7 @@ class Bench {
   }
 
   uint32_t run(const Case& c) {
-    const Subject& subject = lab::subject(c.op);
+    const Subject& subject = kernel_bench::subject(c.op);
     const std::unique_ptr<Problem> problem = subject.make(c, options_.seed);
     std::vector<Data> inputs;
     for (Given& given : problem->given()) {
@@ -195,4 +195,4 @@ uint32_t run_bench(const Options& options, const Report& report) {
   return failed;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 constexpr std::string_view kValues[] = {"random", "low", "high", "equal", "huge", "alternate", "special"};
@@ -169,4 +169,4 @@ std::vector<Case> parse(std::string_view all, const Case& base) {
   return cases;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -9,7 +9,7 @@
 
 #include "serialization/program.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // What the tensors hold. `equal`: weights equal to their zero points, which must add exactly nothing. `huge`: one
 // column of x is huge and its weights are 0. `special`: NaN in the first row of x, +Inf in the second, -Inf in the
@@ -53,4 +53,4 @@ std::vector<Case> parse(std::string_view text, const Case& base = {});
 // An operator the lab can make cases of, by name; throws InvalidArgument with the nearest one.
 void must_be_known(std::string_view op);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

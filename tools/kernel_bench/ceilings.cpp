@@ -9,7 +9,7 @@
 #include "tools/kernel_bench/timer.h"
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 constexpr double kSeconds = 0.1;
@@ -96,7 +96,7 @@ class Meter {
     std::string names;
     for (uint32_t f = 0; f < kNumFeatures; ++f) {
       const auto feature = static_cast<Feature>(f);
-      if (shader.features & bit(feature)) names += (names.empty() ? "" : ", ") + std::string(pumice::name(feature));
+      if (shader.features & bit(feature)) names += (names.empty() ? "" : ", ") + std::string(pumice::engine::name(feature));
     }
     return {name, 0, "", "it takes " + names + ": not here, or switched off"};
   }
@@ -177,4 +177,4 @@ double Ceilings::roof_us(double bytes, double flops, Arithmetic arithmetic, bool
   return std::max(moving, computing);
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -9,7 +9,7 @@
 
 #include "vulkan/device.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // What a problem's products may be computed in without another result.
 enum class Arithmetic : uint8_t { f32, f16, i8 };
@@ -36,4 +36,4 @@ class Ceilings {
   std::vector<Ceiling> all_;
 };
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -7,7 +7,7 @@
 
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 // Some of 0 .. count - 1: `must` (where they are inside), and others up to `wanted`.
@@ -113,4 +113,4 @@ Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bo
   return result;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

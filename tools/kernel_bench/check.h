@@ -6,7 +6,7 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // An element that is not as it must be.
 struct Wrong {
@@ -42,4 +42,4 @@ double allowed(const Expected& expected, DType dtype, double bound);
 // One element of a tensor, as a number.
 double element(std::span<const std::byte> bytes, DType dtype, uint64_t index);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

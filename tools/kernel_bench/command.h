@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lab's commands share; lab.cpp turns their errors into lab::Failure.
+// What the lab's commands share; lab.cpp turns their errors into kernel_bench::Failure.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 #include "tools/kernel_bench/lab.h"
 #include "vulkan/device.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 std::shared_ptr<Device> open(const Options& options);
 std::string device_text(const Device& device);  // JSON
@@ -20,4 +20,4 @@ std::string run_list(const Options& options);
 uint32_t run_test(const Options& options, const Report& report);
 uint32_t run_bench(const Options& options, const Report& report);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -11,7 +11,7 @@
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 class Conv : public Problem {
@@ -206,4 +206,4 @@ std::string refuse_conv(const ConvScheme& scheme, const Case& c) {
   return "";
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -5,7 +5,7 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 struct ConvScheme {
   std::string_view op;
@@ -17,4 +17,4 @@ std::unique_ptr<Problem> make_conv(const ConvScheme& scheme, const Case& c, uint
 std::string refuse_conv(const ConvScheme& scheme, const Case& c);
 ConvFacts conv_facts(const ConvScheme& scheme, const Case& c);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

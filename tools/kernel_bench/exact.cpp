@@ -5,7 +5,7 @@
 
 #include "glsl/include/activation.glslh"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 double clamped(double y) {  // to 0..6; a NaN stays
@@ -67,4 +67,4 @@ Expected finished(Expected e, double bias, uint32_t act) {
   return e;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

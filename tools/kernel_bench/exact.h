@@ -4,11 +4,11 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // sum a b and sum |a b|.
 Expected dot(const double* a, const double* b, size_t count);
 // act(e + bias), an ACT_* of glsl/include/activation.glslh.
 Expected finished(Expected e, double bias, uint32_t act);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

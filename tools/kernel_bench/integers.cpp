@@ -7,7 +7,7 @@
 
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 void quantize(std::span<float> row, DType dtype, bool chosen) {
   const auto step = [&](float x) { return chosen && dtype == DType::f16 ? half_value(half_bits(x)) : x; };
@@ -58,4 +58,4 @@ Expected requantized(const Expected& e, RowParams params, int64_t roundings) {
   return result;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -7,7 +7,7 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 struct RowParams {
   float scale, zero;
@@ -32,4 +32,4 @@ GivenParams random_params(int64_t m, uint64_t seed, std::string_view what);
 // times the sum of sizes, leaves it open.
 Expected requantized(const Expected& e, RowParams params, int64_t roundings);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -9,7 +9,7 @@
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
@@ -65,13 +65,13 @@ std::string why_not(const Subject& subject, const std::string& kernel, const Cas
   if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
   if (subject.conv != nullptr && kernel != kPick) return why_not_conv(kernel, subject.conv(c), features);
   if (subject.linear == nullptr || kernel == kPick) return "";
-  return pumice::why_not(linear_kernel(kernel), subject.linear(c), features);
+  return pumice::engine::why_not(linear_kernel(kernel), subject.linear(c), features);
 }
 
 std::string why_unfit(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
   if (subject.conv != nullptr && kernel != kPick) return why_unfit_conv(kernel, features);
   if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
-  return pumice::why_unfit(linear_kernel(kernel), subject.linear(c), features);
+  return pumice::engine::why_unfit(linear_kernel(kernel), subject.linear(c), features);
 }
 
 std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
@@ -96,4 +96,4 @@ std::string op_for(const Subject& subject, const std::string& kernel) {
   return std::string(subject.op) + (kernel == kPlain ? "_plain" : "");
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

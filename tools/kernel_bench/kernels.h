@@ -8,7 +8,7 @@
 #include "tools/kernel_bench/lab.h"
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // The name under which the pick is reported, and the one of a baseline that only the lab has (file baseline.cpp).
 inline constexpr std::string_view kPick = "pick", kPlain = "plain";
@@ -28,4 +28,4 @@ std::string forced(const std::string& kernel);
 // The operator whose file runs `kernel`.
 std::string op_for(const Subject& subject, const std::string& kernel);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

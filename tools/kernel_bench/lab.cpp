@@ -12,7 +12,7 @@
 #include "tools/kernel_bench/command.h"
 #include "tools/kernel_bench/table.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 // The engine's errors under a name that front ends may see: its own headers and the public ones do not mix.
@@ -94,4 +94,4 @@ void must_be_one_of(const char* what, std::string_view got, std::span<const std:
        printable(got).c_str(), std::string(nearest(got, known)).c_str(), list.c_str());
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

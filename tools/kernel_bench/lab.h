@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
@@ -52,4 +52,4 @@ uint32_t bench(const Options& options, const Report& report);
 // The cases of the table, as text.
 std::vector<std::string> cases(const Options& options);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

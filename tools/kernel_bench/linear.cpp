@@ -11,7 +11,7 @@
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 // x and the result are integers.
@@ -303,4 +303,4 @@ std::string refuse_linear(const LinearScheme& scheme, const Case& c) {
   return "";
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

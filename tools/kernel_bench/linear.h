@@ -4,7 +4,7 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 enum class Scales : uint8_t { none, row, group };
 
@@ -23,4 +23,4 @@ std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, 
 std::string refuse_linear(const LinearScheme& scheme, const Case& c);
 LinearShape linear_shape(const LinearScheme& scheme, const Case& c);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

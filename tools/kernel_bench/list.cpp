@@ -10,7 +10,7 @@
 #include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using nlohmann::json;
@@ -46,7 +46,7 @@ void must_be_listed(const std::string& wanted) {
 }
 
 json kernel_rows(const std::string& op, const Options& options, const Features& features) {
-  const Subject& subject = lab::subject(op);
+  const Subject& subject = kernel_bench::subject(op);
   Options any = options;
   any.kernels.clear();
   any.ops = {op};
@@ -89,4 +89,4 @@ std::string run_list(const Options& options) {
       .dump();
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -8,7 +8,7 @@
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 class Quantize : public Problem {
@@ -81,4 +81,4 @@ std::string refuse_quantize(const Case& c) {
   return "";
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

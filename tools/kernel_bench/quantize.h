@@ -5,9 +5,9 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 std::unique_ptr<Problem> make_quantize(const Case& c, uint64_t seed);
 std::string refuse_quantize(const Case& c);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -7,7 +7,7 @@
 
 #include "glsl/shader.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 struct ShaderFile {
   std::string_view stem;
@@ -16,4 +16,4 @@ struct ShaderFile {
 };
 std::span<const ShaderFile> shader_files();
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // Between the neighbours of rank share * (count - 1); of at least one value.
 inline double percentile(std::vector<double> values, double share) {
@@ -24,4 +24,4 @@ inline Spread spread(const std::vector<double>& values) {
   return {percentile(values, 0.5), percentile(values, 0.1), percentile(values, 0.9)};
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

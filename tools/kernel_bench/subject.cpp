@@ -8,7 +8,7 @@
 #include "tools/kernel_bench/linear.h"
 #include "tools/kernel_bench/quantize.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 template <const LinearScheme& kScheme>
@@ -84,7 +84,7 @@ const Subject& subject(std::string_view op) {
 Bytes make_file(const Problem& problem, std::string_view op) {
   const Case& c = problem.shape();
   Signature signature;
-  const Parameters parameters = lab::parameters(c.op, signature);
+  const Parameters parameters = kernel_bench::parameters(c.op, signature);
   const std::vector<Given> given = problem.given();
   Draft draft;
   draft.program.producer = "pumice kernel lab";
@@ -137,4 +137,4 @@ Bytes make_file(const Problem& problem, std::string_view op) {
   return write_file(draft);
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -15,7 +15,7 @@
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // Of x and the output, of the packed weight, of both.
 inline constexpr std::string_view kStorages[] = {"buffer", "texture3d", "texture2d", "textures"};
@@ -81,4 +81,4 @@ const Subject& subject(std::string_view op);  // throws InvalidArgument
 // in 1..c.m.
 Bytes make_file(const Problem& problem, std::string_view op);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

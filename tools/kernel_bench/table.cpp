@@ -5,7 +5,7 @@
 
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 // Tests. Tiles are 16 rows (n) x 64 columns (k); a column list goes with every row list. m runs over kRows or kAllRows.
@@ -148,7 +148,7 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
         for (Case& c : parse(only + text, usual(op))) {
           const std::string reason = subject(c.op).refuse(c);
           if (!reason.empty())
-            fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", lab::text(c).c_str(), reason.c_str());
+            fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", kernel_bench::text(c).c_str(), reason.c_str());
           all.push_back(std::move(c));
         }
       }
@@ -171,4 +171,4 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   return all;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

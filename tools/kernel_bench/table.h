@@ -5,7 +5,7 @@
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/lab.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 enum class Purpose : uint8_t { test, bench };
 
@@ -13,4 +13,4 @@ enum class Purpose : uint8_t { test, bench };
 // short list for CPU drivers.
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

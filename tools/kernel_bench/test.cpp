@@ -14,7 +14,7 @@
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/table.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using nlohmann::json;
@@ -54,7 +54,7 @@ class Test {
       : options_(options), report_(report), device_(std::move(device)) {}
 
   uint32_t run(const Group& group) {
-    const Subject& subject = lab::subject(group.widest.op);
+    const Subject& subject = kernel_bench::subject(group.widest.op);
     const std::unique_ptr<Problem> problem = subject.make(group.widest, options_.seed);
     const Answers answers(*problem, group.rows, options_.seed);
     inputs_.clear();
@@ -241,4 +241,4 @@ uint32_t run_test(const Options& options, const Report& report) {
   return failed;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

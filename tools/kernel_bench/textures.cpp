@@ -8,7 +8,7 @@
 #include "glsl/lab_weight.h"
 #include "graph/image.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using glsl::lab_texture::DOES;
@@ -158,4 +158,4 @@ uint64_t Textures::slot_bytes() const {
   return bytes;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

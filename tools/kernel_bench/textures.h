@@ -12,7 +12,7 @@
 #include "graph/build.h"
 #include "vulkan/command.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 class Textures {
  public:
@@ -57,4 +57,4 @@ class Textures {
   std::map<uint32_t, Texture> all_;
 };
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -70,4 +70,4 @@ Timing time(const std::shared_ptr<Device>& device, const std::function<void(Comm
   return {spread(samples), per_replay, replays, samples.size()};
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

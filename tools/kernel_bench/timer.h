@@ -7,7 +7,7 @@
 #include "tools/kernel_bench/stats.h"
 #include "vulkan/command.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 struct Timing {
   Spread us;         // of one replay, over submits
@@ -26,4 +26,4 @@ struct TimerOptions {
 Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
             const TimerOptions& options);
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

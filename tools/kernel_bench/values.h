@@ -8,7 +8,7 @@
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/subject.h"
 
-namespace pumice::lab {
+namespace pumice::engine::kernel_bench {
 
 // splitmix64: as good as a test needs, and a word at any position without those before it.
 class Random {
@@ -46,4 +46,4 @@ inline Data floats(DType dtype, Shape shape, std::vector<float>& values) {
   return data;
 }
 
-}  // namespace pumice::lab
+}  // namespace pumice::engine::kernel_bench

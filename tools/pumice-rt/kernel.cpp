@@ -121,7 +121,7 @@ void print_shaders(const json& facts) {
 }  // namespace
 
 int kernel_list(const Arguments& arguments) {
-  const json facts = json::parse(pumice::lab::list(arguments.lab));
+  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.lab));
   if (arguments.json) {
     std::printf("%s\n", facts.dump(1).c_str());
     return 0;
@@ -155,7 +155,7 @@ int kernel_test(const Arguments& arguments) {
   Progress progress;
   size_t run = 0, skipped = 0;
   double worst = 0;
-  const uint32_t failed = pumice::lab::test(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.lab, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     if (event.at("event") == "device") {
@@ -189,7 +189,7 @@ int kernel_bench(const Arguments& arguments) {
   Progress progress;
   std::string last;
   size_t run = 0, skipped = 0;
-  const uint32_t failed = pumice::lab::bench(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.lab, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     const std::string kind = event.at("event");

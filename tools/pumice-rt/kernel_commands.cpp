@@ -46,7 +46,7 @@ constexpr const char* kExamples = R"(Examples:
 )";
 
 void common(CLI::App* command, Arguments& arguments) {
-  pumice::lab::Options& lab = arguments.lab;
+  pumice::engine::kernel_bench::Options& lab = arguments.lab;
   command->add_option("--device", lab.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
   command->add_option("--features", lab.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
   command->add_option("--cache-dir", lab.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
@@ -60,7 +60,7 @@ void common(CLI::App* command, Arguments& arguments) {
   command->add_flag("--json", arguments.json, "print JSON for programs");
 }
 
-void choosing(CLI::App* command, pumice::lab::Options& lab, const char* help) {
+void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& lab, const char* help) {
   command->add_option("--kernel", lab.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--full", lab.full, "the long list of cases instead of the short one");
@@ -71,7 +71,7 @@ void choosing(CLI::App* command, pumice::lab::Options& lab, const char* help) {
 }  // namespace
 
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
-  pumice::lab::Options& lab = arguments.lab;
+  pumice::engine::kernel_bench::Options& lab = arguments.lab;
   CLI::App* kernel = app.add_subcommand("kernel", "list, test and time single kernels");
   kernel->require_subcommand(1);
   kernel->footer(kExamples);

@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   } catch (const pumice::Error& error) {
     std::fprintf(stderr, "pumice-rt: %s\n", error.what());
     return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
-  } catch (const pumice::lab::Failure& error) {
+  } catch (const pumice::engine::kernel_bench::Failure& error) {
     std::fprintf(stderr, "pumice-rt: %s: %s\n", error.name.c_str(), error.what());
     return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
   } catch (const tool::UsageError& error) {
