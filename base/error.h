@@ -76,9 +76,10 @@ std::string printable(std::string_view text);
 
 // For operators: `check(ok, "softmax: dim %d is outside rank %u", dim, rank)`. Throws BadGraph at stage plan;
 // graph/build adds the path of the operator call.
-#define check(condition, ...)                                                                           \
-  do {                                                                                                  \
-    if (!(condition)) ::pumice::engine::fail(::pumice::engine::Code::BadGraph, ::pumice::engine::Stage::plan, "", __VA_ARGS__); \
+#define check(condition, ...)                                                                                   \
+  do {                                                                                                          \
+    if (!(condition))                                                                                           \
+      ::pumice::engine::fail(::pumice::engine::Code::BadGraph, ::pumice::engine::Stage::plan, "", __VA_ARGS__); \
   } while (false)
 
 }  // namespace pumice::engine

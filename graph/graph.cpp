@@ -165,10 +165,10 @@ void Launch::over(uint64_t count, uint32_t size) {
   spec[0] = size;
 }
 
-void Launch::next_part() {
-  Record& part = *this;
-  parts.push_back(std::move(part));
-  part = Record{};
+void Launch::next_dispatch() {
+  Dispatch& dispatch = *this;
+  dispatches.push_back(std::move(dispatch));
+  dispatch = Dispatch{};
 }
 
 int64_t Launch::size(SymInt size) const {

@@ -8,7 +8,7 @@
 
 #include "pumice/pumice.hpp"
 #include "python/bindings_engine.h"
-#include "python/bindings_lab.h"
+#include "python/bindings_kernel_bench.h"
 
 namespace py = pybind11;
 using pumice::Model;

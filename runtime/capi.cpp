@@ -92,11 +92,11 @@ pumice_status pumice_devices(char** json) {
 }
 
 pumice_status pumice_check(const void* file, uint64_t bytes) {
-  return guarded([&] { prove(bytes_of(file, bytes)); });
+  return guarded([&] { validate(bytes_of(file, bytes)); });
 }
 
 pumice_status pumice_check_file(const char* path) {
-  return guarded([&] { prove_file(&required(path, "path")); });
+  return guarded([&] { validate_file(&required(path, "path")); });
 }
 
 pumice_status pumice_inspect(const void* file, uint64_t bytes, char** json) {

@@ -35,8 +35,8 @@ class Model {
 };
 
 // All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.
-void prove(std::span<const std::byte> file);
-void prove_file(const std::string& path);
+void validate(std::span<const std::byte> file);
+void validate_file(const std::string& path);
 
 // As JSON text: what is in a file (runs the gates first), a model's device and methods, every device.
 std::string inspect(std::span<const std::byte> file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer of .pumice files for the kernel lab and for tests. Nothing is checked: that is what `read` is for. Models
+// A writer of .pumice files for kernel_bench and for tests. Nothing is checked: that is what `read` is for. Models
 // are written by python/pumice/serialize.py.
 #pragma once
 

@@ -191,15 +191,15 @@ std::vector<RowBlock> image_blocks(const Conv& c, const Features& features) {
 }
 
 // In the order of Conv::reads, behind the output: its channels of a block begin where a binding may, too.
-std::vector<Window> windows(const Conv& c, const Part& part) {
+std::vector<BindingRange> binding_ranges(const Conv& c, const Part& part) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
-  const Window x = window(part.images, batch, image_bytes(c.x));
-  Window out = window(part.images, batch, image_bytes(c.out));
+  const BindingRange x = binding_range(part.images, batch, image_bytes(c.x));
+  BindingRange out = binding_range(part.images, batch, image_bytes(c.out));
   const uint64_t first = image_bytes(c.out) / c.channels * part.channels.first;
   out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-  const Window bias = c.bias ? Window{uint64_t{part.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
-  if (c.direct) return {out, x, {}, bias, {}, c.zero ? Window{} : x};
-  const auto [weight, scale, zero] = weight_windows(c.packed, part.channels);
+  const BindingRange bias = c.bias ? BindingRange{uint64_t{part.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
+  if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
+  const auto [weight, scale, zero] = weight_binding_ranges(c.packed, part.channels);
   return {out, x, weight, bias, scale, zero};
 }
 
@@ -213,9 +213,9 @@ void launch_parts(Launch& launch, const Conv& c) {
     for (const RowBlock& block : channels) {
       const Part part{images, block};
       launch_part(launch, c, part);
-      launch.windows = windows(c, part);
-      if (!c.scale) launch.windows.resize(4);
-      launch.next_part();
+      launch.binding_ranges = binding_ranges(c, part);
+      if (!c.scale) launch.binding_ranges.resize(4);
+      launch.next_dispatch();
     }
   }
 }

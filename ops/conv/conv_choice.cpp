@@ -47,7 +47,7 @@ uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
   return columns_of(facts);
 }
 
-std::string why_no_cells(const ConvFacts& f) {
+std::string channels_last_unsupported_reason(const ConvFacts& f) {
   if (f.textures) return kBuffers;
   const bool types = f.x == DType::f16 ? !f.quantized : is_byte(f.x);
   if (!types || f.has_zero) return "takes fp16, or 8-bit integers with weights without zero points";
@@ -73,27 +73,28 @@ std::span<const std::string_view> conv_kernels() {
 
 std::string_view conv_kernel(const ConvFacts& f, const Features& features) {
   if (is_direct(f.groups, f.channels / f.groups)) return depthwise_columns(f, features) != 0 ? kDepthwise : kDirect;
-  const ConvPick pick = why_no_cells(f).empty() ? pick_conv(f.shape(), features) : ConvPick{};
+  const ConvPick pick = channels_last_unsupported_reason(f).empty() ? pick_conv(f.shape(), features) : ConvPick{};
   return pick.kernel != nullptr ? pick.kernel->name : kTiled;
 }
 
-std::string why_not_conv(std::string_view kernel, const ConvFacts& f, const Features& features) {
+std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f, const Features& features) {
   const bool direct = is_direct(f.groups, f.channels / f.groups);
   if (kernel == kDirect || kernel == kDepthwise) {
     if (!direct) return "is for groups of few output channels";
     if (kernel == kDepthwise && f.textures) return kBuffers;
-    return kernel == kDirect || columns_of(f) != 0 ? ""
-                                                   : "takes one channel a group, small windows and rows of whole words";
+    return kernel == kDirect || columns_of(f) != 0
+               ? ""
+               : "takes one channel a group, small binding_ranges and rows of whole words";
   }
   if (direct) return "is for groups of more output channels";
   if (kernel == kTiled) return "";
-  if (std::string reason = why_no_cells(f); !reason.empty()) return reason;
+  if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
   const ConvKernel& known = *std::ranges::find(conv_cell_kernels(), kernel, &ConvKernel::name);
   if (known.integers != f.shape().integers) return known.integers ? "takes 8-bit integers" : "takes fp16";
-  return why_not(known, features);
+  return unsupported_reason(known, features);
 }
 
-std::string why_unfit_conv(std::string_view kernel, const Features& features) {
+std::string conv_not_recommended_reason(std::string_view kernel, const Features& features) {
   return features.cpu && kernel != kDirect && kernel != kTiled ? kForGpus : "";
 }
 

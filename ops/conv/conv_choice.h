@@ -30,9 +30,9 @@ std::span<const std::string_view> conv_kernels();
 // What computes it there, Features::kernel considered: a kernel that cannot leaves the choice.
 std::string_view conv_kernel(const ConvFacts& facts, const Features& features);
 // Why a kernel cannot compute it on that device, as the end of "it ..."; empty when it can.
-std::string why_not_conv(std::string_view kernel, const ConvFacts& facts, const Features& features);
+std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& facts, const Features& features);
 // Why it is nobody's choice on that device, likewise.
-std::string why_unfit_conv(std::string_view kernel, const Features& features);
+std::string conv_not_recommended_reason(std::string_view kernel, const Features& features);
 // |err| <= u |y| + conv_error(kernel, facts) * S * L against fp64 of the same stored numbers, with S = sum|x w| +
 // |bias|, u and L as in ops/linear/linear_kernel.h.
 double conv_error(std::string_view kernel, const ConvFacts& facts);
@@ -42,6 +42,6 @@ bool is_direct(int64_t groups, int64_t channels_of_group);
 // Of those: columns of outputs of an invocation of conv_depthwise.glslh, which are whole words; 0: conv_direct.glslh.
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
 // Of the others: why x in cells is of no use, as the end of "it ..."; empty where conv_kernel.h has kernels for it.
-std::string why_no_cells(const ConvFacts& facts);
+std::string channels_last_unsupported_reason(const ConvFacts& facts);
 
 }  // namespace pumice::engine

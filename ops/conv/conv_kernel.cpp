@@ -79,7 +79,7 @@ bool is_conv_kernel(std::string_view name) {
   return std::ranges::find(kOthers, name) != std::end(kOthers) || std::ranges::any_of(kKernels, is_name);
 }
 
-std::string why_not(const ConvKernel& kernel, const Features& features) {
+std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
   if (kernel.dot) {
     if (features.has(Feature::int_dot)) return why_too_large(kernel, features);
     return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
@@ -132,7 +132,7 @@ ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
   const ConvKernel* least = nullptr;
   for (const bool split : {false, true}) {
     for (const ConvKernel& kernel : kKernels) {
-      if (kernel.dot != dot || kernel.integers != s.integers || !why_not(kernel, features).empty()) continue;
+      if (kernel.dot != dot || kernel.integers != s.integers || !unsupported_reason(kernel, features).empty()) continue;
       least = &kernel;
       const Tile& t = kernel.tile;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;
@@ -150,7 +150,7 @@ ConvPick pick_conv(const ConvShape& s, const Features& features) {
   if (features.kernel == kTiled) return {};
   for (const ConvKernel& kernel : kKernels) {
     if (kernel.integers != s.integers || kernel.name != features.kernel) continue;
-    const std::string reason = why_not(kernel, features);
+    const std::string reason = unsupported_reason(kernel, features);
     if (!reason.empty())
       fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
            reason.c_str());

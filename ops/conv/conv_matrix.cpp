@@ -201,7 +201,7 @@ ConvProduct::ConvProduct(const Convolution& c)
 }
 
 bool takes_matrices(const Convolution& c, const Features& features) {
-  if (!why_no_cells(c.facts()).empty()) return false;
+  if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
   const Product p(c);
   const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
   const uint64_t bytes = static_cast<uint64_t>(pixels * p.cells) * 16;

@@ -69,8 +69,8 @@ Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint3
       launch.params(params);
       launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage),
                                                   static_cast<glsl::linear_pack::WEIGHT_STORAGE>(texture));
-      launch.windows = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
-      launch.next_part();
+      launch.binding_ranges = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
+      launch.next_dispatch();
     }
   };
   return graph.prepack("linear_pack", {weight}, DType::i32, {words}, pack,
@@ -92,8 +92,8 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
       launch.over(pairs);
       launch.params(glsl::linear_pack_scale::Params{rows, groups, offset, pairs});
       launch.shader = &glsl::linear_pack_scale::variant(glsl::linear_pack_scale::dtype(dtype));
-      launch.windows = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
-      launch.next_part();
+      launch.binding_ranges = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
+      launch.next_dispatch();
     }
   });
 }
@@ -163,10 +163,10 @@ std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& featu
   return blocks;
 }
 
-std::array<Window, 3> weight_windows(const PackedWeight& w, const RowBlock& block) {
-  const Window scale = window(block, w.n, pair_bytes(w.groups, !w.scale_f16));
-  return {window(block, w.n, packed_bytes(w.storage, w.k)), scale,
-          w.zero ? window(block, w.n, pair_bytes(w.groups, false)) : scale};
+std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& w, const RowBlock& block) {
+  const BindingRange scale = binding_range(block, w.n, pair_bytes(w.groups, !w.scale_f16));
+  return {binding_range(block, w.n, packed_bytes(w.storage, w.k)), scale,
+          w.zero ? binding_range(block, w.n, pair_bytes(w.groups, false)) : scale};
 }
 
 }  // namespace pumice::engine

@@ -51,7 +51,7 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
 // (there the scale's again when it is empty).
 std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
 uint64_t row_bytes(const PackedWeight& weight);  // of a row of the packed weight, with its scales and zero points
-std::array<Window, 3> weight_windows(const PackedWeight& weight, const RowBlock& block);
+std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowBlock& block);
 
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
 // of glsl/include/activation.glslh.

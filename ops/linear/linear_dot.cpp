@@ -123,28 +123,29 @@ void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   launch.flops = 2ull * part.rows.count * part.columns.count * p.weight.k;
 }
 
-// What a parameter of each row has in a window of rows; all of it where one is for all; `none` where there is none.
-Window parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, const Window& none) {
+// What a parameter of each row has in a binding range of rows; all of it where one is for all; `none` where there is
+// none.
+BindingRange parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, const BindingRange& none) {
   if (!parameter.tensor) return none;
   if (parameter.tensor.numel() == 1) return {};
-  return window(rows, m, device_bytes(parameter.tensor.dtype()));
+  return binding_range(rows, m, device_bytes(parameter.tensor.dtype()));
 }
 
 // In the order of integer_reads, which binds the scales where something is absent.
-std::vector<Window> windows(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
+std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
   const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
-  const auto [weight, scale, zero] = weight_windows(p.weight, part.columns);
-  Window out = window(part.rows, m, p.stride * out_element);  // from the block's first column on
+  const auto [weight, scale, zero] = weight_binding_ranges(p.weight, part.columns);
+  BindingRange out = binding_range(part.rows, m, p.stride * out_element);  // from the block's first column on
   const uint64_t first = part.columns.first * out_element;
   out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-  const Window x = window(part.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
-  std::vector<Window> all = {out,
-                             input == Input::x ? x : Window{},
-                             weight,
-                             p.end.bias ? Window{part.columns.first * element, 0} : scale,
-                             p.end.residual ? out : scale,
-                             scale,
-                             zero};
+  const BindingRange x = binding_range(part.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
+  std::vector<BindingRange> all = {out,
+                                   input == Input::x ? x : BindingRange{},
+                                   weight,
+                                   p.end.bias ? BindingRange{part.columns.first * element, 0} : scale,
+                                   p.end.residual ? out : scale,
+                                   scale,
+                                   zero};
   if (p.bytes()) {
     all.push_back(parameters(p.again.scales, part.rows, m, scale));
     all.push_back(parameters(p.again.zeros, part.rows, m, scale));
@@ -155,7 +156,7 @@ std::vector<Window> windows(const IntegerProduct& p, Input input, const Part& pa
   } else {
     all.emplace_back();
   }
-  all.push_back(p.weight.group == 0 ? window(part.columns, p.weight.n, 4) : scale);
+  all.push_back(p.weight.group == 0 ? binding_range(part.columns, p.weight.n, 4) : scale);
   return all;
 }
 
@@ -182,13 +183,15 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
   if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
     const Part head{{0, tiles}, column_blocks.front()}, tail{{tiles, m - tiles}, column_blocks.front()};
-    const std::vector<Window> all = windows(p, kernel.input, tail, m);
-    const auto aligned = [&](const Window& window) { return window.begin % launch.features.storage_alignment == 0; };
+    const std::vector<BindingRange> all = binding_ranges(p, kernel.input, tail, m);
+    const auto aligned = [&](const BindingRange& range) {
+      return range.begin % launch.features.storage_alignment == 0;
+    };
     if (std::all_of(all.begin(), all.end(), aligned)) {
       for (const auto& [part, by] : {std::pair(head, &kernel), std::pair(tail, gemv)}) {
         launch_part(launch, *by, p, m, part);
-        launch.windows = windows(p, by->input, part, m);
-        launch.next_part();
+        launch.binding_ranges = binding_ranges(p, by->input, part, m);
+        launch.next_dispatch();
       }
       return;
     }
@@ -197,8 +200,8 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
     for (const RowBlock& columns : column_blocks) {
       launch_part(launch, kernel, p, m, {rows, columns});
       if (whole) return;
-      launch.windows = windows(p, kernel.input, {rows, columns}, m);
-      launch.next_part();
+      launch.binding_ranges = binding_ranges(p, kernel.input, {rows, columns}, m);
+      launch.next_dispatch();
     }
   }
 }
@@ -214,9 +217,9 @@ Tensor weight_sums(Graph& graph, const PackedWeight& w) {
       launch.params(glsl::linear_pack_sums::Params{strip_tiles(w.k), block.count / 2, first});
       launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage),
                                                        static_cast<glsl::linear_pack_sums::WEIGHT_STORAGE>(w.texture));
-      launch.windows = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
-                        {block.first * row_bytes, block.count * row_bytes}};
-      launch.next_part();
+      launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
+                               {block.first * row_bytes, block.count * row_bytes}};
+      launch.next_dispatch();
     }
   });
 }

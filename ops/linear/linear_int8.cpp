@@ -91,8 +91,8 @@ void launch_narrow(Launch& launch, const Tensor& out, const Tensor& rows) {
     launch.over((params.count + 3) / 4);
     launch.spec.push_back(COPY_ANY);
     if (blocks.size() == 1) return;
-    launch.windows = {window(block, m, to), window(block, m, from)};
-    launch.next_part();
+    launch.binding_ranges = {binding_range(block, m, to), binding_range(block, m, from)};
+    launch.next_dispatch();
   }
 }
 
@@ -147,7 +147,7 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
 // Whether some kernel that reads x so may run here at some size.
 bool may_run(const IntegerProduct& p, Input input, const Features& features) {
   for (const LinearKernel& kernel : linear_kernels()) {
-    if (form_of(kernel, p.shape(1)) == input && why_not(kernel, p.shape(1), features).empty()) return true;
+    if (form_of(kernel, p.shape(1)) == input && unsupported_reason(kernel, p.shape(1), features).empty()) return true;
   }
   return false;
 }
@@ -180,7 +180,7 @@ void linear_int8(Graph& graph, IntegerProduct p) {
   if (may_run(p, Input::halves, features)) add_floats(graph, p, Input::halves);
   Tensor sums;
   const bool may_pad = std::any_of(linear_kernels().begin(), linear_kernels().end(), [&](const LinearKernel& kernel) {
-    return pads_rows(p, kernel) && why_not(kernel, p.shape(1), features).empty();
+    return pads_rows(p, kernel) && unsupported_reason(kernel, p.shape(1), features).empty();
   });
   for (const Input input : {Input::words, Input::x}) {
     if (!may_run(p, input, features)) continue;

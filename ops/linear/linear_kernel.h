@@ -71,10 +71,10 @@ const LinearKernel& linear_kernel(std::string_view name);
 // What it reads at that shape of integers.
 Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
-std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Why it is nobody's choice for that shape on that device, though it may run, in the same words; empty for the kernels
 // that are meant for it, of which the pick is one.
-std::string why_unfit(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
 // The kernel for a shape; always one that can run.
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);

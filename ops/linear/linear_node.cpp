@@ -183,14 +183,14 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
       launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
       launch.over(block.count * columns / 4);
       if (blocks.size() == 1) return;
-      launch.windows = {window(block, m, to), window(block, m, from)};
-      launch.next_part();
+      launch.binding_ranges = {binding_range(block, m, to), binding_range(block, m, from)};
+      launch.next_dispatch();
     }
   });
   return out;
 }
 
-// pick_matrix_tail, where windows of the rows beyond whole tiles are aligned.
+// pick_matrix_tail, where binding_ranges of the rows beyond whole tiles are aligned.
 const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                                 const Features& features) {
   const LinearShape shape{
@@ -205,21 +205,25 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
                    const Epilogue& end) {
   const uint64_t element = device_bytes(dtype), out_row = w.n * element;
   const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
-  const bool textures = end.height != 0;  // which are bound as a whole, and take no windows
+  const bool textures = end.height != 0;  // which are bound as a whole, and take no binding_ranges
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_blocks(w, launch.features);
   const bool whole = row_blocks.size() * blocks.size() == 1;
   const auto launch_part = [&](const LinearKernel& by, const RowBlock& rows, const RowBlock& block) {
     launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
     const uint64_t first = block.first * element;
-    const Window x = window(rows, m, x_row);
-    Window out = window(rows, m, out_row);  // from the block's first column on
+    const BindingRange x = binding_range(rows, m, x_row);
+    BindingRange out = binding_range(rows, m, out_row);  // from the block's first column on
     out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-    const auto [weight, scale, zero] = weight_windows(w, block);
-    launch.windows = {out, x, weight, end.bias ? Window{first, 0} : textures ? Window{} : x, end.residual ? out : x};
-    const Window parameters = end.rows ? window(rows, m, kRowBytes) : scale;
-    if (w.scale) launch.windows.insert(launch.windows.end(), {scale, zero, parameters});
-    launch.next_part();
+    const auto [weight, scale, zero] = weight_binding_ranges(w, block);
+    launch.binding_ranges = {out, x, weight,
+                             end.bias   ? BindingRange{first, 0}
+                             : textures ? BindingRange{}
+                                        : x,
+                             end.residual ? out : x};
+    const BindingRange parameters = end.rows ? binding_range(rows, m, kRowBytes) : scale;
+    if (w.scale) launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero, parameters});
+    launch.next_dispatch();
   };
   if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;

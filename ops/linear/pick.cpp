@@ -227,7 +227,7 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
 
 }  // namespace
 
-std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
+std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
   if (kernel.input != Input::floats) return why_not_integers(kernel, shape, features);
   if (kernel.family == Family::gemv) return "";
   const bool textures = shape.textures || shape.weight_texture;
@@ -248,7 +248,7 @@ std::string why_not(const LinearKernel& kernel, const LinearShape& shape, const 
 
 // lavapipe, 2 cores, processor time by that of the pick, 1024 x 1024, M = 1 and 128, int4 and int8, x as it is and in 8
 // bits: gemv* 1.6-12 and 2.5-10, dot* 1.8-8 and 2.2-10 (dot_tile64x128 at 128 rows 1.0-1.3), tiles 8-87 and 1.8-5.
-std::string why_unfit(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family != Family::gemv_rows) {
     const bool alone = s.textures || s.weight_texture;  // kernels for CPU drivers take none
     return features.cpu && !alone ? "is made for GPUs" : "";
@@ -289,7 +289,7 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
            gemv_lanes(linear_kernel(strips == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
   };
   const char* name = "gemvf8";
-  const bool tiles = s.m > 128 || why_not(linear_kernel("fragments64x128"), s, features).empty();
+  const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();
   if (s.m > 32 && tiles && tile_groups("fragments64x128") >= 96) {
     name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
   } else if (s.weight != Storage::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
@@ -298,7 +298,7 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
     name = "gemvf16";
   }
   const LinearKernel& kernel = linear_kernel(name);
-  return why_not(kernel, s, features).empty() ? &kernel : nullptr;
+  return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }
 
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
@@ -307,7 +307,7 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
   if (s.m <= 16) return nullptr;
   for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
-    if (!why_not(kernel, s, features).empty()) continue;
+    if (!unsupported_reason(kernel, s, features).empty()) continue;
     if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < 128) continue;
     return &kernel;
   }
@@ -340,7 +340,7 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
   if (features.kernel.empty() || is_conv_kernel(features.kernel)) return pick_linear(shape, features);
   const LinearKernel& kernel = linear_kernel(features.kernel);
-  const std::string reason = why_not(kernel, shape, features);
+  const std::string reason = unsupported_reason(kernel, shape, features);
   if (!reason.empty()) {
     fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
          reason.c_str());

@@ -165,7 +165,7 @@ std::string why_not_integers(const LinearKernel& kernel, const LinearShape& s, c
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
   const auto first = [&](std::initializer_list<const char*> names) -> const LinearKernel* {
     for (const char* each : names) {
-      if (why_not(linear_kernel(each), s, features).empty()) return &linear_kernel(each);
+      if (unsupported_reason(linear_kernel(each), s, features).empty()) return &linear_kernel(each);
     }
     return nullptr;
   };
@@ -177,7 +177,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
     if (wide || deep) return first({"dot1x2", "dot1"});
     return first({"dot1"});
   }
-  const bool fragments = why_not(linear_kernel("gemvf16x2"), s, features).empty();
+  const bool fragments = unsupported_reason(linear_kernel("gemvf16x2"), s, features).empty();
   const bool small = s.n * s.k <= kSmallWeight;
   if (s.m <= 16 && small && !textures) {
     if (const LinearKernel* dot = first({s.m <= 4 ? "dot1" : "dot1x2"})) return dot;
@@ -210,7 +210,7 @@ const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& s, 
   const int64_t tail = s.m % kernel.tile.bm;
   if (tail == 0 || tail > 4) return nullptr;
   const LinearKernel& gemv = linear_kernel(tail == 1 ? "dotw1" : "dotw4");
-  return why_not(gemv, s, features).empty() ? &gemv : nullptr;
+  return unsupported_reason(gemv, s, features).empty() ? &gemv : nullptr;
 }
 
 }  // namespace pumice::engine

@@ -17,7 +17,7 @@ namespace {
 
 void load(std::span<const std::byte> file) {
   try {
-    pumice::engine::prove(file);
+    pumice::engine::validate(file);
   } catch (const pumice::engine::Error& error) {
     if (error.code() != pumice::engine::Code::Internal) return;
     std::fprintf(stderr, "Internal at %s: %s\n", error.path().c_str(), error.what());

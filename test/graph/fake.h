@@ -48,9 +48,9 @@ struct Fake {
   }
   std::unique_ptr<Graph> build() {
     return pumice::engine::build(program, 0, baseline_features(),
-                         {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
-                          .op_name = [](uint32_t op) { return format("fake%u", op); }},
-                         std::make_shared<ConstantFacts>());
+                                 {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
+                                  .op_name = [](uint32_t op) { return format("fake%u", op); }},
+                                 std::make_shared<ConstantFacts>());
   }
 
  private:

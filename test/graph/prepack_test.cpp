@@ -77,8 +77,8 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   maker.model.constants.clear();
   const Bytes file = maker.file();
   int asked = 0;
-  const auto model =
-      pumice::engine::Model::load(open_device, file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
+  const auto model = pumice::engine::Model::load(
+      open_device, file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
         EXPECT_EQ(key, "c0");
         ++asked;
         return data;
@@ -91,7 +91,7 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   other[3] ^= std::byte{1};
   EXPECT_EQ(error_of([&] {
               pumice::engine::Model::load(open_device, file,
-                                  [&](auto) { return std::optional(std::span<const std::byte>(other)); });
+                                          [&](auto) { return std::optional(std::span<const std::byte>(other)); });
             }).code(),
             Code::WeightsMismatch);
   EXPECT_EQ(error_of([&] { pumice::engine::Model::load(open_device, file); }).code(), Code::WeightsMismatch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the kernel lab that need no device: cases as text, the case table, the summary of timings.
+// The parts of kernel_bench that need no device: cases as text, the case table, the summary of timings.
 #include "tools/kernel_bench/case.h"
 
 #include <gmock/gmock.h>

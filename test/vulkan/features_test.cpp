@@ -32,7 +32,8 @@ TEST(Features, TakesAwayAndGivesBack) {
   EXPECT_TRUE(pumice::engine::apply(rich(), "-coopmat").has(Feature::float16));
   EXPECT_EQ(pumice::engine::apply(rich(), "none").bits, 0u);
   EXPECT_EQ(pumice::engine::apply(rich(), "none,+int8").bits, bit(Feature::int8));
-  EXPECT_EQ(pumice::engine::apply(baseline_features(), "none,+int8").bits, 0u) << "what the device lacks cannot be given";
+  EXPECT_EQ(pumice::engine::apply(baseline_features(), "none,+int8").bits, 0u)
+      << "what the device lacks cannot be given";
   EXPECT_EQ(pumice::engine::apply(rich(), "").bits, rich().bits);
 }
 
@@ -60,7 +61,8 @@ TEST(Features, SubgroupIsForcedWithinRange) {
   for (const char* bad : {"subgroup=4", "subgroup=128", "subgroup=12", "subgroup=", "subgroup=8x", "subgroup=-8"}) {
     EXPECT_EQ(error_of([&] { pumice::engine::apply(rich(), bad); }).code(), Code::InvalidArgument) << bad;
   }
-  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(),
+            Code::InvalidArgument);
 }
 
 TEST(Features, LimitsOnlyBecomeTighter) {

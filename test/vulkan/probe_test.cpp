@@ -85,11 +85,11 @@ TEST(Probe, WrongNumbersTakeTheFeatureAway) {
   };
   const Features right = features(0x600d, false);
   EXPECT_TRUE(right.has(Feature::fragments));
-  EXPECT_EQ(why_not(kernel, shape, right), "");
+  EXPECT_EQ(unsupported_reason(kernel, shape, right), "");
   for (const Features& wrong : {features(0x600d, true), features(0, false), features(0x600c, false)}) {
     EXPECT_TRUE(wrong.has(Feature::coopmat)) << "which the portable kernels use";
     EXPECT_FALSE(wrong.has(Feature::fragments));
-    EXPECT_THAT(why_not(kernel, shape, wrong), HasSubstr("'fragments', which the device lacks"));
+    EXPECT_THAT(unsupported_reason(kernel, shape, wrong), HasSubstr("'fragments', which the device lacks"));
     EXPECT_NE(pick_linear(shape, wrong).family, Family::fragments);
     EXPECT_NE(pick_linear(shape, wrong).family, Family::gemv_fragments);
   }

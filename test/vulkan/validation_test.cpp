@@ -41,7 +41,7 @@ TEST_F(Validation, AllFeaturesAndNoneAreSilent) {
   }
 }
 
-// The controls: a layer that says nothing of these would prove nothing above.
+// The controls: a layer that says nothing of these would validate nothing above.
 TEST_F(Validation, AMissingBarrierIsReported) {
   const test::Messages messages;
   const test::Provoked mistake;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only the lab has: plain kernels that the product's are compared with. The product's table does not
-// know them, so no file can ask for one and nothing picks one.
+// Operators that only kernel_bench has: plain kernels that the product's are compared with. The product's table does
+// not know them, so no file can ask for one and nothing picks one.
 #pragma once
 
 #include "ops/op.h"

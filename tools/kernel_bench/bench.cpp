@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/kernel_bench/bed.h"
 #include "tools/kernel_bench/ceilings.h"
 #include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/timer.h"
@@ -44,9 +44,9 @@ class Bench {
     Times times;
     std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
     for (const std::string& kernel : kernels(subject, options_)) {
-      std::string reason = why_not(subject, kernel, c, device_->features());
+      std::string reason = unsupported_reason(subject, kernel, c, device_->features());
       if (reason.empty() && options_.kernels.empty() && !options_.regret)
-        reason = why_unfit(subject, kernel, c, device_->features());
+        reason = not_recommended_reason(subject, kernel, c, device_->features());
       if (!reason.empty())
         say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
       else
@@ -109,16 +109,16 @@ class Bench {
     json row = {{"status", "ok"}};
     uint64_t slot_bytes = 0;
     {
-      Bed bed(loaded, graph, {});
-      slot_bytes = bed.slot_bytes();
-      row["shader"] = bed.shaders();
-      bed.reset(0xffffffffu, inputs);
+      Harness harness(loaded, graph, {});
+      slot_bytes = harness.slot_bytes();
+      row["shader"] = harness.shaders();
+      harness.reset(0xffffffffu, inputs);
       Commands commands(device_);
       commands.begin();
-      bed.dispatch(commands, 0);
+      harness.dispatch(commands, 0);
       commands.end();
-      bed.run(commands);
-      const Checked checked = answers.compare(bed.read_output(), m, error);
+      harness.run(commands);
+      const Checked checked = answers.compare(harness.read_output(), m, error);
       if (checked.first) {
         const Wrong& w = *checked.first;
         row["status"] = "failed";
@@ -131,11 +131,11 @@ class Bench {
     const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu_ ? kRotateCpu : kRotateGpu;
     const auto slots =
         static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
-    Bed bed(loaded, graph, {.slots = slots});
-    bed.reset(0, inputs);
+    Harness harness(loaded, graph, {.slots = slots});
+    harness.reset(0, inputs);
     const double warm = cpu_ || warm_ ? 0.05 : options_.seconds;
     warm_ = true;
-    const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { bed.dispatch(commands, i % slots); },
+    const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { harness.dispatch(commands, i % slots); },
                                {warm, options_.seconds, slots, options_.barrier});
     const double us = timing.us.median;
     row["median_us"] = us;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case of the kernel lab: an operator, sizes and data. As text, and back: "op=linear,m=1,n=4096,k=4096".
+// One case of kernel_bench: an operator, sizes and data. As text, and back: "op=linear,m=1,n=4096,k=4096".
 // Convolutions have other keys: "op=conv2d,b=1,c=64,o=64,h=56,w=56,k=3,s=1,p=1,d=1,g=1".
 #pragma once
 
@@ -50,7 +50,7 @@ std::string title(const Case& c);
 // "m=1|16|128,dtype=f16" over `base`: '|' separates alternatives, and every combination is made; the
 // operator comes first, wherever it stands. Throws InvalidArgument with the nearest key or value.
 std::vector<Case> parse(std::string_view text, const Case& base = {});
-// An operator the lab can make cases of, by name; throws InvalidArgument with the nearest one.
+// An operator kernel_bench can make cases of, by name; throws InvalidArgument with the nearest one.
 void must_be_known(std::string_view op);
 
 }  // namespace pumice::engine::kernel_bench

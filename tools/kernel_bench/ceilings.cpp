@@ -96,7 +96,8 @@ class Meter {
     std::string names;
     for (uint32_t f = 0; f < kNumFeatures; ++f) {
       const auto feature = static_cast<Feature>(f);
-      if (shader.features & bit(feature)) names += (names.empty() ? "" : ", ") + std::string(pumice::engine::name(feature));
+      if (shader.features & bit(feature))
+        names += (names.empty() ? "" : ", ") + std::string(pumice::engine::name(feature));
     }
     return {name, 0, "", "it takes " + names + ": not here, or switched off"};
   }

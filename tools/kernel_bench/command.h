@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lab's commands share; lab.cpp turns their errors into kernel_bench::Failure.
+// What kernel_bench's commands share; kernel_bench.cpp turns their errors into kernel_bench::Failure.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/kernel_bench/lab.h"
+#include "tools/kernel_bench/kernel_bench.h"
 #include "vulkan/device.h"
 
 namespace pumice::engine::kernel_bench {

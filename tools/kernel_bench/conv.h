@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of 2D convolutions: x [b, c, h, w], weight [o, c / g * k * k], square windows. Of a case, m is b, n is o, and
-// group is g.
+// Cases of 2D convolutions: x [b, c, h, w], weight [o, c / g * k * k], square binding_ranges. Of a case, m is b, n is
+// o, and group is g.
 #pragma once
 
 #include "tools/kernel_bench/subject.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 8-bit integers in the lab's cases: how x becomes such, and a result again.
+// Rows of 8-bit integers in kernel_bench's cases: how x becomes such, and a result again.
 #pragma once
 
 #include <span>

@@ -60,18 +60,20 @@ std::vector<std::string> kernels(const Subject& subject, const Options& options)
   return options.kernels;
 }
 
-std::string why_not(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+std::string unsupported_reason(const Subject& subject, const std::string& kernel, const Case& c,
+                               const Features& features) {
   if (kernel == kPlain) return why_not_plain(c, features);
   if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
-  if (subject.conv != nullptr && kernel != kPick) return why_not_conv(kernel, subject.conv(c), features);
+  if (subject.conv != nullptr && kernel != kPick) return conv_unsupported_reason(kernel, subject.conv(c), features);
   if (subject.linear == nullptr || kernel == kPick) return "";
-  return pumice::engine::why_not(linear_kernel(kernel), subject.linear(c), features);
+  return pumice::engine::unsupported_reason(linear_kernel(kernel), subject.linear(c), features);
 }
 
-std::string why_unfit(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
-  if (subject.conv != nullptr && kernel != kPick) return why_unfit_conv(kernel, features);
+std::string not_recommended_reason(const Subject& subject, const std::string& kernel, const Case& c,
+                                   const Features& features) {
+  if (subject.conv != nullptr && kernel != kPick) return conv_not_recommended_reason(kernel, features);
   if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
-  return pumice::engine::why_unfit(linear_kernel(kernel), subject.linear(c), features);
+  return pumice::engine::not_recommended_reason(linear_kernel(kernel), subject.linear(c), features);
 }
 
 std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {

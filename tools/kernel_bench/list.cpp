@@ -56,8 +56,8 @@ json kernel_rows(const std::string& op, const Options& options, const Features& 
   for (const std::string& kernel : kernels(subject, any))
     rows.push_back({{"kernel", kernel},
                     {"is", resolved(subject, kernel, c, features)},
-                    {"why_not", why_not(subject, kernel, c, features)},
-                    {"why_unfit", why_unfit(subject, kernel, c, features)}});
+                    {"unsupported_reason", unsupported_reason(subject, kernel, c, features)},
+                    {"not_recommended_reason", not_recommended_reason(subject, kernel, c, features)}});
   return rows;
 }
 

@@ -87,7 +87,7 @@ Bytes make_file(const Problem& problem, std::string_view op) {
   const Parameters parameters = kernel_bench::parameters(c.op, signature);
   const std::vector<Given> given = problem.given();
   Draft draft;
-  draft.program.producer = "pumice kernel lab";
+  draft.program.producer = "pumice kernel bench";
   draft.op_names = {{std::string(op), signature.version}};
   Method& method = draft.program.methods.emplace_back();
   method.name = "forward";

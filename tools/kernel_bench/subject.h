@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lab knows of an operator beyond its table row: data for its parameters, and what comes out. To add one, see
-// the rows of subject.cpp.
+// What kernel_bench knows of an operator beyond its table row: data for its parameters, and what comes out. To add one,
+// see the rows of subject.cpp.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tools/kernel_bench/case.h"
-#include "tools/kernel_bench/lab.h"
+#include "tools/kernel_bench/kernel_bench.h"
 
 namespace pumice::engine::kernel_bench {
 

@@ -8,9 +8,9 @@
 
 #include "graph/build.h"
 #include "graph/execute.h"
-#include "tools/kernel_bench/bed.h"
 #include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/table.h"
 
@@ -66,7 +66,7 @@ class Test {
     for (const std::string& kernel : kernels(subject, options_)) {
       Wanted wanted{kernel, {}};
       for (const int64_t m : group.rows) {
-        const std::string reason = why_not(subject, kernel, with_rows(group.widest, m), device_->features());
+        const std::string reason = unsupported_reason(subject, kernel, with_rows(group.widest, m), device_->features());
         if (reason.empty())
           wanted.rows.push_back(m);
         else
@@ -123,20 +123,20 @@ class Test {
   // Why one case is wrong; empty when it is right.
   std::string run(const Loaded& loaded, const Graph& graph, Session& session, int64_t m, uint64_t macs, double error,
                   const Answers& answers, json& row) {
-    Bed bed(loaded, graph, {.guard_bytes = kGuard});
-    row["shader"] = bed.shaders();
+    Harness harness(loaded, graph, {.guard_bytes = kGuard});
+    row["shader"] = harness.shaders();
     Commands commands(device_);
     commands.begin();
-    bed.dispatch(commands, 0);
+    harness.dispatch(commands, 0);
     commands.end();
     Bytes first;
     for (const uint32_t poison : kPoison) {
-      bed.reset(poison, inputs_);
-      bed.run(commands);
-      plant(bed, poison, first.empty());
-      const std::string damage = bed.damage(poison);
+      harness.reset(poison, inputs_);
+      harness.run(commands);
+      plant(harness, poison, first.empty());
+      const std::string damage = harness.damage(poison);
       if (!damage.empty()) return damage;
-      Bytes output = bed.read_output();
+      Bytes output = harness.read_output();
       if (first.empty()) {
         first = std::move(output);
         const Checked checked = answers.compare(first, m, error);
@@ -154,9 +154,9 @@ class Test {
     }
     const uint32_t replays = num_replays(macs);
     for (uint32_t replay = 0; replay < replays; ++replay) {
-      bed.run(commands);
-      if (options_.mistake == "replay" && replay + 1 == replays) bed.spoil(0, 0x40490fdbu);
-      const Bytes output = bed.read_output();
+      harness.run(commands);
+      if (options_.mistake == "replay" && replay + 1 == replays) harness.spoil(0, 0x40490fdbu);
+      const Bytes output = harness.read_output();
       if (output != first) return format("replay %u gave other bits: ", replay + 1) + difference(first, output);
     }
     row["replays"] = replays;
@@ -186,10 +186,10 @@ class Test {
     return format("first at byte %zu of %zu", at, a.size());
   }
 
-  void plant(Bed& bed, uint32_t poison, bool is_first) {
-    if (options_.mistake == "value") bed.spoil(0, is_first ? 0x40490fdbu : 0);
-    if (options_.mistake == "unwritten") bed.spoil(0, poison);
-    if (options_.mistake == "guard") bed.spoil_guard(~poison);
+  void plant(Harness& harness, uint32_t poison, bool is_first) {
+    if (options_.mistake == "value") harness.spoil(0, is_first ? 0x40490fdbu : 0);
+    if (options_.mistake == "unwritten") harness.spoil(0, poison);
+    if (options_.mistake == "guard") harness.spoil_guard(~poison);
   }
   // A CPU driver does about 10^9 multiplications a second.
   uint32_t num_replays(uint64_t macs) const {

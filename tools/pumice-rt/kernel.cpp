@@ -136,7 +136,7 @@ int kernel_list(const Arguments& arguments) {
     }
     std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     for (const json& kernel : op.at("kernels")) {
-      const std::string why = kernel.at("why_not"), unfit = kernel.at("why_unfit");
+      const std::string why = kernel.at("unsupported_reason"), unfit = kernel.at("not_recommended_reason");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
       std::printf("  %-14s %s\n", name.c_str(),
                   !why.empty()     ? ("it " + why).c_str()

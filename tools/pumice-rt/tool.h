@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pumice/pumice.hpp"
-#include "tools/kernel_bench/lab.h"
+#include "tools/kernel_bench/kernel_bench.h"
 #include "tools/pumice-rt/npy.h"
 
 namespace CLI {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lab's own copy of a packed weight in a texture: vector i of it is texel (i % 4096, i / 4096); texels without one become
+// kernel_bench's own copy of a packed weight in a texture: vector i of it is texel (i % 4096, i / 4096); texels without one become
 // `word`, so that a kernel that reads them is found out.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on a device by the product's own road (read, build, prepack, infer, launch), in memory that the lab lays
-// out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
+// One operator on a device by the product's own road (read, build, prepack, infer, launch), in memory that kernel_bench
+// lays out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// The operators of the product and those that only the lab has (baselines).
+// The operators of the product and those that only kernel_bench has (baselines).
 std::span<const Signature> signatures();
 const Builder& builder();
 
@@ -41,10 +41,10 @@ struct BedOptions {
   uint32_t slots = 1;        // copies of everything, for rotation past a cache
 };
 
-class Bed {
+class Harness {
  public:
-  // The graph's shapes are those of its last infer; both must outlive the bed.
-  Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options);
+  // The graph's shapes are those of its last infer; both must outlive the harness.
+  Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options);
 
   // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
@@ -72,7 +72,7 @@ class Bed {
   };
   void dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const;
   Slice slice(uint32_t tensor, uint32_t slot) const;
-  Slice binding(uint32_t tensor, const Window& part, uint32_t slot) const;
+  Slice binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const;
   Bytes read(const Place& place, uint64_t first, uint64_t bytes);
   const Graph::Impl& impl() const { return graph_.impl(); }
 

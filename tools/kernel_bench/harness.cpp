@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/kernel_bench/bed.h"
+#include "tools/kernel_bench/harness.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -70,7 +70,7 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
   return loaded;
 }
 
-Bed::Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options)
+Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options)
     : loaded_(loaded),
       graph_(graph),
       options_(options),
@@ -108,24 +108,24 @@ Bed::Bed(const Loaded& loaded, const Graph& graph, const BedOptions& options)
 
 // A binding reaches into the guard behind its tensor: a driver that checks bounds (CPU drivers do) would hide a kernel
 // that writes there.
-Slice Bed::binding(uint32_t tensor, const Window& part, uint32_t slot) const {
+Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
   if (textures_.has(layout_.storage[tensor])) return textures_.slice(layout_.storage[tensor], slot);
   const Slice all = slice(tensor, slot);
-  Slice bound = window(all, part);
+  Slice bound = binding_range(all, part);
   if (bound.offset + bound.bytes == all.offset + all.bytes)
     bound.bytes = std::min(bound.bytes + options_.guard_bytes, loaded_.device->features().max_storage_bytes);
   return bound;
 }
 
-Slice Bed::slice(uint32_t tensor, uint32_t slot) const {
+Slice Harness::slice(uint32_t tensor, uint32_t slot) const {
   const Place& place = places_.at(layout_.storage[tensor]);
   const Features& features = loaded_.device->features();
   const uint64_t front = options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, features.storage_alignment);
   return {place.buffer.handle(), front + slot * place.stride, layout_.bytes[tensor]};
 }
 
-void Bed::reset(uint32_t word, std::span<const Data> inputs) {
+void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   Commands commands(loaded_.device);
   commands.begin();
   for (const auto& [tensor, place] : places_) commands.fill({place.buffer.handle(), 0, place.buffer.bytes()}, word);
@@ -170,7 +170,7 @@ void Bed::reset(uint32_t word, std::span<const Data> inputs) {
   if (options_.guard_bytes != 0) textures_.remember();
 }
 
-void Bed::run(const Commands& kernels) {
+void Harness::run(const Commands& kernels) {
   loaded_.device->run(kernels);
   if (after_.empty()) return;
   Commands copies(loaded_.device);
@@ -180,7 +180,7 @@ void Bed::run(const Commands& kernels) {
   loaded_.device->run(copies);
 }
 
-void Bed::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
+void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
   Device& device = *loaded_.device;
   for (const Step& step : steps) {
     if (step.barrier) commands.barrier();
@@ -191,12 +191,12 @@ void Bed::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slo
       continue;
     }
     pumice::engine::dispatch(
-        device, node, [&](uint32_t tensor, const Window& part) { return binding(tensor, part, slot); }, commands);
+        device, node, [&](uint32_t tensor, const BindingRange& part) { return binding(tensor, part, slot); }, commands);
   }
 }
 
-Bytes Bed::read(const Place& place, uint64_t first, uint64_t bytes) {
-  const Buffer down = loaded_.device->memory().buffer(bytes, MemoryKind::download, "what the lab reads");
+Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
+  const Buffer down = loaded_.device->memory().buffer(bytes, MemoryKind::download, "what kernel_bench reads");
   Commands commands(loaded_.device);
   commands.begin();
   commands.copy({place.buffer.handle(), first, bytes}, {down.handle(), 0, bytes});
@@ -206,12 +206,12 @@ Bytes Bed::read(const Place& place, uint64_t first, uint64_t bytes) {
   return Bytes(down.mapped(), down.mapped() + bytes);
 }
 
-Bytes Bed::read_output() {
+Bytes Harness::read_output() {
   const uint32_t id = impl().outputs[0];
   return read(places_.at(layout_.storage[id]), slice(id, 0).offset, output_bytes());
 }
 
-std::string Bed::damage(uint32_t word) {
+std::string Harness::damage(uint32_t word) {
   for (const auto& [tensor, place] : places_) {
     const uint64_t start = slice(tensor, 0).offset, end = start + place.bytes;
     const std::pair<uint64_t, uint64_t> bands[] = {{0, start}, {end, place.stride - place.bytes}};
@@ -231,21 +231,21 @@ std::string Bed::damage(uint32_t word) {
   return textures_.damage();
 }
 
-std::string Bed::shaders() const {
+std::string Harness::shaders() const {
   std::string names;
   for (const Step& step : steps_) {
     if (step.kind != StepKind::dispatch) continue;
-    const std::string part = impl().nodes[step.node].records[0].shader->name;
+    const std::string part = impl().nodes[step.node].dispatches[0].shader->name;
     names += (names.empty() ? "" : "+") + part;
   }
   return names;
 }
 
-uint64_t Bed::output_bytes() const {
+uint64_t Harness::output_bytes() const {
   return impl().bytes(impl().outputs[0]);
 }
 
-void Bed::spoil_guard(uint32_t word) {
+void Harness::spoil_guard(uint32_t word) {
   const uint32_t output = impl().outputs[0], texture = impl().tensors[output].twin;
   if (texture != kNone && textures_.has(texture))
     textures_.spoil(texture, word);
@@ -253,7 +253,7 @@ void Bed::spoil_guard(uint32_t word) {
     spoil(padded(output_bytes(), 16), word);
 }
 
-void Bed::spoil(uint64_t byte, uint32_t word) {
+void Harness::spoil(uint64_t byte, uint32_t word) {
   const Slice output = slice(impl().outputs[0], 0);
   Commands commands(loaded_.device);
   commands.begin();
@@ -262,7 +262,7 @@ void Bed::spoil(uint64_t byte, uint32_t word) {
   loaded_.device->run(commands);
 }
 
-uint64_t Bed::slot_bytes() const {
+uint64_t Harness::slot_bytes() const {
   uint64_t bytes = textures_.slot_bytes();
   for (const auto& [tensor, place] : places_) bytes += place.stride;
   return bytes;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel lab as Python sees it: options are keywords, facts come as JSON text to a function.
-#include "python/bindings_lab.h"
+// kernel_bench as Python sees it: options are keywords, facts come as JSON text to a function.
+#include "python/bindings_kernel_bench.h"
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include "tools/kernel_bench/lab.h"
+#include "tools/kernel_bench/kernel_bench.h"
 
 namespace py = pybind11;
 using pumice::engine::kernel_bench::Options;
@@ -65,10 +65,14 @@ void add_lab(py::module_& m) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
     }
   });
-  m.def("kernel_list", [](const py::kwargs& given) { return pumice::engine::kernel_bench::list(options_of(py::dict(given))); });
-  m.def("kernel_cases", [](const py::kwargs& given) { return pumice::engine::kernel_bench::cases(options_of(py::dict(given))); });
-  m.def("kernel_test",
-        [](const py::function& report, const py::kwargs& given) { return run(pumice::engine::kernel_bench::test, report, given); });
-  m.def("kernel_bench",
-        [](const py::function& report, const py::kwargs& given) { return run(pumice::engine::kernel_bench::bench, report, given); });
+  m.def("kernel_list",
+        [](const py::kwargs& given) { return pumice::engine::kernel_bench::list(options_of(py::dict(given))); });
+  m.def("kernel_cases",
+        [](const py::kwargs& given) { return pumice::engine::kernel_bench::cases(options_of(py::dict(given))); });
+  m.def("kernel_test", [](const py::function& report, const py::kwargs& given) {
+    return run(pumice::engine::kernel_bench::test, report, given);
+  });
+  m.def("kernel_bench", [](const py::function& report, const py::kwargs& given) {
+    return run(pumice::engine::kernel_bench::bench, report, given);
+  });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel lab: lists, tests and times single operators and their kernels. Standard types only, so that front ends
+// kernel_bench: lists, tests and times single operators and their kernels. Standard types only, so that front ends
 // (pumice-rt, the Python extension) may include the public interface beside it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/kernel_bench/lab.h"
+#include "tools/kernel_bench/kernel_bench.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,8 +8,8 @@
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "tools/kernel_bench/baseline.h"
-#include "tools/kernel_bench/bed.h"
 #include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/table.h"
 
 namespace pumice::engine::kernel_bench {
