@@ -212,4 +212,6 @@ def style(change: bool) -> int:
     for name in _without_licence():
         print(f"{name}: no 'SPDX-License-Identifier: Apache-2.0' in its first lines")
         status = 1
-    return status
+    names = "\n".join(_sources("*"))
+    done = subprocess.run([PYTHON, ROOT / "tools/setup/sizes.py", ROOT], input=names, text=True, cwd=ROOT, check=False)
+    return status | done.returncode
