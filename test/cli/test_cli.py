@@ -47,11 +47,9 @@ def tool(request) -> Path:
 
 def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
     import torch
+    from mlp import build
 
     import pumice
-
-    sys.path.insert(0, str(ROOT / "examples"))
-    from mlp import build
 
     module = build()[0]
     pumice.quantize(module, "int4", group_size=32)

@@ -10,8 +10,8 @@ from collections import namedtuple
 
 import pytest
 import torch
-from budget import MATMUL
-from graphs import Function
+from support.budget import MATMUL
+from support.graphs import Function
 from torch import nn
 
 import pumice

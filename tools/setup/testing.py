@@ -126,8 +126,8 @@ def driver_tests(name: str, totals: Totals) -> None:
 
 def executorch_suite(arguments: list[str]) -> int:
     """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
-    command = [*launcher(), PYTHON, "-W", "ignore", ROOT / "test/delegate/suite_run.py", *arguments]
-    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", suite.bring()])))
+    command = [*launcher(), PYTHON, "-W", "ignore", "-m", "support.executorch_suite", *arguments]
+    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", ROOT / "test", suite.bring()])))
     return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import torch
 import torchao.quantization.quant_primitives  # noqa: F401 (registers torchao's operators)
-from quantized import quantized
 
 import pumice
+from support.quantized import quantized
 
 TEXTURE = {"storage": "texture"}
 WEIGHTS = {

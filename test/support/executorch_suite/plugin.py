@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: Pumice in place of the backends of ExecuTorch's own tests, and what became of each case.
 
-suite_run.py starts it. A test has a case for each program that it lowers; a case is delegated and right, fell back and
+__main__.py starts it. A test has a case for each program that it lowers; a case is delegated and right, fell back and
 right, skipped, WRONG (another result) or FAILED (no result).
 """
 
@@ -13,19 +13,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import suite_flow
-import suite_share
-import suite_vulkan
 import torch
-from suite_absent import Absent, AbsentTest, missing
-from suite_share import ABSENT, FAILED, SKIPPED, WORDS, WRONG
+
+from support.executorch_suite import flow, share, vulkan
+from support.executorch_suite.absent import Absent, AbsentTest, missing
+from support.executorch_suite.share import ABSENT, FAILED, SKIPPED, WORDS, WRONG
 
 BAD = (WRONG, FAILED)
 _total = [0]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record", action="store_true", help="write what ran to suite_share.json, if nothing is lost")
+    parser.addoption("--record", action="store_true", help="write what ran to share.json, if nothing is lost")
 
 
 # -- what runs a test --------------------------------------------------------------------------------------------------
@@ -38,11 +37,11 @@ def pytest_pycollect_makemodule(module_path: Any, parent: Any) -> Any:
 
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> None:
     if name == "TestVulkanBackend":
-        suite_vulkan.take_over(collector.obj, obj)
+        vulkan.take_over(collector.obj, obj)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    suite_flow.cases.clear()
+    flow.cases.clear()
     torch.manual_seed(0)
     random.seed(0)
 
@@ -50,12 +49,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[Any]:
     report = yield
-    cases = suite_flow.cases
+    cases = flow.cases
     if report.failed and not (cases and cases[-1].letter in BAD):
-        cases.append(suite_flow.Case(FAILED))
+        cases.append(flow.Case(FAILED))
     elif report.skipped and not (cases and cases[-1].letter == SKIPPED):
         letter = ABSENT if isinstance(item, AbsentTest) else SKIPPED
-        cases.append(suite_flow.Case(letter, report.longrepr[2].removeprefix("Skipped: ")))
+        cases.append(flow.Case(letter, report.longrepr[2].removeprefix("Skipped: ")))
     if report.when == "call" or not report.passed:
         report.user_properties.append(("cases", [[case.letter, case.why, case.on_cpu] for case in cases]))
     return report
@@ -95,7 +94,7 @@ class Lines:
         if cases:
             self.running[report.nodeid] = cases
         if report.when in ("teardown", "???"):
-            self.end(suite_share.short(report.nodeid), self.running.pop(report.nodeid, []))
+            self.end(share.short(report.nodeid), self.running.pop(report.nodeid, []))
 
     def end(self, name: str, cases: list[Any]) -> None:
         letters = self.ended[name] = "".join(letter for letter, _, _ in cases)
@@ -107,25 +106,25 @@ class Lines:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self.lost = suite_share.lost(self.ended, suite_share.load())
+        self.lost = share.lost(self.ended, share.load())
         if self.lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if self.config.getoption("record") and not self.lost:
-            suite_share.record(self.ended)
+            share.record(self.ended)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         write = terminalreporter.write_line
         ranking(write, "skipped cases by their reason", self.reasons)
         ranking(write, "operators that stayed on the CPU, by the number of cases", self.on_cpu)
-        write("\n" + suite_share.table(suite_share.grouped(self.ended)) + "\n")
+        write("\n" + share.table(share.grouped(self.ended)) + "\n")
         for name, letters in self.ended.items():
             if set(letters) & set(BAD):
                 write(f"{name}: {said(letters)}")
-        recorded = suite_share.load()
+        recorded = share.load()
         for name in self.lost:
             write(f"LOST {name}: was {said(recorded[name])}; now {said(self.ended[name])}")
-        if gained := suite_share.gained(self.ended, recorded):
-            write(f"{gained} more cases are delegated than suite_share.json says: record them with -- --record")
+        if gained := share.gained(self.ended, recorded):
+            write(f"{gained} more cases are delegated than share.json says: record them with -- --record")
         write(said("".join(self.ended.values()), zero=True))
 
 

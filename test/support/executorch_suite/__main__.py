@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tests that ExecuTorch's wheel carries for backends, with Pumice as the backend (suite_plugin.py).
+"""Runs the tests that ExecuTorch's wheel carries for backends, with Pumice as the backend (plugin.py).
 
-./dev test-executorch [-- pytest's arguments]    e.g. -- -k linear, or -- --record to write suite_share.json
+./dev test-executorch [-- pytest's arguments]    e.g. -- -k linear, or -- --record to write share.json
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         "-rN",
         "--import-mode=importlib",
         "-p",
-        "suite_plugin",
+        "support.executorch_suite.plugin",
         "-p",
         "no:cacheprovider",
         f"--rootdir={backends}",

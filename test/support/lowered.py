@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cpp_host
 import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Method, Runtime
+from torch import nn
 
 from pumice.executorch import PumicePartitioner
+from support import cpp_host
 
 
 class Atan(torch.nn.Module):
@@ -78,3 +79,26 @@ class Lowered:
         assert len(got) == len(want)
         for a, b in zip(got, want, strict=True):
             torch.testing.assert_close(a, b, atol=atol, rtol=1e-5)
+
+
+WIDTH = 64
+
+
+def mlp() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(WIDTH, 96), nn.GELU(), nn.LayerNorm(96), nn.Linear(96, 20), nn.Softmax(-1))
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+class Cache(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+        self.register_buffer("keys", torch.zeros(1, 16, 8))
+
+    def forward(self, x, position):
+        self.keys[:, position] = self.project(x)
+        return torch.softmax(x @ self.keys.transpose(1, 2), -1) @ self.keys

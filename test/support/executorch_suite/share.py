@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The share of ExecuTorch's own backend tests that Pumice runs, suite_share.json: it may only grow.
+"""The share of ExecuTorch's own backend tests that Pumice runs, share.json: it may only grow.
 
 A letter for each case of a test: d delegated and right, f fell back and right, s skipped.
 
-    python test/delegate/suite_share.py    prints the table in docs/executorch.md
+    python test/delegate/share.py    prints the table in docs/executorch.md
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORDS = {
     FAILED: "FAILED",
 }
 GROUPS = {"operators": "its suite: operators", "models": "its suite: models", "vulkan": "its Vulkan delegate"}
-PATH = Path(__file__).with_name("suite_share.json")
+PATH = Path(__file__).with_name("share.json")
 
 
 def short(nodeid: str) -> str:

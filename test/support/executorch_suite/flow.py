@@ -12,9 +12,9 @@ from executorch.backends.test.harness.stages import StageType, ToEdgeTransformAn
 from executorch.backends.test.suite import flow, runner
 from executorch.backends.test.suite.flows.portable import PORTABLE_TEST_FLOW
 from executorch.backends.test.suite.reporting import TestCaseSummary, TestResult
-from suite_share import DELEGATED, FAILED, FELL_BACK, SKIPPED, WRONG
 
 from pumice.executorch import PumicePartitioner
+from support.executorch_suite.share import DELEGATED, FAILED, FELL_BACK, SKIPPED, WRONG
 
 LETTERS = {TestResult.SUCCESS: DELEGATED, TestResult.SKIPPED: SKIPPED, TestResult.OUTPUT_MISMATCH_FAIL: WRONG}
 NO_KERNEL = "an operator that Pumice does not run has no kernel in ExecuTorch"

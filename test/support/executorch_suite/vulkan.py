@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 from executorch.backends.test.suite.reporting import count_ops
-from suite_flow import Case, cases, has_delegate
-from suite_share import DELEGATED, FELL_BACK, WRONG
 
 from pumice.executorch import PumicePartitioner
 from pumice.executorch.backend import PumiceBackend
+from support.executorch_suite.flow import Case, cases, has_delegate
+from support.executorch_suite.share import DELEGATED, FELL_BACK, WRONG
 
 NAMESPACE = "et_vk::"
 _exported: list[Any] = [(), None]  # the inputs and the dynamic shapes of the last program

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 import torchao  # noqa: F401 (registers torch.ops.torchao)
-from one_call import OneCall
-from quantized import UNIT
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
 
 import pumice
 from pumice import ir
+from support.one_call import OneCall
+from support.quantized import UNIT
 
 MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 # Every kernel by name; "" is the one that is picked. Names: ops/linear/pick.cpp.
