@@ -178,7 +178,8 @@ def test_inspect_of_a_damaged_nesting(text) -> None:
     "more",
     [
         {"positional": 7}, {"positional": [1]}, {"positional": [[]]}, {"positional": ["x", "x"]}, {"defaults": 7},
-        {"defaults": [1]}, {"defaults": [["a", None]]}, {"defaults": [["a", {"t": [None]}]]}, {"defaults": [[1, {"n": 1}]]},
+        {"defaults": [1]}, {"defaults": [["a", None]]}, {"defaults": [["a", {"t": [None]}]]},
+        {"defaults": [[1, {"n": 1}]]},
         {"defaults": [["a", {"n": 1}], ["a", {"n": 1}]]}, {"defaults": [["a", {"x": 1}]]},
     ],
 )  # fmt: skip
