@@ -23,7 +23,7 @@ from pumice.method import lower
 from pumice.options import ExportOptions
 from pumice.passes.normalize import normalize
 from pumice.report import Report
-from pumice.treespec import dim_names
+from pumice.treespec import dim_names, with_signature
 
 _MAX_SHOWN = 8  # refusals in the text of an UnsupportedError; all are in .reasons
 
@@ -76,6 +76,9 @@ def export(
     program, report = lower(decomposed, removed, options, origins, dims)
     if report.reasons:
         raise unsupported(report)
+    if isinstance(module, torch.nn.Module):
+        method = program.methods[0]
+        method.in_spec = with_signature(method.in_spec, module)
     return Program(program, report)
 
 
