@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from make_seeds import ROWS, Builder
-from test_cli import BIN, run
+from support.command_line import BIN, run
+from support.make_seeds import ROWS, Builder
 
 import pumice
 from pumice.cli.run import file_names
