@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pumice.ops  # noqa: F401 (fills the table of records)
 from pumice._pumice import op_table
-from pumice.op import record_for, targets
+from pumice.lowering.registry import record_for, targets
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from quantized import UNIT
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
 
 import pumice
-from pumice import ir
+from pumice.format import ir
 
 MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 # Every kernel by name; "" is the one that is picked. Names: ops/common/pick.cpp.

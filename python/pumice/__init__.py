@@ -12,7 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
-from pumice.session import Device, ProfileRow, Session, TensorSpec, check, devices, inspect, load, why_no_devices
+from pumice.runtime.session import (
+    Device,
+    ProfileRow,
+    Session,
+    TensorSpec,
+    check,
+    devices,
+    inspect,
+    load,
+    why_no_devices,
+)
 
 if TYPE_CHECKING:
     from pumice.exporter import ExportOptions, Program, export

@@ -16,14 +16,15 @@ import torch
 from torch.export import ExportedProgram
 
 import pumice.ops  # noqa: F401 (fills the table of records)
-from pumice import ir, op, serialize
-from pumice.dtypes import device_dtype
 from pumice.errors import Error, InvalidInputError, UnsupportedError
-from pumice.method import lower
-from pumice.options import ExportOptions
+from pumice.format import ir, writer
+from pumice.format.dtypes import device_dtype
+from pumice.lowering import registry
+from pumice.lowering.lower import lower
+from pumice.lowering.options import ExportOptions
+from pumice.lowering.report import Report
+from pumice.lowering.treespec import dim_names
 from pumice.passes.normalize import normalize
-from pumice.report import Report
-from pumice.treespec import dim_names
 
 _MAX_SHOWN = 8  # refusals in the text of an UnsupportedError; all are in .reasons
 
@@ -37,13 +38,13 @@ class Program:
 
     def __bytes__(self) -> bytes:
         with _constants_checked():
-            return serialize.to_bytes(self.ir)
+            return writer.to_bytes(self.ir)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file under a temporary name and renames it: a reader sees all of it or nothing."""
         try:
             with _constants_checked():
-                serialize.save(self.ir, path)
+                writer.save(self.ir, path)
         except OSError as error:
             text = f"cannot write {os.fspath(path)}: {error.strerror}"
             raise Error(text, code="IoError", stage="export", path=os.fspath(path)) from error
@@ -113,7 +114,7 @@ def _capture(
 def _decompositions() -> Any:
     """torch's default table without what a record takes whole and without the quantized operators."""
     table = torch.export.default_decompositions()
-    for target in op.targets():
+    for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below
             table.pop(target, None)
     for target in [t for t in table if getattr(t, "namespace", "") in ("torchao", "quantized_decomposed")]:

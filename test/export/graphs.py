@@ -10,13 +10,13 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from pumice.dtypes import device_dtype
 from pumice.exporter import _decompositions
-from pumice.ir import Method
-from pumice.options import ExportOptions
+from pumice.format.dtypes import device_dtype
+from pumice.format.ir import Method
+from pumice.lowering.options import ExportOptions
+from pumice.lowering.selection import Selection
+from pumice.lowering.shapes import Sizes
 from pumice.passes.normalize import normalize
-from pumice.selection import Selection
-from pumice.shapes import Sizes
 
 
 class Function(torch.nn.Module):

@@ -9,9 +9,9 @@ from graphs import decomposed, selection
 from torch import nn
 
 import pumice
-from pumice.ir import DType
-from pumice.lower import Call
-from pumice.passes import quant
+from pumice.format.ir import DType
+from pumice.lowering import quantized as quant
+from pumice.lowering.call import Call
 
 WIDTH = 64
 

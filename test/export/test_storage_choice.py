@@ -9,7 +9,7 @@ from quantized import check_linear
 from textures import TEXTURE, Apply, Mixed, layer
 
 import pumice
-from pumice import ir
+from pumice.format import ir
 
 ao = torch.ops.torchao
 

@@ -18,8 +18,8 @@ import pytest
 import xxhash
 
 import pumice
-from pumice import ir
-from pumice.serialize import to_bytes
+from pumice.format import ir
+from pumice.format.writer import to_bytes
 
 PROGRAMS = runpy.run_path(str(Path(__file__).parents[1] / "fuzz" / "make_seeds.py"))["PROGRAMS"]
 GOOD = to_bytes(PROGRAMS["linear"]())

@@ -14,9 +14,9 @@ import pytest
 import xxhash
 
 import pumice
-from pumice import ir
-from pumice.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
-from pumice.serialize import save, to_bytes
+from pumice.format import ir
+from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
+from pumice.format.writer import save, to_bytes
 
 MAKE_SEEDS = runpy.run_path(str(Path(__file__).parents[1] / "fuzz" / "make_seeds.py"))
 PROGRAMS = MAKE_SEEDS["PROGRAMS"]
@@ -127,7 +127,7 @@ def arguments(*args: ir.Arg) -> bytes:
 
 def written(data: bytes) -> tuple[list[tuple], list[tuple]]:
     """(kind, i, f, list) of every argument, and every expression, by the generated reader."""
-    from pumice import _schema as fb
+    from pumice.format import _schema as fb
 
     method = fb.Program.GetRootAs(data[64:]).Methods(0)
     call = method.Ops(0)

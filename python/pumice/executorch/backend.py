@@ -8,14 +8,14 @@ from typing import final
 from executorch.exir.backend.backend_details import BackendDetails, CompileSpec, PreprocessResult
 from torch.export import ExportedProgram
 
-from pumice.dtypes import device_dtype
 from pumice.executorch.edge import calls, part
-from pumice.executorch.islands import OPTIONS
 from pumice.executorch.options import external_data, least_sizes
+from pumice.executorch.partition import OPTIONS
 from pumice.executorch.trace import debug_handles
 from pumice.executorch.weights import put_outside
 from pumice.exporter import Program, unsupported
-from pumice.method import lower
+from pumice.format.dtypes import device_dtype
+from pumice.lowering.lower import lower
 from pumice.passes.normalize import normalize
 
 

@@ -12,13 +12,13 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 
-from pumice import shapes
 from pumice.executorch.backend import PumiceBackend
 from pumice.executorch.edge import calls, overload, owned_states
-from pumice.executorch.islands import plan
 from pumice.executorch.options import PartitionOptions
+from pumice.executorch.partition import plan
 from pumice.executorch.report import PartitionReport, report
 from pumice.exporter import unsupported
+from pumice.lowering import shapes
 
 aten = torch.ops.aten
 # ExecuTorch decomposes these whatever a partitioner says, with a warning for each.

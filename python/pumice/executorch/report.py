@@ -10,10 +10,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from pumice.executorch.edge import calls, overload
-from pumice.executorch.islands import Island, Plan
-from pumice.method import report_row
-from pumice.report import Report, Row
-from pumice.source import source
+from pumice.executorch.partition import Island, Plan
+from pumice.lowering.lower import report_row
+from pumice.lowering.report import Report, Row
+from pumice.lowering.source import source
 
 
 class PartitionReport(Report):

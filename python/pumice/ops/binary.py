@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.layer import layer_before, layer_of_product, layer_of_sum
-from pumice.op import lowers
-from pumice.operands import FLOATS, operand, unexpanded
+from pumice.format.ir import DType
+from pumice.fusion.layer import layer_before, layer_of_product, layer_of_sum
+from pumice.lowering.operands import FLOATS, operand, unexpanded
+from pumice.lowering.registry import lowers
 from pumice.ops import norm
 from pumice.ops.linear import try_fuse_residual, try_layer
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import torch
 
-from pumice.ir import DType
-from pumice.lower import Call
-from pumice.op import lowers
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.registry import lowers
 from pumice.ops.linear import try_fuse_cast
 
 aten = torch.ops.aten

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import argument, broadcast, operand, shape_of
+from pumice.format.ir import DType
+from pumice.lowering.operands import argument, broadcast, operand, shape_of
+from pumice.lowering.registry import lowers
+from pumice.lowering.shapes import INT_MAX
 from pumice.ops.linear import try_fuse_activation
-from pumice.shapes import INT_MAX
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice import convolution
-from pumice.op import lowers
-from pumice.operands import used_outputs
+from pumice.fusion import convolution
+from pumice.lowering.operands import used_outputs
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 
 @lowers(*convolution.CONVOLUTIONS)

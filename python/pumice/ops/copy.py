@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice import shapes
-from pumice.op import lowers
-from pumice.operands import END, axis, is_one, numel, used_outputs
+from pumice.lowering import shapes
+from pumice.lowering.operands import END, axis, is_one, numel, used_outputs
+from pumice.lowering.registry import lowers
 from pumice.ops.sdpa import try_fold_sdpa
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers to floats where no operator takes them as they are; see passes/quant.py for the forms."""
+"""Integers to floats where no operator takes them as they are; see lowering/quantized.py for the forms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.passes import quant
-from pumice.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
+from pumice.format.ir import DType
+from pumice.lowering import quantized as quant
+from pumice.lowering.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
-    from pumice.passes.quant import Q
+    from pumice.lowering.call import Call
+    from pumice.lowering.quantized import Q
 
 _BYTES = (DType.i8, DType.u8)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import Size, axis, broadcast, is_one, numel
-from pumice.shapes import same
+from pumice.format.ir import DType
+from pumice.lowering.operands import Size, axis, broadcast, is_one, numel
+from pumice.lowering.registry import lowers
+from pumice.lowering.shapes import same
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

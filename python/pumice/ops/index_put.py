@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import Size, axis, broadcast, is_one, numel
+from pumice.format.ir import DType
+from pumice.lowering.operands import Size, axis, broadcast, is_one, numel
+from pumice.lowering.registry import lowers
+from pumice.lowering.shapes import same_shape
 from pumice.ops.index import as_index, joined, side_by_side
-from pumice.shapes import same_shape
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

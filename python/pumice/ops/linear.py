@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice.convolution import Convolution, convolution_before
-from pumice.int8_layer import Int8Layer
-from pumice.layer import Layer, emit_linear, layer_before
-from pumice.op import lowers
-from pumice.shapes import same_shape
+from pumice.fusion.convolution import Convolution, convolution_before
+from pumice.fusion.int8_layer import Int8Layer
+from pumice.fusion.layer import Layer, emit_linear, layer_before
+from pumice.lowering.registry import lowers
+from pumice.lowering.shapes import same_shape
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.layer import emit_linear
-from pumice.op import lowers
-from pumice.permuted import is_identity, look_through
-from pumice.shapes import same_shape
+from pumice.fusion.layer import emit_linear
+from pumice.lowering.permuted import is_identity, look_through
+from pumice.lowering.registry import lowers
+from pumice.lowering.shapes import same_shape
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 
@@ -25,7 +25,7 @@ def mm(call: Call) -> None:
 
 @lowers(aten._int_mm.default)
 def int_mm(call: Call) -> None:
-    """What torchao's Int8 configurations write is taken whole (int8_layer.py)."""
+    """What torchao's Int8 configurations write is taken whole (fusion/int8_layer.py)."""
     call.refuse(
         "a product of integers by itself; supported in Int8DynamicActivationInt8WeightConfig, with fp16 for "
         "act_mapping_type=SYMMETRIC, and in Int8DynamicActivationIntxWeightConfig"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice import shapes
-from pumice.op import lowers
-from pumice.operands import axes, is_one, used_outputs
+from pumice.lowering import shapes
+from pumice.lowering.operands import axes, is_one, used_outputs
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice.op import lowers
-from pumice.operands import number
+from pumice.lowering.operands import number
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

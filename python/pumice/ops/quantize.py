@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import FLOATS, axis
-from pumice.qparams import STEPS_F16, STEPS_F32, STEPS_F64, WHOLE, blocks, limits
-from pumice.requantized import try_requantized, try_requantized_rows
+from pumice.format.ir import DType
+from pumice.fusion.requantized import try_requantized, try_requantized_rows
+from pumice.lowering.operands import FLOATS, axis
+from pumice.lowering.qparams import STEPS_F16, STEPS_F32, STEPS_F64, WHOLE, blocks, limits
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 
 def _emit(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps: int, last: bool) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.permuted import look_through, permutation
+from pumice.format.ir import DType
+from pumice.lowering.permuted import look_through, permutation
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 _SDPA = aten.scaled_dot_product_attention.default

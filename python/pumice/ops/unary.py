@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.layer import ACTIVATIONS
-from pumice.lower import Call
-from pumice.op import lowers
+from pumice.format.ir import DType
+from pumice.fusion.layer import ACTIVATIONS
+from pumice.lowering.call import Call
+from pumice.lowering.registry import lowers
 from pumice.ops.binary import try_add_relu
 from pumice.ops.linear import try_fuse_activation
 

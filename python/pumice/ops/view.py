@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.op import lowers
+from pumice.lowering.registry import lowers
 
 if TYPE_CHECKING:
-    from pumice.lower import Call
+    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pumice import ir
 from pumice.errors import UnsupportedError
+from pumice.format import ir
+from pumice.lowering.optable import Signature, op_table
 from pumice.nearest import require
-from pumice.optable import Signature, op_table
 
 CHOICES = ("buffer", "texture")
 # Along an axis: Vulkan promises 4096 and 256, phones in use have at least 4096 and 2048.
