@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from pumice.quantizer import quantize
 
 # Not named as the functions: a submodule, once imported, would take the name of the function.
-_NEEDS_TORCH = {"export": "exporter", "ExportOptions": "exporter", "Program": "exporter", "quantize": "quantizer"}
+_NEEDS_TORCH = {
+    "export": "exporter",
+    "ExportOptions": "lowering.options",
+    "Program": "lowering.program",
+    "quantize": "quantizer",
+}
 
 __all__ = [
     "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError", "ProfileRow", "Program",

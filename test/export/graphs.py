@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -39,7 +38,7 @@ def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> Exporte
 
 def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram, dict[Node, str]]:
     program = decomposed(function, *args, **more)
-    return program, normalize(program.graph, functools.partial(device_dtype, options=ExportOptions()))
+    return program, normalize(program.graph, device_dtype)
 
 
 def selection(program: ExportedProgram) -> Selection:

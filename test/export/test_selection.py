@@ -28,7 +28,7 @@ def world(monkeypatch):
         table = {(name, 1): Signature.parse(name, 1, *facts) for name, facts in operators.items()}
         for module in (signature, storage):
             monkeypatch.setattr(module, "op_table", lambda: table)
-        monkeypatch.setattr(selection, "record_for", records.get)
+        monkeypatch.setattr(selection, "lowering_for", records.get)
         monkeypatch.setattr(pumice.lowering.registry, "targets", lambda: list(records))
 
         def run(function, *args, **more) -> pumice.Program:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes run on the device, and in which partitions: the same records decide as in pumice.export.
+"""Which nodes run on the device, and in which partitions: the same lowerings decide as in pumice.export.
 
 Candidates are grouped into the largest partitions without cycles; each is lowered as it will be later, and what it
 refuses is taken out, until every partition is accepted whole. The values of weights are not read.
@@ -8,7 +8,6 @@ refuses is taken out, until every partition is accepted whole. The values of wei
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,41 +19,18 @@ from torch.fx import Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-import pumice.ops  # noqa: F401 (fills the table of records)
+import pumice.fusion
+import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice.executorch.edge import calls, part
+from pumice.executorch.plan import OPTIONS, Partition, Plan
 from pumice.format.dtypes import TORCH, device_dtype
-from pumice.lowering.lower import Chosen, choose
-from pumice.lowering.options import ExportOptions
+from pumice.lowering.lower import choose
 from pumice.lowering.part import Part
 from pumice.lowering.registry import Refused
+from pumice.lowering.selection import Chosen
 from pumice.passes.normalize import normalize
 
-OPTIONS = ExportOptions()
 _FREE = {"view"}  # operators that run nothing: a partition of these alone is not worth a copy
-
-
-@dataclass(frozen=True)
-class Island:
-    """An accepted partition: its nodes in the program, and how it was lowered."""
-
-    nodes: frozenset[Node]
-    part: Part
-    chosen: Chosen
-    removed: dict[Node, str]
-
-    @property
-    def operators(self) -> list[str]:
-        return [emitted.op for block in self.chosen.selection.blocks.values() for emitted in block]
-
-
-@dataclass
-class Plan:
-    islands: list[Island]
-    reasons: dict[Node, str] = field(default_factory=dict)  # of the nodes that stay outside
-
-    @property
-    def nodes(self) -> set[Node]:
-        return {node for island in self.islands for node in island.nodes}
 
 
 def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str] = ()) -> Plan:
@@ -62,7 +38,7 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
     result = Plan([])
     candidates = {node for node in calls(program) if _eligible(node, result.reasons)}
     _drop(candidates, lower_part(program, frozenset(candidates))[1], result.reasons)
-    known: dict[frozenset[Node], tuple[Island, dict[Node, str]]] = {}
+    known: dict[frozenset[Node], tuple[Partition, dict[Node, str]]] = {}
     while True:
         groups = _groups(program, candidates)
         for nodes in groups:
@@ -72,25 +48,25 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
         if not refused:
             break
         _drop(candidates, refused, result.reasons)
-    for island in (known[nodes][0] for nodes in groups):
-        count = sum(op not in _FREE for op in island.operators)
-        if count >= min_operators or any(node.name in whole for node in island.nodes):
-            result.islands.append(island)
+    for partition in (known[nodes][0] for nodes in groups):
+        count = sum(op not in _FREE for op in partition.operators)
+        if count >= min_operators or any(node.name in whole for node in partition.nodes):
+            result.partitions.append(partition)
         else:
             why = f"its partition has {count} operators, fewer than min_operators={min_operators}"
-            result.reasons.update(dict.fromkeys(island.nodes, why))
+            result.reasons.update(dict.fromkeys(partition.nodes, why))
     return result
 
 
-def lower_part(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Island, dict[Node, str]]:
+def lower_part(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Partition, dict[Node, str]]:
     """Decides for `nodes` as a program of their own; {node: why} of those that cannot be in it."""
     piece = part(program, nodes)
-    removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
+    removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
     chosen = choose(piece, OPTIONS, {}, [])
     refused = {piece.origin[node]: why for node, why in chosen.selection.refused.items()}
     if not refused:
         refused = _boundary(piece, chosen, nodes)
-    return Island(nodes, piece, chosen, removed), refused
+    return Partition(nodes, piece, chosen, removed), refused
 
 
 def _boundary(piece: Part, chosen: Chosen, nodes: frozenset[Node]) -> dict[Node, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import torch
 
 from pumice.format.ir import DType
-from pumice.lowering.options import ExportOptions
 
 TORCH = {
     DType.f32: torch.float32,
@@ -21,8 +20,8 @@ TORCH = {
 _PUMICE = {dtype: ours for ours, dtype in TORCH.items() if ours is not DType.i4}
 
 
-def device_dtype(dtype: torch.dtype, options: ExportOptions) -> DType | None:
-    """What tensors of `dtype` are on the device; None when there is no such thing."""
+def device_dtype(dtype: torch.dtype, bf16: str = "f32") -> DType | None:
+    """What tensors of `dtype` are on the device, those of bfloat16 "f32" or "f16"; None when there is no such thing."""
     if dtype is torch.bfloat16:
-        return DType[options.bf16]
+        return DType[bf16]
     return _PUMICE.get(dtype)

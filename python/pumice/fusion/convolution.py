@@ -1,294 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as records see them: one form for those of one and two dimensions, transposed or not, with the batch
-norm behind them folded in where its numbers are constants. ops/conv2d.cpp and ops/conv2d_q8ta.cpp compute them."""
+"""Convolutions as patterns see them: finding one in front of a node, with its padding and its batch norm."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
 import torch
 
-from pumice.format.ir import DType
-from pumice.fusion.layer import ACTIVATIONS
-from pumice.fusion.quantized_activation import is_number_pair
-from pumice.lowering.operands import FLOATS, numel
-from pumice.lowering.quantized_weight import BYTES, Matrix, QuantizedWeight, pack
+from pumice.lowering.call import Call
+from pumice.lowering.quantized import quantized
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
-from pumice.lowering.shapes import same_shape
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
-    from pumice.lowering.quantized import Q
+from pumice.ops.conv import BATCH_NORMS, CONVOLUTIONS, MOST_PADDING, PADS, Convolution, batch_norm, convolution
 
 aten = torch.ops.aten
 
-CONVOLUTIONS = (
-    aten.conv1d.default,
-    aten.conv1d.padding,
-    aten.conv2d.default,
-    aten.conv2d.padding,
-    aten.conv_transpose1d.default,
-    aten.conv_transpose2d.input,
-    aten.convolution.default,
-)
-PADS = (aten.constant_pad_nd.default, aten.pad.default)
-BATCH_NORMS = (aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default)
-MOST_PADDING = 2**15  # as ops/common/patch.cpp has it
-MOST_COLUMNS = 2**31 // 255**2  # of a weight whose products with integers are summed in 32 bits
 
-
-@dataclass(frozen=True)
-class Norm:
-    """out = x * scale + shift for each channel; `key` names it, the tensors are read when the file is written."""
-
-    key: str
-    scale: Callable[[], torch.Tensor]  # fp64
-    shift: Callable[[], torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """`weight`: as torch has it, None of a norm alone. Sizes are (y, x), pads above, left, below, right."""
-
-    call: Call
-    x: Ref
-    weight: Ref | None
-    bias: Ref | None
-    kernel: Sequence[int]
-    stride: Sequence[int]
-    pads: Sequence[int]
-    dilation: Sequence[int]
-    groups: int
-    transposed: bool
-    norm: Norm | None = None
-
-    def fits(self, out: Ref) -> bool:
-        """Whether it can write `out` itself."""
-        return out.dtype is self.dtype
-
-    @property
-    def dtype(self) -> DType:
-        return self.x.dtype
-
-    def emit(self, out: Ref, act: str = "none") -> None:
-        """As floats; the integers of a quantized x are taken as they are where the weight is quantized, too."""
-        call = self.call
-        q = call.quantized(self.weight) if self.weight is not None else None
-        source = self.source()
-        if q is None:
-            tail = (*self._geometry(), ACTIVATIONS[act])
-            self._emit("conv2d", self.x, (self._rows(), self._bias()), tail, out)
-            return
-        weight = self.integers(q)
-        if source is None:
-            common = (weight.data, weight.scale, weight.zero, self._bias())
-            self._emit("conv2d_q8csw", self.x, common, (*self._geometry(), ACTIVATIONS[act]), out)
-        else:
-            self.emit_integers("conv2d_q8ta_q8csw", source, weight, act, (), out)
-
-    def emit_integers(self, op: str, source: Q, weight: QuantizedWeight, act: str, tail: tuple, out: Ref) -> None:
-        common = (weight.data, weight.scale, weight.zero, self._bias())
-        tail = (*self._geometry(), ACTIVATIONS[act], float(source.scale), int(source.zero), *tail)
-        self._emit(op, source.data, common, tail, out)
-
-    def source(self) -> Q | None:
-        """The integers behind x, where they have one scale and zero point, which are numbers, and sums hold them."""
-        return per_tensor(self.call, self.x) if self._sizes()[1] <= MOST_COLUMNS else None
-
-    def integers(self, q: Q) -> QuantizedWeight:
-        """The weight behind a dequantize node, by output channel."""
-        call, axis = self.call, 1 if self.transposed else 0
-        if not q.data.is_constant or q.data.dtype not in BYTES:
-            call.refuse(f"the integers of the weight are {q.data.dtype.name} or computed; constant bytes are supported")
-        if q.kind != "tensor" and not (q.kind == "channel" and q.axis == axis and (axis == 0 or self.groups == 1)):
-            how = f"in blocks of {q.block}" if q.block else f"by {q.kind}"
-            call.refuse(f"a convolution with a weight quantized {how}; supported: a scale for each output channel")
-        if getattr(q.scale, "dtype", DType.f32) is not DType.f32:
-            call.refuse(f"scales of a convolution's weight are {q.scale.dtype.name}; f32 is supported")
-        wraps = q.data.dtype if getattr(q.zero, "dtype", None) is q.data.dtype else None
-        low, high = (-128, 127) if q.data.dtype is DType.i8 else (0, 255)
-        rows, columns = self._sizes()
-        values = lambda: self._as_rows(call.value(q.data))  # noqa: E731
-        matrix = Matrix(
-            f"{q.data.key}:{self._layout()}", rows, columns, values, max(q.qmin, low), min(q.qmax, high), columns,
-            q.scale, q.zero, q.out_dtype, wraps=wraps if q.kind == "channel" else None,
-        )  # fmt: skip
-        return pack(call, matrix, 8)
-
-    def check(self) -> None:
-        """Refuses what cannot run for any input."""
-        x, weight = self.x, self.weight
-        q = self.call.quantized(weight)
-        if not weight.is_constant and q is None:
-            self.call.refuse("the weight of the convolution is computed, not constant")
-        if x.dtype not in FLOATS or weight.dtype is not x.dtype:
-            self.call.refuse(f"x is {x.dtype.name}, the weight {weight.dtype.name}; both f32 or both f16 are supported")
-        if q is not None:
-            self.integers(q)
-        if self.bias is not None and not self.bias.is_constant:
-            self.call.refuse("the bias of the convolution is computed, not constant")
-        for sizes in (self.kernel, self.stride, self.pads, self.dilation):
-            if any(not isinstance(size, int) for size in sizes):
-                self.call.refuse(f"sizes of the convolution depend on those of the inputs: {sizes}")
-
-    # ---- inside ------------------------------------------------------------------------------------------------------
-
-    def _emit(self, op: str, x: Ref, weight: tuple, tail: tuple, out: Ref) -> None:
-        call, shape = self.call, images(out.shape, self)
-        whole = same_shape(shape, out.shape)
-        into = out if whole else call.temp(out.dtype, shape)
-        call.emit(op, call.view(x, images(x.shape, self)), *weight, *tail, out=into)
-        if not whole:
-            call.emit("view", into, list(out.shape), out=out)
-
-    def _geometry(self) -> tuple:
-        sizes = (list(sizes) for sizes in (self.kernel, self.stride, self.pads, self.dilation))
-        return (*sizes, self.groups, self.transposed)
-
-    def _layout(self) -> str:
-        return f"rows^T{self.groups}" if self.transposed else "rows"
-
-    def _sizes(self) -> tuple[int, int]:
-        """Rows and columns of the weight as the operators take it."""
-        if self.weight is None:
-            return self.groups, 1
-        first, second, *taps = self.weight.shape
-        if not self.transposed:
-            return first, second * numel(taps)
-        return second * self.groups, first // self.groups * numel(taps)
-
-    def _as_rows(self, weight: torch.Tensor) -> torch.Tensor:
-        """[output channels, (input channel of the group, ky, kx)]."""
-        if not self.transposed:
-            return weight.flatten(1)
-        return weight.flatten(2).unflatten(0, (self.groups, -1)).transpose(1, 2).flatten(2).flatten(0, 1)
-
-    def _rows(self) -> Ref:
-        call, norm, dtype, weight = self.call, self.norm, self.x.dtype, self.weight
-        if weight is None:
-            return call.constant(f"{norm.key}:scale", dtype, (self.groups, 1), lambda: norm.scale()[:, None])
-        if norm is None:
-            return call.constant(
-                f"{weight.key}:{self._layout()}", dtype, self._sizes(), lambda: self._as_rows(call.value(weight))
-            )
-        scaled = lambda: self._as_rows(call.value(weight)).double() * norm.scale()[:, None]  # noqa: E731
-        return call.constant(f"{weight.key}:{self._layout()} * {norm.key}", dtype, self._sizes(), scaled)
-
-    def _bias(self) -> Ref | None:
-        """fp32 whatever x is: the shift of a batch norm takes away a mean that may be far larger than what is left, and
-        its rounding to fp16 would be the same error in every pixel, which no mean over them lessens."""
-        call, norm, bias = self.call, self.norm, self.bias
-        channels = self._sizes()[0]
-        if norm is not None:
-            before = lambda: 0.0 if bias is None else call.value(bias).double() * norm.scale()  # noqa: E731
-            key = f"{norm.key}:shift" + (f" + {bias.key}" if bias is not None else "")
-            return call.constant(key, DType.f32, (channels,), lambda: before() + norm.shift())
-        if bias is None or bias.dtype is DType.f32:
-            return bias
-        return call.constant(f"{bias.key}:f32", DType.f32, (channels,), lambda: call.value(bias))
-
-
-def images(shape: Sequence[Any], c: Convolution) -> list[Any]:
-    """A tensor of `c` as [batch, channels, height, width]: unbatched ones, and those of one dimension, get ones."""
-    if c.weight is None:
-        return [shape[0], shape[1], 1, numel(shape[2:])]
-    dims = c.weight.rank - 2
-    batched = list(shape) if len(shape) == dims + 2 else [1, *shape]
-    return batched if dims == 2 else [*batched[:2], 1, batched[2]]
-
-
-def per_tensor(call: Call, x: Ref) -> Q | None:
-    """The dequantize node behind `x` if it has 8-bit integers with a scale and a zero point that are numbers."""
-    q = call.quantized(x)
-    if q is None or q.kind != "tensor" or q.data.is_constant or not is_number_pair(q.scale, q.zero, q.data):
-        return None
-    return q if q.out_dtype is x.dtype else None
-
-
-def convolution(call: Call) -> Convolution:
-    """Of a node whose target is one of CONVOLUTIONS; refuses what no operator computes."""
-    weight = call.tensor("weight")
-    dims = weight.rank - 2
-    if dims not in (1, 2):
-        call.refuse(f"a convolution over {dims} dimensions; one and two are supported")
-    transposed = "transpose" in str(call.target) or ("convolution" in str(call.target) and bool(call["transposed"]))
-    kernel = _pair(weight.shape[2:], dims, 1)
-    stride, dilation = _pair(call["stride"], dims, 1), _pair(call["dilation"], dims, 1)
-    x, pads = call.tensor("input"), _pads(call["padding"], kernel, dilation, dims)
-    if not transposed:
-        x, pads = _unpadded(call, x, pads, dims)
-    else:
-        more = _pair(call["output_padding"], dims, 0)
-        pads = [*pads[:2], pads[2] - more[0], pads[3] - more[1]]
-    made = Convolution(call, x, weight, call["bias"], kernel, stride, pads, dilation, call["groups"], transposed)
-    made.check()
-    return made
-
-
-def _pair(sizes: Any, dims: int, missing: int) -> list[int]:
-    """(y, x) of an argument for `dims` dimensions, one number for all of them included."""
-    given = [sizes] if isinstance(sizes, int) else list(sizes)
-    given = given * dims if len(given) == 1 else given
-    return [missing] * (2 - len(given)) + given
-
-
-def _pads(padding: Any, kernel: list[int], dilation: list[int], dims: int) -> list[int]:
-    if padding == "same":  # an odd one is at the end
-        total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-        return [*(t // 2 for t in total), *(t - t // 2 for t in total)]
-    return _pair(0 if padding == "valid" else padding, dims, 0) * 2
-
-
-def _unpadded(call: Call, x: Ref, pads: list[int], dims: int) -> tuple[Ref, list[int]]:
-    """What was padded by zeros for the convolution of `call`, and the padding that does the same."""
-    made = call.producer(x, *PADS)
+def without_pad(conv: Convolution) -> Convolution:
+    """The convolution of what was padded by zeros for it alone, with the padding added to its own; else itself."""
+    made = None if conv.transposed else conv.call.producer(conv.x, *PADS)
     if made is None or (made.target is aten.pad.default and made["mode"] != "constant") or made["value"]:
-        return x, pads
-    given = made["pad"]  # of the last dimension first: before, behind
-    if len(given) > 2 * dims or any(not isinstance(size, int) or size < 0 for size in given):
-        return x, pads
+        return conv
+    given = made["pad"]  # of the last dimension first: at its begin, at its end
+    if len(given) > 2 * (conv.weight.rank - 2) or any(not isinstance(size, int) or size < 0 for size in given):
+        return conv
     left, right, above, below = [*given, *[0] * (4 - len(given))]
-    sums = [a + b for a, b in zip(pads, (above, left, below, right), strict=True)]
-    return (x, pads) if max(sums) >= MOST_PADDING else (made.tensor("self"), sums)
+    sums = [a + b for a, b in zip(conv.pads, (above, left, below, right), strict=True)]
+    return conv if max(sums) >= MOST_PADDING else replace(conv, x=made.tensor("self"), pads=sums)
 
 
-def batch_norm(call: Call) -> Convolution:
-    """Of a node whose target is one of BATCH_NORMS: a convolution of each channel by one number, or the convolution
-    before it with other numbers."""
-    x, mean, var = call.tensor("input"), call["running_mean"], call["running_var"]
-    factors = [call["weight"], call["bias"]]
-    if call.target is aten.batch_norm.default and call["training"]:
-        call.refuse("batch_norm in training mode; call eval() on the model")
-    if x.rank < 2 or not isinstance(x.shape[1], int):
-        call.refuse("batch_norm of a number of channels that is not fixed")
-    if mean is None or var is None or any(t is not None and not t.is_constant for t in (mean, var, *factors)):
-        call.refuse("batch_norm with computed factors or statistics")
-    eps = call["eps"]
-
-    def scale() -> torch.Tensor:
-        inverse = (call.value(var).double() + eps).rsqrt()
-        return inverse if factors[0] is None else inverse * call.value(factors[0]).double()
-
-    def shift() -> torch.Tensor:
-        moved = -call.value(mean).double() * scale()
-        return moved if factors[1] is None else moved + call.value(factors[1]).double()
-
-    norm = Norm(call.node.name, scale, shift)
-    before = convolution_before(call, x)
-    if before is not None and before.norm is None and before.fits(x) and call.quantized(before.weight) is None:
-        return replace(before, norm=norm)
-    ones = [1, 1]
-    return Convolution(call, x, None, None, ones, ones, [0, 0, 0, 0], ones, x.shape[1], False, norm)
+def with_norm(norm: Call) -> Convolution | None:
+    """Of a batch norm: the convolution in front of it with other weights, which computes both."""
+    alone = batch_norm(norm)
+    before = convolution_before(norm, alone.x)
+    if before is None or before.norm is not None or not before.fits(alone.x):
+        return None
+    return replace(before, norm=alone.norm) if quantized(norm, before.weight) is None else None
 
 
 def convolution_before(call: Call, ref: Ref) -> Convolution | None:
     """The convolution, or the batch norm, that made `ref` for the node of `call` alone."""
     made = call.producer(ref, *CONVOLUTIONS, *BATCH_NORMS, single_use=True)
+    return None if made is None else convolution_of(made)
+
+
+def convolution_of(made: Call) -> Convolution | None:
+    """Of a node whose target is one of CONVOLUTIONS or BATCH_NORMS; None where no operator computes it."""
     try:
-        if made is None:
-            return None
-        return batch_norm(made) if made.target in BATCH_NORMS else convolution(made)
+        if made.target in BATCH_NORMS:
+            return with_norm(made) or batch_norm(made)
+        return without_pad(convolution(made))
     except Refused:
         return None

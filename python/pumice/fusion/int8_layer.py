@@ -11,18 +11,17 @@ exports.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
-from pumice.fusion.quantized_activation import Chosen, behind_views, chosen_tokens
+from pumice.lowering.call import Call
 from pumice.lowering.permuted import PERMUTES, permutation
 from pumice.lowering.qparams import MAPPINGS, symmetric_zero
+from pumice.lowering.quantized_activation import Chosen, behind_views, chosen_tokens
 from pumice.lowering.quantized_weight import Matrix, QuantizedWeight, pack
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
+from pumice.lowering.ref import Ref
 
 aten = torch.ops.aten
 _CASTS = (aten._to_copy.default, aten.to.dtype)
@@ -56,7 +55,7 @@ def _weight(call: Call, data: Ref, scale: Ref, dtype: DType) -> QuantizedWeight:
 
 def operands(call: Call) -> list[tuple[Ref, Ref]]:
     a, b = call["self"], call["other"]
-    return [(a, b), (b, a)] if hasattr(a, "identity") and hasattr(b, "identity") else []
+    return [(a, b), (b, a)] if isinstance(a, Ref) and isinstance(b, Ref) else []
 
 
 def _is_row(ref: Ref, size: int) -> bool:
@@ -169,4 +168,4 @@ def _behind_views(call: Call, ref: Ref) -> Ref:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return getattr(a, "identity", None) is not None and a.identity == getattr(b, "identity", None)
+    return isinstance(a, Ref) and a.is_same(b)

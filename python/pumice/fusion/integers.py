@@ -1,52 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a quantize node with one scale and zero point can compute from integers, so that a network between its first
-quantize node and its last dequantize node has no floats: all between the dequantize nodes before it and itself becomes
+"""quantize(f(dequantize(x), ...)) with one scale and zero point each -> integers from integers, without floats, so that
+a network between its first quantize node and its last dequantize node has none. What is between becomes
 
     a move of integers (views, permutations, cat, pad, largest elements, nearest ones), exact
     a table of 256 results of any chain of functions of one element, computed by PyTorch itself, exact
     an operator on integers: convolution, add, mul, means, bilinear upsampling
 
-`plan` says how, or None; nothing is emitted before all of it is known to work.
+The files integers_*.py have the moves and the operators, registered by `moves` and `computes`. Nothing is emitted
+before all of it is known to work.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import Node
 
-from pumice.format.dtypes import TORCH
 from pumice.format.ir import DType
-from pumice.fusion.convolution import BATCH_NORMS, PADS, convolution_before, per_tensor
-from pumice.fusion.layer import ACTIVATIONS
-from pumice.fusion.quantized_activation import QUANTIZE_NUMBERS, VIEWS, is_number_pair
-from pumice.lowering import quantized as quant
-from pumice.lowering.operands import axes, axis
-from pumice.lowering.permuted import PERMUTES, permutation
-from pumice.lowering.registry import Refused
-from pumice.ops import pad, pool, resize
-from pumice.ops.clamp import CLAMPS
-from pumice.ops.unary import ELEMENTWISE
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
-    from pumice.lowering.quantized import Q
+from pumice.lowering.call import Call
+from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized_activation import is_number_pair, per_tensor
+from pumice.lowering.quantized_names import DEQUANTIZE, QUANTIZE_NUMBERS
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import Refused, fuses, pointwise_targets
 
 aten = torch.ops.aten
 
-Step = Callable[["Ref"], Any]  # emits operator calls that write a tensor
-
-_WITH_NUMBER = (
-    aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar, aten.mul.Tensor, aten.mul.Scalar,
-    aten.div.Tensor, aten.div.Scalar, aten.pow.Tensor_Scalar,
-)  # fmt: skip
-_FUNCTIONS = (*ELEMENTWISE, *CLAMPS, *_WITH_NUMBER, aten.leaky_relu.default, aten.elu.default)
-_ARITHMETIC = {aten.add.Tensor: "q8ta_add", aten.mul.Tensor: "q8ta_mul"}
-_SHUFFLES = (aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
+Step = Callable[[Ref], Any]  # emits operator calls that write a tensor
 
 
 @dataclass(frozen=True)
@@ -73,60 +56,63 @@ class Target:
         return node.target(value, *node.args[1:], **node.kwargs)
 
 
-def plan(quantize: Call) -> Step | None:
-    """Of a quantize node: how to write its integers, if that needs no floats."""
-    out = quantize.out
-    if str(quantize.target) != QUANTIZE_NUMBERS or not is_number_pair(quantize["scale"], quantize["zero_point"], out):
+Move = Callable[[Call, Target], Callable[[list[Ref], Ref], Any] | None]
+Compute = Callable[[Call, str, Target], Step | None]
+
+_moves: dict[Any, Move] = {}
+_computes: dict[Any, Compute] = {}
+
+
+def moves(*targets: Any) -> Callable[[Move], Move]:
+    """Registers a function of (node, target) for operators that take elements to other places, or leave out smaller
+    ones. It returns what emits the same for integers: a function of (inputs, output), or None."""
+
+    def register(move: Move) -> Move:
+        _moves.update(dict.fromkeys(targets, move))
+        return move
+
+    return register
+
+
+def computes(*targets: Any) -> Callable[[Compute], Compute]:
+    """Registers a function of (node, activation, target) for operators that have a form on integers. The node has one
+    reader and an f32 result; `activation` is a name of ACTIVATIONS. It returns what writes the integers, or None."""
+
+    def register(compute: Compute) -> Compute:
+        _computes.update(dict.fromkeys(targets, compute))
+        return compute
+
+    return register
+
+
+@fuses(QUANTIZE_NUMBERS)
+def integers(call: Call) -> Callable[[], None] | None:
+    out = call.out
+    if not is_number_pair(call["scale"], call["zero_point"], out):
         return None
-    return _plan(quantize, quantize.tensor("input"), Target(quantize, out.dtype))
+    step = _plan(call, call.tensor("input"), Target(call, out.dtype))
+    return None if step is None else lambda: step(out)
+
+
+def integer_operand(made: Call, value: Any, to: Target) -> Q | None:
+    """The integers of an operand, constant ones included (a number that was quantized), if they have the dtype of the
+    target."""
+    q = quantized(made, value) if isinstance(value, Ref) else None
+    known = q is not None and q.kind == "tensor" and is_number_pair(q.scale, q.zero, q.data)
+    return q if known and q.data.dtype is to.dtype else None
 
 
 def _plan(call: Call, ref: Ref, to: Target) -> Step | None:
-    return _table(call, ref, to) or _move(call, ref, to) or _computed(call, ref, to)
+    """How to write the integers of `ref`, which the node of `call` reads; None where that needs floats."""
+    return _table(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
 
 
-# ---- tables --------------------------------------------------------------------------------------------------------
-
-
-def _table(call: Call, ref: Ref, to: Target) -> Step | None:
-    chain: list[Node] = []
-    while (made := call.producer(ref, *_FUNCTIONS)) is not None and _of_one(made.node):
-        chain.append(made.node)
-        call, ref = made, made[made.target._schema.arguments[0].name]
-    q = per_tensor(call, ref)
-    if q is None:
-        return None
-    if not chain and to.holds(q):
-        return lambda out: call.emit("view", q.data, list(out.shape), out=out)
-    steps = [call.producer(ref, *quant.DEQUANTIZE).node, *reversed(chain)]
-
-    def table() -> torch.Tensor:
-        value = torch.arange(256, dtype=torch.uint8)
-        value = value.view(torch.int8) if q.data.dtype is DType.i8 else value
-        for node in steps:
-            value = node.target(value, *node.args[1:], **node.kwargs)
-        return to.quantized(value)
-
-    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.made.node)]
-    constant = call.constant(f"table {what}", to.dtype, (256,), table)
-    return lambda out: call.emit("lookup", q.data, constant, out=out)
-
-
-def _of_one(node: Node) -> bool:
-    """Whether a node is a function of its first argument and of numbers."""
-    others = [*node.args[1:], *node.kwargs.values()]
-    return isinstance(node.args[0], Node) and all(o is None or isinstance(o, int | float | str) for o in others)
-
-
-# ---- moves ---------------------------------------------------------------------------------------------------------
-
-
-def _move(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *_MOVES)
+def _moved(call: Call, ref: Ref, to: Target) -> Step | None:
+    made = call.producer(ref, *_moves)
     if made is None:
         return None
     try:
-        emit = _MOVES[made.target](made, to)
+        emit = _moves[made.target](made, to)
     except Refused:
         return None
     name = made.target._schema.arguments[0].name
@@ -145,65 +131,6 @@ def _move(call: Call, ref: Ref, to: Target) -> Step | None:
     return step
 
 
-def _viewed(made: Call, _: Target) -> Any:
-    return lambda x, out: made.emit("view", x[0], list(out.shape), out=out)
-
-
-def _permuted(made: Call, _: Target) -> Any:
-    return lambda x, out: made.emit("permute", x[0], permutation(made), out=out)
-
-
-def _joined(made: Call, _: Target) -> Any:
-    rank = made.out.rank
-    if any(x.rank != rank for x in made["tensors"]):
-        return None
-    return lambda x, out: made.emit("cat", x, axis(made["dim"], rank), out=out)
-
-
-def _padded(made: Call, to: Target) -> Any:
-    if made.target is aten.pad.default and made["mode"] != "constant":
-        return None
-    if pad.moves_nothing(made):
-        return _viewed(made, to)
-    value = int(to.quantized(torch.tensor(float(made["value"] or 0), dtype=TORCH[made.out.dtype])))
-    return lambda x, out: made.emit("pad", x[0], made["pad"], value, out=out)
-
-
-def _largest(made: Call, _: Target) -> Any:
-    if made.target is aten.max_pool2d_with_indices.default and any(u.args[1] != 0 for u in _getitems(made)):
-        return None
-    window = pool.window(made)
-    return lambda x, out: pool.emit(made, "max_pool2d", x[0], *window, out=out)
-
-
-def _nearest(made: Call, _: Target) -> Any:
-    factors = resize.factors(made)
-    return lambda x, out: made.emit("upsample2d", x[0], list(out.shape[-2:]), *factors, 0, out=out)
-
-
-def _shuffled(made: Call, _: Target) -> Any:
-    return lambda x, out: resize.shuffle(made, x[0], out)
-
-
-def _getitems(made: Call) -> list[Node]:
-    return [user for user in made.node.users if user.target is operator.getitem]
-
-
-# What takes elements to other places, or leaves out smaller ones: it may as well be done with their integers.
-_MOVES: dict[Any, Callable[[Call, Target], Any]] = {
-    **dict.fromkeys(VIEWS, _viewed),
-    **dict.fromkeys(PERMUTES, _permuted),
-    aten.cat.default: _joined,
-    **dict.fromkeys(PADS, _padded),
-    **dict.fromkeys(pool.MAXIMA, _largest),
-    **dict.fromkeys(resize.NEAREST, _nearest),
-    **dict.fromkeys(_SHUFFLES, _shuffled),
-}
-
-
-# ---- operators -----------------------------------------------------------------------------------------------------
-
-
 def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
     if ref.dtype is not DType.f32:  # PyTorch rounds every step to fp16
         return None
@@ -213,75 +140,35 @@ def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
         if made is not None and (target is not aten.hardtanh.default or (made["min_val"], made["max_val"]) == (0, 6)):
             call, ref, act = made, made.tensor("self"), name
             break
-    return (
-        _convolved(call, ref, act, to)
-        or _arithmetic(call, ref, act, to)
-        or (_mean(call, ref, to) or _between(call, ref, to) if act == "none" else None)
-    )
+    made = call.producer(ref, *_computes, single_use=True)
+    return None if made is None else _computes[made.target](made, act, to)
 
 
-def _convolved(call: Call, ref: Ref, act: str, to: Target) -> Step | None:
-    conv = None if call.producer(ref, *BATCH_NORMS) is not None else convolution_before(call, ref)
-    source = conv.source() if conv is not None else None
-    q = conv.call.quantized(conv.weight) if source is not None else None
+def _table(call: Call, ref: Ref, to: Target) -> Step | None:
+    chain: list[Node] = []
+    while (made := call.producer(ref, *pointwise_targets())) is not None and _of_one(made.node):
+        chain.append(made.node)
+        call, ref = made, made[made.target._schema.arguments[0].name]
+    q = per_tensor(call, ref)
     if q is None:
         return None
-    try:
-        weight = conv.integers(q)
-    except Refused:
-        return None
-    return lambda out: conv.emit_integers("q8ta_conv2d", source, weight, act, to.numbers, out)
+    if not chain and to.holds(q):
+        return lambda out: call.emit("view", q.data, list(out.shape), out=out)
+    steps = [call.producer(ref, *DEQUANTIZE).node, *reversed(chain)]
+
+    def table() -> torch.Tensor:
+        value = torch.arange(256, dtype=torch.uint8)
+        value = value.view(torch.int8) if q.data.dtype is DType.i8 else value
+        for node in steps:
+            value = node.target(value, *node.args[1:], **node.kwargs)
+        return to.quantized(value)
+
+    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.made.node)]
+    constant = call.constant(f"table {what}", to.dtype, (256,), table)
+    return lambda out: call.emit("lookup", q.data, constant, out=out)
 
 
-def _arithmetic(call: Call, ref: Ref, act: str, to: Target) -> Step | None:
-    made = call.producer(ref, *_ARITHMETIC, single_use=True)
-    if made is None or (made.target is aten.add.Tensor and made["alpha"] != 1):
-        return None
-    sides = [_operand(made, made[name], to) for name in ("self", "other")]
-    if any(side is None for side in sides):
-        return None
-    a, b = sides
-    numbers = (float(a.scale), int(a.zero), float(b.scale), int(b.zero), ACTIVATIONS[act], *to.numbers)
-    return lambda out: made.emit(_ARITHMETIC[made.target], a.data, b.data, *numbers, out=out)
-
-
-def _operand(made: Call, value: Any, to: Target) -> Q | None:
-    """Integers, constant ones included (a number that was quantized)."""
-    q = made.quantized(value) if hasattr(value, "identity") else None
-    known = q is not None and q.kind == "tensor" and is_number_pair(q.scale, q.zero, q.data)
-    return q if known and q.data.dtype is to.dtype else None
-
-
-def _mean(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *pool.MEANS, *pool.ADAPTIVE, aten.mean.dim, single_use=True)
-    x = made.tensor("self") if made is not None else None
-    q = per_tensor(made, x) if made is not None else None
-    if q is None or q.data.dtype is not to.dtype:
-        return None
-    numbers = (float(q.scale), int(q.zero), *to.numbers)
-    if made.target in pool.MEANS:
-        window = (*pool.window(made), *pool.tail(made))
-        return lambda out: pool.emit(made, "q8ta_avg_pool2d", q.data, *window, *numbers, out=out)
-    if made.target in pool.ADAPTIVE:
-        return lambda out: pool.emit(made, "q8ta_adaptive_avg_pool2d", q.data, pool.size(made), *numbers, out=out)
-    rank = x.rank
-    if rank < 3 or axes(made["dim"], rank) != [rank - 2, rank - 1]:
-        return None
-    shape = [*x.shape[:-2], 1, 1]
-
-    def step(out: Ref) -> None:
-        mean = made.emit("q8ta_adaptive_avg_pool2d", q.data, [1, 1], *numbers, out=made.temp(to.dtype, shape))
-        made.emit("view", mean, list(out.shape), out=out)
-
-    return step
-
-
-def _between(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *resize.BILINEAR, single_use=True)
-    x = resize.image(made) if made is not None else None
-    q = per_tensor(made, x) if made is not None else None
-    if q is None or q.data.dtype is not to.dtype:
-        return None
-    aligned, last = bool(made["align_corners"]), resize.is_channels_last(made)
-    numbers = (*resize.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
-    return lambda out: made.emit("q8ta_upsample2d", q.data, list(out.shape[-2:]), *numbers, out=out)
+def _of_one(node: Node) -> bool:
+    """Whether a node is a function of its first argument and of numbers."""
+    others = [*node.args[1:], *node.kwargs.values()]
+    return isinstance(node.args[0], Node) and all(o is None or isinstance(o, int | float | str) for o in others)

@@ -1,37 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear layers as other records see them: finding one before a node, in whichever form it was written, and emitting it
-by the operator that fits its weight and its input."""
+"""Linear layers as patterns see them: finding one in front of a node, in whichever form it was written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 
-from pumice.format.ir import DType
 from pumice.fusion.int8_layer import Int8Layer, int8_layer, operands
-from pumice.fusion.quantized_activation import (
-    QUANTIZE_NUMBERS,
-    Chosen,
-    Fixed,
-    behind_views,
-    is_number_pair,
-    quantized_activation,
-)
+from pumice.lowering.call import Call
+from pumice.lowering.operands import ACTIVATIONS
 from pumice.lowering.permuted import look_through
-from pumice.lowering.quantized_weight import QuantizedWeight, quantized_weight, whole_rows
-from pumice.lowering.shapes import same_shape
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
+from pumice.lowering.quantized import quantized
+from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.ref import Ref
+from pumice.lowering.sizes import same_shape
+from pumice.ops.linear import emit_linear, emit_quantized
 
 aten = torch.ops.aten
-
-# ACT_* of glsl/include/activation.glslh.
-ACTIVATIONS = {
-    "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4, "relu6": 5, "hardswish": 6, "hardsigmoid": 7
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,7 +67,7 @@ def layer_before(call: Call, ref: Ref) -> Layer | None:
 
 
 def _constant(layer: Layer) -> Layer | None:
-    known = layer.weight.is_constant or layer.call.quantized(layer.weight) is not None
+    known = layer.weight.is_constant or quantized(layer.call, layer.weight) is not None
     return layer if known and layer.weight.rank == 2 else None
 
 
@@ -98,94 +86,8 @@ def layer_of_sum(add: Call) -> Layer | None:
     return None
 
 
-def integer_layer(quantize: Call) -> tuple[Layer, Fixed, str] | None:
-    """Of a quantize node with numbers: the linear layer of 8-bit integers before it, and the activation between."""
-    if str(quantize.target) != QUANTIZE_NUMBERS or not is_number_pair(
-        quantize["scale"], quantize["zero_point"], quantize.out
-    ):
+def fused(call: Call, layer: Layer | None, **more: Any) -> Callable[[], None] | None:
+    """Emits the layer as the node of `call`, with `more` for Layer.emit; None without one or where it does not fit."""
+    if layer is None or not layer.fits(call.out):
         return None
-    x, act = quantize.tensor("input"), "none"
-    relu = quantize.producer(x, aten.relu.default, single_use=True)
-    if relu is not None:
-        x, act = relu.tensor("self"), "relu"
-    layer = layer_before(relu or quantize, x)
-    if layer is None or isinstance(layer.weight, Int8Layer) or x.dtype is not DType.f32 or not layer.fits(x):
-        return None
-    source = quantized_activation(layer.call, layer.x)
-    known = isinstance(source, Fixed) and whole_rows(layer.call, layer.weight)
-    return (layer, source, act) if known else None
-
-
-def _makes_integers(quantize: Call) -> bool:
-    """Whether the node computes its integers without floats."""
-    from pumice.fusion.integers import plan  # which knows convolutions, and they know this module
-
-    return integer_layer(quantize) is not None or plan(quantize) is not None
-
-
-def emit_linear(
-    call: Call, x: Ref, weight: Ref, bias: Ref | None, out: Ref, act: str = "none", residual: Ref | None = None
-) -> None:
-    """out = act(x @ weight.T + bias) + residual by the operator that fits the weight, and x if that is quantized."""
-    if weight.is_constant and any(_is_zero(size) for size in weight.shape):
-        _emit_empty(call, bias, out, act, residual)
-        return
-    code = ACTIVATIONS[act]
-    activation = quantized_activation(call, x)
-    # A static scale has kernels for 8-bit weights by row only; int4 ones by row are such, too.
-    quantized = quantized_weight(call, weight, 8 if isinstance(activation, Fixed) and whole_rows(call, weight) else 4)
-    if quantized is not None:
-        if quantized.out_dtype is not x.dtype:
-            call.refuse(f"the activation is {x.dtype.name}, the dequantized weight {quantized.out_dtype.name}")
-        emit_quantized(call, x, activation, quantized, bias, out, code, residual)
-    elif weight.is_constant and weight.rank == 2 and x.rank >= 1:
-        call.emit("linear", x, weight, bias, code, residual, out=out)
-    elif residual is None and weight.rank == 2 and x.rank >= 2 and (bias is None or bias.rank == 1):
-        call.emit("matmul", x, weight, bias, [], [1, 0], code, out=out)
-    else:
-        call.refuse(f"a computed weight of rank {weight.rank} with an input of rank {x.rank}")
-
-
-def _emit_empty(call: Call, bias: Ref | None, out: Ref, act: str, residual: Ref | None) -> None:
-    """Of a weight without rows or columns: what a sum of no products leaves."""
-    steps = [("add", bias, 1.0)] if bias is not None else []
-    steps += [(act,)] if act != "none" else []
-    steps += [("add", residual, 1.0)] if residual is not None else []
-    made = [call.temp(out.dtype, out.shape) for _ in steps] + [out]
-    value = call.emit("full", 0.0, list(out.shape), out=made[0])
-    for (op, *more), into in zip(steps, made[1:], strict=True):
-        value = call.emit(op, value, *more, out=into)
-
-
-def _is_zero(size: int | torch.SymInt) -> bool:
-    return isinstance(size, int) and size == 0
-
-
-def emit_quantized(
-    call: Call,
-    x: Ref,
-    activation: Chosen | Fixed | None,
-    weight: QuantizedWeight,
-    bias: Ref | None,
-    out: Ref,
-    act: int,
-    residual: Ref | None,
-) -> None:
-    """`activation`: what is known of how x is quantized."""
-    by_row = weight.bits == 8 and weight.group == weight.columns
-    common = (weight.data, weight.scale, weight.zero, bias)
-    group = () if by_row else (weight.group,)
-    kind = "q4gsw" if weight.bits == 4 else "q8csw" if by_row else "q8gsw"
-    if isinstance(activation, Chosen):
-        a = activation
-        how = (a.mapping, a.low, a.high, a.eps, a.per_token)
-        source = call.view(a.x, x.shape)
-        call.emit(f"linear_dq8ca_{kind}", source, *common, *group, act, residual, *how, out=out)
-    elif isinstance(activation, Fixed) and by_row:
-        a = activation
-        # The integers, where they are made without floats.
-        floats = x.dtype is not DType.f32 or not _makes_integers(a.made)
-        source = call.view(a.x if floats else a.data, x.shape)
-        call.emit("linear_q8ta_q8csw", source, *common, act, residual, a.scale, a.zero, a.low, a.high, out=out)
-    else:
-        call.emit(f"linear_{kind}", x, *common, *group, act, residual, out=out)
+    return lambda: layer.emit(call.out, **more)

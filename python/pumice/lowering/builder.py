@@ -14,18 +14,19 @@ from pumice.errors import UnsupportedError
 from pumice.format import ir
 from pumice.format.constants import file_bytes, pack
 from pumice.format.dtypes import TORCH
-from pumice.lowering.call import Emitted, Ref
-from pumice.lowering.selection import Selection
+from pumice.lowering.call import Emitted
+from pumice.lowering.ref import Ref, Result, Temporary
 from pumice.lowering.source import source
+from pumice.lowering.values import Values
 
 
 class Builder:
     """Adds values on first use, so that a file holds only what its operators touch."""
 
-    def __init__(self, selection: Selection, method: ir.Method) -> None:
+    def __init__(self, lowered: Values, method: ir.Method) -> None:
         self.program = ir.Program(methods=[method])
         self.method = method
-        self._selection = selection
+        self._lowered = lowered
         self.names: dict[int, str] = {}  # of values: an input, a node of the graph, a constant
         self._values: dict[Any, int] = {}
         self._constants: dict[Any, int] = {}
@@ -35,26 +36,26 @@ class Builder:
 
     def state(self, node: Node) -> int:
         """The state value behind a placeholder; its initial value is a constant unless it is all zeros."""
-        ref = self._selection.ref(node)
-        if ref.identity not in self._values:
-            key, tensor = self._selection.constants.states[node]
+        ref = self._lowered.ref(node)
+        if ref.made_by not in self._values:
+            key, tensor = self._lowered.constants.states[node]
             initial = -1
             if bool(torch.count_nonzero(tensor)):
                 initial = self._constant(f"{key}.initial", ref.dtype, ref.shape, lambda: tensor)
             self.program.states.append(ir.State(key, initial))
             self._add(ref, ir.ValueKind.state, key, len(self.program.states) - 1)
-        return self._values[ref.identity]
+        return self._values[ref.made_by]
 
     def value(self, ref: Ref) -> int:
         """The number of a value, made when it is met for the first time."""
-        node = ref.identity[0] if isinstance(ref.identity, tuple) else None
-        if isinstance(node, Node) and node in self._selection.constants.states:
-            return self.state(node)
+        made_by = ref.made_by
+        if isinstance(made_by, Result) and made_by.node in self._lowered.constants.states:
+            return self.state(made_by.node)
         if ref.is_constant:
             return self._constant_value(ref)
-        if ref.identity not in self._values:
+        if ref.made_by not in self._values:
             self._add(ref, ir.ValueKind.scratch, "")
-        return self._values[ref.identity]
+        return self._values[ref.made_by]
 
     def output(self, ref: Ref, name: str) -> None:
         """Makes `ref` the next output; an input, a constant, a state, or what is an output already is copied first."""
@@ -76,7 +77,7 @@ class Builder:
 
     def copy(self, ref: Ref, index: int) -> int:
         """A fresh value with the contents of value `index`. The graph copies what a view cannot keep: an old state."""
-        fresh = self._add(Ref(object(), ref.dtype, ref.shape), ir.ValueKind.scratch, "")
+        fresh = self._add(Ref(Temporary(), ref.dtype, ref.shape), ir.ValueKind.scratch, "")
         sizes = list(self.method.values[fresh].dims)
         self.method.ops.append(ir.OpCall("view", 1, [ir.ValueId(index), sizes], [fresh]))
         return fresh
@@ -92,29 +93,29 @@ class Builder:
         return ir.ValueId(self.value(arg)) if isinstance(arg, Ref) else arg
 
     def _add(self, ref: Ref, kind: ir.ValueKind, name: str, index: int = -1) -> int:
-        dims = [self._selection.sizes.size(size) for size in ref.shape]
-        self._values[ref.identity] = len(self.method.values)
+        dims = [self._lowered.sizes.size(size) for size in ref.shape]
+        self._values[ref.made_by] = len(self.method.values)
         self.names[len(self.method.values)] = name or _node_name(ref)
         self.method.values.append(ir.Value(kind, ref.dtype, dims, index, name))
-        return self._values[ref.identity]
+        return self._values[ref.made_by]
 
     def _constant_value(self, ref: Ref) -> int:
-        identity = (*ref.identity, ref.dtype, ref.shape)
-        if identity not in self._values:
+        name = (ref.key, ref.dtype, ref.shape)
+        if name not in self._values:
             if ref.node is None:
-                data = self._selection.data[ref.key][1]
+                data = self._lowered.data[ref.key][1]
             else:
-                data = lambda node=ref.node: self._selection.constants.value(node)  # noqa: E731
+                data = lambda node=ref.node: self._lowered.constants.value(node)  # noqa: E731
             constant = self._constant(ref.key, ref.dtype, ref.shape, data, ref.node)
-            self._values[identity] = self._add(ref, ir.ValueKind.constant, ref.key, constant)
-        return self._values[identity]
+            self._values[name] = self._add(ref, ir.ValueKind.constant, ref.key, constant)
+        return self._values[name]
 
     def _constant(
         self, key: str, dtype: ir.DType, shape: Any, data: Callable[[], Any], node: Node | None = None
     ) -> int:
         if key not in self._constants:
             if dtype is ir.DType.i64:
-                _check_int32(key, data(), source(node, self._selection.origins) if node is not None else "")
+                _check_int32(key, data(), source(node, self._lowered.origins) if node is not None else "")
             size = file_bytes(dtype, shape)
             self._constants[key] = len(self.program.constants)
             self.program.constants.append(ir.Constant(key, size, lambda: constant_bytes(data(), dtype, shape)))
@@ -122,10 +123,10 @@ class Builder:
 
 
 def _node_name(ref: Ref) -> str:
-    if not isinstance(ref.identity, tuple) or not isinstance(ref.identity[0], Node):
+    made_by = ref.made_by
+    if not isinstance(made_by, Result):
         return ""
-    node, result = ref.identity
-    return f"{node.name}.{result}" if result else node.name
+    return f"{made_by.node.name}.{made_by.index}" if made_by.index else made_by.node.name
 
 
 def constant_bytes(data: Any, dtype: ir.DType, shape: Any) -> bytes:

@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator record sees: `Call`, one node of the exported graph, and `Ref`, a tensor that can be asked for.
-
-The driver behind them is selection.py: it visits nodes from the outputs to the inputs, those whose result was demanded.
-"""
+"""`Call`: one node of the exported graph as its lowering sees it, and what it can ask of the driver (selection.py)."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import torch
 from torch.fx import Node
 
 from pumice.format.dtypes import TORCH
 from pumice.format.ir import DType
-from pumice.lowering import quantized as quant
-from pumice.lowering import shapes
+from pumice.lowering import sizes
+from pumice.lowering.ref import Ref, Stored, Temporary
 from pumice.lowering.registry import Refused
-from pumice.lowering.signature import encode
-
-if TYPE_CHECKING:
-    from pumice.lowering.quantized import Q
-    from pumice.lowering.selection import Selection
 
 Number = bool | int | float
 _SCALAR_TYPES = {
@@ -37,29 +29,9 @@ _SCALAR_TYPES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Ref:
-    """A tensor somebody can be asked for; making one demands nothing, passing it to `Call.emit` does.
-
-    `identity` names the value: (node, result number) of the graph, ("constant", key), or an object for a temporary.
-    """
-
-    identity: Any
-    dtype: DType
-    shape: tuple[int | torch.SymInt, ...]
-    node: Node | None = None
-    is_constant: bool = False
-    key: str = ""  # of a constant: its name in the file, the same for tied weights
-    torch_dtype: torch.dtype | None = None
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-
 @dataclass
 class Emitted:
-    """One operator call of a record, with its arguments already in the file's kinds but for Refs."""
+    """One operator call of a lowering, with its arguments already in the file's kinds but for Refs."""
 
     op: str
     version: int
@@ -67,16 +39,38 @@ class Emitted:
     outputs: list[Ref]
 
 
+class Driver(Protocol):
+    """What a Call needs of the driver."""
+
+    def ref(self, node: Node, index: int = 0) -> Ref:
+        """The tensor that `node` makes, result number `index`."""
+
+    def dtype(self, dtype: torch.dtype) -> DType:
+        """What tensors of a torch dtype are on the device; raises Refused where there is no such thing."""
+
+    def add_constant(self, ref: Ref, data: Callable[[], Any]) -> None:
+        """Makes a constant known under the key of `ref`."""
+
+    def constant_value(self, ref: Ref) -> torch.Tensor:
+        """The values of a constant."""
+
+    def encode(self, op: str, version: int, args: list[Any], outputs: list[Ref]) -> list[Any]:
+        """The arguments as the file holds them; raises Refused when the operator cannot run with them."""
+
+    def match(self, call: Call) -> Callable[[], Any] | None:
+        """What emits the fusion pattern that ends in the node of `call`; None where no pattern matches."""
+
+
 class Call:
     """One node and the means to lower it. Arguments are read by their names in the operator's schema."""
 
-    def __init__(self, selection: Selection, node: Node, root: Call | None = None) -> None:
+    def __init__(self, driver: Driver, node: Node, root: Call | None = None) -> None:
         self.node = node
         self.target = node.target
-        self._selection = selection
+        self._driver = driver
         self._root = root or self
         self.emitted: list[Emitted] = []
-        self.looked_through: list[Node] = []  # nodes that this record may have fused
+        self.looked_through: list[Node] = []  # nodes that this lowering may have fused
         self._arguments: dict[str, Any] | None = None
 
     # ---- reading -----------------------------------------------------------------------------------------------------
@@ -107,13 +101,13 @@ class Call:
     def outs(self) -> list[Ref]:
         value = self.node.meta.get("val")
         if not isinstance(value, list | tuple):
-            return [self._selection.ref(self.node)]
-        return [self._selection.ref(self.node, index) for index in range(len(value))]
+            return [self._driver.ref(self.node)]
+        return [self._driver.ref(self.node, index) for index in range(len(value))]
 
     def producer(self, ref: Ref, *targets: Any, single_use: bool = False) -> Call | None:
         """A Call for the node that makes `ref` if its target is one of `targets` (overloads, or their names).
 
-        Folded nodes can be looked through, too: a transposed weight is not written when what stands behind it is taken.
+        Constant nodes can be looked through, too: a transposed weight is not written when its input is taken.
         """
         node = ref.node
         if node is None or node.op != "call_function":
@@ -123,17 +117,15 @@ class Call:
         made_by = node.args[0] if node.target is operator.getitem else node
         if made_by.target not in targets and str(made_by.target) not in targets:
             return None
-        return self._behind(node, made_by)
+        return self._through(node, made_by)
 
-    def quantized(self, ref: Ref) -> Q | None:
-        """The Q view (lowering/quantized.py) of the dequantize node behind `ref`, or None."""
-        if ref.node is None or not quant.is_dequantize(ref.node.target):
-            return None
-        return quant.quantized(self._behind(ref.node, ref.node))
+    def matches(self, made: Call) -> bool:
+        """Whether a fusion pattern ends in the node of `made`: it will then not run by itself."""
+        return self._driver.match(made) is not None
 
     def value(self, ref: Ref) -> torch.Tensor:
         """The tensor behind a constant Ref; only inside of the `data` given to `constant`."""
-        return self._selection.constant_value(ref)
+        return self._driver.constant_value(ref)
 
     def promote(self, a: Ref | Number, b: Ref | Number) -> DType:
         """torch's type promotion of two operands."""
@@ -141,24 +133,24 @@ class Call:
 
     def dtype_of(self, dtype: torch.dtype | DType) -> DType:
         """What tensors of a torch dtype are on the device; refuses those that are nothing there."""
-        return dtype if isinstance(dtype, DType) else self._selection.dtype(dtype)
+        return dtype if isinstance(dtype, DType) else self._driver.dtype(dtype)
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     def emit(self, op: str, *args: Any, out: Ref | Sequence[Ref] | None = None, version: int = 1) -> Any:
         """Adds an operator call and returns its output Ref (several: a list); refuses what the operator cannot run."""
         outputs = self.outs if out is None else [out] if isinstance(out, Ref) else list(out)
-        encoded = encode(op, version, [self._argument(arg) for arg in args], outputs, self._selection.sizes)
+        encoded = self._driver.encode(op, version, [self._argument(arg) for arg in args], outputs)
         self._root.emitted.append(Emitted(op, version, encoded, outputs))
         return outputs[0] if len(outputs) == 1 else outputs
 
     def temp(self, dtype: DType | torch.dtype, shape: Sequence[int | torch.SymInt]) -> Ref:
         """A scratch tensor between the steps of a lowering."""
-        return Ref(object(), self.dtype_of(dtype), tuple(map(shapes.plain, shape)))
+        return Ref(Temporary(), self.dtype_of(dtype), tuple(map(sizes.plain, shape)))
 
     def view(self, ref: Ref, shape: Sequence[int | torch.SymInt]) -> Ref:
         """The same elements under another shape; nothing runs."""
-        if shapes.same_shape(ref.shape, shape):
+        if sizes.same_shape(ref.shape, shape):
             return ref
         return self.emit("view", ref, list(shape), out=self.temp(ref.dtype, shape))
 
@@ -168,8 +160,8 @@ class Call:
 
     def constant(self, key: str, dtype: DType | torch.dtype, shape: Sequence[int], data: Callable[[], Any]) -> Ref:
         """A new constant; the same key again is the same constant. `data` gives bytes, or a tensor of that shape."""
-        ref = Ref(("constant", key), self.dtype_of(dtype), tuple(shape), is_constant=True, key=key)
-        self._selection.add_constant(ref, data)
+        ref = Ref(Stored(key), self.dtype_of(dtype), tuple(shape))
+        self._driver.add_constant(ref, data)
         return ref
 
     def refuse(self, reason: str) -> NoReturn:
@@ -194,7 +186,7 @@ class Call:
     def _read(self, value: Any) -> Any:
         if isinstance(value, Node):
             made = value.meta.get("val")
-            return self._selection.ref(value) if isinstance(made, torch.Tensor) else _plain(made)
+            return self._driver.ref(value) if isinstance(made, torch.Tensor) else _plain(made)
         if isinstance(value, list | tuple):
             return [self._read(item) for item in value]
         return _plain(value)
@@ -205,9 +197,9 @@ class Call:
             return [self._argument(item) for item in value]
         return self.dtype_of(value) if isinstance(value, torch.dtype) else _plain(value)
 
-    def _behind(self, node: Node, made_by: Node) -> Call:
+    def _through(self, node: Node, made_by: Node) -> Call:
         self._root.looked_through += [node] if node is made_by else [node, made_by]
-        return Call(self._selection, made_by, self._root)
+        return Call(self._driver, made_by, self._root)
 
 
 def _default(argument: Any) -> Any:
@@ -217,7 +209,7 @@ def _default(argument: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return shapes.plain(value) if isinstance(value, torch.SymInt) else value
+    return sizes.plain(value) if isinstance(value, torch.SymInt) else value
 
 
 def _sample(operand: Ref | Number) -> torch.Tensor | Number:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, results, nesting, states."""
+"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, results, nesting, states.
+
+`choose` decides for every node without a look at the values of weights; `lower` also makes the program.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,31 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.fx import Node
 
 from pumice.format import ir
-from pumice.lowering import shapes
+from pumice.lowering import sizes
 from pumice.lowering.builder import Builder
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.part import Part
 from pumice.lowering.registry import Refused
 from pumice.lowering.report import Report, Row
-from pumice.lowering.selection import Selection
+from pumice.lowering.selection import Chosen, Selection
+from pumice.lowering.shapes import Sizes
 from pumice.lowering.source import Source, source
 from pumice.lowering.treespec import constant
 from pumice.lowering.treespec import nesting as nesting_of
-from pumice.passes import storage
 from pumice.runtime import nesting
 
 _MUTATIONS = tuple(
     getattr(OutputKind, kind) for kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION") if hasattr(OutputKind, kind)
 )
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The program is complete only when the report has no refusals. `names`: of the values of its method by number."""
+
+    program: ir.Program
+    report: Report
+    names: dict[int, str]
 
 
 def lower(
@@ -38,8 +50,12 @@ def lower(
     options: ExportOptions,
     origins: dict[str, str],
     dims: list[dict[int, str]],
-) -> tuple[ir.Program, Report]:
-    """The program is complete only when the report has no refusals. `dims`: names of the inputs' dynamic dimensions."""
+) -> Lowered:
+    """Lowers every node that the results need.
+
+    removed: nodes that passes took out of the graph, with what they were. origins: stack traces by node name before
+    decomposition. dims: for each tensor input the names of its dynamic dimensions.
+    """
     chosen = choose(program, options, origins, dims)
     selection, refusals, method = chosen.selection, chosen.refusals, chosen.method
     builder = Builder(selection, method)
@@ -54,17 +70,9 @@ def lower(
             _try(refusals, node, name, lambda node=node, name=name: builder.output(selection.ref(node), name))
         for state, node in chosen.updates:
             _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
-        selection.notes.update(dict.fromkeys(storage.place(method, builder.names, options.storage)))
     builder.program.required_features = _features(method)
     rows = [report_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
-    textures = {
-        name: method.values[index].storage.name
-        for index, name in builder.names.items()
-        if method.values[index].storage is not ir.Storage.buffer
-    }
-    for row in rows:
-        row.storage = textures.get(row.node, "")
-    return builder.program, Report([*refusals, *rows], selection.notes)
+    return Lowered(builder.program, Report([*refusals, *rows], selection.notes), builder.names)
 
 
 def _features(method: ir.Method) -> list[str]:
@@ -75,26 +83,14 @@ def _features(method: ir.Method) -> list[str]:
     return ["affine_inputs"] if len(alone) < len(method.symbols) else []
 
 
-@dataclass
-class Chosen:
-    """What runs; no value of a weight was read. `refusals`: of inputs and outputs; selection.refused: of nodes."""
-
-    method: ir.Method
-    selection: Selection
-    inputs: list[Node]
-    outputs: list[Any]  # (node, its OutputSpec)
-    updates: list[tuple[Node, Node]]  # (state, the node that it becomes)
-    refusals: list[Row]
-
-
 def choose(
     program: ExportedProgram | Part, options: ExportOptions, origins: dict[str, str], dims: list[dict[int, str]]
 ) -> Chosen:
     """Decides for every node that the outputs and mutations need."""
     method = ir.Method()
     tensors = _user_tensors(program)
-    sizes = shapes.Sizes(method, shapes.ranges(program.range_constraints), *_symbols(tensors, dims))
-    selection = Selection(program, options, sizes, origins)
+    of_sizes = Sizes(method, sizes.ranges(program.range_constraints), *_symbols(tensors, dims))
+    selection = Selection(program, options, of_sizes, origins)
     refusals: list[Row] = []
     outputs, updates = _results(program, selection, refusals)
     for node in [*(n for n, _ in outputs), *(n for _, n in updates)]:
@@ -125,7 +121,7 @@ def _symbols(
     names: dict[sympy.Symbol, str] = {}
     for index, node in enumerate(tensors):
         for axis, size in enumerate(node.meta["val"].shape):
-            form = shapes.affine(size.node.expr) if isinstance(size, torch.SymInt) else None
+            form = sizes.affine(size.node.expr) if isinstance(size, torch.SymInt) else None
             if form:
                 symbol, factor, offset = form
                 hints[symbol] = 1 if size.node.hint is None else (int(size.node.hint) - offset) // factor

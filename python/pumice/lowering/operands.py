@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
-from pumice.lowering import shapes
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call
+from pumice.lowering import sizes
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
 
 FLOATS = (DType.f32, DType.f16)
+# ACT_* of glsl/include/activation.glslh.
+ACTIVATIONS = {
+    "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4, "relu6": 5, "hardswish": 6, "hardsigmoid": 7
+}  # fmt: skip
 _RANGES = {
     DType.bool: range(2),
     DType.u8: range(256),
@@ -63,7 +66,7 @@ def operand(call: Call, value: Any, dtype: DType) -> Any:
     """A tensor (cast to `dtype`), a size of the inputs (made a tensor), or a number."""
     if isinstance(value, torch.SymInt):
         value = call.view(call.emit("arange", value, 0, 1, out=call.temp(DType.i64, [1])), [])
-    if hasattr(value, "identity"):
+    if isinstance(value, Ref):
         return call.cast(value, dtype)
     if isinstance(value, torch.SymFloat | torch.SymBool):
         call.refuse(f"{value} is computed from the sizes of the inputs, and no integer")
@@ -71,14 +74,14 @@ def operand(call: Call, value: Any, dtype: DType) -> Any:
 
 
 def shape_of(value: Any) -> tuple[Size, ...]:
-    return value.shape if hasattr(value, "identity") else ()
+    return value.shape if isinstance(value, Ref) else ()
 
 
 def numel(shape: Iterable[Size]) -> Size:
     count: Size = 1
     for size in shape:
         count = count * size
-    return shapes.plain(count)
+    return sizes.plain(count)
 
 
 def broadcast(a: Sequence[Size], b: Sequence[Size]) -> list[Size]:
@@ -91,8 +94,8 @@ def broadcast(a: Sequence[Size], b: Sequence[Size]) -> list[Size]:
 def unexpanded(call: Call, value: Any, others: Sequence[Any]) -> Any:
     """The tensor behind an `expand` that broadcasting does anyway: some other operand has the whole shape."""
     aten = torch.ops.aten
-    whole = any(shapes.same_shape(shape_of(other), call.out.shape) for other in others)
-    if not whole or not hasattr(value, "identity"):
+    whole = any(sizes.same_shape(shape_of(other), call.out.shape) for other in others)
+    if not whole or not isinstance(value, Ref):
         return value
     expand = call.producer(value, aten.expand.default, aten.expand_copy.default)
     return value if expand is None else expand.tensor("self")

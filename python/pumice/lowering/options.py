@@ -3,13 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pumice.errors import InvalidInputError
-from pumice.nearest import require
-from pumice.passes.storage import CHOICES, Choice
+from pumice.errors import InvalidInputError, require
+
+CHOICES = ("buffer", "texture")
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """A value that could be in a texture. `name`: of an input, of a node of the exported graph (node.1: its second
+    result), or of a weight; empty for what is between the operators of one node. A dynamic size is None."""
+
+    name: str
+    kind: str  # "input", "result" or "weight"
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+Choice = str | Mapping[str, str] | Callable[[ValueInfo], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +34,15 @@ class ExportOptions:
     bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
     storage: what values are on the device: "buffer"; "texture" where the operators have it, which suits some phones;
         or one of the two for each value, by a mapping of names (of inputs, nodes and weights, as in the report) or by
-        a function of a passes.storage.ValueInfo. Elsewhere values are copied between the two.
+        a function of a ValueInfo. Elsewhere values are copied between the two.
+    without_fusion: patterns of pumice/fusion that are left out, by the names of their files, to look for the cause of a
+        difference: ("residual",). Some quantized models run by a pattern only.
     """
 
     strict: bool = False
     bf16: str = "f32"
     storage: Choice = "buffer"
+    without_fusion: Sequence[str] = ()
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
         for name in given:

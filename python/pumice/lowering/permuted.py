@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
 
 aten = torch.ops.aten
 PERMUTES = (

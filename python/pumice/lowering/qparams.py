@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.dtypes import TORCH
-from pumice.lowering.shapes import same
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
+from pumice.lowering.sizes import same
 
 # STEPS_* and QPARAMS_* of glsl/include/modes.glslh
 STEPS_F32, STEPS_F16, STEPS_F16_THEN_F32, STEPS_F64 = 0, 1, 2, 3

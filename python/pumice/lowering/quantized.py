@@ -7,14 +7,14 @@ Nothing is assumed of the zero points: a symmetric and an asymmetric weight have
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.quantized_names import DEQUANTIZE, DEQUANTIZE_NIBBLES
+from pumice.lowering.ref import Ref
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,15 @@ class Q:
     out_torch_dtype: torch.dtype | None = None
 
 
-def is_dequantize(target: Any) -> bool:
-    return str(target) in _VIEWS
+def quantized(call: Call, x: Ref) -> Q | None:
+    """The integers, scale and zero point of the dequantize node that makes `x`; None when another node makes it."""
+    made = call.producer(x, *_VIEWS)
+    return None if made is None else view(made)
 
 
-def is_choose_qparams(target: Any) -> bool:
-    return "choose_qparams" in str(target)
-
-
-def quantized(call: Call) -> Q | None:
-    """The view of the node of `call`, or None when it does not dequantize."""
-    view = _VIEWS.get(str(call.target))
-    return view(call) if view else None
+def view(dequantize: Call) -> Q:
+    """The same of the dequantize node itself."""
+    return _VIEWS[str(dequantize.target)](dequantize)
 
 
 def _limits(call: Call, dtype: str) -> tuple[int, int]:
@@ -56,7 +53,7 @@ def _limits(call: Call, dtype: str) -> tuple[int, int]:
     return (info.min if low is None else int(low)), (info.max if high is None else int(high))
 
 
-def _view(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> Q:
+def _fields(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> Q:
     """`scale` .. `out`: the names of the arguments."""
     made = call[out] or torch.float32
     parts = call["input"], call[scale], call[zero], *_limits(call, dtype)
@@ -65,16 +62,16 @@ def _view(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **
 
 def _affine(call: Call) -> Q:
     block = list(call["block_size"])
-    return _view(call, "block", "scale", "zero_point", "input_dtype", "output_dtype", block=block)
+    return _fields(call, "block", "scale", "zero_point", "input_dtype", "output_dtype", block=block)
 
 
 def _channel(call: Call) -> Q:
     axis = call["axis"] % call["input"].rank
-    return _view(call, "channel", "scales", "zero_points", "dtype", "out_dtype", axis=axis)
+    return _fields(call, "channel", "scales", "zero_points", "dtype", "out_dtype", axis=axis)
 
 
 def _tensor(call: Call) -> Q:
-    return _view(call, "tensor", "scale", "zero_point", "dtype", "out_dtype")
+    return _fields(call, "tensor", "scale", "zero_point", "dtype", "out_dtype")
 
 
 def _group(call: Call) -> Q:
@@ -82,11 +79,11 @@ def _group(call: Call) -> Q:
     if group > data.shape[-1] and call["scales"].shape[-1] == 1:
         group = data.shape[-1]
     block = [1] * (data.rank - 1) + [group]
-    return _view(call, "group", "scales", "zero_points", "dtype", "output_dtype", block=block)
+    return _fields(call, "group", "scales", "zero_points", "dtype", "output_dtype", block=block)
 
 
 def _token(call: Call) -> Q:
-    return _view(call, "token", "scales", "zero_points", "dtype", "output_dtype")
+    return _fields(call, "token", "scales", "zero_points", "dtype", "output_dtype")
 
 
 def _nibbles(call: Call) -> Q:
@@ -96,12 +93,6 @@ def _nibbles(call: Call) -> Q:
 
 
 _VIEWS = {
-    "torchao.dequantize_affine.default": _affine,
-    "quantized_decomposed.dequantize_per_channel.default": _channel,
-    "quantized_decomposed.dequantize_per_tensor.default": _tensor,
-    "quantized_decomposed.dequantize_per_tensor.tensor": _tensor,
-    "quantized_decomposed.dequantize_per_channel_group.default": _group,
-    "quantized_decomposed.dequantize_per_token.default": _token,
+    **dict(zip(DEQUANTIZE, (_affine, _channel, _tensor, _tensor, _group, _token), strict=True)),
+    DEQUANTIZE_NIBBLES: _nibbles,
 }
-DEQUANTIZE = tuple(_VIEWS)
-_VIEWS["torchao.dequantize_int4_tensor.default"] = _nibbles  # of weights only

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
-from pumice.lowering.call import Ref
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call
-    from pumice.lowering.quantized import Q
+from pumice.lowering.call import Call
+from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.ref import Ref
 
 BYTES = (DType.i8, DType.u8)
 
@@ -51,13 +49,13 @@ class QuantizedWeight:
 
 def quantized_weight(call: Call, weight: Ref, least_bits: int = 4) -> QuantizedWeight | None:
     """None when no dequantize node is behind `weight`; refuses the schemes that no operator computes."""
-    q = call.quantized(weight)
+    q = quantized(call, weight)
     return None if q is None else pack(call, _nibbles(call, q) if q.kind == "nibbles" else _matrix(call, q), least_bits)
 
 
 def whole_rows(call: Call, weight: Ref) -> bool:
     """Whether a dequantized matrix has one scale for each row, or one for all."""
-    q = call.quantized(weight)
+    q = quantized(call, weight)
     if q is None or q.kind == "nibbles" or q.data.rank != 2:
         return False
     return q.kind == "tensor" or (q.kind == "channel" and q.axis == 0) or (q.block or [0])[-1] == q.data.shape[-1]

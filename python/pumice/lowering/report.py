@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
+from pumice.errors import UnsupportedError
 from pumice.lowering.source import Source
 
 # runs: lowered to the operators in `detail`        fused: computed inside of the node in `detail`
@@ -15,6 +16,9 @@ from pumice.lowering.source import Source
 # size: shape arithmetic, done on the host          unused: nobody asks for it
 # refused: `detail` is the reason
 STATUSES = ("runs", "fused", "folded", "removed", "size", "unused", "refused")
+
+
+_MAX_SHOWN = 8  # refusals in the text of an UnsupportedError; all are in .reasons
 
 
 @dataclass
@@ -88,6 +92,15 @@ class Report:
             for r in self.rows
         ]
         return "\n".join([*lines, "", *_table([header, *rows])])
+
+
+def unsupported(report: Report) -> UnsupportedError:
+    reasons = report.reasons
+    shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
+    more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""
+    error = UnsupportedError(f"{len(reasons)} nodes of the model cannot run:\n{shown}{more}", reasons)
+    error.report = report
+    return error
 
 
 def _table(rows: list[list[str]]) -> list[str]:

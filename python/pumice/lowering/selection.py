@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,33 +19,42 @@ from torch.fx import Node
 
 from pumice.errors import Error
 from pumice.format import ir
-from pumice.format.dtypes import device_dtype
-from pumice.lowering import quantized as quant
-from pumice.lowering import shapes
-from pumice.lowering.call import Call, Emitted, Ref
-from pumice.lowering.folding import Constants
+from pumice.lowering.call import Call, Emitted
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.part import Part
-from pumice.lowering.registry import Refused, record_for
+from pumice.lowering.quantized_names import is_dequantize
+from pumice.lowering.ref import Ref, Result
+from pumice.lowering.registry import Refused, lowering_for, patterns_for
+from pumice.lowering.report import Row
+from pumice.lowering.shapes import Sizes
+from pumice.lowering.signature import encode
 from pumice.lowering.source import source
+from pumice.lowering.values import Values
 
 
-class Selection:
-    """The state of one lowering; `select` fills `blocks` and `refused`."""
+@dataclass
+class Chosen:
+    """What runs; no value of a weight was read. `refusals`: of inputs and outputs; selection.refused: of nodes."""
+
+    method: ir.Method
+    selection: Selection
+    inputs: list[Node]
+    outputs: list[Any]  # (node, its OutputSpec)
+    updates: list[tuple[Node, Node]]  # (state, the node that it becomes)
+    refusals: list[Row]
+
+
+class Selection(Values):
+    """The walk over one program; `select` fills `blocks`, `refused` and `fused_by`."""
 
     def __init__(
         self,
         program: ExportedProgram | Part,
         options: ExportOptions,
-        sizes: shapes.Sizes,
+        sizes: Sizes,
         origins: Mapping[str, str] | None = None,
     ) -> None:
-        self.constants = Constants(program)
-        self.origins = origins or {}  # stack traces by node name before decomposition
-        self.sizes = sizes
-        self.options = options
-        self.notes: dict[str, None] = {}  # an ordered set
-        self.data: dict[str, tuple[Ref, Callable[[], Any]]] = {}  # constants that records made, by key
+        super().__init__(program, options, sizes, origins)
         self.blocks: dict[Node, list[Emitted]] = {}
         self.refused: dict[Node, str] = {}
         self.fused_by: dict[Node, Node] = {}
@@ -55,49 +65,14 @@ class Selection:
 
     # ---- for Call ----------------------------------------------------------------------------------------------------
 
-    def ref(self, node: Node, index: int = 0) -> Ref:
-        """The tensor that `node` makes (result number `index`); a getitem is result number n of what it takes from."""
-        value = node.meta["val"]
-        if isinstance(value, list | tuple):
-            value = value[index]
-        maker = node
-        if node.target is operator.getitem and isinstance(node.args[1], int):
-            maker, index = node.args[0], node.args[1]
-        constant = node in self.constants
-        shape = tuple(map(shapes.plain, value.shape))
-        if value.dtype is torch.float64 and quant.is_choose_qparams(maker.target):
-            # Computed in fp32 or fp16 and kept in fp64: fp32 holds the same numbers.
-            return Ref((maker, index), ir.DType.f32, shape, node, torch_dtype=value.dtype)
-        if constant:
-            key = self.constants.key(node)
-            return Ref(
-                ("constant", key), self.dtype(value.dtype, constant and not shape), shape, node, True, key, value.dtype
-            )
-        return Ref((maker, index), self.dtype(value.dtype), shape, node, torch_dtype=value.dtype)
+    def encode(self, op: str, version: int, args: list[Any], outputs: list[Ref]) -> list[Any]:
+        """The arguments as the file holds them; raises Refused when the operator cannot run with them."""
+        return encode(op, version, args, outputs, self.sizes)
 
-    def dtype(self, dtype: torch.dtype, literal: bool = False) -> ir.DType:
-        """What `dtype` is on the device. `literal`: a constant of no dimensions, which takes part as a number does."""
-        known = device_dtype(dtype, self.options)
-        if dtype is torch.bfloat16:
-            self.notes[f"bfloat16 tensors, inputs and results included, are {known.name} on the device"] = None
-        if known is None and dtype is torch.float64 and literal:
-            self.notes["float64 constants without dimensions are kept as f32"] = None
-            known = ir.DType.f32
-        if known is None:
-            raise Refused(f"tensors of {dtype} are not supported (f32, f16, bf16, i64, i32, i8, u8 and bool are)")
-        return known
-
-    def add_constant(self, ref: Ref, data: Callable[[], Any]) -> None:
-        known = self.data.setdefault(ref.key, (ref, data))[0]
-        if (known.dtype, known.shape) != (ref.dtype, ref.shape):
-            raise AssertionError(
-                f"two different constants '{ref.key}': {known.dtype}{known.shape}, {ref.dtype}{ref.shape}"
-            )
-
-    def constant_value(self, ref: Ref) -> Any:
-        if ref.node is not None:
-            return self.constants.value(ref.node)
-        return self.data[ref.key][1]()
+    def match(self, call: Call) -> Callable[[], Any] | None:
+        """What emits the fusion pattern that ends in the node of `call`; None where no pattern matches."""
+        found = (pattern(call) for pattern in patterns_for(call.target, self.options.without_fusion))
+        return next((emit for emit in found if emit is not None), None)
 
     # ---- the walk ----------------------------------------------------------------------------------------------------
 
@@ -122,25 +97,26 @@ class Selection:
     def _lower(self, node: Node) -> list[Emitted]:
         if node.op != "call_function":
             raise Refused(f"{node.op} nodes (submodules, control flow) are not supported")
-        record = record_for(node.target)
-        if record is None:
-            raise Refused(_no_record(node))
+        lowering = lowering_for(node.target)
+        if lowering is None:
+            raise Refused(_no_lowering(node))
         call = Call(self, node)
         try:
             with self._guards:
-                record(call)
+                emit = self.match(call)
+                emit() if emit is not None else lowering(call)
         except Refused:
             raise
         except Exception as error:
             raise Error(
-                f"the record of {node.target} failed at {source(node, self.origins)}: {error!r}",
+                f"the lowering of {node.target} failed at {source(node, self.origins)}: {error!r}",
                 stage="lower",
                 path=node.name,
             ) from error
         for emitted in call.emitted:
             for ref in refs(emitted.args):
-                if isinstance(ref.identity, tuple) and isinstance(ref.identity[0], Node):
-                    self.demand(ref.identity[0])
+                if isinstance(ref.made_by, Result):
+                    self.demand(ref.made_by.node)
         for other in call.looked_through:
             self.fused_by.setdefault(other, node)
         return call.emitted
@@ -148,7 +124,7 @@ class Selection:
     def _look_behind(self, node: Node) -> None:
         """After a refusal: visits the inputs all the same, so that every refusal of the model is told at once."""
         for before in node.all_input_nodes:
-            if quant.is_dequantize(before.target):
+            if is_dequantize(before.target):
                 self._look_behind(before)
             elif _makes_tensor(before):
                 self.demand(before)
@@ -188,10 +164,10 @@ def _makes_tensor(node: Node) -> bool:
     return isinstance(value, torch.Tensor) or (isinstance(value, list | tuple) and bool(value))
 
 
-def _no_record(node: Node) -> str:
+def _no_lowering(node: Node) -> str:
     if isinstance(node.target, torch._ops.HigherOrderOperator):
         return f"{node.target} (control flow or a wrapped region) is not supported"
-    if quant.is_dequantize(node.target):
+    if is_dequantize(node.target):
         users = ", ".join(sorted({str(user.target) for user in node.users}))
         return f"a quantized tensor is used by {users}, which has no quantized form here"
     return "no operator computes this"

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
 from pumice.lowering.optable import Parameter, Signature, op_table
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
 from pumice.lowering.shapes import Sizes
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Ref
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
@@ -41,7 +39,7 @@ def encode(op: str, version: int, args: list[Any], outputs: list[Ref], sizes: Si
 
 
 def _check_dtypes(signature: Signature, args: list[Any], outputs: list[Ref]) -> None:
-    tensors = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if hasattr(item, "shape")]
+    tensors = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, Ref)]
     for axis, refs in (("DTYPE", tensors), ("IN", tensors), ("OUT", outputs)):
         if refs and not signature.accepts(axis, refs[0].dtype):
             known = ", ".join(signature.axes[axis])
@@ -68,7 +66,7 @@ class _Mismatch(Exception):
 
 
 def _tensor(arg: Any, _: Sizes) -> Any:
-    if not hasattr(arg, "identity"):
+    if not isinstance(arg, Ref):
         raise _Mismatch(f"must be a tensor, got {arg!r}")
     return arg
 
@@ -110,7 +108,7 @@ def _dtype(arg: Any, _: Sizes) -> DType:
 
 
 def _operand(arg: Any, sizes: Sizes) -> Any:
-    if hasattr(arg, "identity"):
+    if isinstance(arg, Ref):
         return arg
     if isinstance(arg, bool | int) and not isinstance(arg, DType):
         if int(arg) not in _INT32:

@@ -3,25 +3,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from pumice.format.ir import DType
-from pumice.lowering import quantized as quant
+from pumice.lowering.call import Call
 from pumice.lowering.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
+from pumice.lowering.quantized import Q, view
+from pumice.lowering.quantized_names import DEQUANTIZE
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call
-    from pumice.lowering.quantized import Q
 
 _BYTES = (DType.i8, DType.u8)
 
 
-@lowers(*quant.DEQUANTIZE)
+@lowers(*DEQUANTIZE)
 def dequantize(call: Call) -> None:
-    q = quant.quantized(call)
+    q = view(call)
     zero = getattr(q.zero, "dtype", None)
     # torchao subtracts in the dtype of the result, the others before that, in whole numbers if both are.
     early = q.kind in ("channel", "group", "token")

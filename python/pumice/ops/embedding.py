@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from pumice.format.ir import DType
+from pumice.lowering.call import Call
 from pumice.lowering.quantized_weight import BYTES, Matrix, QuantizedWeight, pack, quantized_weight, unpacked
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

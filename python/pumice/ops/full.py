@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
+from pumice.lowering.call import Call
 from pumice.lowering.operands import argument, number, operand
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
+from pumice.lowering.call import Call
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call
 
 aten = torch.ops.aten
 

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
+from pumice.lowering.call import Call
 from pumice.lowering.operands import operand, unexpanded
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
 
 aten = torch.ops.aten
 

@@ -5,18 +5,24 @@ node, so that the layer's operator computes with the integers."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pumice.format.ir import DType
+from pumice.lowering.call import Call
 from pumice.lowering.qparams import MAPPINGS, least_scale, limits, symmetric_zero
+from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized_names import (
+    CHOOSE_AFFINE,
+    CHOOSE_TENSOR,
+    QUANTIZE_AFFINE,
+    QUANTIZE_NUMBERS,
+    QUANTIZE_TENSOR,
+)
+from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
-from pumice.lowering.shapes import same, same_shape
-
-if TYPE_CHECKING:
-    from pumice.lowering.call import Call, Ref
-    from pumice.lowering.quantized import Q
+from pumice.lowering.sizes import same, same_shape
 
 aten = torch.ops.aten
 VIEWS = (
@@ -28,11 +34,6 @@ VIEWS = (
     aten.squeeze.dims,
     aten.flatten.using_ints,
 )
-_QUANTIZE = "torchao.quantize_affine.default"
-_CHOOSE = "torchao.choose_qparams_affine.default"
-_QUANTIZE_TENSOR = "quantized_decomposed.quantize_per_tensor.tensor"
-_CHOOSE_TENSOR = ("quantized_decomposed.choose_qparams.tensor", "quantized_decomposed.choose_qparams_symmetric.tensor")
-QUANTIZE_NUMBERS = "quantized_decomposed.quantize_per_tensor.default"
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,14 @@ def behind_views(call: Call, ref: Ref, rows: bool = True, single_use: bool = Fal
 
 def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
     """None when nothing is quantized behind `x`, or not in a way that an operator computes by itself."""
-    q = call.quantized(behind_views(call, x))
+    q = quantized(call, behind_views(call, x))
     if q is None or q.data.is_constant or q.data.dtype not in (DType.i8, DType.u8) or q.kind == "nibbles":
         return None
-    made = call.producer(q.data, _QUANTIZE, _QUANTIZE_TENSOR, QUANTIZE_NUMBERS)
+    made = call.producer(q.data, QUANTIZE_AFFINE, QUANTIZE_TENSOR, QUANTIZE_NUMBERS)
     if made is None or not _same_parameters(made, q) or made.tensor("input").dtype is not q.out_dtype:
         return None
     target = str(made.target)
-    if target == _QUANTIZE:
+    if target == QUANTIZE_AFFINE:
         whole = q.kind == "block" and _is_row(q.block, q.data) and _range(made, "output_dtype", q) is not None
         return chosen_tokens(made) if whole else None
     return _numbers(made, q) if target == QUANTIZE_NUMBERS else _tensor(made, q)
@@ -88,12 +89,20 @@ def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
 
 def given_rows(call: Call, x: Ref) -> Q | None:
     """The dequantize node behind `x` if it has integers with a scale and a zero point for each row, as tensors."""
-    q = call.quantized(x)
-    if q is None or q.data.is_constant or q.data.dtype is not DType.i8 or not hasattr(q.zero, "identity"):
+    q = quantized(call, x)
+    if q is None or q.data.is_constant or q.data.dtype is not DType.i8 or not isinstance(q.zero, Ref):
         return None
     # quantized_decomposed subtracts int8 zero points in 8 bits, where the difference may wrap.
     whole = (q.kind == "token" and q.zero.dtype is not q.data.dtype) or (q.kind == "block" and _is_row(q.block, q.data))
-    return q if whole and hasattr(q.scale, "identity") else None
+    return q if whole and isinstance(q.scale, Ref) else None
+
+
+def per_tensor(call: Call, x: Ref) -> Q | None:
+    """The dequantize node behind `x` if it has 8-bit integers with a scale and a zero point that are numbers."""
+    q = quantized(call, x)
+    if q is None or q.kind != "tensor" or q.data.is_constant or not is_number_pair(q.scale, q.zero, q.data):
+        return None
+    return q if q.out_dtype is x.dtype else None
 
 
 def is_row(call: Call, x: Ref) -> bool:
@@ -107,9 +116,7 @@ def _is_row(block: list[Any], x: Ref) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if hasattr(a, "identity") or hasattr(b, "identity"):
-        return getattr(a, "identity", a) == getattr(b, "identity", b)
-    return a == b
+    return a.is_same(b) if isinstance(a, Ref) else not isinstance(b, Ref) and a == b
 
 
 def _same_parameters(made: Call, q: Q) -> bool:
@@ -132,7 +139,7 @@ def _range(made: Call, dtype: str, q: Q) -> tuple[int, int] | None:
 
 def chosen_tokens(made: Call) -> Chosen | None:
     """Of torchao's quantize node: its parameters, if they were chosen from each row of what it quantizes."""
-    x, scale, chosen = made.tensor("input"), made.tensor("scale"), _chooser(made, _CHOOSE)
+    x, scale, chosen = made.tensor("input"), made.tensor("scale"), _chooser(made, CHOOSE_AFFINE)
     if chosen is None or not (_same(chosen["input"], x) and is_row(made, x) and is_row(chosen, x)):
         return None
     between = _limits(made, "output_dtype")
@@ -149,7 +156,7 @@ def chosen_tokens(made: Call) -> Chosen | None:
 
 def _tensor(made: Call, q: Q) -> Chosen | None:
     x, between = made.tensor("input"), _range(made, "dtype", q)
-    chosen = _chooser(made, *_CHOOSE_TENSOR)
+    chosen = _chooser(made, *CHOOSE_TENSOR)
     if between is None or chosen is None or not _same(chosen["input"], x):
         return None
     if (chosen["quant_min"], chosen["quant_max"]) != between:
@@ -164,7 +171,7 @@ def _tensor(made: Call, q: Q) -> Chosen | None:
 def _chooser(made: Call, *targets: str) -> Call | None:
     """The node that made both the scale and the zero point."""
     scale, zero = made["scale"], made["zero_point"]
-    if not hasattr(scale, "identity") or not hasattr(zero, "identity"):
+    if not isinstance(scale, Ref) or not isinstance(zero, Ref):
         return None
     a, b = made.producer(scale, *targets), made.producer(zero, *targets)
     return a if a is not None and b is not None and a.node is b.node else None
