@@ -15,8 +15,8 @@ from support.graphs import Function
 from torch import nn
 
 import pumice
-from pumice import ir
-from pumice.ir import SizeExpr, ValueKind
+from pumice.format import ir
+from pumice.format.ir import SizeExpr, ValueKind
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 Dim = torch.export.Dim

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import pumice
-from pumice import nesting
+from pumice.runtime import nesting
 
 X = torch.tensor([1.0, -2.0])
 

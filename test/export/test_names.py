@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import pumice
-from pumice.method import _unique
+from pumice.lowering.lower import _unique
 
 
 class Alike(nn.Module):

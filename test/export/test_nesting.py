@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from pumice import InvalidInputError, nesting
+from pumice import InvalidInputError
+from pumice.runtime import nesting
 
 SPEC = {
     "t": [{"t": [None, {"d": [["k", {"l": [None, {"n": 1}]}]]}]}, {"d": [["flag", {"c": True}], ["z", None]]}],

@@ -8,7 +8,7 @@ import torch
 from support.graphs import decomposed, live, normalized
 from torch import nn
 
-from pumice.passes.fold import Constants
+from pumice.lowering.folding import Constants
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 

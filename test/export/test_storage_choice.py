@@ -9,7 +9,7 @@ from support.quantized import check_linear
 from support.textures import TEXTURE, Apply, Mixed, layer
 
 import pumice
-from pumice import ir
+from pumice.format import ir
 
 ao = torch.ops.torchao
 

@@ -18,8 +18,8 @@ import xxhash
 from support.make_seeds import PROGRAMS
 
 import pumice
-from pumice import ir
-from pumice.serialize import to_bytes
+from pumice.format import ir
+from pumice.format.writer import to_bytes
 
 GOOD = to_bytes(PROGRAMS["linear"]())
 

@@ -10,7 +10,7 @@ from support.many import Many
 from support.one_call import OneCall
 
 import pumice
-from pumice.ir import DType
+from pumice.format.ir import DType
 
 TOP, LOW = 2**31 - 1, -(2**31)
 

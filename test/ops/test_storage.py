@@ -14,7 +14,7 @@ from support.textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, lay
 from torch.nn import functional as F
 
 import pumice
-from pumice.optable import op_table
+from pumice.lowering.optable import op_table
 
 FORCED = "storage=textures"
 # Shapes with tails of texels, strips and tiles; ranks 1 to 5; more than one layer.

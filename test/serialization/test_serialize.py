@@ -14,9 +14,9 @@ import xxhash
 from support.make_seeds import PROGRAMS, SEEDS
 
 import pumice
-from pumice import ir
-from pumice.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
-from pumice.serialize import save, to_bytes
+from pumice.format import ir
+from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
+from pumice.format.writer import save, to_bytes
 
 
 def relu() -> ir.Program:
@@ -124,7 +124,7 @@ def arguments(*args: ir.Arg) -> bytes:
 
 def written(data: bytes) -> tuple[list[tuple], list[tuple]]:
     """(kind, i, f, list) of every argument, and every expression, by the generated reader."""
-    from pumice import _schema as fb
+    from pumice.format import _schema as fb
 
     method = fb.Program.GetRootAs(data[64:]).Methods(0)
     call = method.Ops(0)

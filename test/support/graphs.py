@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from pumice.dtypes import device_dtype
 from pumice.exporter import _decompositions
-from pumice.ir import Method
-from pumice.options import ExportOptions
+from pumice.format.dtypes import device_dtype
+from pumice.format.ir import Method
+from pumice.lowering.options import ExportOptions
+from pumice.lowering.selection import Selection
+from pumice.lowering.shapes import Sizes
 from pumice.passes.normalize import normalize
-from pumice.selection import Selection
-from pumice.shapes import Sizes
 
 
 class Function(torch.nn.Module):
@@ -39,7 +38,7 @@ def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> Exporte
 
 def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram, dict[Node, str]]:
     program = decomposed(function, *args, **more)
-    return program, normalize(program.graph, functools.partial(device_dtype, options=ExportOptions()))
+    return program, normalize(program.graph, device_dtype)
 
 
 def selection(program: ExportedProgram) -> Selection:

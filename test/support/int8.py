@@ -11,7 +11,7 @@ import torchao  # noqa: F401 (registers torch.ops.torchao)
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
 
 import pumice
-from pumice import ir
+from pumice.format import ir
 from support.one_call import OneCall
 from support.quantized import UNIT
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pumice import ir
-from pumice.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
-from pumice.serialize import to_bytes
+from pumice.format import ir
+from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
+from pumice.format.writer import to_bytes
 
 SEEDS = Path(__file__).parents[1] / "fuzz/corpus/load"
 ROWS = SizeExpr(0)  # the symbol

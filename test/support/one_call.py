@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from pumice import ir
-from pumice.pack import file_bytes, pack
-from pumice.serialize import to_bytes
+from pumice.format import ir
+from pumice.format.constants import file_bytes, pack
+from pumice.format.writer import to_bytes
 
 DTYPES = {
     torch.float32: ir.DType.f32,

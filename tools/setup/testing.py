@@ -197,7 +197,7 @@ def _without_licence() -> list[str]:
 
 
 def style(change: bool) -> int:
-    """Check the form of Python and C++ sources, or with `change` bring them into it."""
+    """Check the form of Python and C++ sources and the imports of the package, or with `change` bring the form."""
     ruff, clang_format = VENV / "bin/ruff", VENV / "bin/clang-format"
     python, cpp = _sources("*.py", "dev"), _sources("*.cpp", "*.hpp", "*.h", "*.c")
     checks = [
@@ -209,6 +209,9 @@ def style(change: bool) -> int:
     for command, files in checks:
         if files:
             status |= show([*command, *files], check=False, cwd=ROOT, env=environment())
+    if not change:  # the contracts of pyproject.toml
+        command = [VENV / "bin/lint-imports", "--no-cache"]
+        status |= show(command, check=False, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT / "python")))
     for name in _without_licence():
         print(f"{name}: no 'SPDX-License-Identifier: Apache-2.0' in its first lines")
         status = 1
