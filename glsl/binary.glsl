@@ -4,10 +4,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 i64 u8 i8 boolean
-#include "arithmetic.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "math/arithmetic.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // BINARY_*
 layout(constant_id = 2) const uint A_MODE = 0;
@@ -18,11 +18,11 @@ layout(constant_id = 3) const uint B_MODE = 0;
 #endif
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(set = 0, binding = READS) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = READS + 1) readonly buffer B { WORD(DTYPE) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;

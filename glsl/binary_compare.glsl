@@ -3,9 +3,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // COMPARE_* and LOGICAL_*
 layout(constant_id = 2) const uint A_MODE = 0;
@@ -15,7 +15,7 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(boolean) out_[]; };
 layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = 2) readonly buffer B { WORD(DTYPE) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;

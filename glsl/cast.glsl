@@ -7,15 +7,15 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean
 #pragma variant OUT f32 f16 i32 i64 u8 i8 boolean
-#include "launch.glslh"
-#include "math.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/types.glslh"
 
 layout(binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #ifdef OUT_i64
 #define REPORTS
 #endif
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(binding = READS) readonly buffer X { WORD(IN) x_[]; };
 layout(push_constant) uniform Params {
   uint count;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest and the largest element of each part of each block, as ordered integers (quantize.glslh): range[2 p] and
+// The smallest and the largest element of each part of each block, as ordered integers (quant/quantize.glslh): range[2 p] and
 // range[2 p + 1] of part p, a workgroup a part. Elements of a block are counted row-major inside of it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16
 #pragma variant X_STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Range { int range_[]; };
 #if defined(X_STORAGE_texture3d)
@@ -29,10 +29,10 @@ layout(push_constant) uniform Params {
 
 layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other, and so are rows of a texture
 
-#include "index.glslh"
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "reduce.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/reduce.glslh"
 
 // Index of element j of block b.
 uint element(uint b, uint j) {

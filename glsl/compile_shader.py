@@ -112,19 +112,19 @@ def read_source(path: Path, include: Path) -> Source:
     axes, choices = read_pragmas(path, text)
     files: dict[Path, str] = {}
 
-    def add(file: Path, via: Path, line: int) -> None:
+    def add(file: Path, name: str, via: Path, line: int) -> None:
         if file in files:
             return
         if not file.exists():
-            raise ShaderError(via, f"included file {file.name} is not in {include}", line)
+            raise ShaderError(via, f"included file {name} is not in {include}", line)
         files[file] = file.read_text()
         for number, code in enumerate(files[file].splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', code)
             if match:
                 beside = file.parent / match[1]
-                add(beside if beside.exists() else include / match[1], file, number)
+                add(beside if beside.exists() else include / match[1], match[1], file, number)
 
-    add(path, path, 0)
+    add(path, path.name, path, 0)
     code = "\0".join(f"{file.name}\0{_code(body)}" for file, body in files.items())
     return Source(path, axes, choices, list(files), hashlib.sha256(code.encode()).hexdigest())
 

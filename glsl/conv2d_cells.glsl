@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// x [batch, channel, y, x] as conv_matrix.glslh reads it: [batch, y, x, cell], a cell 16 bytes of neighbouring channels (zeros
+// x [batch, channel, y, x] as conv/matrix.glslh reads it: [batch, y, x, cell], a cell 16 bytes of neighbouring channels (zeros
 // behind the last one). Bytes are signed ones: of u8, 128 less. One invocation makes the cells of some channels, of QUADS four
 // neighbouring pixels, else of one.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN f16 i8 u8
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };

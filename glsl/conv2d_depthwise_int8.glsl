@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers, a window an invocation: conv_depthwise.glslh, with exact sums.
+// 2D convolution of 8-bit integers, a window an invocation: conv/depthwise.glslh, with exact sums.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
@@ -8,10 +8,10 @@
 #pragma variant IN i8 u8
 #pragma variant DTYPE f32 f16 i8 u8
 #define INTEGERS
-#include "conv_bytes.glslh"
+#include "conv/int8.glslh"
 
 void finish(uint at, uint channel, ivec4 sum);
-#include "conv_depthwise.glslh"
+#include "conv/depthwise.glslh"
 
 void finish(uint at, uint channel, ivec4 sum) {
   const vec4 scale = vec4(LOAD1(f32, scale_, channel)), bias = vec4(HAS_BIAS != 0u ? LOAD1(f32, bias_, channel) : 0.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats, output by output: conv_direct.glslh.
+// 2D convolution of floats, output by output: conv/direct.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -8,14 +8,14 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT same i8
 #pragma variant STORAGE buffer texture3d
-#include "activation.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 #define IN DTYPE
 #define OUT_ACCESS writeonly
-#include "conv_values.glslh"
+#include "conv/tensors.glslh"
 #if defined(WEIGHT_i8)
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(i8) weight_[]; };
 layout(set = 0, binding = 4) readonly buffer Scale { WORD(f32) scale_[]; };
@@ -27,7 +27,7 @@ layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // an
 
 layout(push_constant) uniform Params { CONV_PARAMS } params;
 
-#include "conv.glslh"
+#include "conv/im2col.glslh"
 
 float weight_at(uint channel, uint k) {
   const uint at = channel * params.k + k;
@@ -37,7 +37,7 @@ float weight_at(uint channel, uint k) {
   return LOAD1(DTYPE, weight_, at);
 #endif
 }
-#include "conv_direct.glslh"
+#include "conv/direct.glslh"
 
 void main() {
   const uint q = item();

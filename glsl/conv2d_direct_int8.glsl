@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers, output by output: conv_direct.glslh, with exact sums.
+// 2D convolution of 8-bit integers, output by output: conv/direct.glslh, with exact sums.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
@@ -10,8 +10,8 @@
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma variant STORAGE buffer texture3d
 #define INTEGERS
-#include "conv_bytes.glslh"
-#include "conv_direct.glslh"
+#include "conv/int8.glslh"
+#include "conv/direct.glslh"
 
 void main() {
   const uint q = item();

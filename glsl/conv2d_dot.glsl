@@ -3,7 +3,7 @@
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 //
-// The weight, x in cells, chunks of four cells, and parts of the sums are those of conv_matrix.glslh; a workgroup computes
+// The weight, x in cells, chunks of four cells, and parts of the sums are those of conv/matrix.glslh; a workgroup computes
 // BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in shared
 // memory have a cell of padding, which keeps eight of them in different banks; rows of pixels are permuted (slot()), so that an
 // invocation's outputs are neighbouring pixels and the rows it reads follow each other.
@@ -14,8 +14,8 @@
 #pragma variant DTYPE f32 f16 i8 u8
 #define INTEGERS
 #define END_BINDING 4
-#include "conv_end.glslh"
-#include "index.glslh"
+#include "conv/epilogue.glslh"
+#include "core/index.glslh"
 
 layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][quad]; anything when SPLITS is 1
 layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_cells.glsl
@@ -42,7 +42,7 @@ shared uvec4 a_[BM * ROW], b_[BN * ROW];
 uvec4 w_next_[W_LOADS];
 int sum_[TM * TN];
 
-#include "conv_bring.glslh"
+#include "conv/load_patches.glslh"
 
 uint lane_n() { return lane() % LANES_N; }
 uint lane_m() { return lane() / LANES_N; }

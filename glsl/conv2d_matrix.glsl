@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of fp16 in one group, by cooperative matrices: conv_matrix.glslh.
+// 2D convolution of fp16 in one group, by cooperative matrices: conv/matrix.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -13,7 +13,7 @@
 #define DTYPE f16
 #define DTYPE_f16 1
 #define END_BINDING 4
-#include "conv_end.glslh"
-#include "conv_matrix.glslh"
+#include "conv/epilogue.glslh"
+#include "conv/matrix.glslh"
 
 void main() { convolve(); }

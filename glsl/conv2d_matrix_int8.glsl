@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers in one group, by cooperative matrices of bytes, with exact sums: conv_matrix.glslh.
+// 2D convolution of 8-bit integers in one group, by cooperative matrices of bytes, with exact sums: conv/matrix.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
@@ -13,7 +13,7 @@
 #pragma variant OUT planes cells
 #define INTEGERS
 #define END_BINDING 4
-#include "conv_end.glslh"
-#include "conv_matrix.glslh"
+#include "conv/epilogue.glslh"
+#include "conv/matrix.glslh"
 
 void main() { convolve(); }

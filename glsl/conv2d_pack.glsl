@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv_matrix.glslh: [chunk][channel][4 cells], cells
+// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv/matrix.glslh: [chunk][channel][4 cells], cells
 // of 16 bytes in order of (ky, kx, cell); what is beyond the last input channel or tap is 0. One invocation makes a cell.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT f16 i8
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer Weight { WORD(WEIGHT) weight_[]; };

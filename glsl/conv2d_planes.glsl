@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells (OUT_cells of conv_matrix.glslh, whole ones) as other operators read them: out [batch, channel, pixel] of
+// Cells (OUT_cells of conv/matrix.glslh, whole ones) as other operators read them: out [batch, channel, pixel] of
 // x [batch, pixel, channel], bytes of u8 128 more. One invocation makes four neighbouring elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f16 i8 u8
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats for many output channels of a group: conv_tiled.glslh.
+// 2D convolution of floats for many output channels of a group: conv/tiled.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -8,15 +8,15 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q8 f16 f32
 #pragma variant STORAGE buffer texture3d
-#include "activation.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
-#include "weight.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
+#include "linear/weight.glslh"
 
 #define IN DTYPE
 #define OUT_ACCESS
-#include "conv_values.glslh"
+#include "conv/tensors.glslh"
 WEIGHT_BINDING(2)
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
 #if defined(WEIGHT_q8)
@@ -32,7 +32,7 @@ layout(push_constant) uniform Params {
 } params;
 
 void finish(uint row, uint n, vec4 v);
-#include "conv_tiled.glslh"
+#include "conv/tiled.glslh"
 
 void finish(uint row, uint n, vec4 v) {
 #ifdef QUANTIZED

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers for many output channels of a group: conv_tiled.glslh, with exact sums.
+// 2D convolution of 8-bit integers for many output channels of a group: conv/tiled.glslh, with exact sums.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 #version 450
@@ -11,15 +11,15 @@
 #pragma variant STORAGE buffer texture3d
 #define INTEGERS
 #define WEIGHT_q8
-#include "activation.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "quantize.glslh"
-#include "types.glslh"
-#include "weight.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "quant/quantize.glslh"
+#include "core/types.glslh"
+#include "linear/weight.glslh"
 
 #define OUT_ACCESS
-#include "conv_values.glslh"
+#include "conv/tensors.glslh"
 WEIGHT_BINDING(2)
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
@@ -34,8 +34,8 @@ layout(push_constant) uniform Params {
 } params;
 
 void finish(uint row, uint n, ivec4 sum);
-#include "conv_tiled.glslh"
-#include "conv_integers.glslh"
+#include "conv/tiled.glslh"
+#include "conv/requantize.glslh"
 
 void finish(uint row, uint n, ivec4 sum) {
   store_pixels(row, n, result(sum, vec4(row_scale(row)), vec4(HAS_BIAS != 0u ? LOAD1(f32, bias_, row) : 0.0)));

@@ -4,10 +4,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PATH = 0;  // COPY_*
 

@@ -5,15 +5,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 i32 i64
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #ifdef DTYPE_i64
 #define REPORTS
 #endif
-#include "reports.glslh"
-#include "sum.glslh"
+#include "core/reports.glslh"
+#include "math/sum.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = (x - zero) * scale, a scale and a zero point for each block (blocks.glslh), rounded as eager PyTorch does.
+// out = (x - zero) * scale, a scale and a zero point for each block (quant/blocks.glslh), rounded as eager PyTorch does.
 // INTEGERS: the difference is one of integers, else x and zero become floats first.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -7,8 +7,8 @@
 #pragma variant IN u8 i8 i32
 #pragma variant OUT f32 f16
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
@@ -25,8 +25,8 @@ layout(push_constant) uniform Params {
 } params;
 
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool INTEGERS = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i, :] = (weight[index[i], :] - zero) * scale from the layout of packed.glslh, which a tied linear layer shares. An index
+// out[i, :] = (weight[index[i], :] - zero) * scale from the layout of linear/packed.glslh, which a tied linear layer shares. An index
 // outside of 0 .. rows-1 is reported and reads row 0. fp32, one rounding for the product and one for the output's type.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -7,9 +7,9 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "launch.glslh"
-#include "types.glslh"
-#include "weight.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
+#include "linear/weight.glslh"
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 WEIGHT_BINDING(2)
@@ -34,8 +34,8 @@ layout(constant_id = 3) const uint HAS_ZERO = 0u;
 layout(constant_id = 4) const uint BLOCKS = 0u;  // other dispatches write the rows of other blocks
 #define WHOLE_TILES 0u
 #define GROUPS params.groups
-#include "packed.glslh"
-#include "rows.glslh"
+#include "linear/packed.glslh"
+#include "core/embedding_rows.glslh"
 
 // Columns k .. k+3 of row n; k is a multiple of 4.
 vec4 four(uint n, uint k) {

@@ -2,7 +2,7 @@
 // Every word of a tensor the same: full, zeros, ones.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(push_constant) uniform Params {

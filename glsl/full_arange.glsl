@@ -2,8 +2,8 @@
 // out[i] = start + i * step. One invocation computes a quad.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(i32) out_[]; };
 layout(push_constant) uniform Params {

@@ -3,15 +3,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
 
 layout(constant_id = 1) const bool QUADS = false;  // a row is whole quads
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer In { WORD(BITS) in_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(push_constant) uniform Params {

@@ -5,14 +5,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 i64
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
-#include "sum.glslh"
+#include "core/status.glslh"
+#include "math/sum.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { WORD(DTYPE) self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Values { WORD(DTYPE) values_[]; };

@@ -8,10 +8,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PART = 0;      // UPDATE_*
 layout(constant_id = 2) const bool QUADS = false;  // a row is whole quads
@@ -19,7 +19,7 @@ layout(constant_id = 3) const bool TABLE = false;  // index_put_last.glsl has ma
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { WORD(BITS) self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Values { WORD(BITS) values_[]; };

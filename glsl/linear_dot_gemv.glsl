@@ -21,7 +21,7 @@
 #define WEIGHT_STORAGE_texture2d
 #endif
 #define X_PARAMS ROW_SOURCE_PARAMS
-#include "linear_int8.glslh"
+#include "linear/linear_int8.glslh"
 
 layout(constant_id = 12) const uint ROWS = 1u;
 layout(constant_id = 13) const uint DEPTH = 4u;  // tiles whose weights are on their way
@@ -42,7 +42,7 @@ layout(set = 0, binding = ROWS_BINDING) readonly buffer GivenScale { uint given_
 layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer GivenZero { uint given_zero_[]; };
 layout(set = 0, binding = ROWS_BINDING + 2) readonly buffer Sums { ivec2 weight_sums_[]; };
 #define SOURCE_SPEC 15
-#include "row_source.glslh"
+#include "quant/row_source.glslh"
 #else
 layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };
 layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
@@ -131,7 +131,7 @@ void multiply_tile(uint d, uint strip, uint tile, uint next, bool more, int row_
   }
 }
 
-#include "bring_rows.glslh"
+#include "linear/load_rows.glslh"
 
 void put_sum(uint row, uint part, uint word) { sums_[row * PITCH + (part >> 2)][part & 3u] = word; }
 

@@ -17,7 +17,7 @@
 #pragma variant WEIGHT q4 q8
 #pragma variant WEIGHT_STORAGE buffer texture2d
 #define X_PARAMS
-#include "linear_int8.glslh"
+#include "linear/linear_int8.glslh"
 
 layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };  // linear_quantize.glsl
 layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
@@ -34,7 +34,7 @@ layout(constant_id = 15) const uint TN = 4u;
 #define LANES_M (BM / TM)
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)
 #define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
-#include "byte_sums.glslh"
+#include "linear/byte_sums.glslh"
 
 shared uvec4 a_[BM * ROW], b_[BN * ROW];
 shared vec4 scale4_[2u * BN / 4u];  // [run][column]

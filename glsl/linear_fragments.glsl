@@ -12,7 +12,7 @@
 #define DTYPE f16
 #define DTYPE_f16 1
 #define WEIGHT_q4 1
-#include "matrix.glslh"
+#include "linear/matrix.glslh"
 
 #define ROW 9u                     // uvec4 of a row of x in shared memory: 64 halves and 8 of padding
 #define X_LOADS (BM * 8u / LANES)  // octets

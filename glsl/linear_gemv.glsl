@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // x . w^T for few rows of x: a workgroup reads one strip of 16 weight rows once and multiplies it with ROWS rows of x.
-// Slots of 32 lanes take the tiles of the strip in turn; a lane owns two weight rows and 16 columns of a tile (packed.glslh),
+// Slots of 32 lanes take the tiles of the strip in turn; a lane owns two weight rows and 16 columns of a tile (linear/packed.glslh),
 // so the sums of a weight row are spread over LANES / 8 lanes, which meet in shared memory at the end.
 //
 // Rounding: fp32; a lane adds 4 products a step in order, then the group's sum times the scale; LANES / 8 partial sums are added
@@ -13,7 +13,7 @@
 #pragma variant WEIGHT q4 q8 f16 f32
 #pragma variant STORAGE buffer texture3d
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "linear.glslh"
+#include "linear/linear.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
 layout(constant_id = 12) const uint STRIPS = 1u;  // strips of a workgroup: what is done for x is done once for all of them

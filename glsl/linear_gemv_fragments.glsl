@@ -20,9 +20,9 @@
 #pragma variant X whole octets ragged
 #define FIXED_SIZES
 #define X_OCTETS
-#include "linear.glslh"
-#include "across.glslh"
-#include "halves.glslh"
+#include "linear/linear.glslh"
+#include "core/unaligned.glslh"
+#include "linear/fp16_weights.glslh"
 
 layout(constant_id = 12) const uint STRIPS = 1u;  // of 16 weight rows a workgroup takes
 layout(constant_id = 13) const uint BLOCKS = 1u;  // of 8 rows of x
@@ -109,7 +109,7 @@ W_MATRIX w_matrix(uvec4 words) {
 }
 
 #ifdef QUANTIZED
-struct Zeros {  // of rows g (x) and g + 8 (y), see halves.glslh
+struct Zeros {  // of rows g (x) and g + 8 (y), see linear/fp16_weights.glslh
   f16vec2 low, high;
 };
 Zeros zero_of(f16vec2 stored) { return Zeros(float16_t(1024.0) + stored, float16_t(64.0) + stored); }

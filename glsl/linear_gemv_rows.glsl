@@ -10,7 +10,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
-#include "linear.glslh"
+#include "linear/linear.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
 

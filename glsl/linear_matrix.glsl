@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // x . w^T for many rows of x, by cooperative matrices of any shape: x and the weights, unpacked to fp16, meet in shared memory
-// in chunks of 32 columns (half a tile of packed.glslh); what the next chunk needs is on its way meanwhile. One buffer and two
+// in chunks of 32 columns (half a tile of linear/packed.glslh); what the next chunk needs is on its way meanwhile. One buffer and two
 // barriers a chunk: two workgroups on a multiprocessor hide each other's barriers, and would not fit with two buffers.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -12,7 +12,7 @@
 #pragma variant WEIGHT q4 q8 f16
 #define DTYPE f16
 #define DTYPE_f16 1
-#include "matrix.glslh"
+#include "linear/matrix.glslh"
 
 #define ROW 5u  // uvec4 of a row in shared memory: 32 halves and 8 of padding, so that eight rows lie in different banks
 #define X_LOADS (BM * 4u / LANES)

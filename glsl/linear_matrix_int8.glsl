@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (matrix_int8.glslh), for weights with one scale a row: the sums are
+// Integer products for many rows of x by matrices of bytes (linear/matrix_int8.glslh), for weights with one scale a row: the sums are
 // exact, and everything else happens once, at the end.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -13,7 +13,7 @@
 #define X_PARAMS
 #define SUM int
 #define HALVES false
-#include "matrix_int8.glslh"
+#include "linear/matrix_int8.glslh"
 
 void multiply_tile() {
   [[unroll]] for (uint k = 0u; k < 64u / TK; ++k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (matrix_int8.glslh), for weights with a scale for each group of a
+// Integer products for many rows of x by matrices of bytes (linear/matrix_int8.glslh), for weights with a scale for each group of a
 // multiple of 32 columns. A *run*, the columns of a tile that share a scale (64 or 32), is summed in integers, matrix by matrix,
 // so that none of these sums lives for long; its product with the scale is added in fp32.
 // Zero points need the sums of a run's bytes: products with a matrix of ones, which gives them to every element that wants them.
@@ -15,7 +15,7 @@
 #define X_PARAMS
 #define SUM float
 #define HALVES (GROUP % 64u != 0u)
-#include "matrix_int8.glslh"
+#include "linear/matrix_int8.glslh"
 
 #define RUNS (GROUP % 64u == 0u ? 1u : 2u)
 #define STEPS (64u / RUNS / TK)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights [N, K] as the file holds them (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8)
-// to the layout of packed.glslh; one invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8 is
+// to the layout of linear/packed.glslh; one invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8 is
 // the stored 8 or 128.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT q4 q8 f16 f32
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 #if defined(WEIGHT_STORAGE_texture2d)
 layout(set = 0, binding = 0, rgba32ui) writeonly uniform uimage2D out_;

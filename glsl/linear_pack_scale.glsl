@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales or zero points [N, G] of a quantized weight to the pairs of packed.glslh; one invocation makes one pair. Rows of
+// Scales or zero points [N, G] of a quantized weight to the pairs of linear/packed.glslh; one invocation makes one pair. Rows of
 // padding get 0. Zero points (i8) become fp16 of zero + offset.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };

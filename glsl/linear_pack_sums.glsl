@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the integers of each row of a packed weight (packed.glslh), in pairs as its scales: number 8i + g holds rows g and
+// Sums of the integers of each row of a packed weight (linear/packed.glslh), in pairs as its scales: number 8i + g holds rows g and
 // g + 8 of strip i. Columns of padding are 0. One invocation makes one pair.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant WEIGHT q4 q8
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "launch.glslh"
-#include "weight.glslh"
+#include "core/launch.glslh"
+#include "linear/weight.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { ivec2 out_[]; };
 WEIGHT_BINDING(1)

@@ -4,7 +4,7 @@
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
 //   FORM halves  likewise in fp16, where x is not
 //   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
-//                column_of(t, s) of packed.glslh; columns past K are the zero point, so that they count nothing
+//                column_of(t, s) of linear/packed.glslh; columns past K are the zero point, so that they count nothing
 //   STORAGE      of x, and of floats that come out
 //   rows[m]      bits of the scale; the zero point - params.shift; of words also the sum of q - zero, and 0
 #version 450
@@ -14,8 +14,8 @@
 #pragma variant IN f32 f16 i8 u8
 #pragma variant FORM floats words halves
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(FORM_words)
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
@@ -53,8 +53,8 @@ layout(push_constant) uniform Params {
 } params;
 
 #define SOURCE_SPEC 1
-#include "row_source.glslh"
-#include "reduce.glslh"
+#include "quant/row_source.glslh"
+#include "core/reduce.glslh"
 
 // Cells that a lane keeps between the range and the integers; 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x: gemm.glslh with the weights unpacked to fp32 on their way to shared memory. A chunk is one step
-// of a tile of packed.glslh; the words of the next chunk are loaded into registers before the sums of this one.
-// Rounding: that of gemm.glslh, and two more roundings for each (w - zero) * scale.
+// x . w^T for many rows of x: linear/gemm.glslh with the weights unpacked to fp32 on their way to shared memory. A chunk is one step
+// of a tile of linear/packed.glslh; the words of the next chunk are loaded into registers before the sums of this one.
+// Rounding: that of linear/gemm.glslh, and two more roundings for each (w - zero) * scale.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -11,8 +11,8 @@
 #pragma variant STORAGE buffer texture3d
 #pragma variant WEIGHT_STORAGE buffer texture2d
 #define GEMM_SPEC 10
-#include "linear.glslh"
-#include "gemm.glslh"
+#include "linear/linear.glslh"
+#include "linear/gemm.glslh"
 
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // quads of x an invocation brings for a chunk
 #define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips

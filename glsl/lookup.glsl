@@ -2,7 +2,7 @@
 // out[i] = table[x[i]], bytes, whatever their sign: the table is indexed by the bits. One invocation moves a quad.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { uint x_[]; };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by gemm.glslh. Both operands are read where they lie,
-// through strides: permuted and broadcast ones are not copied. Rounding: that of gemm.glslh.
+// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by linear/gemm.glslh. Both operands are read where they lie,
+// through strides: permuted and broadcast ones are not copied. Rounding: that of linear/gemm.glslh.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma choice READ quads along_k along_rows
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
@@ -39,9 +39,9 @@ layout(constant_id = 4) const uint N_QUADS = 0u;
 layout(constant_id = 5) const uint ACT = 0u;
 
 #define GEMM_SPEC 6
-#include "epilogue.glslh"
-#include "gemm.glslh"
-#include "index.glslh"
+#include "linear/epilogue.glslh"
+#include "linear/gemm.glslh"
+#include "core/index.glslh"
 
 #define A_LOADS ((BM * 4u + LANES - 1u) / LANES)
 #define B_LOADS ((BN * 4u + LANES - 1u) / LANES)

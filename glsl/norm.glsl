@@ -6,10 +6,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
-#include "math.glslh"
-#include "reduce.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/reduce.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole quads), 2 or 4
 layout(constant_id = 2) const bool CENTER = true;

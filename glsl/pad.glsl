@@ -4,9 +4,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { WORD(BITS) in_[]; };

@@ -6,10 +6,10 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma choice POOL max mean adaptive_mean
-#include "index.glslh"
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint POOL = 0;
 layout(constant_id = 2) const bool COUNT_PADDING = false;  // of a mean: elements in the padding count as zeros

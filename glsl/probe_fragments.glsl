@@ -7,7 +7,7 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 
@@ -44,7 +44,7 @@ void main() {
   const FRAGMENT(float, 16, 16, Accumulator) product = coopMatMulAdd(a, b, FRAGMENT(float, 16, 16, Accumulator)(0.0));
   const FRAGMENT(float, 16, 8, Accumulator) product8 = coopMatMulAdd(a, b8, FRAGMENT(float, 16, 8, Accumulator)(0.0));
 
-  // The nibble 15 as a subnormal number in halves arithmetic, as matrix.glslh has it; from memory, or the compiler computes it.
+  // The nibble 15 as a subnormal number in halves arithmetic, as linear/matrix.glslh has it; from memory, or the compiler computes it.
   const uint nibble = halves_[0].x >> 26;
   const f16vec2 small = fma(unpackFloat2x16(nibble | nibble << 16), f16vec2(32768.0), f16vec2(-0.015625));
 

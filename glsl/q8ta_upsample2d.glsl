@@ -11,10 +11,10 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE i8 u8
 #pragma choice ORDER rows corners
-#include "fused.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "math/exact_fma.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint ORDER = 0;
 layout(constant_id = 2) const bool ALIGNED = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = clamp(round(x * (1 / scale)) + zero, low, high), a scale and a zero point for each block (blocks.glslh); LAST
-// rounds behind the addition. Every step is rounded as eager PyTorch rounds it (quantize.glslh). Two divisions of work:
+// out = clamp(round(x * (1 / scale)) + zero, low, high), a scale and a zero point for each block (quant/blocks.glslh); LAST
+// rounds behind the addition. Every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). Two divisions of work:
 // a workgroup in one block, with one reciprocal for many quads, or an invocation for any one quad.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -9,8 +9,8 @@
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
@@ -37,8 +37,8 @@ layout(push_constant) uniform Params {
 } params;
 
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool LAST = false;
@@ -50,7 +50,7 @@ float inverse_of(uint b) {
 }
 
 #ifndef OUT_i32
-// Whether only results far below 2^11 are wanted: quantize() of quantize.glslh, which saves most of the steps to fp16, is for them.
+// Whether only results far below 2^11 are wanted: quantize() of quant/quantize.glslh, which saves most of the steps to fp16, is for them.
 bool is_small(float zero) {
   return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
 }

@@ -8,8 +8,8 @@
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
@@ -28,8 +28,8 @@ layout(push_constant) uniform Params {
 } params;
 
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
 const int kNotANumber = int(0x80000000);  // what PyTorch's conversion makes of NaN; as a byte 0
 const int kFraction = 54;                 // bits behind the point of a fixed-point number

@@ -6,11 +6,11 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant RESULT same i32 i64 boolean
-#include "index.glslh"
-#include "launch.glslh"
-#include "math.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
 layout(constant_id = 2) const bool TOGETHER = false;
@@ -25,7 +25,7 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #if defined(RESULT_i64) && !(defined(DTYPE_f32) || defined(DTYPE_f16))
 #define REPORTS
 #endif
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint count;

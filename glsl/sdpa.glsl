@@ -10,7 +10,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma choice MASK none boolean f32 f16
-#include "sdpa.glslh"
+#include "linear/sdpa.glslh"
 
 layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values pass through shared memory, loaded a block ahead
 layout(constant_id = 9) const uint PITCH = 9u;   // quads of a row there: one more than the longer of a key and a value

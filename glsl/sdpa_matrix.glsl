@@ -16,7 +16,7 @@
 #pragma choice MASK none boolean f32 f16
 #define DTYPE f16
 #define DTYPE_f16 1
-#include "sdpa.glslh"
+#include "linear/sdpa.glslh"
 
 layout(constant_id = 8) const uint TM = 16u;
 layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2

@@ -6,8 +6,8 @@
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant TO texture3d buffer
-#include "launch.glslh"
-#include "texture.glslh"
+#include "core/launch.glslh"
+#include "core/texture.glslh"
 
 #if defined(TO_texture3d)
 layout(set = 0, binding = 0, FORMAT(DTYPE)) writeonly uniform IMAGE(DTYPE) out_;

@@ -8,9 +8,9 @@
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant STORAGE buffer texture3d
 #pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos erf floor ceil round trunc hardswish hardsigmoid relu neg abs sign square bitwise_not logical_not
-#include "launch.glslh"
-#include "math.glslh"
-#include "texture.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/texture.glslh"
 
 layout(constant_id = 1) const uint FUNCTION = 0;
 #if defined(STORAGE_texture3d)

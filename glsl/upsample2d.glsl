@@ -5,9 +5,9 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8
 #pragma choice UPSAMPLE nearest bilinear bilinear_aligned
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint UPSAMPLE = 0;
 

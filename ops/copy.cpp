@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/common/shape.h"
 #include "ops/op.h"
 

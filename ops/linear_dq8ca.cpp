@@ -11,7 +11,7 @@
 #include <cinttypes>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/common/choose_qparams.h"
 #include "ops/common/linear_int8.h"

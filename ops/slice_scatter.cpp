@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/common/shape.h"
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors with a scale and a zero point for each block (glsl/include/blocks.glslh): what quantize, dequantize and
+// Tensors with a scale and a zero point for each block (glsl/include/quant/blocks.glslh): what quantize, dequantize and
 // choose_qparams share.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Blocks {
 // `block`: the size of a block in each dimension, which divides that of the shape; -1 is the whole dimension.
 Blocks blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op);
 
-// A scale or zero point of a call: STORED_* of glsl/include/modes.glslh, and the tensor or number.
+// A scale or zero point of a call: STORED_* of glsl/include/core/modes.glslh, and the tensor or number.
 struct Parameter {
   Tensor tensor;
   float number = 0;

@@ -13,7 +13,7 @@
 #include "glsl/conv2d_row_sums.h"
 #include "glsl/conv2d_sum.h"
 #include "glsl/conv2d_sum_int8.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/common/conv_kernel.h"
 #include "ops/common/divide.h"
 #include "ops/common/qparams.h"
@@ -52,7 +52,7 @@ Tensor row_sums(Graph& graph, const Product& p) {
   });
 }
 
-// Params of all shaders that end a convolution (glsl/include/conv_end.glslh), and their first constants.
+// Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
 template <class Params>
 void describe(Launch& launch, const Product& p, const Tile& tile) {
   const Patches& patches = p.patches;
@@ -173,7 +173,7 @@ bool makes_cells(const Product& p, const Features& features) {
          shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
-// Whether kernels may multiply whole numbers by it and no more (is_extreme in quantize.glslh).
+// Whether kernels may multiply whole numbers by it and no more (is_extreme in quant/quantize.glslh).
 bool is_factor(double scale) {
   const auto stored = static_cast<float>(scale);
   return stored >= 0x1p-126f && stored < 0x1p124f;

@@ -4,8 +4,8 @@
 #include <cinttypes>
 #include <functional>
 
-#include "glsl/include/activation.glslh"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/common/requantize.h"
 #include "runtime/copy_pool.h"
 #include "runtime/lab/exact.h"

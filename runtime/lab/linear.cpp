@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "runtime/copy_pool.h"
 #include "runtime/lab/exact.h"
 #include "runtime/lab/integers.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "runtime/lab/integers.h"
 #include "runtime/lab/values.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// glsl/include/math.glslh and types.glslh against libm in fp64, over bit patterns of the whole range, through
-// glsl/unary.glsl and glsl/cast.glsl: errors are in the unit that the header comment of math.glslh promises.
+// glsl/include/math/math.glslh and core/types.glslh against libm in fp64, over bit patterns of the whole range, through
+// glsl/unary.glsl and glsl/cast.glsl: errors are in the unit that the header comment of math/math.glslh promises.
 #include <cmath>
 #include <cstring>
 

@@ -10,7 +10,7 @@
 #elif defined(DOES_dot)
 #extension GL_EXT_integer_dot_product : require
 #endif
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 layout(push_constant) uniform Params {

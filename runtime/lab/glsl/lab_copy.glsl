@@ -5,7 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DOES read copy
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { uvec4 in_[]; };

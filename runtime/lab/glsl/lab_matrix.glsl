@@ -12,7 +12,7 @@
 #else
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
 #endif
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) buffer Out { uint out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { uint in_[]; };

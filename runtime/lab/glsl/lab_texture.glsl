@@ -8,8 +8,8 @@
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 i8 u8
 #pragma variant DOES fill tail bits
-#include "launch.glslh"
-#include "texture.glslh"
+#include "core/launch.glslh"
+#include "core/texture.glslh"
 
 #if defined(DOES_bits)
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };

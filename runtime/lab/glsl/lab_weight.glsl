@@ -4,7 +4,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0, rgba32ui) writeonly uniform uimage2D out_;
 layout(set = 0, binding = 1) uniform utexture2D x_;

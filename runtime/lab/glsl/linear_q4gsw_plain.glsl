@@ -6,7 +6,7 @@
 #extension GL_EXT_shader_8bit_storage : require
 #extension GL_EXT_shader_16bit_storage : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 #if defined(DTYPE_f32)
 #define ELEMENT float
