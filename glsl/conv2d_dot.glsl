@@ -18,7 +18,7 @@
 #include "core/index.glslh"
 
 layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][quad]; anything when SPLITS is 1
-layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_cells.glsl
+layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_to_channels_last.glsl
 layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
 
 layout(constant_id = 6) const uint BM = 64u;

@@ -8,8 +8,8 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
-#pragma variant X cells planes
-#pragma variant OUT planes cells
+#pragma variant X channels_last nchw
+#pragma variant OUT nchw channels_last
 #define DTYPE f16
 #define DTYPE_f16 1
 #define END_BINDING 4

@@ -10,7 +10,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant DTYPE f32 f16 i8 u8
-#pragma variant OUT planes cells
+#pragma variant OUT nchw channels_last
 #define INTEGERS
 #define END_BINDING 4
 #include "conv/epilogue.glslh"

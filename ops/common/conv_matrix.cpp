@@ -5,14 +5,14 @@
 #include <cinttypes>
 #include <string>
 
-#include "glsl/conv2d_cells.h"
 #include "glsl/conv2d_dot.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
 #include "glsl/conv2d_row_sums.h"
-#include "glsl/conv2d_sum.h"
-#include "glsl/conv2d_sum_int8.h"
+#include "glsl/conv2d_split_k.h"
+#include "glsl/conv2d_split_k_int8.h"
+#include "glsl/conv2d_to_channels_last.h"
 #include "glsl/include/math/activation.glslh"
 #include "ops/common/conv_kernel.h"
 #include "ops/common/divide.h"
@@ -109,11 +109,11 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool to_ce
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::channels_last : OUT::nchw);
   } else {
     using namespace glsl::conv2d_matrix;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(p.planes() ? X::planes : X::cells, to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(p.planes() ? X::nchw : X::channels_last, to_cells ? OUT::channels_last : OUT::nchw);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
   launch.spec.insert(launch.spec.end(),
@@ -126,13 +126,13 @@ void add_splits(Launch& launch, const Product& p, uint32_t splits, bool to_cells
   const bool quads = to_cells || p.out.dim(2) * p.out.dim(3) % 4 == 0;
   launch.over(u32(p.channels * p.pixels() / (quads ? 4 : 1)));
   if (p.integers) {
-    using namespace glsl::conv2d_sum_int8;
+    using namespace glsl::conv2d_split_k_int8;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::channels_last : OUT::nchw);
   } else {
-    using namespace glsl::conv2d_sum;
+    using namespace glsl::conv2d_split_k;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(to_cells ? OUT::channels_last : OUT::nchw);
   }
   launch.spec.push_back(splits);
 }

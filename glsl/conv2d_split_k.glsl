@@ -3,7 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#pragma variant OUT planes cells
+#pragma variant OUT nchw channels_last
 #define DTYPE f16
 #define DTYPE_f16 1
 #include "conv/split_k.glslh"
