@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a quad of the output.
+// out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a vec4 group of the output.
 // Integers wrap, those of i64 are reported when they would; so is a division of integers by zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require

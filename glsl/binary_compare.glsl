@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a OP b as bool, elementwise, both broadcast; b may be a number. One invocation computes a quad of the output.
+// out = a OP b as bool, elementwise, both broadcast; b may be a number. One invocation computes a vec4 group of the output.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean

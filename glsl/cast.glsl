@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to
+// out = x in another dtype, element by element, one invocation a vec4 group. To boolean: x != 0 (NaN is true). Float to
 // integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is finite and to be i64
 // (PyTorch leaves open what an infinity gives: models compute it beside a `where` that drops it); NaN is 0; to u8 and
 // i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Concatenates up to four inputs. A row of the output (all that one index over the dimensions in front of `dim`
-// selects) is a row of input 0, then one of input 1, and so on. One invocation moves a quad.
+// selects) is a row of input 0, then one of input 1, and so on. One invocation moves a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
@@ -8,7 +8,7 @@
 #include "core/index.glslh"
 #include "core/launch.glslh"
 
-layout(constant_id = 1) const bool QUADS = false;  // every row of every input is whole quads
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // every row of every input is whole vec4 groups
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In0 { WORD(BITS) in0_[]; };
@@ -23,14 +23,14 @@ layout(push_constant) uniform Params {
   uint end3;
 } params;
 
-// With QUADS, i is the first of four elements to load, else the only one.
+// With WHOLE_VEC4, i is the first of four elements to load, else the only one.
 uvec4 load(uint i) {
   uint row = i;
   const uint at = take(row, params.end3);
 #define FROM(buf, begin, end)                                                                             \
   {                                                                                                       \
     const uint index = row * (end - begin) + at - begin;                                                  \
-    return QUADS ? LOAD4(BITS, buf, index >> 2) : uvec4(LOAD1(BITS, buf, index));                          \
+    return WHOLE_VEC4 ? LOAD4(BITS, buf, index >> 2) : uvec4(LOAD1(BITS, buf, index));                          \
   }
   if (at < params.end0) FROM(in0_, 0u, params.end0)
   if (at < params.end1) FROM(in1_, params.end0, params.end1)
@@ -43,7 +43,7 @@ void main() {
   const uint i = 4u * q;
   if (i >= params.count) return;
   uvec4 v = load(i);
-  if (!QUADS) {
+  if (!WHOLE_VEC4) {
     for (uint k = 1u; k < 4u; ++k) v[k] = load(min(i + k, params.count - 1u)).x;
   }
   STORE4(BITS, out_, q, v);

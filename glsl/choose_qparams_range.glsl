@@ -27,7 +27,7 @@ layout(push_constant) uniform Params {
   uint height;
 } params;
 
-layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other, and so are rows of a texture
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // blocks are whole vec4 groups that follow each other, and so are rows of a texture
 
 #include "core/index.glslh"
 #include "core/launch.glslh"
@@ -56,13 +56,13 @@ float element_at(uint i) {
   const vec4 v = texel_with(i, column);
   return v[column % 4u];
 }
-vec4 quad_at(uint q) {
+vec4 vec4_at(uint q) {
   uint column;
   return texel_with(4u * q, column);
 }
 #else
 float element_at(uint i) { return LOAD1(DTYPE, x_, i); }
-vec4 quad_at(uint q) { return LOAD4(DTYPE, x_, q); }
+vec4 vec4_at(uint q) { return LOAD4(DTYPE, x_, q); }
 #endif
 
 void main() {
@@ -70,9 +70,9 @@ void main() {
   if (b >= params.blocks) return;  // the whole workgroup
   const uint begin = part * params.part_size, end = min(begin + params.part_size, params.block_size);
   ivec4 lowest = ivec4(0x7fffffff), highest = ivec4(0x80000000);
-  if (QUADS) {
+  if (WHOLE_VEC4) {
     for (uint j = (begin >> 2) + lane(); j < end >> 2; j += LANES) {
-      const ivec4 x = ordered(quad_at(b * (params.block_size >> 2) + j));
+      const ivec4 x = ordered(vec4_at(b * (params.block_size >> 2) + j));
       lowest = min(lowest, x);
       highest = max(highest, x);
     }

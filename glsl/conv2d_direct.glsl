@@ -42,12 +42,12 @@ float weight_at(uint channel, uint k) {
 void main() {
   const uint q = item();
   if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * OUT_W) return;
-  vec4 v = convolve_quad(q);
+  vec4 v = convolve_vec4(q);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
 #if defined(WEIGHT_i8)
     v[i] *= LOAD1(f32, scale_, channel_[i]);
 #endif
     if (HAS_BIAS != 0u) v[i] += LOAD1(f32, bias_, channel_[i]);
   }
-  STORE_QUAD(q, activate(v, ACT));
+  STORE_VEC4(q, activate(v, ACT));
 }

@@ -16,11 +16,11 @@
 void main() {
   const uint q = item();
   if (4u * q >= params.batch * params.groups * params.out_channels * params.out_h * OUT_W) return;
-  const ivec4 sum = convolve_quad(q);
+  const ivec4 sum = convolve_vec4(q);
   vec4 scale, bias = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     scale[i] = LOAD1(f32, scale_, channel_[i]);
     if (HAS_BIAS != 0u) bias[i] = LOAD1(f32, bias_, channel_[i]);
   }
-  STORE_QUAD(q, result(sum, scale, bias));
+  STORE_VEC4(q, result(sum, scale, bias));
 }

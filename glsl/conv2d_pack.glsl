@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv/matrix.glslh: [chunk][channel][4 cells], cells
-// of 16 bytes in order of (ky, kx, cell); what is beyond the last input channel or tap is 0. One invocation makes a cell.
+// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv/matrix.glslh: [chunk][channel][4 vectors], vectors
+// of 16 bytes in order of (ky, kx, vector); what is beyond the last input channel or tap is 0. One invocation makes a vector.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT f16 i8
@@ -15,8 +15,8 @@ layout(push_constant) uniform Params {
   uint channels;
   uint in_channels;
   uint taps;
-  uint cells;  // of an input pixel
-  uint count;  // of cells
+  uint vectors;  // of an input pixel
+  uint count;  // of vectors
 } params;
 
 ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
@@ -27,8 +27,8 @@ ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
 void main() {
   if (item() >= params.count) return;
   uint rest = item();
-  const uint cell = take(rest, 4u), channel = take(rest, params.channels);
-  const uint i = rest * 4u + cell, tap = i / params.cells, first = i % params.cells;
+  const uint vector = take(rest, 4u), channel = take(rest, params.channels);
+  const uint i = rest * 4u + vector, tap = i / params.vectors, first = i % params.vectors;
   uvec4 made;
   for (uint w = 0u; w < 4u; ++w) {
 #if defined(WEIGHT_f16)

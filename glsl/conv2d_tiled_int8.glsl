@@ -27,7 +27,7 @@ layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the sca
 
 layout(push_constant) uniform Params {
   CONV_PARAMS
-  uint tiles;       // of a strip of the packed weight
+  uint tiles;       // of a row panel of the packed weight
   uint row_blocks;  // tiles along the output channels of a group
   uint channels;    // of the output: more than those of the groups where a large weight is taken in blocks of rows
   CONV_INTEGER_PARAMS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x [batch, channel, y, x] as conv/matrix.glslh reads it: [batch, y, x, cell], a cell 16 bytes of neighbouring channels (zeros
-// behind the last one). Bytes are signed ones: of u8, 128 less. One invocation makes the cells of some channels, of QUADS four
+// x [batch, channel, y, x] as conv/matrix.glslh reads it: [batch, y, x, vector], a vector 16 bytes of neighbouring channels (zeros
+// behind the last one). Bytes are signed ones: of u8, 128 less. One invocation makes the vectors of some channels, of WHOLE_VEC4 four
 // neighbouring pixels, else of one.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -13,20 +13,20 @@
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 
-layout(constant_id = 1) const uint QUADS = 0u;     // h * w is a multiple of 4
-layout(constant_id = 2) const uint TOGETHER = 1u;  // cells of a pixel that neighbouring invocations make: 1, 2 or 4
+layout(constant_id = 1) const uint WHOLE_VEC4 = 0u;     // h * w is a multiple of 4
+layout(constant_id = 2) const uint TOGETHER = 1u;  // vectors of a pixel that neighbouring invocations make: 1, 2 or 4
 
 layout(push_constant) uniform Params {
   uint batch;
   uint channels;
   uint pixels;  // of an image
-  uint cells;   // of a pixel
+  uint vectors;   // of a pixel
 } params;
 
 #if defined(IN_f16)
-#define IN_CELL 8u
+#define CHANNELS_PER_VECTOR 8u
 #else
-#define IN_CELL 16u
+#define CHANNELS_PER_VECTOR 16u
 #endif
 
 #if defined(IN_u8)
@@ -36,14 +36,14 @@ layout(push_constant) uniform Params {
 #endif
 
 // Four pixels from p on of a channel, in as many words as they take.
-WORD(IN) quad_at(uint plane, uint c, uint p) {
+WORD(IN) vec4_at(uint plane, uint c, uint p) {
   return c < params.channels ? x_[(plane + c * params.pixels + p) >> 2] : WORD(IN)(0);
 }
 
-void make_quad(uint plane, uint c, uint p, out uvec4 made[4]) {
+void transpose_vec4(uint plane, uint c, uint p, out uvec4 made[4]) {
 #if defined(IN_f16)
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
-    const uvec2 a = quad_at(plane, c + 2u * w, p), b = quad_at(plane, c + 2u * w + 1u, p);
+    const uvec2 a = vec4_at(plane, c + 2u * w, p), b = vec4_at(plane, c + 2u * w + 1u, p);
     made[0][w] = (a.x & 0xffffu) | (b.x << 16);
     made[1][w] = (a.x >> 16) | (b.x & 0xffff0000u);
     made[2][w] = (a.y & 0xffffu) | (b.y << 16);
@@ -51,8 +51,8 @@ void make_quad(uint plane, uint c, uint p, out uvec4 made[4]) {
   }
 #else
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
-    const uint a = quad_at(plane, c + 4u * w, p), b = quad_at(plane, c + 4u * w + 1u, p);
-    const uint d = quad_at(plane, c + 4u * w + 2u, p), e = quad_at(plane, c + 4u * w + 3u, p);
+    const uint a = vec4_at(plane, c + 4u * w, p), b = vec4_at(plane, c + 4u * w + 1u, p);
+    const uint d = vec4_at(plane, c + 4u * w + 2u, p), e = vec4_at(plane, c + 4u * w + 3u, p);
     // Pairs of bytes of two channels, then of four.
     const uint ab_low = (a & 0x00ff00ffu) | ((b & 0x00ff00ffu) << 8), ab_high = ((a >> 8) & 0x00ff00ffu) | (b & 0xff00ff00u);
     const uint de_low = (d & 0x00ff00ffu) | ((e & 0x00ff00ffu) << 8), de_high = ((d >> 8) & 0x00ff00ffu) | (e & 0xff00ff00u);
@@ -64,7 +64,7 @@ void make_quad(uint plane, uint c, uint p, out uvec4 made[4]) {
 #endif
 }
 
-uvec4 make_one(uint plane, uint c, uint p) {
+uvec4 transpose_one(uint plane, uint c, uint p) {
   uvec4 made;
 #if defined(IN_f16)
   [[unroll]] for (uint i = 0u; i < 8u; ++i) {
@@ -86,15 +86,15 @@ uvec4 make_one(uint plane, uint c, uint p) {
 }
 
 void main() {
-  const uint at_once = QUADS != 0u ? 4u : 1u;
+  const uint at_once = WHOLE_VEC4 != 0u ? 4u : 1u;
   uint rest = item();
-  uint cell = take(rest, TOGETHER);
+  uint vector = take(rest, TOGETHER);
   const uint p = take(rest, params.pixels / at_once) * at_once;
-  cell += take(rest, params.cells / TOGETHER) * TOGETHER;
+  vector += take(rest, params.vectors / TOGETHER) * TOGETHER;
   if (rest >= params.batch) return;
-  const uint plane = rest * params.channels * params.pixels, first = (rest * params.pixels + p) * params.cells + cell;
+  const uint plane = rest * params.channels * params.pixels, first = (rest * params.pixels + p) * params.vectors + vector;
   uvec4 made[4];
-  if (QUADS != 0u) make_quad(plane, cell * IN_CELL, p, made);
-  else made[0] = make_one(plane, cell * IN_CELL, p);
-  for (uint i = 0u; i < at_once; ++i) out_[first + i * params.cells] = made[i];
+  if (WHOLE_VEC4 != 0u) transpose_vec4(plane, vector * CHANNELS_PER_VECTOR, p, made);
+  else made[0] = transpose_one(plane, vector * CHANNELS_PER_VECTOR, p);
+  for (uint i = 0u; i < at_once; ++i) out_[first + i * params.vectors] = made[i];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells (OUT_channels_last of conv/matrix.glslh, whole ones) as other operators read them: out [batch, channel, pixel] of
+// Vectors (OUT_channels_last of conv/matrix.glslh, whole ones) as other operators read them: out [batch, channel, pixel] of
 // x [batch, pixel, channel], bytes of u8 128 more. One invocation makes four neighbouring elements.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i] = in[base + sum(coordinate[d] * stride[d])], the coordinates those of i in a walk of `size`: permute, expand,
-// slice, select, flip and repeat. One invocation moves a quad.
+// slice, select, flip and repeat. One invocation moves a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
@@ -28,7 +28,7 @@ uint input_index(uint i) {
   return params.rank == 0u ? index : index + i * params.stride[0];
 }
 
-// Whether the walk's innermost dimension goes on for a quad from element i on.
+// Whether the walk's innermost dimension goes on for a vec4 group from element i on.
 bool in_a_row(uint i) {
   if (params.rank == 0u) return false;
   const uint size = params.size[params.rank - 1u];
@@ -37,7 +37,7 @@ bool in_a_row(uint i) {
 
 uvec4 load(uint q) {
   const uint first = input_index(4u * q);
-  if (PATH == COPY_QUAD) return LOAD4(BITS, in_, first >> 2);
+  if (PATH == COPY_VEC4) return LOAD4(BITS, in_, first >> 2);
   uvec4 v;
   if (PATH == COPY_ROW || in_a_row(4u * q)) {
     for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(BITS, in_, first + k * params.step);

@@ -56,7 +56,7 @@ vec4 dequantized(ivec4 x, uint b, float scale) {
 }
 
 // Of the elements from `first` on.
-vec4 dequantized_quad(ivec4 x, uint first, uint live) {
+vec4 dequantized_vec4(ivec4 x, uint first, uint live) {
   const uint b = block_of(first);
   vec4 v = dequantized(x, b, scale_of(b));
   for (uint i = 1u; i < live; ++i) {
@@ -70,7 +70,7 @@ vec4 dequantized_quad(ivec4 x, uint first, uint live) {
 void main() {
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  PUT4(OUT, out_, here.at, dequantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+  PUT4(OUT, out_, here.at, dequantized_vec4(FETCH4(IN, x_, here.at), here.first, here.live));
 }
 #else
 void store(uint q, vec4 v) {
@@ -91,6 +91,6 @@ void main() {
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first < params.count) store(q, dequantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+  if (first < params.count) store(q, dequantized_vec4(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
 }
 #endif

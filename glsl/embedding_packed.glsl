@@ -23,7 +23,7 @@ layout(push_constant) uniform Params {
   uint first;     // row of weight_
   uint block;     // rows of weight_
   uint columns;
-  uint tiles;     // of a strip
+  uint tiles;     // of a row panel
   uint groups;    // of a row
   uint call;
 } params;
@@ -39,15 +39,15 @@ layout(constant_id = 4) const uint BLOCKS = 0u;  // other dispatches write the r
 
 // Columns k .. k+3 of row n; k is a multiple of 4.
 vec4 four(uint n, uint k) {
-  const uint strip = n >> 4, g = n & 7u, t = (k >> 3) & 3u, s = ((k >> 4) & 2u) + ((k >> 2) & 1u);
+  const uint panel = n >> 4, g = n & 7u, t = (k >> 3) & 3u, s = ((k >> 4) & 2u) + ((k >> 2) & 1u);
   uvec4 w[LIVE];
-  fetch(w, strip * params.tiles + (k >> 6), 4u * g + t, s);
+  fetch(w, panel * params.tiles + (k >> 6), 4u * g + t, s);
 #if defined(WEIGHT_q4)
   w[0].x = w[0][s];
 #else
   if ((s & 1u) != 0u) w[0] = w[0].zwxy;
 #endif
-  const uint pair = pair_of(strip, g, k);
+  const uint pair = pair_of(panel, g, k);
   const vec2 scale = load_scale(pair);
   vec4 a, b;
   unpack(w, load_zero(pair), a, b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = start + i * step. One invocation computes a quad.
+// out[i] = start + i * step. One invocation computes a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ...: an invocation adds up a quad of the output
+// out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ...: an invocation adds up a vec4 group of the output
 // in that order, in fp32, int32 or int64, whatever the order of the invocations. An index out of range is reported and adds
 // nothing; so is a sum that 32 bits cannot hold, of i64.
 #version 450

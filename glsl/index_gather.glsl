@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). One invocation moves a quad.
+// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). One invocation moves a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

@@ -2,9 +2,9 @@
 // out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts,
 // whatever the order of the invocations. One that is out of range is reported and writes nothing.
 //
-// PART = UPDATE_ALL: an invocation makes a quad of the output from self and values. UPDATE_TOUCH: out is self's
-// storage, only quads that get a new value are written. UPDATE_PART: so too, and an invocation has a quad of `values`,
-// if rows are whole quads.
+// PART = UPDATE_ALL: an invocation makes a vec4 group of the output from self and values. UPDATE_TOUCH: out is self's
+// storage, only vec4 groups that get a new value are written. UPDATE_PART: so too, and an invocation has a vec4 group of `values`,
+// if rows are whole vec4 groups.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
@@ -14,7 +14,7 @@
 #include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PART = 0;      // UPDATE_*
-layout(constant_id = 2) const bool QUADS = false;  // a row is whole quads
+layout(constant_id = 2) const bool WHOLE_VEC4 = false;  // a row is whole vec4 groups
 layout(constant_id = 3) const bool TABLE = false;  // index_put_last.glsl has made the table
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
@@ -60,7 +60,7 @@ uint source(uint i) {
 void update(uint q) {
   uvec4 v = LOAD4(BITS, self_, q);
   bool touched = PART == UPDATE_ALL;
-  if (QUADS) {
+  if (WHOLE_VEC4) {
     const uint from = source(4u * q);
     touched = touched || from != kNone;
     if (from != kNone) v = LOAD4(BITS, values_, from >> 2);

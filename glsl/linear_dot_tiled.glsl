@@ -33,7 +33,7 @@ layout(constant_id = 15) const uint TN = 4u;
 #define LANES_N (BN / TN)
 #define LANES_M (BM / TM)
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)
-#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
+#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed row panels
 #include "linear/byte_sums.glslh"
 
 shared uvec4 a_[BM * ROW], b_[BN * ROW];
@@ -56,12 +56,12 @@ void load_tile(uint tile, uint first_m, uint first_n) {
     x_next_[r] = x_[(tile * params.words_m + row) * 4u + (e & 3u)];
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = e & 31u, strip = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
-    const uint base = (strip * TILES + tile) * VECTORS * 32u + l;
+    const uint e = lane() + r * LANES, l = e & 31u, panel = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
+    const uint base = (panel * TILES + tile) * VECTORS * 32u + l;
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = WEIGHT_AT(base + v * 32u);
     if (GROUP != 0u) {
       [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
-        const uint pair = pair_of(strip, l >> 2, tile * 64u + run * 32u);
+        const uint pair = pair_of(panel, l >> 2, tile * 64u + run * 32u);
         scale_next_[r * RUNS + run] = scale_words(pair);
         if (HAS_ZERO != 0u) zero_next_[r * RUNS + run] = whole_zero(pair);
       }
@@ -155,7 +155,7 @@ void scale_run(uint run, int row_zero[TM]) {
 }
 
 // Of rows with one scale: what the whole numbers of four columns stand for, but for the row's scale.
-vec4 real_quad(ivec4 whole, uint n, uvec4 row) {
+vec4 real_vec4(ivec4 whole, uint n, uvec4 row) {
   vec4 scale;
   [[unroll]] for (uint c = 0u; c < 4u; ++c) {
     const uint pair = ((n + c) >> 4) * 8u + ((n + c) & 7u), half_ = ((n + c) >> 3) & 1u;
@@ -199,7 +199,7 @@ void main() {
       const uint n = first_n + 4u * (j * LANES_N + lane_n()), at = i * TN + 4u * j;
       if (m < params.m && n < params.n) {
         vec4 v = vec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
-        if (GROUP == 0u) v = real_quad(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
+        if (GROUP == 0u) v = real_vec4(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
         store_real(m, n, v * (uintBitsToFloat(row[i].x) / float(UNIT)));
       }
     }

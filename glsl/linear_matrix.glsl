@@ -16,7 +16,7 @@
 
 #define ROW 5u  // uvec4 of a row in shared memory: 32 halves and 8 of padding, so that eight rows lie in different banks
 #define X_LOADS (BM * 4u / LANES)
-#define W_LOADS (BN * 2u / LANES)  // lanes of packed strips
+#define W_LOADS (BN * 2u / LANES)  // lanes of packed row panels
 #define B_ROWS BM                  // shared rows before those of the weights
 
 #if defined(WEIGHT_f16)
@@ -27,14 +27,14 @@
 uvec4 x_next_[X_LOADS], w_next_[W_LOADS * W_VECTORS];
 Affine affine_[W_LOADS];
 
-// Loads r of an invocation lie whole rows or strips apart (LANES is a multiple of 32), which keeps their addresses simple.
-// The row of x of load r, whose octet is lane % 4: eight neighbours store to eight different banks.
+// Loads r of an invocation lie whole rows or row panels apart (LANES is a multiple of 32), which keeps their addresses simple.
+// The row of x of load r, whose half8 is lane % 4: eight neighbours store to eight different banks.
 uint x_row(uint r) {
   const uint e = lane();
   return (e >> 5) * 8u + ((e >> 2) & 1u) * 4u + ((e >> 3) & 3u) + r * (LANES / 4u);
 }
-// Likewise the strip, and lane 4g + t in it.
-uint w_strip(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
+// Likewise the row panel, and lane 4g + t in it.
+uint w_panel(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
 uint w_lane() {
   const uint e = lane();
   return ((e >> 2) & 1u) * 16u + ((e >> 3) & 3u) * 4u + (e & 3u);
@@ -42,10 +42,10 @@ uint w_lane() {
 
 void load_chunk(uint tile, uint h) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
-    x_next_[r] = load_octet(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
+    x_next_[r] = load_half8(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint strip = within_n(first_n() / 16u + w_strip(r)), l = w_lane(), base = (strip * TILES + tile) * VECTORS * 32u + l;
+    const uint panel = within_n(first_n() / 16u + w_panel(r)), l = w_lane(), base = (panel * TILES + tile) * VECTORS * 32u + l;
 #if defined(WEIGHT_q4)
     if (h == 0u) w_next_[r] = weight_[base];
 #elif defined(WEIGHT_q8)
@@ -54,7 +54,7 @@ void load_chunk(uint tile, uint h) {
     w_next_[2u * r] = weight_[base + 2u * h * 32u];
     w_next_[2u * r + 1u] = weight_[base + (2u * h + 1u) * 32u];
 #endif
-    affine_[r] = affine_of(strip, l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
+    affine_[r] = affine_of(panel, l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
   }
 }
 
@@ -80,7 +80,7 @@ void store_chunk(uint h) {
     a = uvec4(a0, a1);
     b = uvec4(b0, b1);
 #endif
-    const uint row = B_ROWS + w_strip(r) * 16u + (l >> 2);
+    const uint row = B_ROWS + w_panel(r) * 16u + (l >> 2);
     shared_[row * ROW + (l & 3u)] = a;
     shared_[(row + 8u) * ROW + (l & 3u)] = b;
   }

@@ -19,11 +19,11 @@ void multiply_tile() {
   [[unroll]] for (uint k = 0u; k < 64u / TK; ++k) {
     A_MATRIX a[MATRICES_M];
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-      coopMatLoad(a[i], shared_, (a_row() + i * TM) * ROW + CELL(k), ROW, gl_CooperativeMatrixLayoutRowMajor);
+      coopMatLoad(a[i], shared_, (a_row() + i * TM) * ROW + ROW_VECTOR(k), ROW, gl_CooperativeMatrixLayoutRowMajor);
     }
     [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
       B_MATRIX b;
-      coopMatLoad(b, shared_, (b_row() + j * TN) * ROW + CELL(k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
+      coopMatLoad(b, shared_, (b_row() + j * TN) * ROW + ROW_VECTOR(k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
       [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
         sum_[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sum_[i * MATRICES_N + j]);
       }
@@ -31,7 +31,7 @@ void multiply_tile() {
   }
 }
 
-// What four columns of the weight bring to the end of a product.
+// What four columns of the weight load to the end of a product.
 struct Columns {
   vec4 scale;
   ivec4 sum, zero;
@@ -39,7 +39,7 @@ struct Columns {
 
 Columns c_;
 
-void begin_quad(uint n) {
+void begin_vec4(uint n) {
   c_ = Columns(vec4(0.0), ivec4(0), ivec4(0));
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     const uint pair = min((n + i) >> 4, (params.n - 1u) >> 4) * 8u + ((n + i) & 7u), half_ = ((n + i) >> 3) & 1u;

@@ -26,12 +26,12 @@ SUMS(int) row_zero_[MATRICES_M];
 uvec2 scale_next_[W_LOADS];
 ivec2 zero_next_[W_LOADS];
 
-// Of the four lanes that own a pair of weight rows, lane t brings what run t needs.
+// Of the four lanes that own a pair of weight rows, lane t loads what run t needs.
 void load_tile(uint tile) {
   load_bytes(0u, tile);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = strip_lane(e & 31u);
-    const uint pair = pair_of(strip_of(e), l >> 2, tile * 64u + min(l & 3u, RUNS - 1u) * 32u);
+    const uint e = lane() + r * LANES, l = panel_lane(e & 31u);
+    const uint pair = pair_of(panel_of(e), l >> 2, tile * 64u + min(l & 3u, RUNS - 1u) * 32u);
     scale_next_[r] = scale_words(pair);
     if (HAS_ZERO != 0u) zero_next_[r] = whole_zero(pair);
   }
@@ -40,7 +40,7 @@ void load_tile(uint tile) {
 void store_tile() {
   store_bytes(0u);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = strip_lane(e & 31u), at = (l & 3u) * BN + (e >> 5) * 16u + (l >> 2);
+    const uint e = lane() + r * LANES, l = panel_lane(e & 31u), at = (l & 3u) * BN + (e >> 5) * 16u + (l >> 2);
     if ((l & 3u) >= RUNS) continue;
     const vec2 scale = scale_of(scale_next_[r]);
     scales_[at] = scale.x;
@@ -57,7 +57,7 @@ void multiply_run(uint run) {
   SUMS(int) x_sum[MATRICES_M];  // of x minus its zero point
   [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
     [[unroll]] for (uint k = 0u; k < STEPS; ++k) {
-      coopMatLoad(a[i * STEPS + k], shared_, (a_row() + i * TM) * ROW + CELL(run * STEPS + k), ROW,
+      coopMatLoad(a[i * STEPS + k], shared_, (a_row() + i * TM) * ROW + ROW_VECTOR(run * STEPS + k), ROW,
                   gl_CooperativeMatrixLayoutRowMajor);
     }
     if (HAS_ZERO != 0u) {
@@ -72,7 +72,7 @@ void multiply_run(uint run) {
     SUMS(int) weight_sum = SUMS(int)(0), zero;
     SUMS(float) scale;
     [[unroll]] for (uint k = 0u; k < STEPS; ++k) {
-      coopMatLoad(b[k], shared_, (b_row() + j * TN) * ROW + CELL(run * STEPS + k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
+      coopMatLoad(b[k], shared_, (b_row() + j * TN) * ROW + ROW_VECTOR(run * STEPS + k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
       if (HAS_ROW_ZERO != 0u) weight_sum = coopMatMulAdd(A_MATRIX(int8_t(1)), b[k], weight_sum);
     }
     // With a stride of 0 every row is the same.
@@ -88,7 +88,7 @@ void multiply_run(uint run) {
   }
 }
 
-void begin_quad(uint n) {}
+void begin_vec4(uint n) {}
 vec4 finished(uvec4 sums, uvec4 x_row) { return uintBitsToFloat(sums) * (uintBitsToFloat(x_row.x) / float(UNIT)); }
 
 void main() {

@@ -17,7 +17,7 @@ layout(set = 0, binding = 1) readonly buffer Weight { uint source_[]; };
 layout(push_constant) uniform Params {
   uint n;
   uint k;
-  uint tiles;      // of a strip
+  uint tiles;      // of a row panel
   uint row_bytes;  // of the source
   uint last_word;  // of the source
   uint count;      // of vectors
@@ -94,8 +94,8 @@ void main() {
   const uint i = item();
   if (i >= params.count) return;
   const uint l = i & 31u, v = (i >> 5) % VECTORS, tile = (i >> 5) / VECTORS;
-  const uint strip = tile / params.tiles;
-  const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 8u;
+  const uint panel = tile / params.tiles;
+  const uint n = panel * 16u + (l >> 2), k = (tile - panel * params.tiles) * 64u + (l & 3u) * 8u;
 #if defined(WEIGHT_STORAGE_texture2d)
   const uint at = params.first + i;
   imageStore(out_, ivec2(at & 4095u, at >> 12), vector_of(n, k, v));

@@ -26,8 +26,8 @@ vec2 pair_at(uint n, uint j) {
 void main() {
   const uint i = item();
   if (i >= params.count) return;
-  const uint strip = (i >> 3) / params.groups, j = (i >> 3) - strip * params.groups;
-  const vec2 pair = pair_at(strip * 16u + (i & 7u), j);
+  const uint panel = (i >> 3) / params.groups, j = (i >> 3) - panel * params.groups;
+  const vec2 pair = pair_at(panel * 16u + (i & 7u), j);
 #if defined(DTYPE_f32)
   out_[2u * i] = floatBitsToUint(pair.x);
   out_[2u * i + 1u] = floatBitsToUint(pair.y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of the integers of each row of a packed weight (linear/packed.glslh), in pairs as its scales: number 8i + g holds rows g and
-// g + 8 of strip i. Columns of padding are 0. One invocation makes one pair.
+// g + 8 of row panel i. Columns of padding are 0. One invocation makes one pair.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

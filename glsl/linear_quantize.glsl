@@ -56,27 +56,27 @@ layout(push_constant) uniform Params {
 #include "quant/row_source.glslh"
 #include "core/reduce.glslh"
 
-// Cells that a lane keeps between the range and the integers; 0: x is read twice.
+// Vectors that a lane keeps between the range and the integers; 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;
 #if defined(IN_FLOATS)
 X_WORD held_[4u * (HELD == 0u ? 1u : HELD)];
 #endif
 
-// A cell is the four quads of lane t of a tile: the column of step s.
-uint column(uint cell, uint s) { return (cell >> 2) * 64u + (s >> 1) * 32u + (cell & 3u) * 8u + (s & 1u) * 4u; }
+// A vector is the four vec4 groups of lane t of a tile: the column of step s.
+uint column(uint vector, uint s) { return (vector >> 2) * 64u + (s >> 1) * 32u + (vector & 3u) * 8u + (s & 1u) * 4u; }
 uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
 
 #ifdef IN_FLOATS
-// As range_of_lane, over cells; past the last one that again. All loads are on their way at once.
-void hold_cells(uint row, out int lowest, out int highest) {
+// As range_of_lane, over vectors; past the last one that again. All loads are on their way at once.
+void hold_vectors(uint row, out int lowest, out int highest) {
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
-    const uint cell = min(lane() + h * LANES, params.tiles * 4u - 1u);
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = load_word(row, within(column(cell, s)));
+    const uint vector = min(lane() + h * LANES, params.tiles * 4u - 1u);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = load_word(row, within(column(vector, s)));
   }
   ivec4 low = ivec4(0x7fffffff), high = ivec4(0x80000000);
   [[unroll]] for (uint i = 0u; i < HELD * 4u; ++i) {
-    const uint cell = min(lane() + i / 4u * LANES, params.tiles * 4u - 1u);
-    const ivec4 x = ordered(unpack_word(held_[i], within(column(cell, i % 4u))));
+    const uint vector = min(lane() + i / 4u * LANES, params.tiles * 4u - 1u);
+    const ivec4 x = ordered(unpack_word(held_[i], within(column(vector, i % 4u))));
     low = min(low, x);
     high = max(high, x);
   }
@@ -87,10 +87,10 @@ void hold_cells(uint row, out int lowest, out int highest) {
 
 ivec4 sum_ = ivec4(0);  // of q - zero
 
-void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
+void store_vector(uint row, uint vector, VEC(IN) x[4], RowParams p) {
   uvec4 words;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-    const uint k = column(cell, s);
+    const uint k = column(vector, s);
     const ivec4 q = to_integers(x[s], k, p);
 #if !defined(FORM_words) && defined(STORAGE_texture3d)
     PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
@@ -102,17 +102,17 @@ void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
 #endif
   }
 #if defined(FORM_words)
-  out_[((cell >> 2) * params.m + row) * 4u + (cell & 3u)] = words;
+  out_[((vector >> 2) * params.m + row) * 4u + (vector & 3u)] = words;
 #endif
 }
 
 void main() {
-  const uint row = group(), cells = params.tiles * 4u;
+  const uint row = group(), vectors = params.tiles * 4u;
   if (row >= params.m) return;  // the whole workgroup
   int lowest = 0, highest = 0;
 #ifdef IN_FLOATS
   if (SOURCE == ROWS_CHOSEN) {
-    if (HELD != 0u) hold_cells(row, lowest, highest);
+    if (HELD != 0u) hold_vectors(row, lowest, highest);
     else range_of_lane(row, lane(), LANES, lowest, highest);
     lowest = workgroup_min(lowest);
     highest = workgroup_max(highest);
@@ -123,12 +123,12 @@ void main() {
 #ifdef IN_FLOATS
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
-    if (lane() + h * LANES < cells) put_cell(row, lane() + h * LANES, x, p);
+    if (lane() + h * LANES < vectors) store_vector(row, lane() + h * LANES, x, p);
   }
 #endif
-  for (uint cell = HELD == 0u ? lane() : cells; cell < cells; cell += LANES) {
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_quad(row, within(column(cell, s)));
-    put_cell(row, cell, x, p);
+  for (uint vector = HELD == 0u ? lane() : vectors; vector < vectors; vector += LANES) {
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_vec4(row, within(column(vector, s)));
+    store_vector(row, vector, x, p);
   }
   const uvec2 both = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
 #if defined(FORM_words)

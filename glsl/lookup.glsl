@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = table[x[i]], bytes, whatever their sign: the table is indexed by the bits. One invocation moves a quad.
+// out[i] = table[x[i]], bytes, whatever their sign: the table is indexed by the bits. One invocation moves a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

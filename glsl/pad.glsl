@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = in with `before[d]` elements of `value` in front of dimension d (negative: cut off), and behind it up to
-// `size[d]`. One invocation computes a quad.
+// `size[d]`. One invocation computes a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

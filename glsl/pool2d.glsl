@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[p, y, x] = the largest, or the mean, of the elements of plane p of the input in the window of (y, x). One invocation
-// computes a quad. Means of integers are exact sums, scaled and rounded once:
+// computes a vec4 group. Means of integers are exact sums, scaled and rounded once:
 //   clamp(round(sum(x - x_zero) * x_scale / divisor / out_scale) + out_zero, low, high)
 #version 450
 #extension GL_GOOGLE_include_directive : require

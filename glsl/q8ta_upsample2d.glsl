@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[p, y, x] = clamp(round(between(y, x) / out_scale) + out_zero, low, high), between the four elements of x[p] around the place of
 // (y, x) in the input, real(q) = (q - x_zero) * x_scale: with every rounding of PyTorch's upsample_bilinear2d, which computes places
-// and sums by fused multiply-adds. One invocation computes a quad.
+// and sums by fused multiply-adds. One invocation computes a vec4 group.
 //
 //   rows      wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
 //   corners   the four products of weights first; the last channels, which do not fill a vector of eight, in another order
@@ -42,7 +42,7 @@ struct Pair {
 };
 
 Pair around(uint o, uint size, float scale) {
-  precise float at = ALIGNED ? float(o) * scale : max(fused(scale, float(o) + 0.5, -0.5), 0.0);
+  precise float at = ALIGNED ? float(o) * scale : max(exact_fma(scale, float(o) + 0.5, -0.5), 0.0);
   const float first = min(floor(at), float(size - 1u));
   precise const float behind = clamp(at - first, 0.0, 1.0), before = 1.0 - behind;
   return Pair(uint(first), min(uint(first) + 1u, size - 1u), before, behind);
@@ -51,12 +51,12 @@ Pair around(uint o, uint size, float scale) {
 // As eager PyTorch; v: the elements at y.first, then at y.second.
 float exactly(vec4 v, Pair y, Pair x, uint channel) {
   if (ORDER == ORDER_rows) {
-    const float a = fused(v.x, x.w0, multiply(v.y, x.w1)), b = fused(v.z, x.w0, multiply(v.w, x.w1));
-    return fused(a, y.w0, multiply(b, y.w1));
+    const float a = exact_fma(v.x, x.w0, multiply(v.y, x.w1)), b = exact_fma(v.z, x.w0, multiply(v.w, x.w1));
+    return exact_fma(a, y.w0, multiply(b, y.w1));
   }
   const vec4 w = vec4(multiply(y.w0, x.w0), multiply(y.w0, x.w1), multiply(y.w1, x.w0), multiply(y.w1, x.w1));
-  if (channel < (params.channels & ~7u)) return fused(w.x, v.x, fused(w.y, v.y, fused(w.w, v.w, multiply(w.z, v.z))));
-  return fused(w.w, v.w, fused(w.z, v.z, fused(w.x, v.x, multiply(w.y, v.y))));
+  if (channel < (params.channels & ~7u)) return exact_fma(w.x, v.x, exact_fma(w.y, v.y, exact_fma(w.w, v.w, multiply(w.z, v.z))));
+  return exact_fma(w.w, v.w, exact_fma(w.z, v.z, exact_fma(w.x, v.x, multiply(w.y, v.y))));
 }
 
 float sample_at(uint i) {

@@ -134,7 +134,7 @@ int quantized(float x, float scale, int zero) {
 }
 
 // Of the elements from `first` on.
-ivec4 quantized_quad(vec4 x, uint first, uint live) {
+ivec4 quantized_vec4(vec4 x, uint first, uint live) {
   ivec4 v = ivec4(0);
   for (uint i = 0u; i < live; ++i) {
     const uint b = block_of(first + i);
@@ -147,9 +147,9 @@ void main() {
 #if defined(STORAGE_texture3d)
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  PUT4(OUT, out_, here.at, quantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+  PUT4(OUT, out_, here.at, quantized_vec4(FETCH4(IN, x_, here.at), here.first, here.live));
 #else
   const uint q = item(), first = 4u * q;
-  if (first < params.count) STORE4(OUT, out_, q, quantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+  if (first < params.count) STORE4(OUT, out_, q, quantized_vec4(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
 #endif
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad
+// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A vec4 group
 // of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join
 // their parts in a tree. RESULT is i64 of sums and products of integers: one that 32 bits cannot hold is reported.
 #version 450
@@ -14,7 +14,7 @@
 
 layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
 layout(constant_id = 2) const bool TOGETHER = false;
-layout(constant_id = 3) const bool QUADS = false;  // the inputs of a quad of outputs are quads
+layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // the inputs of a vec4 group of outputs are vec4 groups
 
 #ifdef RESULT_same
 #define OUT DTYPE
@@ -167,7 +167,7 @@ State reduce(uvec4 kept, T mean, bool squares) {
   for (uint j = TOGETHER ? lane() : 0u; j < params.reduced; j += TOGETHER ? LANES : 1u) {
     const uint offset = index_of(j, params.kept_rank, params.rank);
     T x;
-    if (QUADS) {
+    if (WHOLE_VEC4) {
       x = LOAD4(DTYPE, in_, (kept.x + offset) >> 2);
     } else {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);

@@ -13,10 +13,10 @@
 #include "linear/sdpa.glslh"
 
 layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values pass through shared memory, loaded a block ahead
-layout(constant_id = 9) const uint PITCH = 9u;   // quads of a row there: one more than the longer of a key and a value
+layout(constant_id = 9) const uint PITCH = 9u;   // vec4 groups of a row there: one more than the longer of a key and a value
 
 #define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum; BR divides LANES
-#define PAIRS (BR * VQ)        // of a row and a quad of its output
+#define PAIRS (BR * VQ)        // of a row and a vec4 group of its output
 #define SPLITS max(1u, LANES / PAIRS)              // shares of the keys, when there are lanes enough
 #define OWNED ((PAIRS + LANES - 1u) / LANES)       // pairs of a lane, when there are not
 
@@ -143,12 +143,12 @@ void main() {
     const uint keys = min(BC, end - block);
     [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
       const uint pair = OWNED == 1u ? lane() % PAIRS : lane() + i * LANES;
-      const uint r = pair / VQ, quad = pair % VQ;
+      const uint r = pair / VQ, vec4_index = pair % VQ;
       if (pair < PAIRS && split < SPLITS) {
         sum[i] *= row_factor_[r];
         for (uint c = split; c < keys; c += SPLITS) {
           const vec4 v =
-              STAGED != 0u ? staged_[c * PITCH + quad] : load_v(v_base + (block + c) * params.v_stride[2], quad, params.ev);
+              STAGED != 0u ? staged_[c * PITCH + vec4_index] : load_v(v_base + (block + c) * params.v_stride[2], vec4_index, params.ev);
           sum[i] = fma(vec4(score_[r * BC + c]), v, sum[i]);
         }
       }
@@ -164,11 +164,11 @@ void main() {
     }
   }
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
-    const uint pair = lane() + i * LANES, r = pair / VQ, quad = pair % VQ, row = first + r;
+    const uint pair = lane() + i * LANES, r = pair / VQ, vec4_index = pair % VQ, row = first + r;
     if (pair < PAIRS && row < params.l) {
       const float total = row_total_[r];
       const vec4 v = total == 0.0 ? vec4(0.0) : sum[i] / total;
-      store_output(at, row, quad, v);
+      store_output(at, row, vec4_index, v);
     }
   }
 }

@@ -22,20 +22,20 @@ layout(constant_id = 8) const uint TM = 16u;
 layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2
 layout(constant_id = 10) const uint TK = 16u;  // multiple of 8
 layout(constant_id = 11) const uint SUBGROUP = 32u;  // its size: a multiple of TM
-layout(constant_id = 12) const uint STAGED = 1u;  // octets for queries, keys and values: sdpa.cpp has the formula
+layout(constant_id = 12) const uint STAGED = 1u;  // half8 vectors for queries, keys and values: sdpa.cpp has the formula
 
-#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // octets of a query and a key, whole matrices
+#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 vectors of a query and a key, whole matrices
 #define V8 ((VQ * 4u + TN - 1u) / TN * (TN / 8u))
 #define E_PITCH (E8 + 1u)  // eight rows then lie in different banks
 #define V_PITCH (V8 + 1u)
 #define S_PITCH (BC / 4u + 1u)
 #define SEGMENTS (SUBGROUP / TM)  // lanes of a row
-#define OCTETS (BC / 8u / SEGMENTS)  // of scores that a lane has
+#define HALF8S (BC / 8u / SEGMENTS)  // of scores that a lane has
 
 // Queries, then keys and values in turn; behind them BR rows of scores, in each of which the weights (BC / 8) and then the
 // row's factor TN times (TN / 4) take the scores' place.
 shared uvec4 shared_[STAGED + BR * S_PITCH];
-shared float across_[LANES];
+shared float row_scratch_[LANES];
 
 #define A_MATRIX coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define B_MATRIX coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -46,22 +46,22 @@ C_MATRIX sum_[V8 * 8u / TN];
 #define V_LOADS ((BC * V8 + LANES - 1u) / LANES)
 uvec4 k_next_[K_LOADS], v_next_[V_LOADS];
 
-// Octet o of a row of `size` elements that begins at element `row`, zeros behind them.
-#define DEFINE_OCTET(NAME, LOAD, BUF, COUNT)                                                          \
+// Half8 o of a row of `size` elements that begins at element `row`, zeros behind them.
+#define DEFINE_HALF8(NAME, LOAD, BUF, COUNT)                                                          \
   uvec4 NAME(uint row, uint o, uint size) {                                                           \
     const uint a = 2u * o, b = a + 1u;                                                                \
-    if (QUADS == 0u) return uvec4(a < COUNT ? pack_f16(LOAD(row, a, size)) : uvec2(0u),               \
+    if (WHOLE_VEC4 == 0u) return uvec4(a < COUNT ? pack_f16(LOAD(row, a, size)) : uvec2(0u),               \
                                   b < COUNT ? pack_f16(LOAD(row, b, size)) : uvec2(0u));              \
     return uvec4(a < COUNT ? BUF[(row >> 2) + a] : uvec2(0u), b < COUNT ? BUF[(row >> 2) + b] : uvec2(0u)); \
   }
-DEFINE_OCTET(octet_q, load_q, q_, EQ)
-DEFINE_OCTET(octet_k, load_k, k_, EQ)
-DEFINE_OCTET(octet_v, load_v, v_, VQ)
+DEFINE_HALF8(half8_q, load_q, q_, EQ)
+DEFINE_HALF8(half8_k, load_k, k_, EQ)
+DEFINE_HALF8(half8_v, load_v, v_, VQ)
 
 void fetch_keys(Place at, uint block) {
   [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = min(block + e / E8, params.s - 1u);
-    k_next_[i] = octet_k(at.k + key * params.k_stride[2], e % E8, params.e);
+    k_next_[i] = half8_k(at.k + key * params.k_stride[2], e % E8, params.e);
   }
 }
 
@@ -70,7 +70,7 @@ void fetch_values(Place at, uint block) {
   [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = block + e / V8;
     v_next_[i] = uvec4(0u);
-    if (key < params.s) v_next_[i] = octet_v(at.v + key * params.v_stride[2], e % V8, params.ev);
+    if (key < params.s) v_next_[i] = half8_v(at.v + key * params.v_stride[2], e % V8, params.ev);
   }
 }
 
@@ -114,22 +114,22 @@ void multiply_sums() {
 void update_row(Place at, uint block, inout float most, inout float total) {
   const uint row = min(at.first + gl_SubgroupID * TM + row_of_lane(), params.l - 1u);
   const uint base = scores_at() + row_of_lane() * S_PITCH;
-  float score[OCTETS * 8u], now = most;
-  [[unroll]] for (uint i = 0u; i < OCTETS * 8u; ++i) {
+  float score[HALF8S * 8u], now = most;
+  [[unroll]] for (uint i = 0u; i < HALF8S * 8u; ++i) {
     const uint c = (segment() + i / 8u * SEGMENTS) * 8u + i % 8u, key = block + c;
     score[i] = -infinity();
     if (key < params.s) score[i] = masked(uintBitsToFloat(shared_[base + c / 4u][c % 4u]) * params.scale, row, key, at.mask);
     now = maximum(now, score[i]);
   }
-  across_[lane()] = now;
+  row_scratch_[lane()] = now;
   subgroup_memory();
   [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) {
-    now = maximum(now, across_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()]);
+    now = maximum(now, row_scratch_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()]);
   }
   const float from = now == -infinity() ? 0.0 : now, factor = most == -infinity() ? 0.0 : exp(most - from);
   most = now;
   total *= factor;
-  [[unroll]] for (uint i = 0u; i < OCTETS; ++i) {
+  [[unroll]] for (uint i = 0u; i < HALF8S; ++i) {
     float weight[8];
     [[unroll]] for (uint j = 0u; j < 8u; ++j) {
       const float s = score[i * 8u + j];
@@ -150,7 +150,7 @@ void main() {
   if (params.s != 0u) fetch_keys(at, 0u);
   for (uint i = lane(); i < BR * E8; i += LANES) {
     const uint row = min(at.first + i / E8, params.l - 1u);
-    shared_[i / E8 * E_PITCH + i % E8] = octet_q(at.q + row * params.q_stride[2], i % E8, params.e);
+    shared_[i / E8 * E_PITCH + i % E8] = half8_q(at.q + row * params.q_stride[2], i % E8, params.e);
   }
   barrier();
   A_MATRIX query[E8 * 8u / TK];
@@ -193,10 +193,10 @@ void main() {
     barrier();
   }
 
-  across_[lane()] = total;
+  row_scratch_[lane()] = total;
   subgroup_memory();
   total = 0.0;
-  [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) total += across_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()];
+  [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) total += row_scratch_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()];
   spread_factor(total == 0.0 ? 0.0 : 1.0 / total);
   subgroup_memory();
   multiply_sums();
@@ -205,10 +205,10 @@ void main() {
     coopMatStore(sum_[j], shared_, scores_at(), S_PITCH, gl_CooperativeMatrixLayoutRowMajor);
     subgroup_memory();
     for (uint i = gl_SubgroupInvocationID; i < TM * TN / 4u; i += SUBGROUP) {
-      const uint r = i / (TN / 4u), q = i % (TN / 4u), row = at.first + gl_SubgroupID * TM + r, quad = j * (TN / 4u) + q;
+      const uint r = i / (TN / 4u), q = i % (TN / 4u), row = at.first + gl_SubgroupID * TM + r, vec4_index = j * (TN / 4u) + q;
       const uint base = scores_at() + r * S_PITCH;
       const bool seen = shared_[base + BC / 8u].x != 0u;  // the factor: 0 where all keys were masked
-      if (row < params.l && quad < VQ) store_output(at, row, quad, seen ? uintBitsToFloat(shared_[base + q]) : vec4(0.0));
+      if (row < params.l && vec4_index < VQ) store_output(at, row, vec4_index, seen ? uintBitsToFloat(shared_[base + q]) : vec4(0.0));
     }
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a quad of the
-// output. PART = UPDATE_ALL writes all quads; the others only those with new elements, because out is self's storage:
+// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a vec4 group of the
+// output. PART = UPDATE_ALL writes all vec4 groups; the others only those with new elements, because out is self's storage:
 // UPDATE_TOUCH looks at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`;
-// slabs are whole quads then.
+// slabs are whole vec4 groups then.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
@@ -25,7 +25,7 @@ layout(push_constant) uniform Params {
   uint inner;
   uint step;
   uint extent;
-  uint part_quads;  // of a slab that UPDATE_PART visits
+  uint part_vec4s;  // of a slab that UPDATE_PART visits
 } params;
 
 const uint kNone = 0xffffffffu;
@@ -45,7 +45,7 @@ void main() {
   uint q = item();
   if (PART == UPDATE_PART) {
     uint outer = q;
-    const uint k = take(outer, params.part_quads);
+    const uint k = take(outer, params.part_vec4s);
     q = outer * (params.slab >> 2) + (params.begin >> 2) + k;
   }
   uvec4 v = LOAD4(BITS, self_, q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value from its buffer to its texture, or back, bit for bit but for the payload of a NaN. One invocation makes one quad: of the
-// texture, so that quads of rows of the buffer need not be whole; or of the buffer.
+// A value from its buffer to its texture, or back, bit for bit but for the payload of a NaN. One invocation makes one vec4 group: of the
+// texture, so that vec4 groups of rows of the buffer need not be whole; or of the buffer.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

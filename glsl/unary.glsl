@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = F(x), element by element, F picked by a specialization constant. One invocation computes a quad; out may be x.
+// out = F(x), element by element, F picked by a specialization constant. One invocation computes a vec4 group; out may be x.
 // f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype:
 // ops/unary.cpp.
 #version 450
@@ -21,7 +21,7 @@ layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 #endif
 layout(push_constant) uniform Params {
-  uint quads;    // texels of a texture
+  uint vec4_count;    // texels of a texture
   uint columns;  // of a texture's rows
   uint height;
 } params;
@@ -77,7 +77,7 @@ ivec4 apply(ivec4 x) {
 
 void main() {
   const uint q = item();
-  if (q >= params.quads) return;
+  if (q >= params.vec4_count) return;
 #if defined(STORAGE_texture3d)
   const ivec3 at = texel(q, params.columns, params.height).at;
   PUT4(DTYPE, out_, at, apply(FETCH4(DTYPE, x_, at)));

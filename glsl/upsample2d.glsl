@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[p, y, x] = x[p] at the place of (y, x) in the input, by the nearest element or between four, with the places of PyTorch's
-// upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a quad.
+// upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = condition ? a : b, elementwise, all broadcast; a and b may be numbers. One invocation moves a quad.
+// out = condition ? a : b, elementwise, all broadcast; a and b may be numbers. One invocation moves a vec4 group.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

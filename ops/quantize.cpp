@@ -75,7 +75,7 @@ void quantize(Graph& graph, Args args) {
     params.low = static_cast<float>(low);
     params.high = static_cast<float>(high);
     launch.params(params);
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_quads % 2 == 0});
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_vec4s % 2 == 0});
     launch.shader = &shader;
   });
 }

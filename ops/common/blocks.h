@@ -47,8 +47,8 @@ void over_blocks(Launch& launch, Params& params, const Blocks& b, const Tensor& 
   params.scale = scale.number;
   params.zero = zero.number;
   const bool whole = spans && b.rank == 1 && (b.count == 1 || b.numel % 4 == 0) && b.numel >= kLanes * 4;
-  params.block_quads = u32((b.numel + 3) / 4);
-  params.spans = (params.block_quads + kSpan - 1) / kSpan;
+  params.block_vec4s = u32((b.numel + 3) / 4);
+  params.spans = (params.block_vec4s + kSpan - 1) / kSpan;
   launch.over(whole ? uint64_t(b.count) * params.spans * kLanes : quads(out), kLanes);
   launch.spec.insert(launch.spec.end(), {scale.stored, zero.stored, whole ? kSpan : 0});
 }

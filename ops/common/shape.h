@@ -50,7 +50,7 @@ template <class Params>
 void put(Params& params, const Broadcast& b, const Tensor& out) {
   params.count = u32(out.numel());
   params.rank = b.rank;
-  params.row_quads = b.row_quads;
+  params.row_vec4s = b.row_quads;
   std::copy(b.size.begin(), b.size.end(), params.size);
 }
 
