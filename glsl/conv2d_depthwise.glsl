@@ -21,7 +21,6 @@ layout(push_constant) uniform Params {
 } params;
 
 float weight_at(uint channel, uint k) { return LOAD1(DTYPE, weight_, channel * params.k + k); }
-void finish(uint at, uint channel, vec4 v);
 #include "conv/depthwise.glslh"
 
 void finish(uint at, uint channel, vec4 v) {

@@ -7,10 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant IN i8 u8
 #pragma variant DTYPE f32 f16 i8 u8
-#define INTEGERS
 #include "conv/int8.glslh"
-
-void finish(uint at, uint channel, ivec4 sum);
 #include "conv/depthwise.glslh"
 
 void finish(uint at, uint channel, ivec4 sum) {

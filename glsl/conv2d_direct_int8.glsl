@@ -9,7 +9,6 @@
 #pragma variant IN i8 u8
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma variant STORAGE buffer texture3d
-#define INTEGERS
 #include "conv/int8.glslh"
 #include "conv/direct.glslh"
 

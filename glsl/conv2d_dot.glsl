@@ -13,6 +13,7 @@
 #extension GL_EXT_integer_dot_product : require
 #pragma variant DTYPE f32 f16 i8 u8
 #define INTEGERS
+#define OUT_nchw
 #define END_BINDING 4
 #include "conv/epilogue.glslh"
 #include "core/index.glslh"

@@ -12,8 +12,6 @@
 #pragma variant OUT nchw channels_last
 #define DTYPE f16
 #define DTYPE_f16 1
-#define END_BINDING 4
-#include "conv/epilogue.glslh"
 #include "conv/matrix.glslh"
 
 void main() { convolve(); }

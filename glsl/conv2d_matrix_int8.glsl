@@ -12,8 +12,6 @@
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma variant OUT nchw channels_last
 #define INTEGERS
-#define END_BINDING 4
-#include "conv/epilogue.glslh"
 #include "conv/matrix.glslh"
 
 void main() { convolve(); }

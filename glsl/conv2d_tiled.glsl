@@ -31,7 +31,6 @@ layout(push_constant) uniform Params {
   uint channels;    // of the output: more than those of the groups where a large weight is taken in blocks of rows
 } params;
 
-void finish(uint row, uint n, vec4 v);
 #include "conv/tiled.glslh"
 
 void finish(uint row, uint n, vec4 v) {

@@ -33,7 +33,6 @@ layout(push_constant) uniform Params {
   CONV_INTEGER_PARAMS
 } params;
 
-void finish(uint row, uint n, ivec4 sum);
 #include "conv/tiled.glslh"
 #include "conv/requantize.glslh"
 

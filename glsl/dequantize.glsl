@@ -17,13 +17,12 @@ layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
 #include "quant/blocks.glslh"
 #include "quant/quantize.glslh"

@@ -38,9 +38,8 @@ layout(constant_id = 14) const uint PANELS = 1u;
 #define IN_i8 1
 #endif
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
-layout(set = 0, binding = ROWS_BINDING) readonly buffer GivenScale { uint given_scale_[]; };
-layout(set = 0, binding = ROWS_BINDING + 1) readonly buffer GivenZero { uint given_zero_[]; };
 layout(set = 0, binding = ROWS_BINDING + 2) readonly buffer Sums { ivec2 weight_sums_[]; };
+#define GIVEN_BINDING ROWS_BINDING
 #define SOURCE_SPEC 15
 #include "quant/row_source.glslh"
 #else

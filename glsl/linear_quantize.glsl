@@ -41,8 +41,6 @@ layout(set = 0, binding = 2) uniform TEXTURE(IN) x_;
 #else
 layout(set = 0, binding = 2) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 3) readonly buffer Scale { uint given_scale_[]; };  // any buffer where they are not given
-layout(set = 0, binding = 4) readonly buffer Zero { uint given_zero_[]; };
 
 layout(push_constant) uniform Params {
   uint m;
@@ -52,6 +50,7 @@ layout(push_constant) uniform Params {
   ROW_SOURCE_PARAMS
 } params;
 
+#define GIVEN_BINDING 3
 #define SOURCE_SPEC 1
 #include "quant/row_source.glslh"
 #include "core/reduce.glslh"

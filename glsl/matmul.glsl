@@ -38,6 +38,7 @@ layout(constant_id = 3) const uint HAS_BIAS = 0u;
 layout(constant_id = 4) const uint N_VEC4 = 0u;
 layout(constant_id = 5) const uint ACT = 0u;
 
+#define OUT_COLUMNS params.n
 #define GEMM_SPEC 6
 #include "linear/epilogue.glslh"
 #include "linear/gemm.glslh"

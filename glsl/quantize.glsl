@@ -27,8 +27,6 @@ layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 WORD(IN) load_x(uint q) { return x_[q]; }
 void store(uint q, ivec4 v) { STORE4(OUT, out_, q, v); }
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
@@ -36,6 +34,7 @@ layout(push_constant) uniform Params {
   float high;
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
 #include "quant/blocks.glslh"
 #include "quant/quantize.glslh"

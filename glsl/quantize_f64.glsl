@@ -18,8 +18,6 @@ layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
@@ -27,6 +25,7 @@ layout(push_constant) uniform Params {
   int high;
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
 #include "quant/blocks.glslh"
 #include "quant/quantize.glslh"
