@@ -19,11 +19,11 @@
 #if defined(WEIGHT_i8)
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(i8) weight_[]; };
 layout(set = 0, binding = 4) readonly buffer Scale { WORD(f32) scale_[]; };
-layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // any when all are zero
+layout(set = 0, binding = 5) readonly buffer Zero { WORD(i8) zero_[]; };  // any buffer when all are zero
 #else
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 #endif
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any buffer when there is none
 
 layout(push_constant) uniform Params { CONV_PARAMS } params;
 

@@ -18,7 +18,7 @@
 #define OUT_ACCESS
 #include "conv/tensors.glslh"
 WEIGHT_BINDING(2)
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any buffer when there is none
 #if defined(WEIGHT_q8)
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
