@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a vec4 group of the output.
-// Integers wrap, those of i64 are reported when they would; so is a division of integers by zero.
+// Integers wrap; for i64 a result that does not fit in 32 bits is reported. So is a division of integers by zero.
+// Bindings: 0 out, then status where integers are reported, then a, b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 i64 u8 i8 boolean

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a OP b as bool, elementwise, both broadcast; b may be a number. One invocation computes a vec4 group of the output.
+// Bindings: 0 out, 1 a, 2 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean

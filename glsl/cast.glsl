@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype, element by element, one invocation a vec4 group. To boolean: x != 0 (NaN is true). Float to
-// integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is finite and to be i64
-// (PyTorch leaves open what an infinity gives: models compute it beside a `where` that drops it); NaN is 0; to u8 and
-// i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// out = x in another dtype, element by element; one invocation converts a vec4 group. To boolean: x != 0 (NaN is true). Float to
+// integer drops the fraction; what does not fit in 32 bits saturates. To i64 that is also reported if x is finite (PyTorch does
+// not define the result for an infinity: models compute it beside a `where` that drops it). NaN becomes 0. To u8 and i8 the low
+// eight bits are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// Bindings: 0 out, then status for OUT i64, then x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scale and a zero point for each block, from the ranges of its parts (choose_qparams_range.glsl), as quant/quantize.glslh
-// chooses them. An invocation has four blocks, so that it writes whole words.
+// chooses them. One invocation computes four blocks, so that it writes whole words.
+// Bindings: 0 scale, 1 zero, 2 range.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant SCALE f32 f16

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The smallest and the largest element of each part of each block, as ordered integers (quant/quantize.glslh): range[2 p] and
-// range[2 p + 1] of part p, a workgroup a part. Elements of a block are counted row-major inside of it.
+// range[2 p + 1] of part p. A workgroup has one part. Elements of a block are counted row-major inside the block.
+// Bindings: 0 range, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

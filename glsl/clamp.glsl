@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = min(max(x, low), high); NaN stays NaN. low > high gives high, as in PyTorch.
+// out = min(max(x, low), high); NaN stays NaN. low > high gives high, as in PyTorch. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8

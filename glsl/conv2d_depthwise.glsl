@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats, a window an invocation: conv/depthwise.glslh.
+// 2D depthwise convolution of floats; one invocation computes a block of neighbouring outputs: conv/depthwise.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
+// Bindings: 0 out, 1 x, 2 weight, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers, a window an invocation: conv/depthwise.glslh, with exact sums.
+// 2D depthwise convolution of 8-bit integers with exact sums; one invocation computes a block of neighbouring outputs:
+// conv/depthwise.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats, output by output: conv/direct.glslh.
+// 2D convolution of floats; one invocation sums a vec4 group of outputs: conv/direct.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
+// Bindings: 0 out, 1 x, 2 weight, 3 bias; WEIGHT i8: 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

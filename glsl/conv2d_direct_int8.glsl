@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers, output by output: conv/direct.glslh, with exact sums.
+// 2D convolution of 8-bit integers with exact sums; one invocation sums a vec4 group of outputs: conv/direct.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -3,10 +3,11 @@
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 //
-// The weight, x in vectors, chunks of four vectors, and parts of the sums are those of conv/matrix.glslh; a workgroup computes
-// BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in shared
-// memory have a vector of padding, which keeps eight of them in different banks; rows of pixels are permuted (slot()), so that an
-// invocation's outputs are neighbouring pixels and the rows it reads follow each other.
+// x is channels-last; it, the weight, the chunks of four vectors and the split-K sums are those of conv/matrix.glslh. A workgroup
+// computes BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in
+// shared memory have a vector of padding, which keeps eight of them in different banks. Rows of pixels are permuted (slot()), so
+// that an invocation's outputs are neighbouring pixels and the rows that it reads follow each other.
+// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias, 5 scale, 6 weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv/matrix.glslh: [chunk][channel][4 vectors], vectors
-// of 16 bytes in order of (ky, kx, vector); what is beyond the last input channel or tap is 0. One invocation makes a vector.
+// Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/matrix.glslh and conv2d_dot.glsl:
+// [chunk][channel][4 vectors], vectors of 16 bytes (8 fp16 or 16 int8 input channels) in order of (ky, kx, vector). Input channels
+// and taps past the last are 0. One invocation makes a vector.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT f16 i8

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the integers of each row of a weight [rows, k]. One invocation makes one.
+// out[row] = sum_k weight[row, k] of 8-bit integers. One invocation sums a row.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

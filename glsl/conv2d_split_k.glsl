@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 sums of parts of a convolution of fp16, added: conv/split_k.glslh.
+// The end of a split-K convolution of fp16: fp32 sums of parts are added, then bias and activation: conv/split_k.glslh.
+// Bindings: 0 out, 1 partial sums, 2 bias; OUT channels_last: 3 other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

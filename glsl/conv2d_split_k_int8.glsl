@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of parts of a convolution of 8-bit integers, added: conv/split_k.glslh.
+// The end of a split-K convolution of 8-bit integers: int32 sums of parts are added, then scaled, with bias, activation and
+// requantization: conv/split_k.glslh.
+// Bindings: 0 out, 1 partial sums, 2 bias, 3 scale, 4 weight sums; OUT channels_last: 5 other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers for many output channels of a group: conv/tiled.glslh, with exact sums.
+// 2D convolution of 8-bit integers for many output channels of a group, with exact sums; a workgroup computes BM x BN outputs:
+// conv/tiled.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * (w[n, k] - zero[n]) * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// x [batch, channel, y, x] as conv/matrix.glslh reads it: [batch, y, x, vector], a vector 16 bytes of neighbouring channels (zeros
-// behind the last one). Bytes are signed ones: of u8, 128 less. One invocation makes the vectors of some channels, of WHOLE_VEC4 four
-// neighbouring pixels, else of one.
+// NCHW to the channels-last layout of conv/matrix.glslh: out[batch, y, x, vector] of x[batch, channel, y, x], a vector 16 bytes of
+// neighbouring channels (zeros after the last one). Bytes become signed: u8 minus 128. One invocation makes one vector of each of
+// four neighbouring pixels (WHOLE_VEC4), else of one pixel.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

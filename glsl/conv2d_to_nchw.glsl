@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors (OUT_channels_last of conv/matrix.glslh, whole ones) as other operators read them: out [batch, channel, pixel] of
-// x [batch, pixel, channel], bytes of u8 128 more. One invocation makes four neighbouring elements.
+// The channels-last output of conv/matrix.glslh (OUT_channels_last, whole vectors) to NCHW: out[batch, channel, pixel] of
+// x[batch, pixel, channel]; signed bytes become u8 again, plus 128. One invocation makes a vec4 group of the output.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f16 i8 u8

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = in[base + sum(coordinate[d] * stride[d])], the coordinates those of i in a walk of `size`: permute, expand,
+// out[i] = in[base + sum(coordinate[d] * stride[d])], where the coordinates are those of i in the shape `size`: permute, expand,
 // slice, select, flip and repeat. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

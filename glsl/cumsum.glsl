@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup runs along a row, LANES
-// elements a time: a scan in shared memory, and the sum of all before. Of i64 in 64 bits: one that 32 cannot hold is
-// reported.
+// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup has a row, LANES elements at a time: a scan
+// in shared memory, plus the sum of all elements before. i64 is summed in 64 bits; a sum that does not fit in 32 is reported.
+// Bindings: 0 out, then status for i64, then in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 i32 i64

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = (x - zero) * scale, a scale and a zero point for each block (quant/blocks.glslh), rounded as eager PyTorch does.
-// INTEGERS: the difference is one of integers, else x and zero become floats first.
+// out = (x - zero) * scale, with a scale and a zero point for each block (quant/blocks.glslh), rounded as eager PyTorch does.
+// INTEGERS: x - zero is computed in integers; else both become floats first. SPAN: a workgroup stays in one block; else one
+// invocation computes a vec4 group.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

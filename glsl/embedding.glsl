@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i, :] = weight[index[i], :]. An index outside of 0 .. rows-1 is reported and reads row 0.
+// out[i, :] = weight[index[i], :]. An index outside of 0 .. rows-1 is reported and reads row 0. One invocation computes a vec4 group
+// of the output.
+// Bindings: 0 out, 1 status, 2 weight, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16

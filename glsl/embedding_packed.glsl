@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i, :] = (weight[index[i], :] - zero) * scale from the layout of linear/packed.glslh, which a tied linear layer shares. An index
-// outside of 0 .. rows-1 is reported and reads row 0. fp32, one rounding for the product and one for the output's type.
+// out[i, :] = (weight[index[i], :] - zero) * scale from the layout of linear/packed.glslh, which a tied linear layer shares. An
+// index outside of 0 .. rows-1 is reported and reads row 0. fp32, one rounding for the product and one for the output's type. One
+// invocation computes a vec4 group of the output.
+// Bindings: 0 out, 1 status, 2 weight, 3 index, 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i] = start + i * step. One invocation computes a vec4 group.
+// Bindings: 0 out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

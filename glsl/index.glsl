@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[o, p, :] = in[o, index[p], :]: rows picked by an index, negative ones from the end. One invocation moves a vec4 group.
+// out[o, p, :] = in[o, index[p], :]: rows selected by an index; negative indices count from the end. One out of range is reported
+// and reads row 0. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 status, 2 in, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). One invocation moves a vec4 group.
+// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). An index out of range is reported and reads row 0. One
+// invocation moves a vec4 group.
+// Bindings: 0 out, 1 status, 2 in, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a * b_size + b: two indices, broadcast, become one over both dimensions. One that is out of range is reported,
-// and gives an index that stays out of range for whoever reads it.
+// out = a * b_size + b: two indices, broadcast, become one over both dimensions. An index out of range is reported, and the result
+// is then out of range for the next kernel, too. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 status, 2 a, 3 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

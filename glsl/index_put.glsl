@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts,
-// whatever the order of the invocations. One that is out of range is reported and writes nothing.
+// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts, whatever the order
+// of the invocations. An index out of range is reported and writes nothing.
 //
-// PART = UPDATE_ALL: an invocation makes a vec4 group of the output from self and values. UPDATE_TOUCH: out is self's
-// storage, only vec4 groups that get a new value are written. UPDATE_PART: so too, and an invocation has a vec4 group of `values`,
-// if rows are whole vec4 groups.
+// PART  UPDATE_ALL    one invocation makes a vec4 group of the output from self and values
+//       UPDATE_TOUCH  the same, but out is self's storage: only vec4 groups that get a new value are written
+//       UPDATE_PART   in place, and one invocation has a vec4 group of `values`; rows are whole vec4 groups
+// Bindings: 0 out, 1 status, 2 self, 3 index, 4 values, 5 table.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

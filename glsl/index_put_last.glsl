@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// table[row] = the last position whose index is `row`, or -1. One invocation has a row.
+// table[row] = the last position whose index is `row`, or -1. One invocation searches for one row.
+// Bindings: 0 table, 1 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

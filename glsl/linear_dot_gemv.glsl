@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for few rows of x: a workgroup reads PANELS row panels of 16 weight rows once and multiplies them with ROWS rows of x,
-// four columns an instruction. X direct: it quantizes those rows itself, when the first weights are on their way; X words: they
-// come from linear_quantize.glsl; X texture2d: likewise, and the weight is in a texture. x lies in
-// shared memory in the order of the packed words.
-// Slots of 32 lanes take the tiles of a row panel in turn; a lane's sums of two weight rows meet those of others in shared memory.
+// Integer products for few rows of x (the formula is in linear/linear_int8.glslh): a workgroup reads PANELS row panels of 16 weight
+// rows once and multiplies them with ROWS rows of x, four columns an instruction. x is in shared memory in the order of the packed
+// words. Slots of 32 lanes take the tiles of a row panel in turn; a lane's sums of two weight rows are added to those of other
+// lanes through shared memory.
+//
+// X  direct     the workgroup quantizes its rows of x itself, after the first weights are requested
+//    words      they come from linear_quantize.glsl
+//    texture2d  as words, and the weight is in a texture
 //
 // Rounding: a lane's sum of a group's columns is exact, its product with the scale is added in fp32; LANES / 8 partial sums are
 // added in order. Rows with one scale are summed in integers throughout.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows (X direct:
+// given scale, given zero), weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x, four columns an instruction: a workgroup computes BM x BN outputs from tiles of 64
-// columns in shared memory, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh), four columns an instruction: a workgroup
+// computes BM x BN outputs from tiles of 64 columns in shared memory, an invocation TM x TN of them in registers;
+// LANES = (BM / TM) * (BN / TN), TN a multiple of 4.
 // A row of a tile is four uvec4 in the order of the packed words (.xy is the first half of the columns, .zw the second), and a
-// fifth one that keeps eight rows in different banks: its words t hold sums of the bytes that the uvec4 t has in each half.
-// Weight rows are permuted (slot()), so that an invocation's outputs are neighbouring columns and the rows it reads follow
+// fifth one that keeps eight rows in different banks. Word t of the fifth holds the byte sums of uvec4 t, one for each half.
+// Weight rows are permuted (slot()), so that an invocation's outputs are neighbouring columns and the rows that it reads follow
 // each other.
 //
 // Rounding: the sum of a group's columns in a tile is exact; its product with the scale is added in fp32. Rows with one scale
 // are summed in integers throughout.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

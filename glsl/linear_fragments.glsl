@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x, by cooperative matrices whose elements are where runtime/probe.h says: a packed step is then an
-// operand as it lies, so weights go from global memory to registers to the product, unpacked once for WM rows of x. Only x
-// takes the way through shared memory, its columns in the order of the steps, in two buffers: one barrier a tile.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh), by cooperative matrices whose elements are in the lanes that
+// runtime/probe.h expects. A packed step is then an operand as it is: weights go from global memory to registers to the product,
+// unpacked once for WM rows of x. Only x goes through shared memory, its columns in the order of the steps, in two buffers: one
+// barrier a tile. A workgroup computes BM x BN outputs, a subgroup WM x WN.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,7 +17,7 @@
 #include "linear/matrix.glslh"
 
 #define ROW 9u                     // uvec4 of a row of x in shared memory: 64 halves and 8 of padding
-#define X_LOADS (BM * 8u / LANES)  // half8 vectors
+#define X_LOADS (BM * 8u / LANES)  // half8
 #define PANELS (WN / 16u)          // of a subgroup
 
 uvec4 x_next_[X_LOADS], w_[PANELS], w_next_[PANELS];

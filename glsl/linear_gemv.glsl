@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for few rows of x: a workgroup reads one row panel of 16 weight rows once and multiplies it with ROWS rows of x.
-// Slots of 32 lanes take the tiles of the row panel in turn; a lane owns two weight rows and 16 columns of a tile (linear/packed.glslh),
-// so the sums of a weight row are spread over LANES / 8 lanes, which meet in shared memory at the end.
+// x . w^T for few rows of x (the formula is in linear/linear.glslh): a workgroup reads PANELS row panels of 16 weight rows once and
+// multiplies them with ROWS rows of x. Slots of 32 lanes take the tiles of the row panels in turn; a lane owns two weight rows and
+// 16 columns of a tile (linear/packed.glslh). So the sums of a weight row are spread over LANES / 8 lanes, which add them through
+// shared memory at the end.
 //
 // Rounding: fp32; a lane adds 4 products a step in order, then the group's sum times the scale; LANES / 8 partial sums are added
 // in order. |err| <= 2^-24 * (K / (LANES / 8) + LANES / 8 + 20) * sum|x w| before the result is rounded to the output's type.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

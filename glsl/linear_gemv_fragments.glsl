@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for few rows of x by cooperative matrices whose elements are where runtime/probe.h says. A packed step is a matrix of
-// 16 weight rows as it lies; up to 8 rows of x are the columns of the other one, so 8 rows cost what 1 does.
+// x . w^T for few rows of x (the formula is in linear/linear.glslh), by cooperative matrices whose elements are in the lanes that
+// runtime/probe.h expects. A packed step is then a matrix of 16 weight rows as it is. Up to 8 rows of x are the columns of the
+// other matrix, so 8 rows cost as much as 1. A workgroup has PANELS row panels and BLOCKS * 8 rows of x; slots of 32 lanes take the
+// tiles in turn.
 //
-// Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32. x is fp16; the
-// output is not (DTYPE f32) where x was quantized from fp32, or is to be integers again.
+// Weights enter the product as whole numbers, zero points subtracted; the sums of a group are scaled in fp32. x is fp16. DTYPE f32:
+// the output of an x that was quantized from fp32, or that is to be requantized.
 //
-// X: rows of x have whole tiles of columns, a multiple of 8 (or there is one row), or any number.
+// X  whole  rows of x have whole tiles of columns
+//    tail8  a multiple of 8 columns, or there is one row
+//    tail   any number of columns
 //
 // Rounding: products are exact, sums fp32: |err| <= 2^-23 * (K / SLOTS + SLOTS + 20) * sum|x w| before the result is rounded to
-// fp16 (2^-23: matrix units may cut off where others round).
+// fp16 (2^-23: matrix units may truncate where others round).
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

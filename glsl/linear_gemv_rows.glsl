@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for few rows of x on a device that computes a subgroup's lanes as one vector and reads memory lane by lane (a CPU):
-// a lane owns two whole weight rows of a row panel, so all lanes want the same x, which such a device then reads once, and no sums
-// meet at the end. A workgroup of 8 lanes takes a row panel of 16 weight rows and ROWS rows of x.
+// x . w^T for few rows of x (the formula is in linear/linear.glslh) on a device that computes a subgroup's lanes as one SIMD vector
+// and reads memory lane by lane (a CPU). A lane owns two whole weight rows of a row panel: all lanes need the same x, which is then
+// read once, and no sums are exchanged at the end. A workgroup of 8 lanes has a row panel of 16 weight rows and ROWS rows of x.
 //
 // Rounding: fp32; a lane adds the products of a group (or 32 columns) in order, then times the scale to the row's sum.
 // |err| <= 2^-24 * (K / 32 + 32 + 20) * sum|x w| before the result is rounded to the output's type.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

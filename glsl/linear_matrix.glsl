@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x, by cooperative matrices of any shape: x and the weights, unpacked to fp16, meet in shared memory
-// in chunks of 32 columns (half a tile of linear/packed.glslh); what the next chunk needs is on its way meanwhile. One buffer and two
-// barriers a chunk: two workgroups on a multiprocessor hide each other's barriers, and would not fit with two buffers.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh), by cooperative matrices of any shape. x and the weights,
+// unpacked to fp16, are copied to shared memory in chunks of 32 columns (half a tile of linear/packed.glslh) while the next chunk
+// is loaded into registers. There is one buffer with two barriers a chunk: two workgroups on a multiprocessor hide each other's
+// barriers, and would not fit with two buffers. A workgroup computes BM x BN outputs, a subgroup WM x WN.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

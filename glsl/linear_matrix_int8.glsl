@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (linear/matrix_int8.glslh), for weights with one scale a row: the sums are
-// exact, and everything else happens once, at the end.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh) by cooperative matrices of bytes
+// (linear/matrix_int8.glslh), for weights with one scale a row: the sums are exact, and scales and zero points are applied once, at
+// the end. A workgroup computes BM x BN outputs.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

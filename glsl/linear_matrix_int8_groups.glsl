@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (linear/matrix_int8.glslh), for weights with a scale for each group of a
-// multiple of 32 columns. A *run*, the columns of a tile that share a scale (64 or 32), is summed in integers, matrix by matrix,
-// so that none of these sums lives for long; its product with the scale is added in fp32.
-// Zero points need the sums of a run's bytes: products with a matrix of ones, which gives them to every element that wants them.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh) by cooperative matrices of bytes
+// (linear/matrix_int8.glslh), for weights with a scale for each group of a multiple of 32 columns. A *run*, the columns of a tile
+// that share a scale (64 or 32), is summed in integers, matrix by matrix, so that these sums need few registers; its product with
+// the scale is added in fp32. Zero points need the sums of a run's bytes: products with a matrix of ones, which give each element
+// the sum that it needs. A workgroup computes BM x BN outputs.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

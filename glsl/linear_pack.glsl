@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights [N, K] as the file holds them (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8)
-// to the layout of linear/packed.glslh; one invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8 is
-// the stored 8 or 128.
+// Packs weights [N, K] of the file (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8; f16; f32)
+// into the layout of linear/packed.glslh. One invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8
+// is the stored 8 or 128.
+// Bindings: 0 out, 1 source.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT q4 q8 f16 f32

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales or zero points [N, G] of a quantized weight to the pairs of linear/packed.glslh; one invocation makes one pair. Rows of
-// padding get 0. Zero points (i8) become fp16 of zero + offset.
+// Packs scales or zero points [N, G] of a quantized weight into the pairs of linear/packed.glslh. One invocation makes one pair.
+// Rows of padding get 0. Zero points (i8) become fp16 of zero + offset.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the integers of each row of a packed weight (linear/packed.glslh), in pairs as its scales: number 8i + g holds rows g and
-// g + 8 of row panel i. Columns of padding are 0. One invocation makes one pair.
+// Sums of the integers of each row of a packed weight (linear/packed.glslh), in pairs like its scales: number 8i + g holds rows g
+// and g + 8 of row panel i. Columns of padding are 0. One invocation makes one pair.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of x[M, K] as integers for linear kernels, and each row's scale and zero point; a workgroup has a row.
+// Quantizes the rows of x[M, K] for linear kernels: q, and each row's scale and zero point. A workgroup has a row.
 //
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
-//   FORM halves  likewise in fp16, where x is not
-//   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
-//                column_of(t, s) of linear/packed.glslh; columns past K are the zero point, so that they count nothing
-//   STORAGE      of x, and of floats that come out
-//   rows[m]      bits of the scale; the zero point - params.shift; of words also the sum of q - zero, and 0
+//   FORM halves  the same in fp16, where x is not fp16
+//   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 counted from
+//                column_of(t, s) of linear/packed.glslh; columns past K are the zero point, so that they add nothing
+//   STORAGE      of x, and of an output of floats
+//   rows[m]      bits of the scale; the zero point - params.shift; FORM words: also the sum of q - zero, and 0
+// Bindings: 0 out, 1 rows, 2 x, 3 given scale, 4 given zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x: linear/gemm.glslh with the weights unpacked to fp32 on their way to shared memory. A chunk is one step
-// of a tile of linear/packed.glslh; the words of the next chunk are loaded into registers before the sums of this one.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh): linear/gemm.glslh with the weights unpacked to fp32 on the
+// way to shared memory. A chunk is one step of a tile of linear/packed.glslh; the next chunk is loaded into registers before the
+// products of this one. A workgroup computes BM x BN outputs.
 // Rounding: that of linear/gemm.glslh, and two more roundings for each (w - zero) * scale.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = table[x[i]], bytes, whatever their sign: the table is indexed by the bits. One invocation moves a vec4 group.
+// out[i] = table[x[i]] for bytes, signed or not: the table is indexed by the bits. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 x, 2 table.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/launch.glslh"

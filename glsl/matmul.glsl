@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by linear/gemm.glslh. Both operands are read where they lie,
-// through strides: permuted and broadcast ones are not copied. Rounding: that of linear/gemm.glslh.
+// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by linear/gemm.glslh; a workgroup computes BM x BN outputs.
+// Both operands are read through strides: permuted and broadcast ones are not copied. Rounding: that of linear/gemm.glslh.
+// Bindings: 0 out, 1 a, 2 b, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

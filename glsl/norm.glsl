@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm (CENTER): out[row] = (x[row] - mean) * rsqrt(mean((x[row] - mean)^2) + eps) * weight + bias
 // rms_norm:            out[row] = x[row] * rsqrt(mean(x[row]^2) + eps) * weight
-// group_norm: layer_norm where weight and bias have an element for each `inner` neighbours, rows continuing in the next.
-// A workgroup has ROWS rows, so many that they are whole vec4 groups; sums are fp32 trees over its lanes.
+// group_norm: layer_norm where `inner` neighbours share an element of weight and bias (GROUPED)
+// A workgroup has ROWS rows, as many as make whole vec4 groups; sums are fp32 trees over its lanes.
+// Bindings: 0 out, 1 in, 2 weight, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16

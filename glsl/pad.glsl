@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = in with `before[d]` elements of `value` in front of dimension d (negative: cut off), and behind it up to
+// out = in with `before[d]` elements of `value` before dimension d (negative: elements are cut off), and as many after it as make
 // `size[d]`. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

@@ -2,6 +2,7 @@
 // out[p, y, x] = the largest, or the mean, of the elements of plane p of the input in the window of (y, x). One invocation
 // computes a vec4 group. Means of integers are exact sums, scaled and rounded once:
 //   clamp(round(sum(x - x_zero) * x_scale / divisor / out_scale) + out_zero, low, high)
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8 u8

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks where the elements of cooperative matrices are (runtime/probe.h): every lane writes 0x600d when all of its own are
-// where they are expected, and those of a product, too, and
-// subnormal fp16 numbers are not flushed.
+// Tests which lane holds which element of a cooperative matrix (runtime/probe.h): a lane writes 0x600d when all its elements, also
+// those of a product, are the expected ones, and subnormal fp16 numbers are not flushed to 0.
+// Bindings: 0 out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = clamp(round(act(real(a) OP real(b)) / out_scale) + out_zero, low, high), real(q) = (q - zero) * scale, elementwise, both
-// broadcast; every step rounded as eager PyTorch rounds it (quant/quantize.glslh). One invocation computes a vec4 group of the output.
+// broadcast; every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). One invocation computes a vec4 group of the
+// output.
+// Bindings: 0 out, 1 a, 2 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE i8 u8

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[p, y, x] = clamp(round(between(y, x) / out_scale) + out_zero, low, high), between the four elements of x[p] around the place of
-// (y, x) in the input, real(q) = (q - x_zero) * x_scale: with every rounding of PyTorch's upsample_bilinear2d, which computes places
-// and sums by fused multiply-adds. One invocation computes a vec4 group.
+// out[p, y, x] = clamp(round(between(y, x) / out_scale) + out_zero, low, high). between() interpolates the four elements of x[p]
+// around the place of (y, x) in the input, real(q) = (q - x_zero) * x_scale, with every rounding of PyTorch's upsample_bilinear2d, which
+// computes places and sums by fused multiply-adds. One invocation computes a vec4 group.
 //
-//   rows      wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
-//   corners   the four products of weights first; the last channels, which do not fill a vector of eight, in another order
+// ORDER  rows      wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
+//        corners   the four products of weights first; the last channels % 8 in another order
 //
-// The order matters only where the quotient is next to a tie; elsewhere it is computed as it comes.
+// The order matters only where the quotient is next to a tie; elsewhere a plain expression is used.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE i8 u8

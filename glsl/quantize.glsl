@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = clamp(round(x * (1 / scale)) + zero, low, high), a scale and a zero point for each block (quant/blocks.glslh); LAST
-// rounds behind the addition. Every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). Two divisions of work:
-// a workgroup in one block, with one reciprocal for many vec4 groups, or an invocation for any one vec4 group.
+// out = clamp(round(x * (1 / scale)) + zero, low, high), with a scale and a zero point for each block (quant/blocks.glslh); LAST
+// rounds after the addition. Every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). SPAN: a workgroup stays in one
+// block and computes one reciprocal for many vec4 groups; else one invocation computes one vec4 group, anywhere.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

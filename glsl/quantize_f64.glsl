@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = clamp(round(x * (1 / scale) + zero), low, high) as PyTorch computes it with fp64 scales that hold fp32 numbers
-// (quantized_decomposed.quantize_per_token): each step is rounded to the 53 bits of fp64, here in integers of 96 bits,
-// lowest word first, so that no device needs doubles. Zero points are integers.
+// (quantized_decomposed.quantize_per_token): each step is rounded to the 53 bits of fp64, here in integers of 96 bits, lowest word
+// first, so that no device needs doubles. Zero points are integers. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

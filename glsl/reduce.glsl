@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A vec4 group
-// of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join
-// their parts in a tree. RESULT is i64 of sums and products of integers: one that 32 bits cannot hold is reported.
+// out[i] = the reduction of all in[kept(i) + reduced(j)], j < reduced, over any dimensions: sum, mean, extrema, and so on (REDUCE_*
+// of core/modes.glslh). A vec4 group of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every
+// LANES-th j and join their parts in a tree. RESULT i64: sums and products of integers; one that does not fit in 32 bits is
+// reported.
+// Bindings: 0 out, then status where RESULT is i64, then in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean

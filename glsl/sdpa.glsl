@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[l, :] = softmax_s(scale * q[l, :] . k[s, :] + mask[l, s]) v[s, :] for every head of a batch; a row whose keys are all masked is
-// 0. A workgroup owns BR query rows of one head and walks the keys in blocks of BC: scores to shared memory, the running
+// 0. A workgroup has BR query rows of one head and loops over the keys in blocks of BC: scores to shared memory, the running
 // maximum and sum of each row updated, then the values added (online softmax): nothing of size L x S is stored.
 //
 // Rounding: fp32. A score has E products in order, |error| <= 2^-24 (E + 2) scale sum|q k|; a weight is exp of a difference (the
 // driver's exp: 3 + 2|x| ulp) rescaled at most ceil(S / BC) times; the sums over s are in order within a block.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// sdpa.glsl's function in fp16 by cooperative matrices of any shape TM x TN x TK: a subgroup owns TM query rows of a head, a
-// workgroup BR = TM * subgroups of them, which share the keys and then the values of a block in shared memory. A subgroup's
-// scores go through shared memory too: there a lane has a part of one row, masks it, and leaves weights in fp16 where the
-// scores were. What was summed before a row's maximum grew is multiplied by a matrix whose rows hold the rows' factors.
+// sdpa.glsl in fp16 by cooperative matrices of any shape TM x TN x TK: a subgroup has TM query rows of a head, a workgroup
+// BR = TM * subgroups of them, which share the keys and then the values of a block in shared memory. A subgroup's scores go through
+// shared memory, too: a lane reads its part of one row, masks it, and stores fp16 weights in place of the scores. When a row's
+// maximum grows, the earlier sums are multiplied by a matrix whose rows hold the rows' factors.
 //
-// Rounding: products are exact, sums fp32 (2^-23 each, as matrix units may cut off); a weight, 1024 exp(score - maximum),
-// is rounded to fp16: it errs by 2^-11 of itself, or by 2^-24 of the largest one where it is subnormal.
+// Rounding: products are exact, sums fp32 (2^-23 each, as matrix units may truncate); a weight, 1024 exp(score - maximum), is
+// rounded to fp16: its error is 2^-11 of itself, or 2^-24 of the largest one where it is subnormal.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -22,9 +23,9 @@ layout(constant_id = 8) const uint TM = 16u;
 layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2
 layout(constant_id = 10) const uint TK = 16u;  // multiple of 8
 layout(constant_id = 11) const uint SUBGROUP = 32u;  // its size: a multiple of TM
-layout(constant_id = 12) const uint STAGED = 1u;  // half8 vectors for queries, keys and values: sdpa.cpp has the formula
+layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and values: sdpa.cpp has the formula
 
-#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 vectors of a query and a key, whole matrices
+#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 of a query and a key, whole matrices
 #define V8 ((VQ * 4u + TN - 1u) / TN * (TN / 8u))
 #define E_PITCH (E8 + 1u)  // eight rows then lie in different banks
 #define V_PITCH (V8 + 1u)

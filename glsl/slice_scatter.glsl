@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a vec4 group of the
-// output. PART = UPDATE_ALL writes all vec4 groups; the others only those with new elements, because out is self's storage:
-// UPDATE_TOUCH looks at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`;
-// slabs are whole vec4 groups then.
+// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a vec4 group of the output.
+//
+// PART  UPDATE_ALL    every vec4 group is written
+//       UPDATE_TOUCH  out is self's storage: every group is visited, those with new elements are written
+//       UPDATE_PART   in place, and only the part from `begin` to `end` of each slab (all elements of one `o`) is visited; slabs are
+//                     whole vec4 groups
+// Bindings: 0 out, 1 self, 2 source.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8

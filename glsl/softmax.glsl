@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[row] = exp(x[row] - max) / sum(exp(x[row] - max)) over the last dimension, or (LOG) x[row] - max - log(sum(...)).
-// A workgroup has ROWS rows, so many that they are whole vec4 groups. A row of -inf gives NaN, as in PyTorch.
+// A workgroup has ROWS rows, as many as make whole vec4 groups. A row of -inf gives NaN, as in PyTorch.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16

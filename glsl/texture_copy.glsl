@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value from its buffer to its texture, or back, bit for bit but for the payload of a NaN. One invocation makes one vec4 group: of the
-// texture, so that vec4 groups of rows of the buffer need not be whole; or of the buffer.
+// Copies a value from its buffer to its texture, or back, bit for bit except for the payload of a NaN. One invocation makes one vec4
+// group: of the texture (rows of the buffer need not be whole vec4 groups), or of the buffer.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = F(x), element by element, F picked by a specialization constant. One invocation computes a vec4 group; out may be x.
-// f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype:
-// ops/unary.cpp.
+// out = F(x), element by element; a specialization constant selects F. One invocation computes a vec4 group; out may be x. f16 is
+// widened to fp32 and rounded once; integers wrap; boolean has logical_not only. ops/unary.cpp lists which F takes which dtype.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

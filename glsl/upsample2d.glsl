@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[p, y, x] = x[p] at the place of (y, x) in the input, by the nearest element or between four, with the places of PyTorch's
-// upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a vec4 group.
+// out[p, y, x] = x[p] at the place of (y, x) in the input: the nearest element, or interpolated between four. Places are those of
+// PyTorch's upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8

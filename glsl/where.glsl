@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = condition ? a : b, elementwise, all broadcast; a and b may be numbers. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 condition, 2 a, 3 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
