@@ -15,7 +15,7 @@ layout(constant_id = 2) const uint A_MODE = 0;
 layout(constant_id = 3) const uint B_MODE = 0;
 
 #if !(defined(DTYPE_f32) || defined(DTYPE_f16) || defined(DTYPE_boolean))
-#define REPORTS  // whole numbers: some results have no right answer
+#define REPORTS  // integers: some results have no right answer
 #endif
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
@@ -28,7 +28,7 @@ layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;
   uint repeat_b;
-  uint number;  // bits of the operand that is no tensor
+  uint number;  // bits of the operand that is a number
   uint alpha;
   uint call;
 } params;
@@ -47,7 +47,7 @@ OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
 OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// e^a - 1 by tanh(a / 2), without the cancellation near 0.
+// elu: e^a - 1 by tanh(a / 2), which has no cancellation near 0.
 vec4 elu(vec4 a, vec4 b) {
   const vec4 t = safe_tanh(0.5 * a);
   return mix(b * 2.0 * t / (1.0 - t), a, greaterThan(a, vec4(0.0)));
@@ -93,7 +93,7 @@ bool exact_leaves_32_bits(int a, int b) {
   }
 }
 #else
-bool exact_leaves_32_bits(int a, int b) { return false; }  // these wrap, as PyTorch has it
+bool exact_leaves_32_bits(int a, int b) { return false; }  // these wrap, as in PyTorch
 #endif
 
 void look(uint i, int a, int b) {

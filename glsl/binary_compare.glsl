@@ -21,7 +21,7 @@ layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;
   uint repeat_b;
-  uint number;  // bits of the operand that is no tensor
+  uint number;  // bits of the operand that is a number
 } params;
 
 BROADCAST_INDEX
@@ -35,7 +35,7 @@ BROADCAST_INDEX
 OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
 OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
 
-// A NaN is unequal to everything, and true.
+// A NaN is unequal to everything, and counts as true.
 bool compare(ONE(DTYPE) a, ONE(DTYPE) b) {
   const ONE(DTYPE) zero = ONE(DTYPE)(0);
   switch (OP) {

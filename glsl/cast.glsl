@@ -33,7 +33,7 @@ ivec4 to_integer(vec4 x) {
 #ifdef OUT_boolean
   return ivec4(notEqual(x, vec4(0.0))) | ivec4(is_nan(x));
 #else
-  // int() is defined inside the range only.
+  // int() is defined only for values that fit.
   const vec4 inside = mix(x, vec4(0.0), is_nan(x));
   const bvec4 above = greaterThanEqual(inside, vec4(kTwo31)), below = lessThan(inside, vec4(-kTwo31));
   const ivec4 value = ivec4(mix(mix(inside, vec4(0.0), above), vec4(0.0), below));

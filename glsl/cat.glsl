@@ -18,13 +18,13 @@ layout(set = 0, binding = 3) readonly buffer In2 { WORD(BITS) in2_[]; };
 layout(set = 0, binding = 4) readonly buffer In3 { WORD(BITS) in3_[]; };
 layout(push_constant) uniform Params {
   uint count;
-  uint end0;  // where the row of an input ends in a row of the output; end3 is the length of the row
+  uint end0;  // where the row of input 0 ends in a row of the output; end3 is the length of the output's row
   uint end1;
   uint end2;
   uint end3;
 } params;
 
-// With WHOLE_VEC4, i is the first of four elements to load, else the only one.
+// WHOLE_VEC4: loads the elements i .. i+3; else element i, repeated.
 uvec4 load(uint i) {
   uint row = i;
   const uint at = take(row, params.end3);

@@ -28,7 +28,7 @@ layout(push_constant) uniform Params {
   uint height;
 } params;
 
-layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // blocks are whole vec4 groups that follow each other, and so are rows of a texture
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // blocks, and rows of a texture, are whole vec4 groups that follow each other
 
 #include "core/index.glslh"
 #include "core/launch.glslh"

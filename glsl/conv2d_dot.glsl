@@ -19,7 +19,7 @@
 #include "conv/epilogue.glslh"
 #include "core/index.glslh"
 
-layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][vec4 group]; anything when SPLITS is 1
+layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][vec4 group]; any buffer when SPLITS is 1
 layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_to_channels_last.glsl
 layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
 
@@ -107,7 +107,7 @@ void main() {
   for (; chunk < end; ++chunk) {
     store_chunk();
     barrier();
-    load_chunk(min(chunk + 1u, end - 1u), first_m);  // at the end once more, so that there is no branch
+    load_chunk(min(chunk + 1u, end - 1u), first_m);  // the last one twice, so that there is no branch
     multiply_chunk();
     barrier();
   }

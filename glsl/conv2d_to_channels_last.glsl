@@ -36,7 +36,7 @@ layout(push_constant) uniform Params {
 #define SIGNED(word) (word)
 #endif
 
-// Four pixels from p on of a channel, in as many words as they take.
+// Pixels p .. p+3 of a channel: a vec4 group as stored.
 WORD(IN) vec4_at(uint plane, uint c, uint p) {
   return c < params.channels ? x_[(plane + c * params.pixels + p) >> 2] : WORD(IN)(0);
 }
@@ -54,7 +54,7 @@ void transpose_vec4(uint plane, uint c, uint p, out uvec4 made[4]) {
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
     const uint a = vec4_at(plane, c + 4u * w, p), b = vec4_at(plane, c + 4u * w + 1u, p);
     const uint d = vec4_at(plane, c + 4u * w + 2u, p), e = vec4_at(plane, c + 4u * w + 3u, p);
-    // Pairs of bytes of two channels, then of four.
+    // Interleaves the bytes of two channels, then of four.
     const uint ab_low = (a & 0x00ff00ffu) | ((b & 0x00ff00ffu) << 8), ab_high = ((a >> 8) & 0x00ff00ffu) | (b & 0xff00ff00u);
     const uint de_low = (d & 0x00ff00ffu) | ((e & 0x00ff00ffu) << 8), de_high = ((d >> 8) & 0x00ff00ffu) | (e & 0xff00ff00u);
     made[0][w] = SIGNED((ab_low & 0xffffu) | (de_low << 16));

@@ -29,7 +29,7 @@ uint input_index(uint i) {
   return params.rank == 0u ? index : index + i * params.stride[0];
 }
 
-// Whether the walk's innermost dimension goes on for a vec4 group from element i on.
+// Whether the elements i .. i+3 are in one row of the innermost dimension.
 bool in_a_row(uint i) {
   if (params.rank == 0u) return false;
   const uint size = params.size[params.rank - 1u];

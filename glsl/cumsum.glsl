@@ -18,7 +18,7 @@ layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint rows;
   uint extent;
-  uint inner;  // distance of two elements of a row
+  uint inner;  // distance between neighbouring elements of a row
   uint call;
 } params;
 

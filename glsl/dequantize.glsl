@@ -32,7 +32,7 @@ layout(push_constant) uniform Params {
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool INTEGERS = false;
 
-// The float nearest to a - b, which may take 33 bits: halved, with a lowest bit that keeps a tie from being one.
+// The float nearest to a - b, which may need 33 bits: the half is rounded instead, with a sticky lowest bit.
 float difference(int a, int b) {
   const int d = int(uint(a) - uint(b));
   if (((a ^ b) & (a ^ d)) >= 0) return float(d);
@@ -56,7 +56,7 @@ vec4 dequantized(ivec4 x, uint b, float scale) {
   return rescaled(d, scale, STEPS);
 }
 
-// Of the elements from `first` on.
+// The result for the `live` elements from `first` on.
 vec4 dequantized_vec4(ivec4 x, uint first, uint live) {
   const uint b = block_of(first);
   vec4 v = dequantized(x, b, scale_of(b));

@@ -19,12 +19,12 @@ layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(push_constant) uniform Params {
   uint count;
   uint positions;
-  uint rows;   // that an index may pick
+  uint rows;   // that an index may select
   uint inner;  // elements of a row
   uint call;
 } params;
 
-// With WHOLE_VEC4, i is the first of four elements to load, else the only one.
+// WHOLE_VEC4: loads the elements i .. i+3; else element i, repeated.
 uvec4 load(uint i) {
   uint outer = i;
   const uint column = take(outer, params.inner);

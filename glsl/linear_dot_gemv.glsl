@@ -29,7 +29,7 @@
 #include "linear/linear_int8.glslh"
 
 layout(constant_id = 12) const uint ROWS = 1u;
-layout(constant_id = 13) const uint DEPTH = 4u;  // tiles whose weights are on their way
+layout(constant_id = 13) const uint DEPTH = 4u;  // tiles whose weights are prefetched
 layout(constant_id = 14) const uint PANELS = 1u;
 #if defined(X_direct)
 #if defined(OUT_f16)
@@ -67,10 +67,10 @@ shared int row_zero_[ROWS];  // of the signed bytes
 uvec4 prefetched_[DEPTH * VECTORS];
 uvec2 prefetched_scale_[DEPTH * RUNS];
 
-// Whether a slot has a tile in a turn: the last one may have fewer tiles than slots. Of the others a compiler knows.
+// Whether a slot has a tile in a turn: the last turn may have fewer tiles than slots. For the others the compiler knows it.
 #define HAS_TURN(slot, turn) ((turn) < TILES / SLOTS || ((turn) < TURNS && (slot) + (turn) * SLOTS < TILES))
 
-// Asks for what a lane needs of a tile; past the last one, the last again.
+// Prefetches what a lane needs of a tile; past the last tile, the last again.
 void prefetch(uint d, uint panel, uint tile) {
   const uint l = lane() & 31u, at = TILES % SLOTS == 0u ? tile : min(tile, TILES - 1u), base = (panel * TILES + at) * VECTORS * 32u + l;
   [[unroll]] for (uint v = 0u; v < VECTORS; ++v) prefetched_[d * VECTORS + v] = WEIGHT_AT(base + v * 32u);
@@ -191,7 +191,7 @@ void main() {
         sum += four.x + four.y + four.z + four.w;
       }
     }
-    sums_[i * PITCH].x = floatBitsToUint(sum * (row_scale_[row] / float(UNIT)));  // only this invocation read it
+    sums_[i * PITCH].x = floatBitsToUint(sum * (row_scale_[row] / float(UNIT)));  // no other invocation reads it
   }
   barrier();
   for (uint i = lane(); i < PANELS * ROWS * 4u; i += LANES) {

@@ -136,7 +136,7 @@ void multiply_run(uint run) {
   }
 }
 
-// The whole numbers of a tile's run of columns to the sums.
+// Adds the integer sums of a tile's run of columns to the fp32 sums.
 void scale_run(uint run, int row_zero[TM]) {
   int x_sum[TM];
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
@@ -156,7 +156,7 @@ void scale_run(uint run, int row_zero[TM]) {
   }
 }
 
-// Of rows with one scale: what the whole numbers of four columns stand for, but for the row's scale.
+// For rows with one scale: the real numbers of four columns' integer sums, without the scale of x's row.
 vec4 real_vec4(ivec4 whole, uint n, uvec4 row) {
   vec4 scale;
   [[unroll]] for (uint c = 0u; c < 4u; ++c) {

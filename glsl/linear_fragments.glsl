@@ -16,7 +16,7 @@
 #define WEIGHT_q4 1
 #include "linear/matrix.glslh"
 
-#define ROW 9u                     // uvec4 of a row of x in shared memory: 64 halves and 8 of padding
+#define ROW 9u                     // uvec4 of a row of x in shared memory: 64 fp16 and 8 of padding
 #define X_LOADS (BM * 8u / LANES)  // half8
 #define PANELS (WN / 16u)          // of a subgroup
 
@@ -24,7 +24,7 @@ uvec4 x_next_[X_LOADS], w_[PANELS], w_next_[PANELS];
 // Scales and zero points of both halves of a tile, as stored.
 uint scale_now_[PANELS * 2u], scale_next_[PANELS * 2u], zero_now_[PANELS * 2u], zero_next_[PANELS * 2u];
 
-// The row of x of load r, whose half8 is lane % 8.
+// The row of x of load r; its half8 is lane % 8.
 uint x_row(uint r) { return (lane() >> 3) + r * (LANES / 8u); }
 
 uint panel_of(uint j) { return within_n(first_n() / 16u + gl_SubgroupID % SUBGROUPS_N * PANELS + j); }
@@ -47,7 +47,7 @@ void load_tile(uint tile) {
   }
 }
 
-// An half8 is the columns of one t in two steps: its words go to columns 2t, 2t + 8 of one and of the next matrix.
+// A half8 holds the columns of one t in two steps: its words go to columns 2t, 2t + 8 of one and of the next matrix.
 void store_x(uint buffer_row) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint base = (buffer_row + x_row(r)) * ROW + (lane() & 4u), t = lane() & 3u;
@@ -106,7 +106,7 @@ void main() {
   barrier();
   for (uint tile = 0u; tile < TILES; ++tile) {
     const uint now = (tile & 1u) * BM, then = BM - now;
-    load_tile(min(tile + 1u, TILES - 1u));  // at the end once more, so that there is no branch
+    load_tile(min(tile + 1u, TILES - 1u));  // the last one twice, so that there is no branch
     multiply_tile(now);
     turn_over();
     store_x(then);

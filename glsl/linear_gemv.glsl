@@ -18,8 +18,8 @@
 #include "linear/linear.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
-layout(constant_id = 12) const uint PANELS = 1u;  // row panels of a workgroup: what is done for x is done once for all of them
-layout(constant_id = 11) const uint DEPTH = 1u;  // tiles whose weights and scales are on their way while one is multiplied
+layout(constant_id = 12) const uint PANELS = 1u;  // row panels of a workgroup: x is loaded once for all of them
+layout(constant_id = 11) const uint DEPTH = 1u;  // tiles whose weights and scales are prefetched while one is multiplied
 
 #define SLOTS (LANES / 32u)
 #define PARTS (LANES / 8u)
@@ -28,19 +28,19 @@ shared uvec4 exponents_shared_;
 #endif
 shared float sums_[ROWS * PANELS * LANES * 2u];  // [row of x][row panel][part][16 weight rows]
 
-// What is on its way: the first vectors of a tile of each row panel and, where a lane's columns have one scale, its scale and zero
+// Prefetched: the first vectors of a tile of each row panel and, where a lane's columns have one scale, its scale and zero
 // words.
 uvec4 prefetched_[DEPTH * PANELS * LIVE];
 #ifdef QUANTIZED
-#define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales a lane needs of a tile, where it does not need one a step
+#define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales a lane needs of a tile, where it does not need one for each step
 uvec2 prefetched_scale_[DEPTH * PANELS * RUNS];
 uint prefetched_zero_[DEPTH * PANELS * RUNS];
 #endif
 
-// The row panel `j` of those that begin with `first`, the last one again past the end.
+// Row panel j of those that begin with `first`; past the end, the last one again.
 uint panel_at(uint first, uint j) { return min(first + j, (params.n - 1u) / 16u); }
 
-// Asks for tile `tile` of the row panels, the last one again past the end (a branch would make the loads wait for each other).
+// Prefetches tile `tile` of the row panels; past the end, the last one again (a branch would make the loads wait for each other).
 void prefetch(uint d, uint first_panel, uint tile, uint l) {
   const uint at = min(tile, params.tiles - 1u);
   [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
@@ -64,7 +64,7 @@ void multiply_add(inout float sum, vec4 a, vec4 b) { sum = fma(a.w, b.w, fma(a.z
 
 float sum_a_[ROWS * PANELS], sum_b_[ROWS * PANELS];
 
-// Multiplies tile `tile` of the row panels, which is at place d, and asks for the one that takes its place.
+// Multiplies tile `tile` of the row panels, which is in place d, and prefetches the next one for that place.
 void multiply_tile(uint d, uint first_panel, uint tile, uint first_row, uint l) {
   uvec4 all[PANELS * LIVE];
   vec2 zero[PANELS];
@@ -158,7 +158,7 @@ void main() {
     const uint base = (i >> 4) * PARTS * 16u + (i & 15u);
     float sum = sums_[base];
     for (uint p = 1u; p < PARTS; ++p) sum += sums_[base + p * 16u];
-    sums_[base] = sum;  // only this invocation read it
+    sums_[base] = sum;  // no other invocation reads it
   }
   barrier();
   for (uint i = lane(); i < ROWS * PANELS * 4u; i += LANES) {

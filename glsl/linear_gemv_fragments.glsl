@@ -41,7 +41,7 @@ layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 whe
 
 shared float sums_[PANELS * BLOCKS * LIVE_ROWS * SLOTS * 16u];  // [row panel][row of x][slot][weight row]
 
-// The tile to be multiplied: the next one is asked for as soon as its registers are free. A second set of them was slower, as
+// The tile to be multiplied. The next one is loaded as soon as these registers are free. A second set of registers was slower, as
 // fewer workgroups then fit on a multiprocessor (H200, 4096 -> 14336: 17 us with two, 15.1 with one).
 uvec4 w_[PANELS * VECTORS], x_[BLOCKS * 2u];
 #ifdef QUANTIZED
@@ -50,10 +50,10 @@ uint zero_words_[PANELS * FLUSHES];
 #endif
 float total_[PANELS * BLOCKS * 4u];
 
-// Past the end: the last one, whose results are then not stored.
+// Past the end: the last one; its results are not stored again.
 uint panel_at(uint first, uint j) { return N % (16u * PANELS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
 
-// Asks for a tile of the row panels and of x, the last one again past the end.
+// Prefetches a tile of the row panels and of x; past the end, the last one again.
 void prefetch(uint first_panel, uint first_row, uint tile, uint l) {
   const uint at = min(tile, TILES - 1u);
   [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
@@ -83,7 +83,7 @@ void prefetch(uint first_panel, uint first_row, uint tile, uint l) {
     }
   }
 #if !defined(X_whole)
-  if (tile == TILES - 1u) {  // here alone, as this waits for the loads
+  if (tile == TILES - 1u) {  // only for the last tile: this waits for the loads
     [[unroll]] for (uint i = 0u; i < BLOCKS * 2u; ++i) {
       const uint k = min(at * 64u + (i & 1u) * 32u + (l & 3u) * 8u, K);
       x_[i] = first_of_half8(x_[i], min(K - k, 8u));
@@ -102,7 +102,7 @@ X_MATRIX x_matrix(uvec2 words) {
   return x;
 }
 
-// Two words of columns of row g, then two of row g + 8.
+// `words`: two of row g, then two of row g + 8.
 W_MATRIX w_matrix(uvec4 words) {
   W_MATRIX w;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -119,7 +119,7 @@ struct Zeros {  // of rows g (x) and g + 8 (y), see linear/fp16_weights.glslh
 };
 Zeros zero_of(f16vec2 stored) { return Zeros(float16_t(1024.0) + stored, float16_t(64.0) + stored); }
 
-// Step s for row panel j.
+// Step s of row panel j as a matrix.
 W_MATRIX step_of(uint j, uint s, Zeros zero) {
 #if defined(WEIGHT_q4)
   const uvec2 u = uvec2(w_[j][s], w_[j][s] >> 8), low = u & 0x000f000fu, high = u & 0x00f000f0u;
@@ -169,7 +169,7 @@ void multiply_tile() {
   }
 }
 
-// The place of the sums of one row of x over a row panel.
+// Where the sums of one row of x and row panel j are.
 uint sums_at(uint j, uint row, uint slot) { return ((j * BLOCKS * LIVE_ROWS + row) * SLOTS + slot) * 16u; }
 
 void main() {
@@ -178,7 +178,7 @@ void main() {
   if (panel * 16u >= N) return;  // the whole workgroup
   const uint l = lane() & 31u, slot = lane() >> 5;
 #ifdef QUANTIZED
-  exponent_ |= l * params.row_blocks >> 31;  // 0: there are fewer than 2^26 row blocks
+  exponent_ |= l * params.row_blocks >> 31;  // adds 0, as there are fewer than 2^26 row blocks, but the compiler does not know it
 #endif
 
   [[unroll]] for (uint i = 0u; i < PANELS * BLOCKS * 4u; ++i) total_[i] = 0.0;

@@ -17,7 +17,7 @@ layout(constant_id = 10) const uint ROWS = 1u;
 
 shared float result_[ROWS * 16u];
 vec2 sum_[ROWS];   // of weight rows g and g + 8
-vec2 part_[ROWS];  // before the scale
+vec2 part_[ROWS];  // of the group at hand, not scaled yet
 
 #ifdef QUANTIZED
 #define ONE_SCALE_A_HALF (GROUP % 32u == 0u)

@@ -16,10 +16,10 @@
 #define DTYPE_f16 1
 #include "linear/matrix.glslh"
 
-#define ROW 5u  // uvec4 of a row in shared memory: 32 halves and 8 of padding, so that eight rows lie in different banks
+#define ROW 5u  // uvec4 of a row in shared memory: 32 fp16 and 8 of padding, so that eight rows lie in different banks
 #define X_LOADS (BM * 4u / LANES)
 #define W_LOADS (BN * 2u / LANES)  // lanes of packed row panels
-#define B_ROWS BM                  // shared rows before those of the weights
+#define B_ROWS BM                  // the first shared row of the weights
 
 #if defined(WEIGHT_f16)
 #define W_VECTORS 2u  // of a lane in half a tile
@@ -29,13 +29,13 @@
 uvec4 x_next_[X_LOADS], w_next_[W_LOADS * W_VECTORS];
 Affine affine_[W_LOADS];
 
-// Loads r of an invocation lie whole rows or row panels apart (LANES is a multiple of 32), which keeps their addresses simple.
-// The row of x of load r, whose half8 is lane % 4: eight neighbours store to eight different banks.
+// The loads of an invocation are whole rows or row panels apart (LANES is a multiple of 32), which keeps their addresses simple.
+// The row of x of load r; its half8 is lane % 4. Eight neighbours store to eight different banks.
 uint x_row(uint r) {
   const uint e = lane();
   return (e >> 5) * 8u + ((e >> 2) & 1u) * 4u + ((e >> 3) & 3u) + r * (LANES / 4u);
 }
-// Likewise the row panel, and lane 4g + t in it.
+// The row panel of load r, and lane 4g + t in it.
 uint w_panel(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
 uint w_lane() {
   const uint e = lane();
@@ -120,7 +120,7 @@ void main() {
       store_chunk(h);
       barrier();
       if (h == 0u) load_chunk(tile, 1u);
-      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // at the end once more, so that there is no branch
+      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // the last one twice, so that there is no branch
       multiply_chunk();
       barrier();
     }

@@ -33,7 +33,7 @@ void multiply_tile() {
   }
 }
 
-// What four columns of the weight load to the end of a product.
+// What the epilogue needs of four columns of the weight.
 struct Columns {
   vec4 scale;
   ivec4 sum, zero;

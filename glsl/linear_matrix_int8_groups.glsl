@@ -28,7 +28,7 @@ SUMS(int) row_zero_[MATRICES_M];
 uvec2 scale_next_[W_LOADS];
 ivec2 zero_next_[W_LOADS];
 
-// Of the four lanes that own a pair of weight rows, lane t loads what run t needs.
+// Of the four lanes that own a pair of weight rows, lane t loads the scale and zero points of run t.
 void load_tile(uint tile) {
   load_bytes(0u, tile);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
@@ -77,7 +77,7 @@ void multiply_run(uint run) {
       coopMatLoad(b[k], shared_, (b_row() + j * TN) * ROW + ROW_VECTOR(run * STEPS + k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
       if (HAS_ROW_ZERO != 0u) weight_sum = coopMatMulAdd(A_MATRIX(int8_t(1)), b[k], weight_sum);
     }
-    // With a stride of 0 every row is the same.
+    // A stride of 0 makes every row the same.
     coopMatLoad(scale, scales_, column, 0u, gl_CooperativeMatrixLayoutRowMajor);
     if (HAS_ZERO != 0u) coopMatLoad(zero, zeros_, column, 0u, gl_CooperativeMatrixLayoutRowMajor);
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {

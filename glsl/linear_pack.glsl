@@ -25,7 +25,7 @@ layout(push_constant) uniform Params {
   uint first;      // of them, where the whole weight is bound: a texture
 } params;
 
-// Four bytes from any byte on; past the end of the source: anything.
+// Four bytes from any byte on; bytes past the end of the source are undefined.
 uint word_at(uint byte) {
   const uint at = byte >> 2, shift = (byte & 3u) * 8u;
   uint word = source_[min(at, params.last_word)] >> shift;

@@ -15,14 +15,14 @@ WEIGHT_BINDING(1)
 layout(push_constant) uniform Params {
   uint tiles;
   uint count;  // of pairs
-  uint first;  // vector of a texture that this block begins with
+  uint first;  // the vector of a texture that this block begins with
 } params;
 
 #if defined(WEIGHT_STORAGE_texture2d)
 uvec4 weight_at(uint i) { return texelFetch(weight_, ivec2((params.first + i) & 4095u, (params.first + i) >> 12), 0); }
 #endif
 
-// The sum of the bytes of a word; of each at most 255.
+// The sum of the four bytes of a word.
 int bytes(uint word) {
   const uint two = (word & 0x00ff00ffu) + ((word >> 8) & 0x00ff00ffu);
   return int((two & 0xffffu) + (two >> 16));

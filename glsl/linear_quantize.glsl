@@ -56,18 +56,18 @@ layout(push_constant) uniform Params {
 #include "quant/row_source.glslh"
 #include "core/reduce.glslh"
 
-// Vectors that a lane keeps between the range and the integers; 0: x is read twice.
+// Vectors that a lane keeps in registers from the range to the quantization; 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;
 #if defined(IN_FLOATS)
 X_WORD held_[4u * (HELD == 0u ? 1u : HELD)];
 #endif
 
-// A vector is the four vec4 groups of lane t of a tile: the column of step s.
+// A vector is the four vec4 groups of lane t of a tile. The first column of its step s:
 uint column(uint vector, uint s) { return (vector >> 2) * 64u + (s >> 1) * 32u + (vector & 3u) * 8u + (s & 1u) * 4u; }
 uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
 
 #ifdef IN_FLOATS
-// As range_of_lane, over vectors; past the last one that again. All loads are on their way at once.
+// range_of_lane for the vectors of a lane; past the last vector, that one again. All loads are issued at once.
 void hold_vectors(uint row, out int lowest, out int highest) {
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     const uint vector = min(lane() + h * LANES, params.tiles * 4u - 1u);

@@ -16,13 +16,13 @@
 #include "linear/linear.glslh"
 #include "linear/gemm.glslh"
 
-#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // vec4 groups of x an invocation loads for a chunk
+#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // vec4 groups of x that an invocation loads for a chunk
 #define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed row panels
 X_WORD x_next_[X_LOADS];
 uvec4 w_next_[W_LOADS * LIVE];
 vec2 scale_next_[W_LOADS], zero_next_[W_LOADS];
 
-// The row panel and the lane in it of load r; past the last row panel: the last one, whose results are then not stored.
+// The row panel and the lane in it of load r; past the end, the last panel, whose results are not stored again.
 uint panel_of(uint r, uint first_n) { return min(first_n / 16u + ((lane() + r * LANES) >> 5), (params.n - 1u) / 16u); }
 uint lane_of(uint r) { return (lane() + r * LANES) & 31u; }
 

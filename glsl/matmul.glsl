@@ -31,8 +31,8 @@ layout(push_constant) uniform Params {
   uint b_batch[4];
 } params;
 
-// How an operand is read: READ_vec4: four k at once (k has stride 1, all else is a multiple of 4); else one by one, lanes next
-// to each other at neighbouring k or at neighbouring rows (columns of b).
+// How an operand is read. READ_vec4: four k at once (k has stride 1, all else is a multiple of 4); else one by one, neighbouring
+// lanes at neighbouring k (READ_along_k) or at neighbouring rows (READ_along_rows; columns of b).
 layout(constant_id = 1) const uint A_READ = READ_vec4;
 layout(constant_id = 2) const uint B_READ = READ_vec4;
 layout(constant_id = 3) const uint HAS_BIAS = 0u;
@@ -50,7 +50,7 @@ layout(constant_id = 5) const uint ACT = 0u;
 WORD(DTYPE) a_next_[A_LOADS];
 WORD(DTYPE) b_next_[B_LOADS];
 
-// What load e of a chunk loads: .x the row of the tile, .y the vec4 group of the chunk.
+// The place of load e: .x the row of the tile, .y the vec4 group of the chunk.
 uvec2 place(uint e, uint read, uint rows) { return read == READ_along_rows ? uvec2(e % rows, e / rows) : uvec2(e >> 2, e & 3u); }
 
 // Four k of a row, zeros from params.k on.

@@ -26,7 +26,7 @@ layout(push_constant) uniform Params {
   uint rows;
   uint width;
   float eps;
-  uint inner;     // elements that share one of the weight; 1: layer_norm and rms_norm
+  uint inner;     // neighbours that share an element of the weight; 1: layer_norm and rms_norm
   uint channels;  // elements of the weight
 } params;
 
@@ -53,7 +53,7 @@ float row_mean(uint row, float shift, bool squares) {
 // The element of the weight that belongs to element k of vec4 group q of the whole input.
 uint channel(uint q, uint k) { return (4u * q + k) / params.inner % params.channels; }
 
-// `column`: vec4 group q in its row, where a workgroup has one.
+// `column`: the number of vec4 group q in its row, where a workgroup has one row.
 vec4 weight(uint q, uint column) {
   if (!WEIGHT) return vec4(1);
   if (ROWS == 1u && !GROUPED) return LOAD4(DTYPE, weight_, column);

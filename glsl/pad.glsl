@@ -23,7 +23,7 @@ layout(push_constant) uniform Params {
 uint element(uint i) {
   uint index = 0u, stride = 1u;
   for (uint d = params.rank; d-- > 0u;) {
-    // A coordinate in front of the input becomes a huge one: one comparison for both ends.
+    // A coordinate before the input wraps to a huge one: one comparison tests both ends.
     const uint at = take(i, params.size[d]) - uint(params.before[d]);
     if (at >= params.in_size[d]) return params.value;
     index += at * stride;

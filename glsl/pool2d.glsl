@@ -51,14 +51,14 @@ int mean(int sum, float divisor) {
 }
 #endif
 
-// First and behind the last coordinate of a window along an axis.
+// The first coordinate of a window along an axis, and one past the last.
 ivec2 span(uint o, uint size, uint count, uint kernel, uint stride, uint dilation, int pad) {
   if (POOL == POOL_adaptive_mean) return ivec2(o * size / count, ((o + 1u) * size + count - 1u) / count);
   const int first = int(o * stride) - pad;
   return ivec2(first, first + int((kernel - 1u) * dilation + 1u));
 }
 
-// Those of them in the image: a window may be far larger.
+// The part of the window inside the image: a window may be much larger.
 ivec2 inside(ivec2 window, uint size, uint dilation) {
   const int step = int(dilation);
   const int first = window.x < 0 ? window.x + (step - 1 - window.x) / step * step : window.x;

@@ -4,7 +4,7 @@
 // computes places and sums by fused multiply-adds. One invocation computes a vec4 group.
 //
 // ORDER  rows      wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
-//        corners   the four products of weights first; the last channels % 8 in another order
+//        corners   the four products of weights first; those of the last channels modulo 8 added in another order
 //
 // The order matters only where the quotient is next to a tie; elsewhere a plain expression is used.
 // Bindings: 0 out, 1 x.
@@ -34,7 +34,7 @@ layout(push_constant) uniform Params {
   CONV_INTEGER_PARAMS
 } params;
 
-// The elements before and behind a place, and their weights.
+// The elements before and after a place, and their weights.
 struct Pair {
   uint first;
   uint second;
@@ -49,7 +49,7 @@ Pair around(uint o, uint size, float scale) {
   return Pair(uint(first), min(uint(first) + 1u, size - 1u), before, behind);
 }
 
-// As eager PyTorch; v: the elements at y.first, then at y.second.
+// With PyTorch's roundings; v: the two elements at y.first, then those at y.second.
 float exactly(vec4 v, Pair y, Pair x, uint channel) {
   if (ORDER == ORDER_rows) {
     const float a = exact_fma(v.x, x.w0, multiply(v.y, x.w1)), b = exact_fma(v.z, x.w0, multiply(v.w, x.w1));
@@ -70,11 +70,11 @@ float sample_at(uint i) {
                         LOAD1(DTYPE, x_, below + x.first), LOAD1(DTYPE, x_, below + x.second));
   const vec4 v = dequantize(q, params.x_scale, params.x_zero, STEPS_F32);
   const float quick = y.w0 * (x.w0 * v.x + x.w1 * v.y) + y.w1 * (x.w0 * v.z + x.w1 * v.w);
-  // Both ways lie within eight roundings of the largest of the four from the truth: 2^-20 of it apart, and twice that with the quotient.
+  // Both results are within eight roundings of the largest of the four: at most 2^-20 of it apart, and twice that after the quotient.
   const vec4 size = abs(v);
   const float largest = max(max(size.x, size.y), max(size.z, size.w)) * params.out_inverse;
   const bool sure = abs(fract(quick * params.out_inverse) - 0.5) > largest * 1.9e-6;
-  const bool ordinary = params.x_scale > 1e-30 && params.x_scale < 1e30;  // nothing that matters is denormal or overflows
+  const bool ordinary = params.x_scale > 1e-30 && params.x_scale < 1e30;  // no intermediate is denormal or overflows
   return sure && ordinary ? quick : exactly(v, y, x, plane % params.channels);
 }
 

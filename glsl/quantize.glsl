@@ -42,15 +42,15 @@ layout(push_constant) uniform Params {
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool LAST = false;
-layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of vec4 groups: the unit of a SPAN's loads and stores
+layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of vec4 groups, which a SPAN loads and stores together
 
-// The reciprocal has the dtype of the scale, whatever x is; of a number it is in params.
+// The reciprocal is rounded to the dtype of the scale, whatever x is; for a number, params.scale is the reciprocal.
 float inverse_of(uint b) {
   return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
 }
 
 #ifndef OUT_i32
-// Whether only results far below 2^11 are wanted: quantize() of quant/quantize.glslh, which saves most of the steps to fp16, is for them.
+// Whether all results are far below 2^11: quantize() of quant/quantize.glslh, which skips most roundings to fp16, needs that.
 bool is_small(float zero) {
   return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
 }
@@ -62,7 +62,7 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 #endif
   const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
 #ifdef OUT_i32
-  // What 32 bits do not hold, NaN included, is -2^31 in PyTorch.
+  // What does not fit in 32 bits, NaN included, is -2^31 in PyTorch.
   const vec4 kept = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
   return ivec4(mix(vec4(-2147483648.0), kept, lessThan(kept, vec4(2147483648.0))));
 #else
@@ -71,7 +71,7 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 }
 
 #define VEC4_COUNT (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
-// Of the elements from `first` on.
+// The result for the `live` elements from `first` on.
 ivec4 quantized_vec4(vec4 x, uint first, uint live) {
   const uint b = block_of(first);
   ivec4 v = quantized(x, inverse_of(b), zero_of(b));
@@ -91,7 +91,7 @@ void main() {
   if (SPAN != 0u) {
     uint b, q, end;
     span(b, q, end);
-    // All loads are on their way before the reciprocal, which has one of its own, is computed.
+    // All loads are issued before the reciprocal is computed, which waits for the load of the scale.
 #ifdef HAS_PAIRS
     if (PAIRS) {
       const uint pair = (q - lane()) / 2u + lane(), last = end / 2u - 1u;

@@ -31,8 +31,8 @@ layout(push_constant) uniform Params {
 #include "quant/blocks.glslh"
 #include "quant/quantize.glslh"
 
-const int kNotANumber = int(0x80000000);  // what PyTorch's conversion makes of NaN; as a byte 0
-const int kFraction = 54;                 // bits behind the point of a fixed-point number
+const int kNotANumber = int(0x80000000);  // the result of PyTorch's conversion of NaN; as a byte 0
+const int kFraction = 54;                 // fraction bits of a fixed-point number
 
 uvec3 shift_left(uvec3 v, int n) {
   for (; n >= 32; n -= 32) v = uvec3(0u, v.xy);
@@ -98,7 +98,7 @@ bool divided(uint x, uvec2 m, int e, out uvec3 v) {
   const int drop = bits_of(product) - 53, power = drop + exponent - 150 + e;
   v = uvec3(0u);
   if (power + 52 >= 33) return false;
-  // Below a quarter nothing is left behind rounding the sum.
+  // Below a quarter, nothing remains after the sum is rounded.
   if (power + 52 >= -2) v = shift_left(round_off(product, drop), power + kFraction);
   return true;
 }
@@ -133,7 +133,7 @@ int quantized(float x, float scale, int zero) {
   return clamp(whole, params.low, params.high);
 }
 
-// Of the elements from `first` on.
+// The result for the `live` elements from `first` on.
 ivec4 quantized_vec4(vec4 x, uint first, uint live) {
   ivec4 v = ivec4(0);
   for (uint i = 0u; i < live; ++i) {

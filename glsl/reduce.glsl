@@ -16,7 +16,7 @@
 
 layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
 layout(constant_id = 2) const bool TOGETHER = false;
-layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // the inputs of a vec4 group of outputs are vec4 groups
+layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // the inputs of a vec4 group of outputs are vec4 groups, too
 
 #ifdef RESULT_same
 #define OUT DTYPE
@@ -32,7 +32,7 @@ layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint count;
   uint reduced;
-  uint kept_rank;   // dimensions 0 .. kept_rank-1 count the outputs, the others up to rank the elements that are joined
+  uint kept_rank;   // dimensions 0 .. kept_rank-1 are kept, the others up to rank are reduced
   uint rank;
   float divisor;    // of MEAN and VAR
   uint size[8];
@@ -65,7 +65,7 @@ T minimum(T a, T b) { return min(a, b); }
 const uint kNone = 0xffffffffu;
 const bool kArg = OP == REDUCE_ARGMAX || OP == REDUCE_ARGMIN;
 
-// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from; when it REPORTS, of SUM the high half, of
+// Four running reductions. `at`: for ARGMAX and ARGMIN, the j of the value; with REPORTS, for SUM the high half, for
 // PROD whether 32 bits cannot hold it (the value is then not 0).
 struct State {
   T value;
@@ -82,7 +82,7 @@ State start() {
   }
 }
 
-// Whether y at j beats x at i: NaN beats all, the first of equals wins.
+// Whether y at j is chosen before x at i: NaN before all others, the first of equals.
 bool wins(E y, uint j, E x, uint i) {
   if (j == kNone || i == kNone) return i == kNone;
   if (unordered(x) || unordered(y)) return unordered(y) && (!unordered(x) || j < i);
@@ -128,7 +128,7 @@ State join(State a, State b) {
 }
 #endif
 
-// What is joined of an element. `mean`: for the squares of VAR.
+// What an element contributes. `mean`: for the squares of VAR.
 T term(T x, T mean, bool squares) {
   if (OP == REDUCE_ANY || OP == REDUCE_ALL) return T(notEqual(x, T(0)));
   if (OP == REDUCE_NORM || squares) return (x - mean) * (x - mean);

@@ -13,7 +13,7 @@
 #pragma choice MASK none boolean f32 f16
 #include "linear/sdpa.glslh"
 
-layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values pass through shared memory, loaded a block ahead
+layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values go through shared memory, loaded a block ahead
 layout(constant_id = 9) const uint PITCH = 9u;   // vec4 groups of a row there: one more than the longer of a key and a value
 
 #define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum; BR divides LANES
@@ -79,7 +79,7 @@ void compute_scores(uint first, uint block, uint k_base, uint mask_base) {
   }
 }
 
-// Scores become weights; the rows' maxima, sums, and the factors for what was summed before are brought up to date.
+// Turns scores into weights; updates the rows' maxima and sums, and the factors for what was summed before.
 void update_rows() {
   const uint r = lane() / SEGMENTS, segment = lane() % SEGMENTS;
   const float before = row_most_[r];

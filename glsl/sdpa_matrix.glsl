@@ -23,7 +23,7 @@ layout(constant_id = 8) const uint TM = 16u;
 layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2
 layout(constant_id = 10) const uint TK = 16u;  // multiple of 8
 layout(constant_id = 11) const uint SUBGROUP = 32u;  // its size: a multiple of TM
-layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and values: sdpa.cpp has the formula
+layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and values: ops/common/sdpa_kernel.cpp has the formula
 
 #define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 of a query and a key, whole matrices
 #define V8 ((VQ * 4u + TN - 1u) / TN * (TN / 8u))
@@ -33,8 +33,8 @@ layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and
 #define SEGMENTS (SUBGROUP / TM)  // lanes of a row
 #define HALF8S (BC / 8u / SEGMENTS)  // of scores that a lane has
 
-// Queries, then keys and values in turn; behind them BR rows of scores, in each of which the weights (BC / 8) and then the
-// row's factor TN times (TN / 4) take the scores' place.
+// Queries, then keys and values in turn; after them BR rows of scores, in each of which the weights (BC / 8) and then the
+// row's factor TN times (TN / 4) replace the scores.
 shared uvec4 shared_[STAGED + BR * S_PITCH];
 shared float row_scratch_[LANES];
 
@@ -47,7 +47,7 @@ C_MATRIX sum_[V8 * 8u / TN];
 #define V_LOADS ((BC * V8 + LANES - 1u) / LANES)
 uvec4 k_next_[K_LOADS], v_next_[V_LOADS];
 
-// Half8 o of a row of `size` elements that begins at element `row`, zeros behind them.
+// Half8 o of a row of `size` elements that begins at element `row`; zeros after them.
 #define DEFINE_HALF8(NAME, LOAD, BUF, COUNT)                                                          \
   uvec4 NAME(uint row, uint o, uint size) {                                                           \
     const uint a = 2u * o, b = a + 1u;                                                                \
@@ -66,7 +66,7 @@ void fetch_keys(Place at, uint block) {
   }
 }
 
-// Values past the end are zeros: a weight of 0 times anything would not do.
+// Values past the end are zeros: a weight of 0 times undefined data could be NaN.
 void fetch_values(Place at, uint block) {
   [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = block + e / V8;
@@ -94,12 +94,12 @@ void subgroup_memory() {
   subgroupBarrier();
 }
 
-// The row of a lane in its subgroup, its part of that row, and where the rows of its subgroup are.
+// The row of a lane in its subgroup, its part of that row, and where the scores of its subgroup begin.
 uint row_of_lane() { return gl_SubgroupInvocationID % TM; }
 uint segment() { return gl_SubgroupInvocationID / TM; }
 uint scores_at() { return STAGED + gl_SubgroupID * TM * S_PITCH; }
 
-// Leaves `factor` of a lane's row where a load by rows finds it in every column.
+// Stores `factor` of a lane's row so that a matrix load finds it in every column of that row.
 void spread_factor(float factor) {
   const uint base = scores_at() + row_of_lane() * S_PITCH + BC / 8u;
   for (uint i = segment(); i < TN / 4u; i += SEGMENTS) shared_[base + i] = floatBitsToUint(vec4(factor));
@@ -111,7 +111,7 @@ void multiply_sums() {
   [[unroll]] for (uint j = 0u; j < V8 * 8u / TN; ++j) sum_[j] = sum_[j] * factors;
 }
 
-// Scores of a lane become weights; `most` and `total` of its row are brought up to date, the total that of its part.
+// Turns the scores of a lane into weights; updates `most`, its row's maximum, and `total`, the sum of its part of the row.
 void update_row(Place at, uint block, inout float most, inout float total) {
   const uint row = min(at.first + gl_SubgroupID * TM + row_of_lane(), params.l - 1u);
   const uint base = scores_at() + row_of_lane() * S_PITCH;
@@ -208,7 +208,7 @@ void main() {
     for (uint i = gl_SubgroupInvocationID; i < TM * TN / 4u; i += SUBGROUP) {
       const uint r = i / (TN / 4u), q = i % (TN / 4u), row = at.first + gl_SubgroupID * TM + r, vec4_index = j * (TN / 4u) + q;
       const uint base = scores_at() + r * S_PITCH;
-      const bool seen = shared_[base + BC / 8u].x != 0u;  // the factor: 0 where all keys were masked
+      const bool seen = shared_[base + BC / 8u].x != 0u;  // the factor is 0 where all keys were masked
       if (row < params.l && vec4_index < VQ) store_output(at, row, vec4_index, seen ? uintBitsToFloat(shared_[base + q]) : vec4(0.0));
     }
   }

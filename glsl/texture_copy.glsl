@@ -43,7 +43,7 @@ void main() {
   uint row = first / params.columns, column = first - row * params.columns;
   VEC(DTYPE) v = FETCH4(DTYPE, x_, texel_of(column / 4u, row, params.height));
   if (params.columns % 4u != 0u) {
-    VEC(DTYPE) from = v;  // the texel that holds the element at hand
+    VEC(DTYPE) from = v;  // the texel that holds element i
     for (uint i = 0u; i < min(4u, params.count - first); ++i) {
       if (i != 0u && column % 4u == 0u) from = FETCH4(DTYPE, x_, texel_of(column / 4u, row, params.height));
       v[i] = from[column % 4u];

@@ -21,7 +21,7 @@ layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 #endif
 layout(push_constant) uniform Params {
-  uint vec4_count;    // texels of a texture
+  uint vec4_count;    // of the buffer, or texels of a texture
   uint columns;  // of a texture's rows
   uint height;
 } params;

@@ -25,7 +25,7 @@ layout(push_constant) uniform Params {
 } params;
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// Between the elements at .x and at .y, .z of the way.
+// The two elements around a place, .x and .y, and the weight of the second, .z.
 vec3 between(uint o, uint size, float scale) {
   precise float at = UPSAMPLE == UPSAMPLE_bilinear_aligned ? float(o) * scale : (float(o) + 0.5) * scale - 0.5;
   at = max(at, 0.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves memory and does nothing else: the ceilings of reading and of copying. Each invocation takes every STRIDE-th vector,
-// four at a time, neighbours neighbours.
+// Reads or copies memory and does nothing else: the ceilings of reading and of copying. Each invocation takes every stride-th
+// vector, four at a time; neighbouring invocations take neighbouring vectors.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -28,6 +28,6 @@ void main() {
     }
   }
 #if defined(DOES_read)
-  if (sum == uvec4(0x9e3779b9u)) out_[0] = sum;  // never, but who knows
+  if (sum == uvec4(0x9e3779b9u)) out_[0] = sum;  // almost never true; keeps the compiler from removing the loads
 #endif
 }

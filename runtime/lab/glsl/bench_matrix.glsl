@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cooperative matrix products of operands that stay in registers: the ceiling of the matrix units. Operands are random,
-// because a matrix unit that multiplies zeros takes less power and may run faster than it ever will with data.
+// because a matrix unit that multiplies zeros takes less power and may run faster than with real data.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

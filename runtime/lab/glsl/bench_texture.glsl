@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lab does with a texture of vec4 groups beside a kernel: an invocation for each texel of the image, guards included.
-//   fill  every lane becomes what `word` is in the format
-//   tail  so do the lanes that hold no element: from `live` on in the texels of column `tail`
-//   bits  the lanes to a buffer, 32 bits each
+// What the kernel bench does with a texture of vec4 groups before and after a kernel. One invocation for each texel of the image,
+// guards included.
+//   fill  every lane gets the value of `word` in the format
+//   tail  only lanes that hold no element get it: lanes from `live` on in the texels of column `tail`
+//   bits  copies the lanes to a buffer, 32 bits each
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -35,7 +36,7 @@ VEC(DTYPE) pattern() {
 #elif defined(DTYPE_f16)
   return vec4(unpackHalf2x16(params.word).x);
 #else
-  return ivec4(int(params.word));  // whose low bytes a format of bytes takes
+  return ivec4(int(params.word));  // a format of bytes takes the low bytes
 #endif
 }
 #endif

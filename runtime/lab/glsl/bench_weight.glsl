@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lab's own copy of a packed weight in a texture: vector i of it is texel (i % 4096, i / 4096); texels without one become
-// `word`, so that a kernel that reads them is found out.
+// The kernel bench's copy of a packed weight in a texture: vector i is texel (i % 4096, i / 4096). Texels without a vector become
+// `word`, so that a kernel that reads them gives a wrong result.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require

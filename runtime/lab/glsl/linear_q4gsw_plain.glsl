@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The baseline of linear_q4gsw, as one writes it first: the weight as the file holds it, one byte a load, a workgroup for an
-// output, one invocation that adds up what the others found. Never picked; it shows what the product's kernels gain.
+// A simple linear_q4gsw as a baseline: the weight as in the file, one byte a load, one workgroup for an output, and one invocation
+// that adds up the partial sums. No operator uses it; it shows how much faster the product's kernels are.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_8bit_storage : require
