@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One shader file -> SPIR-V of all its variants, and a C++ header that knows them.
+"""One shader file -> SPIR-V of all its variants, and a C++ header that names them.
 
     compile_shader.py --glslang PATH --spirv-val PATH --include DIR --out DIR SHADER.glsl
 
 A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for each value, compiled with -DAXIS=a and
 -DAXIS_a=1; several axes make the full product. ``#pragma choice NAME a b c`` names the values of a specialization
 constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
-push-constant struct, the features a device must have) is read back from the SPIR-V, so that nobody writes it twice.
+push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
 Writes, for a shader X: X.h (`pumice::glsl::X`, see runtime/shader.h), X.bin (all modules, one after the other) and X.d
 (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken out after
@@ -47,7 +47,7 @@ class Axis:
 
     @property
     def default(self) -> str:
-        """Storages are the last axes: who does not name them means buffers."""
+        """Storage axes come last; a caller that does not name them gets buffers."""
         return f" = {self.name}::buffer" if self.values[0] == "buffer" else ""
 
     def enum(self, value: str) -> str:

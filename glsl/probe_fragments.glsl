@@ -44,11 +44,12 @@ void main() {
   const FRAGMENT(float, 16, 16, Accumulator) product = coopMatMulAdd(a, b, FRAGMENT(float, 16, 16, Accumulator)(0.0));
   const FRAGMENT(float, 16, 8, Accumulator) product8 = coopMatMulAdd(a, b8, FRAGMENT(float, 16, 8, Accumulator)(0.0));
 
-  // The nibble 15 as a subnormal fp16 number, as in linear/matrix.glslh; read from memory, so that the compiler cannot compute it.
+  // The nibble 15 as a subnormal fp16 number, as in linear/matrix.glslh; from memory, so that the compiler cannot fold it.
   const uint nibble = halves_[0].x >> 26;
   const f16vec2 small = fma(unpackFloat2x16(nibble | nibble << 16), f16vec2(32768.0), f16vec2(-0.015625));
 
-  bool right = small == f16vec2(0.013671875) && a.length() == 8 && b.length() == 8 && b8.length() == 4 && c.length() == 8 && c8.length() == 4;
+  bool right = small == f16vec2(0.013671875) && a.length() == 8 && b.length() == 8 && b8.length() == 4 && c.length() == 8 &&
+               c8.length() == 4;
   for (uint e = 0u; e < 8u; ++e) {
     const uint place = 16u * across(e, g) + along(e, t);
     right = right && uint(float(a[e])) == place && uint(float(b[e])) == place && uint(c[e]) == place;

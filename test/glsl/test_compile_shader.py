@@ -153,7 +153,10 @@ MISTAKES = [
     (PARTS.replace("int sizes[3]", "ivec4 sizes") + BODY, "'sizes' is not a uint, int or float"),
     (PARTS.replace("int sizes[3]", "int sizes[40]") + BODY, "168 bytes of push constants; every device has 128"),
     (PARTS.replace("constant_id = 1", "constant_id = 2") + BODY, "constant_id 1 is not declared"),
-    (PARTS.replace('#include "core/launch.glslh"', "uint item() { return 0u; }") + BODY, "not specialization constant 0"),
+    (
+        PARTS.replace('#include "core/launch.glslh"', "uint item() { return 0u; }") + BODY,
+        "not specialization constant 0",
+    ),
     (PARTS + "layout(binding = 2) uniform U { uint u; };" + BODY.replace("0u;", "u;"), "is a uniform block"),
     (
         PARTS + "layout(binding = 2) uniform sampler2D s;" + BODY.replace("0u;", "uint(texelFetch(s, ivec2(0), 0).x);"),
@@ -173,7 +176,10 @@ MISTAKES = [
     ("#pragma variant DTYPE f32 f32\n" + PARTS + BODY, "needs one or more different values"),
     ("#pragma variant A x\n#pragma variant A y\n" + PARTS + BODY, "toy.glsl:4: error: axis A is named twice"),
     ("#pragma variants A x\n" + PARTS + BODY, "unknown pragma 'variants A x'; known: variant, choice"),
-    (PARTS.replace("core/launch.glslh", "core/lunch.glslh") + BODY, "toy.glsl:3: error: included file core/lunch.glslh"),
+    (
+        PARTS.replace("core/launch.glslh", "core/lunch.glslh") + BODY,
+        "toy.glsl:3: error: included file core/lunch.glslh",
+    ),
     (PARTS + "\nvoid main() { out_[0] = missing; }", "toy.glsl:9: error: 'missing' : undeclared identifier"),
 ]
 

@@ -13,11 +13,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "glsl/include"
 HEADERS = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.glslh"))
-EXTENSIONS = """
-GL_GOOGLE_include_directive GL_EXT_samplerless_texture_functions GL_EXT_control_flow_attributes
-GL_EXT_integer_dot_product GL_EXT_shader_explicit_arithmetic_types_float16 GL_KHR_cooperative_matrix
-GL_EXT_shader_explicit_arithmetic_types_int8 GL_KHR_memory_scope_semantics GL_KHR_shader_subgroup_arithmetic
-""".split()
+EXTENSIONS = [
+    "GL_GOOGLE_include_directive",
+    "GL_EXT_samplerless_texture_functions",
+    "GL_EXT_control_flow_attributes",
+    "GL_EXT_integer_dot_product",
+    "GL_EXT_shader_explicit_arithmetic_types_float16",
+    "GL_EXT_shader_explicit_arithmetic_types_int8",
+    "GL_KHR_cooperative_matrix",
+    "GL_KHR_memory_scope_semantics",
+    "GL_KHR_shader_subgroup_arithmetic",
+]
 
 
 def compile_alone(folder: Path, header: str, include: Path = INCLUDE) -> str:
