@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from pumice.runtime import nesting as nests
 from pumice.errors import UnsupportedError
+from pumice.runtime import nesting as nests
 
 _MAX_DEFAULT = 4096  # characters of a default that goes into the file
 
