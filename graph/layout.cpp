@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/build.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
 #include "graph/plan.h"
 
 namespace pumice::engine {

@@ -4,7 +4,7 @@
 #include <cinttypes>
 
 #include "graph/build.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
 
 namespace pumice::engine {
 namespace {

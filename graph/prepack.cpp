@@ -10,8 +10,8 @@
 
 #include "graph/convert.h"
 #include "graph/encode.h"
-#include "graph/image.h"
-#include "serialization/fingerprint.h"
+#include "graph/image_shape.h"
+#include "serialization/hash.h"
 
 namespace pumice::engine {
 namespace {

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/block_allocator.h"
+#include "graph/suballocator.h"
 #include "graph/build.h"
-#include "graph/shared.h"
+#include "graph/shared_weights.h"
 
 namespace pumice::engine {
 

@@ -2,7 +2,7 @@
 // What the engine knows, as JSON for the layers above.
 #include <nlohmann/json.hpp>
 
-#include "graph/image.h"
+#include "graph/image_shape.h"
 #include "ops/op.h"
 #include "runtime/model.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vulkan/command_impl.h"
+#include "vulkan/descriptor.h"
 
 namespace pumice::engine {
 namespace {

@@ -2,7 +2,7 @@
 // Descriptor sets of a command buffer: taken from pools that grow in chunks, shared by dispatches with equal bindings.
 #include <algorithm>
 
-#include "vulkan/command_impl.h"
+#include "vulkan/descriptor.h"
 
 namespace pumice::engine {
 namespace {

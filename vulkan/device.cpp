@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "base/log.h"
-#include "vulkan/command_impl.h"
+#include "vulkan/descriptor.h"
 #include "vulkan/core.h"
 #include "vulkan/probe.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/copy_pool.h"
-#include "vulkan/command_impl.h"
+#include "base/thread_pool.h"
+#include "vulkan/descriptor.h"
 #include "vulkan/core.h"
 
 namespace pumice::engine {

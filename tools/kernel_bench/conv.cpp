@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 #include "glsl/include/activation.glslh"
 #include "ops/quant/requantize.h"
 #include "tools/kernel_bench/exact.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 #include "glsl/include/activation.glslh"
 #include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/integers.h"

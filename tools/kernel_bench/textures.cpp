@@ -6,7 +6,7 @@
 
 #include "glsl/lab_texture.h"
 #include "glsl/lab_weight.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {

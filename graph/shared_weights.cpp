@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/shared.h"
+#include "graph/shared_weights.h"
 
 #include <map>
 

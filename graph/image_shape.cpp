@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/image.h"
+#include "graph/image_shape.h"
 
 #include <algorithm>
 

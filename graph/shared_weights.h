@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "graph/block_allocator.h"
+#include "graph/suballocator.h"
 
 namespace pumice::engine {
 

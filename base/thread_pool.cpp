@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 
 #include <algorithm>
 #include <system_error>
