@@ -42,7 +42,7 @@ struct Uploader::Impl {
   const size_t max_chunks;
   std::vector<std::unique_ptr<Chunk>> chunks;  // made as they are needed
   size_t current = 0;
-  CopyPool pool{kThreads};
+  ThreadPool pool{kThreads};
 };
 
 // The current chunk, ready to record into; waits until the device is done with it.
