@@ -29,7 +29,7 @@ struct Key {
 // A part of a buffer that goes when the last part of it does.
 struct Raw {
   std::shared_ptr<Buffer> buffer;
-  Part part;
+  Allocation part;
 };
 
 }  // namespace
@@ -67,7 +67,7 @@ class Prepack {
     for (const uint32_t id : impl.outputs) keep(impl, id);
     for (const Pack& pack : impl.packs) {
       if (!keys_.insert(pack.key).second) continue;
-      if (const Part* known = find(shared_key(impl, pack))) {
+      if (const Allocation* known = find(shared_key(impl, pack))) {
         weights_.packed_[pack.key] = *known;
         continue;
       }
@@ -91,8 +91,8 @@ class Prepack {
   void run() {
     for (const auto& [constant, bytes] : kept_) {
       const std::string key = shared_ ? format("raw %s ", name(constant.second)) + content(constant.first) : "";
-      const Part* known = find(key);
-      const Part part = known != nullptr ? *known : allocate(bytes, "weights", key);
+      const Allocation* known = find(key);
+      const Allocation part = known != nullptr ? *known : allocate(bytes, "weights", key);
       if (known == nullptr) upload({constant.first, constant.second, 0, bytes}, part.slice);
       weights_.constants_[constant] = part;
     }
@@ -135,10 +135,10 @@ class Prepack {
   }
 
   // `key`: of what is shared.
-  Part allocate(uint64_t bytes, const char* what, const std::string& key) {
+  Allocation allocate(uint64_t bytes, const char* what, const std::string& key) {
     if (!shared_) return weights_.blocks_.allocate(device_->memory(), bytes, what);
     Buffer buffer = device_->memory().buffer(padded(bytes, alignment_), MemoryKind::device, what);
-    const Part part = part_of(buffer, 0, bytes);
+    const Allocation part = allocation_of(buffer, 0, bytes);
     add({device_, std::move(buffer), {}, part}, key);
     return part;
   }
@@ -149,7 +149,7 @@ class Prepack {
   }
 
   // What another program has on the device, or null.
-  const Part* find(const std::string& key) {
+  const Allocation* find(const std::string& key) {
     auto known = shared_ ? shared_->find(key) : nullptr;
     if (known == nullptr) return nullptr;
     weights_.shared_.push_back(std::move(known));
@@ -250,7 +250,7 @@ class Prepack {
         device_->memory().buffer(bytes_of(keys), MemoryKind::device, "constants to be packed"));
     uint64_t offset = 0;
     for (const Key& key : keys) {
-      const Part part = part_of(*buffer, offset, key.bytes);
+      const Allocation part = allocation_of(*buffer, offset, key.bytes);
       upload(key, part.slice);
       raw_[key] = {buffer, part};
       offset += padded(key.bytes, alignment_);
@@ -283,7 +283,7 @@ class Prepack {
     }
   }
 
-  const Part& result(const Job& job, Commands& commands) {
+  const Allocation& result(const Job& job, Commands& commands) {
     const auto [at, fresh] = weights_.packed_.try_emplace(job.pack->key);
     if (!fresh) return at->second;
     const TensorInfo& info = job.impl().tensors[job.pack->result];
@@ -363,10 +363,10 @@ uint64_t Weights::bytes() const {
   for (const auto& weight : shared_) bytes += weight->buffer.bytes();
   return bytes;
 }
-const Part& Weights::constant(uint32_t index, DType dtype) const {
+const Allocation& Weights::constant(uint32_t index, DType dtype) const {
   return constants_.at({index, dtype});
 }
-const Part& Weights::packed(const std::string& key) const {
+const Allocation& Weights::packed(const std::string& key) const {
   return packed_.at(key);
 }
 

@@ -22,15 +22,15 @@ class Weights {
   Weights(std::shared_ptr<Device> device, const Program& program, const ExternalData& external,
           std::span<const std::unique_ptr<Graph>> graphs);
 
-  const Part& constant(uint32_t index, DType dtype) const;
-  const Part& packed(const std::string& key) const;
+  const Allocation& constant(uint32_t index, DType dtype) const;
+  const Allocation& packed(const std::string& key) const;
   uint64_t bytes() const;  // in buffers, shared ones too
   uint64_t texture_bytes() const;
 
  private:
   friend class Prepack;
-  std::map<std::pair<uint32_t, DType>, Part> constants_;
-  std::unordered_map<std::string, Part> packed_;
+  std::map<std::pair<uint32_t, DType>, Allocation> constants_;
+  std::unordered_map<std::string, Allocation> packed_;
   BlockAllocator blocks_;
   std::vector<Image> images_;
   std::vector<std::shared_ptr<const SharedWeight>> shared_;  // instead of blocks and images

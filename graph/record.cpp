@@ -13,7 +13,7 @@ class Places {
   Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages, std::span<const Image> images)
       : graph_(graph), layout_(layout), storages_(storages), images_(images) {}
 
-  Part of(uint32_t tensor) const {
+  Allocation of(uint32_t tensor) const {
     const uint32_t storage = layout_.storage[tensor];
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
@@ -42,7 +42,7 @@ class Places {
   // A binding that no kernel reads: the operator left it empty.
   Slice empty() const { return part(storages_.status, 0, 16).slice; }
 
-  static Part part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  static Allocation part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
       fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset,
            offset + bytes, buffer.bytes());
@@ -50,7 +50,7 @@ class Places {
   }
 
  private:
-  static Part first(const Part& part, uint64_t bytes) {
+  static Allocation first(const Allocation& part, uint64_t bytes) {
     return {{part.slice.buffer, part.slice.offset, bytes, part.slice.view}, part.mapped};
   }
 
@@ -68,7 +68,7 @@ void set_data(const Graph::Impl& graph, const Storages& storages, const Places& 
     port.data = storages.in_place ? places.of(port.tensor).mapped
                                   : Places::part(storages.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
-    const Part status = storages.in_place ? Places::part(storages.status, 0, 16)
+    const Allocation status = storages.in_place ? Places::part(storages.status, 0, 16)
                                           : Places::part(storages.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }

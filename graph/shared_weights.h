@@ -15,7 +15,7 @@ struct SharedWeight {
   std::shared_ptr<Device> device;
   Buffer buffer;  // or
   Image image;
-  Part part;
+  Allocation part;
 };
 
 // A load that looks for what is there and then adds what it made; others wait meanwhile, so that nothing is made twice.

@@ -10,7 +10,7 @@
 namespace pumice::engine {
 
 // A tensor's memory outside of the arena.
-struct Part {
+struct Allocation {
   Slice slice;
   std::byte* mapped = nullptr;  // null when the host cannot see it
 };
@@ -20,7 +20,7 @@ inline uint64_t padded(uint64_t bytes, uint64_t alignment) {
 }
 
 // `bytes` of a tensor at `offset` of a buffer, up to the next multiple of 16.
-inline Part part_of(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+inline Allocation allocation_of(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
   return {{buffer.handle(), offset, padded(bytes, 16)},
           buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
 }
@@ -35,16 +35,16 @@ class BlockAllocator {
     if (size < kOwnBytes) small_bytes_ += size;
   }
 
-  Part allocate(Memory& memory, uint64_t bytes, const char* what) {
+  Allocation allocate(Memory& memory, uint64_t bytes, const char* what) {
     const uint64_t size = padded(bytes, alignment_);
-    if (size >= kOwnBytes) return part_of(add(memory, size, what), 0, bytes);
+    if (size >= kOwnBytes) return allocation_of(add(memory, size, what), 0, bytes);
     if (block_bytes_ - block_used_ < size) {
       block_bytes_ = std::max(size, std::min(kBlockBytes, small_bytes_));
       add(memory, block_bytes_, what);
       block_ = buffers_.size() - 1;
       block_used_ = 0;
     }
-    const Part part = part_of(buffers_[block_], block_used_, bytes);
+    const Allocation part = allocation_of(buffers_[block_], block_used_, bytes);
     block_used_ += size;
     small_bytes_ -= std::min(size, small_bytes_);
     return part;
