@@ -131,12 +131,12 @@ class Prepack {
   }
 
   void expect(uint64_t bytes) {
-    if (!shared_) weights_.blocks_.expect(bytes);
+    if (!shared_) weights_.allocator_.expect(bytes);
   }
 
   // `key`: of what is shared.
   Allocation allocate(uint64_t bytes, const char* what, const std::string& key) {
-    if (!shared_) return weights_.blocks_.allocate(device_->memory(), bytes, what);
+    if (!shared_) return weights_.allocator_.allocate(device_->memory(), bytes, what);
     Buffer buffer = device_->memory().buffer(padded(bytes, alignment_), MemoryKind::device, what);
     const Allocation part = allocation_of(buffer, 0, bytes);
     add({device_, std::move(buffer), {}, part}, key);
@@ -340,7 +340,7 @@ class Prepack {
 
 Weights::Weights(std::shared_ptr<Device> device, const Program& program, const ExternalData& external,
                  std::span<const std::unique_ptr<Graph>> graphs)
-    : blocks_(device->features().storage_alignment) {
+    : allocator_(device->features().storage_alignment) {
   Prepack prepack(*this, std::move(device), program, external);
   if (external) prepack.share(graphs);
   for (const auto& graph : graphs) prepack.collect(*graph);
@@ -359,7 +359,7 @@ uint64_t Weights::texture_bytes() const {
   return bytes;
 }
 uint64_t Weights::bytes() const {
-  uint64_t bytes = blocks_.bytes();
+  uint64_t bytes = allocator_.bytes();
   for (const auto& weight : shared_) bytes += weight->buffer.bytes();
   return bytes;
 }

@@ -31,7 +31,7 @@ class Weights {
   friend class Prepack;
   std::map<std::pair<uint32_t, DType>, Allocation> constants_;
   std::unordered_map<std::string, Allocation> packed_;
-  BlockAllocator blocks_;
+  Suballocator allocator_;
   std::vector<Image> images_;
   std::vector<std::shared_ptr<const SharedWeight>> shared_;  // instead of blocks and images
 };

@@ -25,9 +25,9 @@ inline Allocation allocation_of(const Buffer& buffer, uint64_t offset, uint64_t 
           buffer.mapped() == nullptr ? nullptr : buffer.mapped() + offset};
 }
 
-class BlockAllocator {
+class Suballocator {
  public:
-  explicit BlockAllocator(uint64_t alignment) : alignment_(alignment) {}
+  explicit Suballocator(uint64_t alignment) : alignment_(alignment) {}
 
   // Announces a tensor, so that a block is no larger than what is still to come.
   void expect(uint64_t bytes) {
