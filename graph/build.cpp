@@ -14,8 +14,8 @@ void add_values(Graph::Impl& graph) {
     tensor.declared = true;
     tensor.ref = static_cast<uint32_t>(value.ref);
     tensor.held = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
-    if (value.kind == ValueKind::constant) tensor.home = Home::constant;
-    if (value.kind == ValueKind::state) tensor.home = Home::state;
+    if (value.kind == ValueKind::constant) tensor.memory = MemorySource::constant;
+    if (value.kind == ValueKind::state) tensor.memory = MemorySource::state;
     for (const SymInt& dim : value.dims)
       tensor.shape.push_back(dim.is_expr ? graph.exprs[static_cast<size_t>(dim.value)] : dim.value);
     graph.add(std::move(tensor));
@@ -28,10 +28,10 @@ void check_values(const Graph::Impl& graph) {
   for (uint32_t v = 0; v < graph.tensors.size(); ++v) {
     const TensorInfo& tensor = graph.tensors[v];
     const std::string path = format("methods[%u].values[%u]", graph.method_index, v);
-    if (tensor.dtype == DType::i4 && tensor.home != Home::constant)
+    if (tensor.dtype == DType::i4 && tensor.memory != MemorySource::constant)
       fail(Code::BadDtype, Stage::plan, path, "only constants are i4");
     for (const SymInt& dim : graph.method().values[v].dims) {
-      if (dim.is_expr && tensor.home != Home::arena)
+      if (dim.is_expr && tensor.memory != MemorySource::arena)
         fail(Code::BadShape, Stage::plan, path, "a %s has a dynamic dimension", name(graph.method().values[v].kind));
     }
   }
@@ -41,7 +41,7 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   const Update& update = graph.method().updates[index];
   const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
   const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
-  if (state.home != Home::state) fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
+  if (state.memory != MemorySource::state) fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
   const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;

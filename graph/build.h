@@ -17,7 +17,7 @@ namespace pumice::engine {
 inline constexpr uint32_t kNone = ~0u;
 
 // Where the storage of a tensor comes from.
-enum class Home : uint8_t {
+enum class MemorySource : uint8_t {
   arena,     // memory of the run, shared by values that do not live at once
   constant,  // TensorInfo::ref is an index in Program::constants
   packed,    // ref is an index in Graph::Impl::packs
@@ -28,7 +28,7 @@ enum class Home : uint8_t {
 struct TensorInfo {
   DType dtype;
   uint32_t rank;
-  Home home = Home::arena;
+  MemorySource memory = MemorySource::arena;
   uint32_t ref = kNone;
   uint32_t value = kNone;  // index in Method::values; kNone: an operator's temporary
   uint32_t base = kNone;   // has the storage of this tensor (a view, or written in place) ...

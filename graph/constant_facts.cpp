@@ -16,7 +16,7 @@ std::span<const std::byte> Graph::Impl::bytes_of(uint32_t constant) const {
 
 bool Graph::is_zero(Tensor constant) const {
   const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.home != Home::constant) return false;
+  if (tensor.memory != MemorySource::constant) return false;
   auto& facts = impl_->facts->is_zero;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   bool zero = false;
@@ -30,7 +30,7 @@ bool Graph::is_zero(Tensor constant) const {
 
 std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
   const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.home != Home::constant || tensor.dtype != DType::f16) return std::nullopt;
+  if (tensor.memory != MemorySource::constant || tensor.dtype != DType::f16) return std::nullopt;
   auto& facts = impl_->facts->half_exponents;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   std::optional<Exponents> result;
@@ -51,7 +51,7 @@ std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
 
 std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
   const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.home != Home::constant || (tensor.dtype != DType::f16 && tensor.dtype != DType::f32)) return std::nullopt;
+  if (tensor.memory != MemorySource::constant || (tensor.dtype != DType::f16 && tensor.dtype != DType::f32)) return std::nullopt;
   auto& facts = impl_->facts->bad_scale;
   if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
   std::optional<Scale> result;

@@ -25,15 +25,15 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const uint32_t content = graph.view_root(tensor);
   if (root.storage == StorageClass::texture3d)
     return {kFirstImage + layout.image[layout.storage[tensor]], 0, bytes, content};
-  switch (root.home) {
-    case Home::arena:
+  switch (root.memory) {
+    case MemorySource::arena:
       return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
-    case Home::state:
+    case MemorySource::state:
       return {kFirstState + root.ref, 0, bytes, content};
-    case Home::status:
+    case MemorySource::status:
       return {kStatus, 0, bytes, content};
-    case Home::constant:
-    case Home::packed:
+    case MemorySource::constant:
+    case MemorySource::packed:
       break;
   }
   return {kFixed, 0, bytes, layout.storage[tensor]};

@@ -28,7 +28,7 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
   for (const uint32_t id : writes) {
     if (id == kNone) bug(graph, "writes an empty tensor");
     const TensorInfo& tensor = graph.tensors[id];
-    const bool fresh = tensor.home == Home::status || (tensor.home == Home::arena && tensor.base == kNone);
+    const bool fresh = tensor.memory == MemorySource::status || (tensor.memory == MemorySource::arena && tensor.base == kNone);
     const auto& outputs = graph.method().ops[graph.call].outputs;
     const bool own = tensor.value == kNone || std::find(outputs.begin(), outputs.end(), tensor.value) != outputs.end();
     if (!fresh || !own) bug(graph, "writes a tensor that is not its own");
@@ -89,7 +89,7 @@ std::string pack_key(const Graph::Impl& graph, const std::string& what, const st
   std::string key = what + " " + name(result.storage) + " " + form(result);
   for (const uint32_t id : inputs) {
     const TensorInfo& root = graph.tensors[graph.view_root(id)];
-    if (root.home == Home::packed) {
+    if (root.memory == MemorySource::packed) {
       const Pack& pack = graph.packs[root.ref];
       key += " (" + pack_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
     } else {
@@ -104,7 +104,7 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
                       LaunchFunction launch, StorageClass storage) {
   TensorInfo result{.dtype = dtype,
                     .rank = static_cast<uint32_t>(shape.size()),
-                    .home = Home::packed,
+                    .memory = MemorySource::packed,
                     .ref = static_cast<uint32_t>(impl_->packs.size()),
                     .storage = storage,
                     .shape = shape};
@@ -137,7 +137,7 @@ Tensor Graph::scratch(DType dtype, uint32_t rank) {
 
 Tensor Graph::status() {
   if (impl_->status == kNone)
-    impl_->status = impl_->add({.dtype = DType::i32, .rank = 1, .home = Home::status, .shape = {4}});
+    impl_->status = impl_->add({.dtype = DType::i32, .rank = 1, .memory = MemorySource::status, .shape = {4}});
   return Tensor(this, impl_->status);
 }
 

@@ -81,7 +81,7 @@ Layout layout(const Graph& graph) {
   std::vector<uint32_t> of_interval;
   for (uint32_t t = 0; t < count; ++t) {
     const bool buffer = impl.tensors[t].storage == StorageClass::buffer;
-    if (first[t] == kNone || impl.tensors[t].home != Home::arena || !buffer) continue;
+    if (first[t] == kNone || impl.tensors[t].memory != MemorySource::arena || !buffer) continue;
     intervals.push_back({first[t], last[t], bytes[t], impl.features.storage_alignment});
     of_interval.push_back(t);
   }

@@ -17,9 +17,9 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
   if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.twin);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
-  if (root.home == Home::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
-  if (root.home == Home::state) return "the state " + quoted(graph.program->states[root.ref].key);
-  if (root.home == Home::packed) {
+  if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
+  if (root.memory == MemorySource::state) return "the state " + quoted(graph.program->states[root.ref].key);
+  if (root.memory == MemorySource::packed) {
     const Pack& pack = graph.packs[root.ref];
     return format("the packed form (%s) of %s", pack.what.c_str(), label(graph, pack.inputs[0]).c_str());
   }
@@ -97,7 +97,7 @@ void check_weights(const Graph& graph) {
   for (const Node& node : impl.nodes) {
     std::vector<uint32_t> bindings = joined(node.writes, node.reads);
     for (uint32_t& id : bindings) {
-      if (id == kNone || impl.tensors[impl.view_root(id)].home == Home::arena) id = kNone;
+      if (id == kNone || impl.tensors[impl.view_root(id)].memory == MemorySource::arena) id = kNone;
     }
     with_path(impl, node.call, [&] {
       for (const uint32_t id : bindings) {

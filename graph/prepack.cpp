@@ -48,7 +48,7 @@ class Prepack {
   void share(std::span<const std::unique_ptr<Graph>> graphs) {
     for (const auto& graph : graphs) {
       for (const TensorInfo& tensor : graph->impl().tensors) {
-        if (tensor.home == Home::constant) content(tensor.ref);
+        if (tensor.memory == MemorySource::constant) content(tensor.ref);
       }
     }
     for (const State& state : program_.states) {
@@ -118,7 +118,7 @@ class Prepack {
   static std::optional<Key> constant(const Job& job, size_t i) {
     const uint32_t root = job.impl().view_root(job.pack->inputs[i]);
     const TensorInfo& info = job.impl().tensors[root];
-    if (info.home != Home::constant) return std::nullopt;
+    if (info.memory != MemorySource::constant) return std::nullopt;
     const BindingRange range = job.binding_range(i + 1);
     const uint64_t bytes = range.bytes != 0 ? range.bytes : job.impl().bytes(root) - range.begin;
     return Key{info.ref, info.dtype, range.begin, bytes};
@@ -127,7 +127,7 @@ class Prepack {
   void keep(const Graph::Impl& graph, uint32_t id) {
     const uint32_t root = graph.view_root(id);
     const TensorInfo& info = graph.tensors[root];
-    if (info.home == Home::constant) keep(info.ref, info.dtype, graph.bytes(root));
+    if (info.memory == MemorySource::constant) keep(info.ref, info.dtype, graph.bytes(root));
   }
 
   void expect(uint64_t bytes) {

@@ -20,7 +20,7 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
   for (const uint32_t id : node.reads) result += (result.empty() ? "" : " ") + text(graph, id);
   result += " ->";
   for (const uint32_t id : node.writes) {
-    if (graph.tensors[id].home != Home::status) result += " " + text(graph, id);
+    if (graph.tensors[id].memory != MemorySource::status) result += " " + text(graph, id);
   }
   return result;
 }
@@ -34,7 +34,7 @@ uint64_t moved(const Graph::Impl& graph, const Node& node) {
   std::sort(reads.begin(), reads.end());
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   for (const uint32_t id : reads) said += id == kNone ? 0 : graph.bytes(id);
-  for (const uint32_t id : node.writes) said += graph.tensors[id].home == Home::status ? 0 : graph.bytes(id);
+  for (const uint32_t id : node.writes) said += graph.tensors[id].memory == MemorySource::status ? 0 : graph.bytes(id);
   return said;
 }
 

@@ -18,16 +18,16 @@ class Places {
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
     if (root.storage == StorageClass::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
-    switch (root.home) {
-      case Home::arena:
+    switch (root.memory) {
+      case MemorySource::arena:
         return part(storages_.arena, layout_.offset[tensor], bytes);
-      case Home::state:
+      case MemorySource::state:
         return part(storages_.states[root.ref], 0, bytes);
-      case Home::status:
+      case MemorySource::status:
         return part(storages_.status, 0, bytes);
-      case Home::constant:
+      case MemorySource::constant:
         return first(storages_.weights.constant(root.ref, root.dtype), bytes);
-      case Home::packed:
+      case MemorySource::packed:
         return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
     }
     return {};

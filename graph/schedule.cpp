@@ -23,7 +23,7 @@ uint32_t snapshot(Graph::Impl& graph, uint32_t from) {
 // The index of the state whose storage `id` has by views alone, else kNone.
 uint32_t state_of(const Graph::Impl& graph, uint32_t id) {
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
-  return root.home == Home::state ? root.ref : kNone;
+  return root.memory == MemorySource::state ? root.ref : kNone;
 }
 
 // Outputs and new values that are the old value of a changing state are copied before it changes.
@@ -61,7 +61,7 @@ void set_levels(Graph::Impl& graph) {
       if (id != kNone) node.level = std::max(node.level, seen[graph.view_root(id)].write_level);
     }
     for (const uint32_t id : node.writes) {
-      if (graph.tensors[id].home != Home::status)
+      if (graph.tensors[id].memory != MemorySource::status)
         node.level = std::max(node.level, seen[graph.view_root(id)].use_level);
     }
     ++node.level;
@@ -137,7 +137,7 @@ class InPlace {
     const TensorInfo& root = graph_.tensors[find(in)];
     if (root.storage != StorageClass::buffer || graph_.tensors[out].storage != StorageClass::buffer) return false;
     if (device_bytes(graph_.tensors[in].dtype) != device_bytes(graph_.tensors[out].dtype)) return false;
-    if (root.home != Home::state) return root.home == Home::arena;
+    if (root.memory != MemorySource::state) return root.memory == MemorySource::arena;
     // On a state only by what makes its new value.
     const auto value = new_value_.find(root.ref);
     return value != new_value_.end() && value->second == out;
@@ -155,7 +155,7 @@ void schedule(Graph::Impl& graph) {
   // Two values may be the same state: they become one tensor's storage.
   std::map<uint32_t, uint32_t> states;
   for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
-    if (graph.tensors[t].home != Home::state) continue;
+    if (graph.tensors[t].memory != MemorySource::state) continue;
     const uint32_t first = states.try_emplace(graph.tensors[t].ref, t).first->second;
     if (first != t) graph.tensors[t].base = first;
   }

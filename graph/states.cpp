@@ -11,7 +11,7 @@ std::vector<StateInfo> states(const Program& program, std::span<const std::uniqu
     const Graph::Impl& impl = graph->impl();
     for (uint32_t v = 0; v < impl.method().values.size(); ++v) {
       const TensorInfo& tensor = impl.tensors[v];
-      if (tensor.home != Home::state) continue;
+      if (tensor.memory != MemorySource::state) continue;
       StateInfo& state = result[tensor.ref];
       const std::string path = format("methods[%u].values[%u]", impl.method_index, v);
       if (state.used && state.dtype != tensor.dtype)

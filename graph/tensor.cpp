@@ -86,14 +86,14 @@ int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
 
 bool Tensor::is_constant() const {
   if (graph_ == nullptr) return false;
-  const Home home = graph_->impl().tensors[graph_->impl().view_root(id_)].home;
-  return home == Home::constant || home == Home::packed;
+  const MemorySource memory = graph_->impl().tensors[graph_->impl().view_root(id_)].memory;
+  return memory == MemorySource::constant || memory == MemorySource::packed;
 }
 
 void Tensor::resize(const Shape& shape) const {
   TensorInfo& tensor = info(graph_, id_);
   if (tensor.storage == StorageClass::texture3d) Tensor(graph_, tensor.twin).resize(shape);
-  if (tensor.declared || tensor.home != Home::arena) {
+  if (tensor.declared || tensor.memory != MemorySource::arena) {
     if (shape == tensor.shape) return;
     const std::string path =
         tensor.value == kNone ? "" : format("methods[%u].values[%u]", graph_->impl().method_index, tensor.value);
