@@ -56,7 +56,7 @@ void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_no
     bool written = graph.deferred.contains(output);
     for (size_t n = first_node; n < graph.nodes.size(); ++n) {
       for (const uint32_t id : graph.nodes[n].writes)
-        written = written || id == output || graph.tensors[output].twin == id;
+        written = written || id == output || graph.tensors[output].other_storage == id;
     }
     if (!written) fail(Code::Internal, Stage::plan, "", "the operator does not write value %u", output);
   }

@@ -15,7 +15,7 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
   const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
   const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
-  if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.twin);
+  if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.other_storage);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
   if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
   if (root.memory == MemorySource::state) return "the state " + quoted(graph.program->states[root.ref].key);

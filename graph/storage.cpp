@@ -13,17 +13,17 @@ bool Graph::in_texture(Tensor value) const {
 
 Tensor Graph::texture_out(Tensor value) {
   TensorInfo& tensor = impl_->tensors[value.id()];
-  if (tensor.twin == kNone) {
+  if (tensor.other_storage == kNone) {
     const TensorInfo texture{.dtype = tensor.dtype,
                              .rank = tensor.rank,
                              .storage = StorageClass::texture3d,
-                             .twin = value.id(),
+                             .other_storage = value.id(),
                              .shape = tensor.shape};
     const uint32_t id = impl_->add(texture);  // which moves the others
-    impl_->tensors[value.id()].twin = id;
+    impl_->tensors[value.id()].other_storage = id;
     impl_->tensors[value.id()].as_texture = true;
   }
-  return Tensor(this, impl_->tensors[value.id()].twin);
+  return Tensor(this, impl_->tensors[value.id()].other_storage);
 }
 
 Tensor Graph::texture(Tensor value) {
@@ -46,12 +46,12 @@ void Graph::Impl::check_storages() const {
 void Graph::Impl::hold(Tensor tensor) {
   write_late(tensor);
   const TensorInfo& info = tensors[tensor.id()];
-  if (info.twin != kNone) write_late(Tensor(tensor.graph(), info.twin));
+  if (info.other_storage != kNone) write_late(Tensor(tensor.graph(), info.other_storage));
   const bool is_texture = info.storage == StorageClass::texture3d;
   // A buffer that no texture stands beside was written, or is an input, a constant or a state.
-  if (info.held || info.twin == kNone || (!is_texture && !tensors[info.twin].held)) return;
+  if (info.held || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].held)) return;
   copying = true;
-  copy_storage(*tensor.graph(), tensor, Tensor(tensor.graph(), info.twin));
+  copy_storage(*tensor.graph(), tensor, Tensor(tensor.graph(), info.other_storage));
   copying = false;
 }
 

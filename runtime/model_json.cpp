@@ -91,7 +91,7 @@ json plan_json(const Graph& graph) {
     json value = brief(impl.method(), impl.method().values[v]);
     value["kind"] = name(impl.method().values[v].kind);
     value["bytes"] = impl.bytes(v);
-    const uint32_t texture = impl.tensors[v].twin;
+    const uint32_t texture = impl.tensors[v].other_storage;
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
     if (impl.tensors[where.storage[v]].memory == MemorySource::arena && impl.tensors[v].held) value["offset"] = where.offset[v];

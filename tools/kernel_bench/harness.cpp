@@ -22,7 +22,7 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
     default:
       break;
   }
-  if (info.storage == StorageClass::texture3d && info.twin != kNone) return name_of(graph, info.twin);
+  if (info.storage == StorageClass::texture3d && info.other_storage != kNone) return name_of(graph, info.other_storage);
   if (info.value == kNone) return format("scratch tensor %u", tensor);
   const Value& value = graph.method().values[info.value];
   return std::string(name(value.kind)) + " '" + value.name + "'";
@@ -32,7 +32,7 @@ enum class When : uint8_t { before, now, after };
 
 // Inputs go to their textures before the kernels run, and outputs come out of theirs afterwards; neither is timed.
 When when(const Graph::Impl& graph, const Node& node) {
-  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].twin != node.reads[0]) return When::now;
+  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].other_storage != node.reads[0]) return When::now;
   const auto is_in = [](const std::vector<uint32_t>& ids, uint32_t id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   };
@@ -246,7 +246,7 @@ uint64_t Harness::output_bytes() const {
 }
 
 void Harness::spoil_guard(uint32_t word) {
-  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].twin;
+  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].other_storage;
   if (texture != kNone && textures_.has(texture))
     textures_.spoil(texture, word);
   else
