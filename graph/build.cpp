@@ -13,7 +13,7 @@ void add_values(Graph::Impl& graph) {
     tensor.value = static_cast<uint32_t>(graph.tensors.size());
     tensor.declared = true;
     tensor.ref = static_cast<uint32_t>(value.ref);
-    tensor.held = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
+    tensor.materialized = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
     if (value.kind == ValueKind::constant) tensor.memory = MemorySource::constant;
     if (value.kind == ValueKind::state) tensor.memory = MemorySource::state;
     for (const SymInt& dim : value.dims)
@@ -104,8 +104,8 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
     if (impl.tensors[impl.view_root(id)].dtype == DType::i4)
       fail(Code::BadDtype, Stage::plan, format("methods[%u].outputs", method), "value %u is i4", id);
   }
-  for (const uint32_t id : impl.outputs) impl.hold(Tensor(graph.get(), id));
-  for (const Update& update : impl.method().updates) impl.hold(Tensor(graph.get(), update.value));
+  for (const uint32_t id : impl.outputs) impl.materialize(Tensor(graph.get(), id));
+  for (const Update& update : impl.method().updates) impl.materialize(Tensor(graph.get(), update.value));
   impl.check_storages();
   schedule(impl);
   return graph;

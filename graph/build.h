@@ -38,7 +38,7 @@ struct TensorInfo {
   StorageClass storage = StorageClass::buffer;
   uint32_t other_storage = kNone;    // the same value in its other storage: of a texture the buffer, of a buffer maybe a texture
   bool as_texture = false;  // some operator takes it in the texture that the file, or Features::storage, asks for
-  bool held = false;        // while building: it has the value, as far as the calls built so far go
+  bool materialized = false;        // while building: it has the value, as far as the calls built so far go
   Shape shape = {};         // live
 };
 
@@ -114,7 +114,7 @@ struct Graph::Impl {
   uint32_t add(TensorInfo info);
   void check_storages() const;  // throws BadSchema where the file asks for a texture that no operator takes
   // Writes what was deferred, and adds the copy out of the other storage where the tensor has not its value.
-  void hold(Tensor tensor);
+  void materialize(Tensor tensor);
   void write_late(Tensor tensor);  // what was deferred
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;

@@ -43,9 +43,9 @@ void add_dispatch(Graph::Impl& graph, const std::vector<Tensor>& writes, const s
   if (in_place && node.reads.empty()) bug(graph, "works in place on nothing");
   node.launch = std::move(launch);
   for (const Tensor& read : reads) {
-    if (read) graph.hold(read);
+    if (read) graph.materialize(read);
   }
-  for (const uint32_t id : node.writes) graph.tensors[id].held = true;
+  for (const uint32_t id : node.writes) graph.tensors[id].materialized = true;
   graph.nodes.push_back(std::move(node));
 }
 
@@ -73,8 +73,8 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   check_writes(*impl_, node.writes);
   if (!in || device_bytes(out.dtype()) != device_bytes(in.dtype())) bug(*impl_, "views elements of another size");
   node.shape = std::move(shape);
-  impl_->hold(in);
-  impl_->tensors[out.id()].held = true;
+  impl_->materialize(in);
+  impl_->tensors[out.id()].materialized = true;
   impl_->tensors[out.id()].base = impl_->view_root(in.id());  // never a chain
   impl_->nodes.push_back(std::move(node));
 }

@@ -28,7 +28,7 @@ Tensor Graph::texture_out(Tensor value) {
 
 Tensor Graph::texture(Tensor value) {
   const Tensor result = texture_out(value);
-  impl_->hold(result);
+  impl_->materialize(result);
   return result;
 }
 
@@ -43,13 +43,13 @@ void Graph::Impl::check_storages() const {
   }
 }
 
-void Graph::Impl::hold(Tensor tensor) {
+void Graph::Impl::materialize(Tensor tensor) {
   write_late(tensor);
   const TensorInfo& info = tensors[tensor.id()];
   if (info.other_storage != kNone) write_late(Tensor(tensor.graph(), info.other_storage));
   const bool is_texture = info.storage == StorageClass::texture3d;
   // A buffer that no texture stands beside was written, or is an input, a constant or a state.
-  if (info.held || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].held)) return;
+  if (info.materialized || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].materialized)) return;
   copying = true;
   copy_storage(*tensor.graph(), tensor, Tensor(tensor.graph(), info.other_storage));
   copying = false;

@@ -94,7 +94,7 @@ json plan_json(const Graph& graph) {
     const uint32_t texture = impl.tensors[v].other_storage;
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
-    if (impl.tensors[where.storage[v]].memory == MemorySource::arena && impl.tensors[v].held) value["offset"] = where.offset[v];
+    if (impl.tensors[where.storage[v]].memory == MemorySource::arena && impl.tensors[v].materialized) value["offset"] = where.offset[v];
     if (where.storage[v] != v) value["storage_of"] = where.storage[v];
     values.push_back(std::move(value));
   }
