@@ -20,7 +20,7 @@ inline constexpr uint32_t kNone = ~0u;
 enum class MemorySource : uint8_t {
   arena,     // memory of the run, shared by values that do not live at once
   constant,  // TensorInfo::ref is an index in Program::constants
-  packed,    // ref is an index in Graph::Impl::packs
+  packed,    // ref is an index in Graph::Impl::packed_constants
   state,     // ref is an index in Program::states
   status,
 };
@@ -58,11 +58,11 @@ struct Node {
 };
 
 // A constant made at load.
-struct Pack {
+struct PackedConstant {
   std::string key;  // equal keys, equal results, in any graph of a program
   std::string what;
   uint32_t call;
-  std::vector<uint32_t> inputs;  // tensors: constants or results of other packs
+  std::vector<uint32_t> inputs;  // tensors: constants or results of other packed_constants
   uint32_t result;
   LaunchFunction launch;
 };
@@ -74,7 +74,7 @@ struct Deferred {
 };
 
 // The text that tells a pack from others: `constant` names the constants that go into it, `result` is its outcome.
-std::string pack_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
+std::string packed_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
                      const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant);
 
 // What building learned of the values of constants, so that a later build of the program needs no file.
@@ -94,8 +94,8 @@ struct Graph::Impl {
 
   std::vector<TensorInfo> tensors;  // the first ones are Method::values
   std::vector<Node> nodes;          // in order of execution once built
-  std::vector<Pack> packs;
-  std::unordered_map<std::string, uint32_t> pack_index;  // by key
+  std::vector<PackedConstant> packed_constants;
+  std::unordered_map<std::string, uint32_t> packed_index;  // by key
   std::unordered_map<std::string, std::shared_ptr<void>> shared;
   std::unordered_map<uint32_t, Deferred> deferred;  // by tensor
   mutable std::vector<uint32_t> uses;               // of values; counted when first asked for

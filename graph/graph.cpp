@@ -79,7 +79,7 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   impl_->nodes.push_back(std::move(node));
 }
 
-std::string pack_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
+std::string packed_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
                      const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant) {
   const auto form = [](const TensorInfo& tensor) {
     std::string text = name(tensor.dtype);
@@ -90,8 +90,8 @@ std::string pack_key(const Graph::Impl& graph, const std::string& what, const st
   for (const uint32_t id : inputs) {
     const TensorInfo& root = graph.tensors[graph.view_root(id)];
     if (root.memory == MemorySource::packed) {
-      const Pack& pack = graph.packs[root.ref];
-      key += " (" + pack_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
+      const PackedConstant& pack = graph.packed_constants[root.ref];
+      key += " (" + packed_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
     } else {
       key += " " + constant(root.ref);
     }
@@ -105,10 +105,10 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   TensorInfo result{.dtype = dtype,
                     .rank = static_cast<uint32_t>(shape.size()),
                     .memory = MemorySource::packed,
-                    .ref = static_cast<uint32_t>(impl_->packs.size()),
+                    .ref = static_cast<uint32_t>(impl_->packed_constants.size()),
                     .storage = storage,
                     .shape = shape};
-  Pack pack{.key = "",
+  PackedConstant pack{.key = "",
             .what = what,
             .call = impl_->call,
             .inputs = ids(inputs),
@@ -120,14 +120,14 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
     impl_->tensors[id].as_texture |= storage == StorageClass::texture2d;
   }
   const auto number = [](uint32_t constant) { return std::to_string(constant); };
-  std::string key = pack_key(*impl_, what, pack.inputs, result, number);
-  const auto [known, fresh] = impl_->pack_index.try_emplace(key, static_cast<uint32_t>(impl_->packs.size()));
-  if (!fresh) return Tensor(this, impl_->packs[known->second].result);
+  std::string key = packed_key(*impl_, what, pack.inputs, result, number);
+  const auto [known, fresh] = impl_->packed_index.try_emplace(key, static_cast<uint32_t>(impl_->packed_constants.size()));
+  if (!fresh) return Tensor(this, impl_->packed_constants[known->second].result);
   pack.key = std::move(key);
   pack.result = impl_->add(std::move(result));
   impl_->bytes(pack.result);
-  impl_->packs.push_back(std::move(pack));
-  return Tensor(this, impl_->packs.back().result);
+  impl_->packed_constants.push_back(std::move(pack));
+  return Tensor(this, impl_->packed_constants.back().result);
 }
 
 Tensor Graph::scratch(DType dtype, uint32_t rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a
+// Raw constants that a node reads go to blocks that stay. Those that only packed_constants read pass through temporary memory, a
 // batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the binding_ranges.
 // What another program has on the device already is not made again.
 #include "graph/prepack.h"
@@ -65,7 +65,7 @@ class Prepack {
       }
     }
     for (const uint32_t id : impl.outputs) keep(impl, id);
-    for (const Pack& pack : impl.packs) {
+    for (const PackedConstant& pack : impl.packed_constants) {
       if (!keys_.insert(pack.key).second) continue;
       if (const Allocation* known = find(shared_key(impl, pack))) {
         weights_.packed_[pack.key] = *known;
@@ -105,7 +105,7 @@ class Prepack {
  private:
   struct Job {
     const Graph* graph;
-    const Pack* pack;
+    const PackedConstant* pack;
     Dispatch part;
     const Graph::Impl& impl() const { return graph->impl(); }
     // Of the result (0), or of input i (i + 1).
@@ -156,9 +156,9 @@ class Prepack {
     return &weights_.shared_.back()->part;
   }
 
-  std::string shared_key(const Graph::Impl& graph, const Pack& pack) {
+  std::string shared_key(const Graph::Impl& graph, const PackedConstant& pack) {
     if (!shared_) return "";
-    return pack_key(graph, pack.what, pack.inputs, graph.tensors[pack.result],
+    return packed_key(graph, pack.what, pack.inputs, graph.tensors[pack.result],
                     [&](uint32_t constant) { return content(constant); });
   }
 
@@ -311,7 +311,7 @@ class Prepack {
       if (kept == kept_.end()) return raw_.at(*key).part.slice;
       return binding_range(weights_.constants_.at(kept->first).slice, {key->begin, key->bytes});
     }
-    const std::string& made = job.impl().packs[job.impl().tensors[job.impl().view_root(id)].ref].key;
+    const std::string& made = job.impl().packed_constants[job.impl().tensors[job.impl().view_root(id)].ref].key;
     if (fresh.contains(made)) {
       commands.barrier();
       fresh.clear();
@@ -328,7 +328,7 @@ class Prepack {
   Uploader uploader_;
   const uint64_t alignment_;
   std::map<std::pair<uint32_t, DType>, uint64_t> kept_;     // constants that stay, and their bytes
-  std::map<Key, uint32_t> uses_;                            // by packs still to be made
+  std::map<Key, uint32_t> uses_;                            // by packed_constants still to be made
   std::map<Key, Raw> raw_;                                  // on the device for now
   std::map<uint32_t, std::span<const std::byte>> sources_;  // in the file, or outside
   std::map<uint32_t, std::string> contents_;

@@ -28,7 +28,7 @@ class Places {
       case MemorySource::constant:
         return first(storages_.weights.constant(root.ref, root.dtype), bytes);
       case MemorySource::packed:
-        return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
+        return first(storages_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
     }
     return {};
   }

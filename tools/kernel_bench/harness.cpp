@@ -14,7 +14,7 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
   const TensorInfo& info = graph.tensors[tensor];
   switch (info.memory) {
     case MemorySource::packed:
-      return "packed constant '" + graph.packs[info.ref].what + "'";
+      return "packed constant '" + graph.packed_constants[info.ref].what + "'";
     case MemorySource::constant:
       return "constant '" + graph.method().values[tensor].name + "'";
     case MemorySource::status:
@@ -133,13 +133,13 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
     const TensorInfo& info = impl().tensors[id];
     if (info.memory == MemorySource::packed && textures_.has(id))
-      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packs[info.ref].key).slice, word);
+      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packed_constants[info.ref].key).slice, word);
   }
   commands.barrier();
   for (const auto& [tensor, place] : places_) {
     const TensorInfo& info = impl().tensors[tensor];
     Slice source;
-    if (info.memory == MemorySource::packed) source = loaded_.weights->packed(impl().packs[info.ref].key).slice;
+    if (info.memory == MemorySource::packed) source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
     if (info.memory == MemorySource::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
     if (source.buffer == nullptr) continue;
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
