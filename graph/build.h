@@ -108,14 +108,14 @@ struct Graph::Impl {
   bool inferred = false;                                // symbols, shapes and records belong together
 
   // While a launch runs: what it asks for, and the node for texts.
-  mutable Node* asking = nullptr;
+  mutable Node* launching = nullptr;
 
   const Method& method() const { return program->methods[method_index]; }
   uint32_t add(TensorInfo info);
   void check_storages() const;  // throws BadSchema where the file asks for a texture that no operator takes
   // Writes what was deferred, and adds the copy out of the other storage where the tensor has not its value.
   void materialize(Tensor tensor);
-  void write_late(Tensor tensor);  // what was deferred
+  void finish_deferred(Tensor tensor);  // what was deferred
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
   uint32_t storage(uint32_t id) const;

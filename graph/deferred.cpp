@@ -46,7 +46,7 @@ void Graph::write_deferred(Tensor out, const std::function<void()>& write, std::
   write();
 }
 
-void Graph::Impl::write_late(Tensor tensor) {
+void Graph::Impl::finish_deferred(Tensor tensor) {
   auto late = deferred.extract(tensor.id());
   if (late.empty()) return;
   const InName name(*this, late.mapped().call);

@@ -63,7 +63,7 @@ void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> re
 }
 
 bool Graph::shares(Tensor a, Tensor b) const {
-  if (Node* node = impl_->asking) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
+  if (Node* node = impl_->launching) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
   if (impl_->tensors[a.id()].base == b.id() && impl_->granted(a.id())) return true;
   return impl_->storage(a.id()) == impl_->storage(b.id());
 }
@@ -177,7 +177,7 @@ int64_t Launch::size(SymInt size) const {
 
 int64_t Graph::Impl::size(SymInt size) const {
   if (!size.is_expr) return size.value;
-  if (asking != nullptr) asking->used_exprs.push_back(static_cast<uint32_t>(size.value));
+  if (launching != nullptr) launching->used_exprs.push_back(static_cast<uint32_t>(size.value));
   return exprs[static_cast<size_t>(size.value)];
 }
 

@@ -14,14 +14,14 @@ void unique(std::vector<uint32_t>& list) {
 }
 
 // Forgets whom to note sizes for, also when the launch throws.
-struct Asking {
+struct Launching {
   const Graph::Impl& graph;
-  Asking(const Graph::Impl& of, Node* node) : graph(of) {
+  Launching(const Graph::Impl& of, Node* node) : graph(of) {
     node->used_tensors.clear();
     node->used_exprs.clear();
-    graph.asking = node;
+    graph.launching = node;
   }
-  ~Asking() { graph.asking = nullptr; }
+  ~Launching() { graph.launching = nullptr; }
 };
 
 bool is_current(const Graph::Impl& graph, const Node& node) {
@@ -38,7 +38,7 @@ void run(Graph& graph, Node& node) {
   if (node.kind == NodeKind::copy) {  // made by build, of one declared shape or a temporary
     Tensor(&graph, node.writes[0]).resize(impl.tensors[node.reads[0]].shape);
   } else {
-    const Asking asking(impl, &node);
+    const Launching launching(impl, &node);
     if (node.kind == NodeKind::view) {
       node.shape(Launch(impl.features, graph));
     } else {

@@ -44,9 +44,9 @@ void Graph::Impl::check_storages() const {
 }
 
 void Graph::Impl::materialize(Tensor tensor) {
-  write_late(tensor);
+  finish_deferred(tensor);
   const TensorInfo& info = tensors[tensor.id()];
-  if (info.other_storage != kNone) write_late(Tensor(tensor.graph(), info.other_storage));
+  if (info.other_storage != kNone) finish_deferred(Tensor(tensor.graph(), info.other_storage));
   const bool is_texture = info.storage == StorageClass::texture3d;
   // A buffer that no texture stands beside was written, or is an input, a constant or a state.
   if (info.materialized || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].materialized)) return;

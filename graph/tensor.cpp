@@ -57,7 +57,7 @@ uint32_t Tensor::rank() const {
 
 const Shape& Tensor::shape() const {
   const TensorInfo& tensor = info(graph_, id_);
-  if (Node* node = graph_->impl().asking) node->used_tensors.push_back(id_);
+  if (Node* node = graph_->impl().launching) node->used_tensors.push_back(id_);
   return tensor.shape;
 }
 
