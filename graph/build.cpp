@@ -74,7 +74,7 @@ void check_reads(const Graph::Impl& graph, size_t first_node) {
 
 }  // namespace
 
-std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const Builder& builder,
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const OperatorCallbacks& builder,
                              const std::shared_ptr<ConstantFacts>& facts) {
   auto graph = std::make_unique<Graph>();
   Graph::Impl& impl = graph->impl();

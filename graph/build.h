@@ -128,14 +128,14 @@ struct Graph::Impl {
 };
 
 // What a build needs beside the program; runtime/model.cpp knows the operators.
-struct Builder {
+struct OperatorCallbacks {
   std::function<void(Graph&, const Method&, const OpCall&)> add_nodes;
   std::function<std::string(uint32_t op)> op_name;                       // of OpCall::op, for texts
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage = {};  // adds a node: buffer to texture, or back
 };
 
 // Shapes are at the hints. The program must outlive the graph. Errors carry the path of the operator call.
-std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const Builder& builder,
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const OperatorCallbacks& builder,
                              const std::shared_ptr<ConstantFacts>& facts);
 
 // Levels, storage in place, copies of state: called by build after the last operator. schedule.cpp.

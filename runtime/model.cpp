@@ -8,8 +8,8 @@
 namespace pumice::engine {
 namespace {
 
-const Builder& builder() {
-  static const Builder kBuilder{
+const OperatorCallbacks& builder() {
+  static const OperatorCallbacks kBuilder{
       .add_nodes = [](Graph& graph, const Method& method,
                       const OpCall& call) { op_table()[call.op].build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },
