@@ -36,7 +36,7 @@ Ports ports(const Graph& graph, const Layout& layout, bool in_place);
 std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate);
 
 // The buffers of a session.
-struct Storages {
+struct SessionBuffers {
   const Weights& weights;
   const Buffer &arena, &upload, &download, &status;
   std::span<const Buffer> states;
@@ -56,7 +56,7 @@ struct Encoding {
 };
 
 // Prepares the pipelines, sets the ports' data and records.
-void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const SessionBuffers& buffers,
             Encoding& encoding);
 
 PipelineKey pipeline_key(const Dispatch& record);

@@ -106,13 +106,13 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
   make_room(fresh->ports, layout.plan.total);
-  record(device_, *method.graph, layout, storages(), *fresh);
+  record(device_, *method.graph, layout, buffers(), *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
   return fresh;
 }
 
-Storages Session::storages() const {
+SessionBuffers Session::buffers() const {
   return {*weights_, arena_, upload_, download_, status_, states_, in_place_};
 }
 

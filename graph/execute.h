@@ -113,7 +113,7 @@ class Session {
   std::unique_ptr<Encoding> encode(MethodState& method, bool timed);
   void make_room(const Ports& ports, uint64_t arena_bytes);
   void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
-  Storages storages() const;
+  SessionBuffers buffers() const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void clear_status();

@@ -10,8 +10,8 @@ namespace {
 // Where a tensor lies on the device.
 class Places {
  public:
-  Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages, std::span<const Image> images)
-      : graph_(graph), layout_(layout), storages_(storages), images_(images) {}
+  Places(const Graph::Impl& graph, const Layout& layout, const SessionBuffers& buffers, std::span<const Image> images)
+      : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
 
   Allocation of(uint32_t tensor) const {
     const uint32_t storage = layout_.storage[tensor];
@@ -20,27 +20,27 @@ class Places {
     if (root.storage == StorageClass::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
     switch (root.memory) {
       case MemorySource::arena:
-        return part(storages_.arena, layout_.offset[tensor], bytes);
+        return part(buffers_.arena, layout_.offset[tensor], bytes);
       case MemorySource::state:
-        return part(storages_.states[root.ref], 0, bytes);
+        return part(buffers_.states[root.ref], 0, bytes);
       case MemorySource::status:
-        return part(storages_.status, 0, bytes);
+        return part(buffers_.status, 0, bytes);
       case MemorySource::constant:
-        return first(storages_.weights.constant(root.ref, root.dtype), bytes);
+        return first(buffers_.weights.constant(root.ref, root.dtype), bytes);
       case MemorySource::packed:
-        return first(storages_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
+        return first(buffers_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
     }
     return {};
   }
 
   Slice of(const Range& range) const {
-    if (range.space == kUpload) return part(storages_.upload, range.begin, range.end - range.begin).slice;
-    if (range.space == kDownload) return part(storages_.download, range.begin, range.end - range.begin).slice;
+    if (range.space == kUpload) return part(buffers_.upload, range.begin, range.end - range.begin).slice;
+    if (range.space == kDownload) return part(buffers_.download, range.begin, range.end - range.begin).slice;
     return of(range.content).slice;  // copies read and write whole tensors
   }
 
   // A binding that no kernel reads: the operator left it empty.
-  Slice empty() const { return part(storages_.status, 0, 16).slice; }
+  Slice empty() const { return part(buffers_.status, 0, 16).slice; }
 
   static Allocation part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
@@ -56,20 +56,20 @@ class Places {
 
   const Graph::Impl& graph_;
   const Layout& layout_;
-  const Storages& storages_;
+  const SessionBuffers& buffers_;
   const std::span<const Image> images_;
 };
 
-void set_data(const Graph::Impl& graph, const Storages& storages, const Places& places, Encoding& encoding) {
+void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
-    port.data = storages.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(storages.upload, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? places.of(port.tensor).mapped
+                                  : Places::part(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
-    port.data = storages.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(storages.download, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? places.of(port.tensor).mapped
+                                  : Places::part(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
-    const Allocation status = storages.in_place ? Places::part(storages.status, 0, 16)
-                                          : Places::part(storages.download, encoding.ports.status_offset, 16);
+    const Allocation status = buffers.in_place ? Places::part(buffers.status, 0, 16)
+                                          : Places::part(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
 }
@@ -90,18 +90,18 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
   }
 }
 
-void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const SessionBuffers& buffers,
             Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
-  const Places places(impl, layout, storages, encoding.images);
+  const Places places(impl, layout, buffers, encoding.images);
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
     if (step.kind != StepKind::dispatch) continue;
     for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
   }
   device->pipelines().prepare(keys);
-  set_data(impl, storages, places, encoding);
+  set_data(impl, buffers, places, encoding);
 
   const Bind bind = [&](uint32_t tensor, const BindingRange& part) {
     return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, part);

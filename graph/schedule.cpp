@@ -77,7 +77,7 @@ void set_levels(Graph::Impl& graph) {
   }
 }
 
-// Storages and when they are used, growing as nodes are allowed to work in place.
+// SessionBuffers and when they are used, growing as nodes are allowed to work in place.
 class InPlace {
  public:
   InPlace(Graph::Impl& graph, const std::vector<Update>& updates) : graph_(graph), uses_(graph.tensors.size()) {
