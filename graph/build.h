@@ -35,7 +35,7 @@ struct TensorInfo {
   bool in_place = false;   // ... the latter only while both have the same number of bytes
   bool declared = false;   // the file says the shape
   bool changed = true;     // by the infer under way
-  StorageClass storage = StorageClass::buffer;
+  StorageType storage = StorageType::buffer;
   uint32_t other_storage = kNone;    // the same value in its other storage: of a texture the buffer, of a buffer maybe a texture
   bool as_texture = false;  // some operator takes it in the texture that the file, or Features::storage, asks for
   bool materialized = false;        // while building: it has the value, as far as the calls built so far go

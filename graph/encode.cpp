@@ -23,7 +23,7 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const uint64_t bytes =
       graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
   const uint32_t content = graph.view_root(tensor);
-  if (root.storage == StorageClass::texture3d)
+  if (root.storage == StorageType::texture3d)
     return {kFirstImage + layout.image[layout.storage[tensor]], 0, bytes, content};
   switch (root.memory) {
     case MemorySource::arena:

@@ -101,7 +101,7 @@ std::string packed_key(const Graph::Impl& graph, const std::string& what, const 
 }
 
 Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
-                      LaunchFunction launch, StorageClass storage) {
+                      LaunchFunction launch, StorageType storage) {
   TensorInfo result{.dtype = dtype,
                     .rank = static_cast<uint32_t>(shape.size()),
                     .memory = MemorySource::packed,
@@ -117,7 +117,7 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   for (const uint32_t id : pack.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());
-    impl_->tensors[id].as_texture |= storage == StorageClass::texture2d;
+    impl_->tensors[id].as_texture |= storage == StorageType::texture2d;
   }
   const auto number = [](uint32_t constant) { return std::to_string(constant); };
   std::string key = packed_key(*impl_, what, pack.inputs, result, number);

@@ -84,7 +84,7 @@ class Graph {
   // A constant made once at load from constants, shared by all calls with the same `what`, inputs, dtype and shape. The
   // inputs need not stay on the device. Bindings: the result, then `inputs`.
   Tensor prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
-                 LaunchFunction launch, StorageClass storage = StorageClass::buffer);
+                 LaunchFunction launch, StorageType storage = StorageType::buffer);
   // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load,
   // external).
   bool is_zero(Tensor constant) const;

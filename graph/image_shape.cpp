@@ -49,7 +49,7 @@ uint32_t texels(int64_t count) {
 
 ImageShape image_shape(const TensorInfo& texture) {
   const Shape& shape = texture.shape;
-  if (texture.storage == StorageClass::texture2d) {
+  if (texture.storage == StorageType::texture2d) {
     const int64_t vectors = shape[0] / 4;
     return {ImageFormat::rgba32u, texels(std::min<int64_t>(vectors, kTexelsInARow)),
             texels((vectors + kTexelsInARow - 1) / kTexelsInARow), 0};

@@ -14,7 +14,7 @@ void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, 
                   Layout& result) {
   std::vector<uint32_t> textures, busy;  // busy: until when, of each image
   for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
-    if (graph.tensors[t].storage == StorageClass::texture3d && first[t] != kNone) textures.push_back(t);
+    if (graph.tensors[t].storage == StorageType::texture3d && first[t] != kNone) textures.push_back(t);
   }
   std::stable_sort(textures.begin(), textures.end(), [&](uint32_t a, uint32_t b) { return first[a] < first[b]; });
   if (!textures.empty()) result.image.assign(graph.tensors.size(), kNone);
@@ -80,7 +80,7 @@ Layout layout(const Graph& graph) {
   std::vector<Interval> intervals;
   std::vector<uint32_t> of_interval;
   for (uint32_t t = 0; t < count; ++t) {
-    const bool buffer = impl.tensors[t].storage == StorageClass::buffer;
+    const bool buffer = impl.tensors[t].storage == StorageType::buffer;
     if (first[t] == kNone || impl.tensors[t].memory != MemorySource::arena || !buffer) continue;
     intervals.push_back({first[t], last[t], bytes[t], impl.features.storage_alignment});
     of_interval.push_back(t);

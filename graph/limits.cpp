@@ -15,7 +15,7 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
   const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
   const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
-  if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.other_storage);
+  if (tensor.storage == StorageType::texture3d) return label(graph, tensor.other_storage);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
   if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
   if (root.memory == MemorySource::state) return "the state " + quoted(graph.program->states[root.ref].key);
@@ -54,7 +54,7 @@ void check_dispatch(const Graph::Impl& graph, const std::vector<uint32_t>& bindi
   const uint64_t limit = graph.features.max_storage_bytes;
   for (size_t b = 0; b < bindings.size(); ++b) {
     if (bindings[b] == kNone) continue;
-    if (graph.tensors[bindings[b]].storage != StorageClass::buffer) {
+    if (graph.tensors[bindings[b]].storage != StorageType::buffer) {
       check_image(graph, bindings[b]);
       continue;
     }

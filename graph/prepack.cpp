@@ -71,7 +71,7 @@ class Prepack {
         weights_.packed_[pack.key] = *known;
         continue;
       }
-      if (impl.tensors[pack.result].storage == StorageClass::buffer) expect(impl.bytes(pack.result));
+      if (impl.tensors[pack.result].storage == StorageType::buffer) expect(impl.bytes(pack.result));
       std::vector<Dispatch> parts;
       with_path(impl, pack.call, [&] { parts = launch(graph, pack.launch, pack.inputs.size() + 1); });
       if (parts.empty()) parts.emplace_back();  // nothing to run, but the result has its place
@@ -289,7 +289,7 @@ class Prepack {
     const TensorInfo& info = job.impl().tensors[job.pack->result];
     const char* what = job.pack->what.c_str();
     const std::string key = shared_key(job.impl(), *job.pack);
-    if (info.storage == StorageClass::buffer) {
+    if (info.storage == StorageType::buffer) {
       at->second = allocate(job.impl().bytes(job.pack->result), what, key);
       return at->second;
     }

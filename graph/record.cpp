@@ -17,7 +17,7 @@ class Places {
     const uint32_t storage = layout_.storage[tensor];
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
-    if (root.storage == StorageClass::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
+    if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
     switch (root.memory) {
       case MemorySource::arena:
         return part(buffers_.arena, layout_.offset[tensor], bytes);

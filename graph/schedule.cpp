@@ -135,7 +135,7 @@ class InPlace {
   }
   bool fits(uint32_t in, uint32_t out) const {
     const TensorInfo& root = graph_.tensors[find(in)];
-    if (root.storage != StorageClass::buffer || graph_.tensors[out].storage != StorageClass::buffer) return false;
+    if (root.storage != StorageType::buffer || graph_.tensors[out].storage != StorageType::buffer) return false;
     if (device_bytes(graph_.tensors[in].dtype) != device_bytes(graph_.tensors[out].dtype)) return false;
     if (root.memory != MemorySource::state) return root.memory == MemorySource::arena;
     // On a state only by what makes its new value.

@@ -7,8 +7,8 @@ namespace pumice::engine {
 
 bool Graph::in_texture(Tensor value) const {
   const TensorInfo& tensor = impl_->tensors[value.id()];
-  if (impl_->features.storage != StorageChoice::as_exported) return impl_->features.storage == StorageChoice::textures;
-  return tensor.value != kNone && impl_->method().values[tensor.value].storage != StorageClass::buffer;
+  if (impl_->features.storage != StorageOverride::as_exported) return impl_->features.storage == StorageOverride::textures;
+  return tensor.value != kNone && impl_->method().values[tensor.value].storage != StorageType::buffer;
 }
 
 Tensor Graph::texture_out(Tensor value) {
@@ -16,7 +16,7 @@ Tensor Graph::texture_out(Tensor value) {
   if (tensor.other_storage == kNone) {
     const TensorInfo texture{.dtype = tensor.dtype,
                              .rank = tensor.rank,
-                             .storage = StorageClass::texture3d,
+                             .storage = StorageType::texture3d,
                              .other_storage = value.id(),
                              .shape = tensor.shape};
     const uint32_t id = impl_->add(texture);  // which moves the others
@@ -34,10 +34,10 @@ Tensor Graph::texture(Tensor value) {
 
 // Else the file would say one thing and the device do another.
 void Graph::Impl::check_storages() const {
-  if (features.storage != StorageChoice::as_exported) return;
+  if (features.storage != StorageOverride::as_exported) return;
   for (uint32_t v = 0; v < method().values.size(); ++v) {
-    const StorageClass asked = method().values[v].storage;
-    if (asked != StorageClass::buffer && !tensors[v].as_texture)
+    const StorageType asked = method().values[v].storage;
+    if (asked != StorageType::buffer && !tensors[v].as_texture)
       fail(Code::BadSchema, Stage::plan, format("methods[%u].values[%u].storage", method_index, v),
            "no operator that reads or writes the value takes a %s", name(asked));
   }
@@ -47,7 +47,7 @@ void Graph::Impl::materialize(Tensor tensor) {
   finish_deferred(tensor);
   const TensorInfo& info = tensors[tensor.id()];
   if (info.other_storage != kNone) finish_deferred(Tensor(tensor.graph(), info.other_storage));
-  const bool is_texture = info.storage == StorageClass::texture3d;
+  const bool is_texture = info.storage == StorageType::texture3d;
   // A buffer that no texture stands beside was written, or is an input, a constant or a state.
   if (info.materialized || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].materialized)) return;
   copying = true;

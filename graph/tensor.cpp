@@ -48,7 +48,7 @@ uint64_t Tensor::bytes() const {
 DType Tensor::dtype() const {
   return info(graph_, id_).dtype;
 }
-StorageClass Tensor::storage() const {
+StorageType Tensor::storage() const {
   return info(graph_, id_).storage;
 }
 uint32_t Tensor::rank() const {
@@ -92,7 +92,7 @@ bool Tensor::is_constant() const {
 
 void Tensor::resize(const Shape& shape) const {
   TensorInfo& tensor = info(graph_, id_);
-  if (tensor.storage == StorageClass::texture3d) Tensor(graph_, tensor.other_storage).resize(shape);
+  if (tensor.storage == StorageType::texture3d) Tensor(graph_, tensor.other_storage).resize(shape);
   if (tensor.declared || tensor.memory != MemorySource::arena) {
     if (shape == tensor.shape) return;
     const std::string path =

@@ -22,7 +22,7 @@ class Tensor {
   uint32_t id() const { return id_; }
   Graph* graph() const { return graph_; }
   DType dtype() const;
-  StorageClass storage() const;
+  StorageType storage() const;
   uint32_t rank() const;
   const Shape& shape() const;
   int64_t dim(int64_t axis) const;  // axis may be negative; throws BadShape outside the rank

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(static_cast<int>(fb::DType_MAX) == static_cast<int>(DType::i4));
 static_assert(static_cast<int>(fb::ValueKind_MAX) == static_cast<int>(ValueKind::scratch));
-static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageClass::texture2d));
+static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageType::texture2d));
 static_assert(static_cast<int>(fb::ExprOp_MAX) == static_cast<int>(ExprOp::max));
 static_assert(static_cast<int>(fb::ArgKind_MAX) == static_cast<int>(ArgKind::values));
 
@@ -94,7 +94,7 @@ class Decoder {
       out.dims.push_back(dim >= 0 ? SymInt{false, dim} : SymInt{true, ~dim});  // ~d == -(d + 1)
     out.ref = in->ref();
     out.name = string(in->name(), limits_.max_name_bytes, {&at, "name"});
-    out.storage = enumerator<StorageClass>(in->storage(), fb::Storage_MAX, {&at, "storage"});
+    out.storage = enumerator<StorageType>(in->storage(), fb::Storage_MAX, {&at, "storage"});
     return out;
   }
 

@@ -106,8 +106,8 @@ void MethodChecker::values() {
       bad(Code::BadDtype, {&at, "dtype"}, format("i4 is for constants, this is a %s", name(v.kind)));
     }
     const bool kept = v.kind == ValueKind::constant || v.kind == ValueKind::state;
-    if ((v.storage == StorageClass::texture3d && kept) ||
-        (v.storage == StorageClass::texture2d && v.kind != ValueKind::constant)) {
+    if ((v.storage == StorageType::texture3d && kept) ||
+        (v.storage == StorageType::texture2d && v.kind != ValueKind::constant)) {
       bad(Code::BadSchema, {&at, "storage"}, format("a %s cannot be a %s", name(v.kind), name(v.storage)));
     }
     if (v.kind == ValueKind::constant) {

@@ -43,13 +43,13 @@ const char* name(ValueKind kind) {
   return "?";
 }
 
-const char* name(StorageClass storage) {
+const char* name(StorageType storage) {
   switch (storage) {
-    case StorageClass::buffer:
+    case StorageType::buffer:
       return "buffer";
-    case StorageClass::texture3d:
+    case StorageType::texture3d:
       return "texture3d";
-    case StorageClass::texture2d:
+    case StorageType::texture2d:
       return "texture2d";
   }
   return "?";

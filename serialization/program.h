@@ -32,12 +32,12 @@ enum class ExprOp : uint8_t {
 };
 // A value on the device: a buffer of elements; a 3D texture of quads of the last dimension (activations); a 2D texture
 // of what a kernel makes of it at load (packed weights). docs/format.md.
-enum class StorageClass : uint8_t { buffer = 0, texture3d = 1, texture2d = 2 };
+enum class StorageType : uint8_t { buffer = 0, texture3d = 1, texture2d = 2 };
 enum class ArgKind : uint8_t { none, value, integer, real, boolean, dtype, expr, ints, exprs, values };
 
 const char* name(DType dtype);  // "f32", "bool", ...
 const char* name(ValueKind kind);
-const char* name(StorageClass storage);
+const char* name(StorageType storage);
 // Bytes of `dims` elements in the file (i4: rows of the last dimension padded to a byte; i64: 8). Checked; throws
 // LimitExceeded.
 uint64_t file_bytes(DType dtype, std::span<const int64_t> dims);
@@ -65,7 +65,7 @@ struct Value {
   std::vector<SymInt> dims;
   int32_t ref;  // constant or state index, else -1
   std::string name;
-  StorageClass storage = StorageClass::buffer;
+  StorageType storage = StorageType::buffer;
 };
 
 struct Arg {

@@ -25,7 +25,7 @@ enum class ImageFormat : uint8_t { rgba32f, rgba16f, rgba32i, rgba8i, rgba8u, rg
 inline constexpr uint32_t kImageFormats = 6;
 
 // What values are on the device, whatever the file says of them.
-enum class StorageChoice : uint8_t { as_exported, buffers, textures };
+enum class StorageOverride : uint8_t { as_exported, buffers, textures };
 
 // What a kernel may be chosen by. Plain data, so that selection is tested without a GPU.
 struct Features {
@@ -43,7 +43,7 @@ struct Features {
   uint32_t max_image_3d = 256, max_image_2d = 4096;  // texels along each axis
   uint32_t image_formats =
       (1u << kImageFormats) - 1;  // bit f: ImageFormat f may be read and written in a 2D and 3D image
-  StorageChoice storage = StorageChoice::as_exported;
+  StorageOverride storage = StorageOverride::as_exported;
   bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
   bool has(Feature feature) const { return bits & bit(feature); }

@@ -139,7 +139,7 @@ void choose_storage(Features& features, std::string_view value) {
   if (value != "buffers" && value != "textures")
     fail(Code::InvalidArgument, Stage::device, "features", "feature 'storage=%s': it is 'buffers' or 'textures'",
          printable(value).c_str());
-  features.storage = value == "buffers" ? StorageChoice::buffers : StorageChoice::textures;
+  features.storage = value == "buffers" ? StorageOverride::buffers : StorageOverride::textures;
 }
 
 [[noreturn]] void unknown(std::string_view name) {

@@ -22,7 +22,7 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
     default:
       break;
   }
-  if (info.storage == StorageClass::texture3d && info.other_storage != kNone) return name_of(graph, info.other_storage);
+  if (info.storage == StorageType::texture3d && info.other_storage != kNone) return name_of(graph, info.other_storage);
   if (info.value == kNone) return format("scratch tensor %u", tensor);
   const Value& value = graph.method().values[info.value];
   return std::string(name(value.kind)) + " '" + value.name + "'";
@@ -45,7 +45,7 @@ When when(const Graph::Impl& graph, const Node& node) {
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
-  forced.storage = StorageChoice::as_exported;  // the case says
+  forced.storage = StorageOverride::as_exported;  // the case says
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, 1));
   return graph;
@@ -83,7 +83,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
   const auto need = [&](uint32_t tensor) {
     if (tensor == kNone) return;
     const TensorInfo& info = impl().tensors[layout_.storage[tensor]];
-    if (info.storage != StorageClass::buffer)
+    if (info.storage != StorageType::buffer)
       return textures_.add(layout_.storage[tensor], info, name_of(impl(), tensor));
     Place& place = places_[layout_.storage[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
