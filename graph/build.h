@@ -118,7 +118,7 @@ struct Graph::Impl {
   void finish_deferred(Tensor tensor);  // what was deferred
   // The tensor whose storage `id` has, by views alone, or at the live shapes.
   uint32_t view_root(uint32_t id) const;
-  uint32_t storage(uint32_t id) const;
+  uint32_t memory_root(uint32_t id) const;
   bool has_bytes(uint32_t constant) const;  // whether they are at hand while the graph is built
   std::span<const std::byte> bytes_of(uint32_t constant) const;
   uint64_t bytes(uint32_t id) const;      // on the device, at the live shape, not padded; throws LimitExceeded

@@ -19,12 +19,12 @@ Port port(const Graph::Impl& graph, uint32_t tensor) {
 }
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
-  const TensorInfo& root = graph.tensors[layout.storage[tensor]];
+  const TensorInfo& root = graph.tensors[layout.memory_root[tensor]];
   const uint64_t bytes =
       graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
   const uint32_t content = graph.view_root(tensor);
   if (root.storage == StorageType::texture3d)
-    return {kFirstImage + layout.image[layout.storage[tensor]], 0, bytes, content};
+    return {kFirstImage + layout.image[layout.memory_root[tensor]], 0, bytes, content};
   switch (root.memory) {
     case MemorySource::arena:
       return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
@@ -36,7 +36,7 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
     case MemorySource::packed:
       break;
   }
-  return {kFixed, 0, bytes, layout.storage[tensor]};
+  return {kFixed, 0, bytes, layout.memory_root[tensor]};
 }
 
 Range staged(Space space, const Port& port) {

@@ -65,7 +65,7 @@ void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> re
 bool Graph::shares(Tensor a, Tensor b) const {
   if (Node* node = impl_->launching) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
   if (impl_->tensors[a.id()].base == b.id() && impl_->granted(a.id())) return true;
-  return impl_->storage(a.id()) == impl_->storage(b.id());
+  return impl_->memory_root(a.id()) == impl_->memory_root(b.id());
 }
 
 void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
@@ -195,7 +195,7 @@ bool Graph::Impl::granted(uint32_t id) const {
   return tensors[id].in_place && bytes(id) == bytes(tensors[id].base);
 }
 
-uint32_t Graph::Impl::storage(uint32_t id) const {
+uint32_t Graph::Impl::memory_root(uint32_t id) const {
   while (tensors[id].base != kNone && (!tensors[id].in_place || granted(id))) id = tensors[id].base;
   return id;
 }

@@ -37,14 +37,14 @@ Layout layout(const Graph& graph) {
   const Graph::Impl& impl = graph.impl();
   const uint32_t count = static_cast<uint32_t>(impl.tensors.size());
   Layout result;
-  result.storage.resize(count);
+  result.memory_root.resize(count);
   result.offset.resize(count);
   const uint32_t end = impl.nodes.empty() ? 1 : impl.nodes.back().level + 1;
 
   std::vector<uint32_t> first(count, kNone), last(count, 0);
   const auto use = [&](uint32_t id, uint32_t level) {
     if (id == kNone) return;
-    const uint32_t storage = result.storage[id];
+    const uint32_t storage = result.memory_root[id];
     first[storage] = std::min(first[storage], level);
     last[storage] = std::max(last[storage], level);
   };
@@ -54,12 +54,12 @@ Layout layout(const Graph& graph) {
     for (; !known[id]; id = impl.tensors[id].base) {
       chain.push_back(id);
       if (impl.tensors[id].base != kNone && (!impl.tensors[id].in_place || impl.granted(id))) continue;
-      result.storage[id] = id;
+      result.memory_root[id] = id;
       break;
     }
-    const uint32_t root = result.storage[id];
+    const uint32_t root = result.memory_root[id];
     for (const uint32_t t : chain) {
-      result.storage[t] = root;
+      result.memory_root[t] = root;
       known[t] = true;
     }
   };
@@ -76,7 +76,7 @@ Layout layout(const Graph& graph) {
   for (const uint32_t output : impl.outputs) use(output, end);
 
   std::vector<uint64_t> bytes(count, 0);
-  for (uint32_t t = 0; t < count; ++t) bytes[result.storage[t]] = std::max(bytes[result.storage[t]], result.bytes[t]);
+  for (uint32_t t = 0; t < count; ++t) bytes[result.memory_root[t]] = std::max(bytes[result.memory_root[t]], result.bytes[t]);
   std::vector<Interval> intervals;
   std::vector<uint32_t> of_interval;
   for (uint32_t t = 0; t < count; ++t) {
@@ -87,7 +87,7 @@ Layout layout(const Graph& graph) {
   }
   result.plan = plan(intervals);
   for (size_t i = 0; i < intervals.size(); ++i) result.offset[of_interval[i]] = result.plan.offsets[i];
-  for (uint32_t t = 0; t < count; ++t) result.offset[t] = result.offset[result.storage[t]];
+  for (uint32_t t = 0; t < count; ++t) result.offset[t] = result.offset[result.memory_root[t]];
   place_images(impl, first, last, result);
   return result;
 }

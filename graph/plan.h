@@ -31,7 +31,7 @@ Plan plan(std::span<const Interval> intervals);
 
 // The plan of a graph at its live shapes.
 struct Layout {
-  std::vector<uint32_t> storage;  // of each tensor: the tensor whose storage it has
+  std::vector<uint32_t> memory_root;  // of each tensor: the tensor whose storage it has
   std::vector<uint64_t> offset;   // of each tensor whose storage is in the arena
   std::vector<uint64_t> bytes;    // of each tensor; padded to 16, at least 16
   Plan plan;

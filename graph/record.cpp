@@ -14,7 +14,7 @@ class Places {
       : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
 
   Allocation of(uint32_t tensor) const {
-    const uint32_t storage = layout_.storage[tensor];
+    const uint32_t storage = layout_.memory_root[tensor];
     const TensorInfo& root = graph_.tensors[storage];
     const uint64_t bytes = layout_.bytes[tensor];
     if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[storage]].view()}};

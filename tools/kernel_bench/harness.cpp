@@ -82,10 +82,10 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
   const std::vector<Step> all = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
   const auto need = [&](uint32_t tensor) {
     if (tensor == kNone) return;
-    const TensorInfo& info = impl().tensors[layout_.storage[tensor]];
+    const TensorInfo& info = impl().tensors[layout_.memory_root[tensor]];
     if (info.storage != StorageType::buffer)
-      return textures_.add(layout_.storage[tensor], info, name_of(impl(), tensor));
-    Place& place = places_[layout_.storage[tensor]];
+      return textures_.add(layout_.memory_root[tensor], info, name_of(impl(), tensor));
+    Place& place = places_[layout_.memory_root[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
   };
   for (const Step& step : all) {
@@ -110,7 +110,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
 // that writes there.
 Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
-  if (textures_.has(layout_.storage[tensor])) return textures_.slice(layout_.storage[tensor], slot);
+  if (textures_.has(layout_.memory_root[tensor])) return textures_.slice(layout_.memory_root[tensor], slot);
   const Slice all = slice(tensor, slot);
   Slice bound = binding_range(all, part);
   if (bound.offset + bound.bytes == all.offset + all.bytes)
@@ -119,7 +119,7 @@ Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot)
 }
 
 Slice Harness::slice(uint32_t tensor, uint32_t slot) const {
-  const Place& place = places_.at(layout_.storage[tensor]);
+  const Place& place = places_.at(layout_.memory_root[tensor]);
   const Features& features = loaded_.device->features();
   const uint64_t front = options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, features.storage_alignment);
   return {place.buffer.handle(), front + slot * place.stride, layout_.bytes[tensor]};
@@ -152,7 +152,7 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   Uploader uploader(loaded_.device);
   const std::vector<uint32_t>& ids = impl().method().inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (!places_.contains(layout_.storage[ids[i]])) continue;  // no kernel reads it
+    if (!places_.contains(layout_.memory_root[ids[i]])) continue;  // no kernel reads it
     const uint64_t bytes = impl().bytes(ids[i]);
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
       const Slice all = slice(ids[i], slot);
@@ -208,7 +208,7 @@ Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
 
 Bytes Harness::read_output() {
   const uint32_t id = impl().outputs[0];
-  return read(places_.at(layout_.storage[id]), slice(id, 0).offset, output_bytes());
+  return read(places_.at(layout_.memory_root[id]), slice(id, 0).offset, output_bytes());
 }
 
 std::string Harness::damage(uint32_t word) {
