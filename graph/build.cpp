@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/build.h"
+#include "serialization/expr.h"
 
 #include <cinttypes>
 

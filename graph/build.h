@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/graph.h"
+#include "serialization/constants.h"
 
 namespace pumice::engine {
 

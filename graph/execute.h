@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/encode.h"
-#include "serialization/affine.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
 

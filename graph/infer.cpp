@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "graph/build.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
 namespace {

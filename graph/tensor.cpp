@@ -22,24 +22,6 @@ TensorInfo& info(Graph* graph, uint32_t id) {
 
 }  // namespace
 
-uint32_t device_bytes(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::i32:
-    case DType::i64:
-      return 4;
-    case DType::f16:
-      return 2;
-    case DType::boolean:
-    case DType::u8:
-    case DType::i8:
-      return 1;
-    case DType::i4:
-      break;
-  }
-  fail(Code::BadDtype, Stage::plan, "", "%s has no element on the device", name(dtype));
-}
-
 uint64_t Tensor::bytes() const {
   info(graph_, id_);
   return graph_->impl().bytes(id_);

@@ -38,7 +38,4 @@ class Tensor {
   uint32_t id_ = 0;
 };
 
-// Bytes one element takes on the device: f32 4, f16 2, i32 and i64 4, bool, u8 and i8 1.
-uint32_t device_bytes(DType dtype);
-
 }  // namespace pumice::engine

@@ -4,6 +4,7 @@
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "runtime/model_file.h"
+#include "serialization/read.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants section: segments in order, zeros between, each with a hash of its own.
+#include "serialization/constants.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <exception>
 #include <thread>
 
-#include "serialization/types.h"
+#include "base/checked.h"
+#include "serialization/hash.h"
+#include "serialization/header.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3, first half: from verified bytes to structs. Checks every field by itself: limits, text, enums.
+#include "serialization/decode.h"
+
 #include <cinttypes>
 #include <cstring>
 
 #include "serialization/schema_generated.h"
 #include "serialization/text.h"
-#include "serialization/types.h"
+#include "serialization/where.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that sees xxHash (header-only, so that nothing links against it).
 #include "serialization/hash.h"
-#include "serialization/gates.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

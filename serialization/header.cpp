@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 1: the 64 bytes in front. Read by hand, little-endian, so that neither alignment nor the host's byte order
-// matters.
+// Read byte by byte, little-endian, so that neither alignment nor the host's byte order matters.
+#include "serialization/header.h"
+
 #include <cinttypes>
-#include <cstring>
+#include <string_view>
 
 #include "base/checked.h"
-#include "serialization/gates.h"
+#include "serialization/hash.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serialization/signature.h"
 
-#include <optional>
+#include "base/error.h"
 
 namespace pumice::engine {
 namespace {
@@ -69,7 +69,7 @@ Parameters parse(const Signature& signature) {
     out.any_outputs = many;
     out.outputs++;
   }
-  if (out.outputs == 0) bad(signature, "no output behind", "->");
+  if (out.outputs == 0) bad(signature, "no output after", "->");
   return out;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 2: the FlatBuffers verifier decides. It only says no, so `locate` walks a file that it refused once more, for
-// the path.
+// The FlatBuffers verifier decides, but gives no reason. For the path in the error, `locate` walks a refused file once
+// more.
+#include "serialization/verify.h"
+
 #include <cstring>
 
-#include "serialization/gates.h"
 #include "serialization/schema_generated.h"
+#include "serialization/where.h"
 
 namespace pumice::engine {
 namespace {
@@ -162,13 +164,14 @@ class Locator {
   uint32_t max_tables_, tables_ = 0;
 };
 
-}  // namespace
-
-void locate(std::span<const std::byte> bytes, uint32_t max_tables) {
+// Why the verifier refused.
+[[noreturn]] void locate(std::span<const std::byte> bytes, uint32_t max_tables) {
   Locator locator(bytes, max_tables);
   locator.table(kProgramTable, locator.follow(0, nullptr), nullptr);
   fail(Code::BadSchema, Stage::verify, "program", "is not a FlatBuffer of this schema (file identifier or layout)");
 }
+
+}  // namespace
 
 void verify(std::span<const std::byte> bytes, const Limits& limits) {
   // A table takes at least 8 bytes of its own, unless it is shared to make us work.

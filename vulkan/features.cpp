@@ -12,24 +12,6 @@
 namespace pumice::engine {
 namespace {
 
-constexpr std::string_view kNames[kNumFeatures] = {
-    "float16",
-    "int8",
-    "int16",
-    "int64",
-    "storage16",
-    "storage8",
-    "int_dot",
-    "coopmat",
-    "memory_model",
-    "bfloat16",
-    "subgroup_arithmetic",
-    "subgroup_shuffle",
-    "subgroup_clustered",
-    "subgroup_size_control",
-    "fragments",
-};
-
 // Limits by name. Those with a floor stay at what every Vulkan device has; the others may go to anything, for tests.
 struct Limit {
   std::string_view name;
@@ -142,8 +124,9 @@ void choose_storage(Features& features, std::string_view value) {
   features.storage = value == "buffers" ? StorageOverride::buffers : StorageOverride::textures;
 }
 
-[[noreturn]] void unknown(std::string_view name) {
-  std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
+[[noreturn]] void unknown(std::string_view word) {
+  std::vector<std::string_view> known;
+  for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
   known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
@@ -152,22 +135,17 @@ void choose_storage(Features& features, std::string_view value) {
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
        "unknown feature '%s': did you mean '%s'? Known are %s; '-' before a name takes it away, '+' gives it back",
-       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+       printable(word).c_str(), std::string(nearest(word, known)).c_str(), list.c_str());
 }
 
-uint64_t bit_of(std::string_view name) {
+uint64_t bit_of(std::string_view word) {
   for (uint32_t i = 0; i < kNumFeatures; ++i) {
-    if (name == kNames[i]) return bit(static_cast<Feature>(i));
+    if (word == name(static_cast<Feature>(i))) return bit(static_cast<Feature>(i));
   }
-  unknown(name);
+  unknown(word);
 }
 
 }  // namespace
-
-const char* name(Feature feature) {
-  const auto index = static_cast<uint32_t>(feature);
-  return index < kNumFeatures ? kNames[index].data() : "?";
-}
 
 Features baseline_features() {
   return Features{};

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <random>
 
+#include "serialization/hash.h"
+#include "serialization/header.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
