@@ -12,6 +12,7 @@
 #include "graph/encode.h"
 #include "graph/image_shape.h"
 #include "serialization/hash.h"
+#include "vulkan/upload.h"
 
 namespace pumice::engine {
 namespace {

@@ -5,6 +5,7 @@
 #include "graph/image_shape.h"
 #include "ops/op.h"
 #include "runtime/model.h"
+#include "vulkan/device_choice.h"
 
 namespace pumice::engine {
 namespace {

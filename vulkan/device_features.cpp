@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optional features: read from a physical device, and enabled on a logical one, through one table.
+#include "vulkan/device_features.h"
+
 #include <algorithm>
 
-#include "vulkan/physical.h"
 #include "vulkan/probe.h"
 
 namespace pumice::engine {
@@ -71,7 +71,7 @@ constexpr Switch kSwitches[] = {
 #undef PUMICE_SWITCH
 #undef PUMICE_NODE
 
-// Puts every structure that `wanted` says yes to behind chain.core.
+// Appends every structure that `wanted` accepts to the chain of chain.core.
 template <class Wanted>
 void link(Chain& chain, Wanted wanted) {
   chain.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features as data: names, the poorest device, and the user's switches. Reading them from a device: physical.cpp.
+#include "vulkan/features.h"
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "base/nearest.h"
-#include "vulkan/device.h"
 
 namespace pumice::engine {
 namespace {

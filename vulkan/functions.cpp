@@ -8,11 +8,9 @@
 #include <mutex>
 
 #include "vulkan/instance.h"
+#include "vulkan/loader.h"
 
 namespace pumice::engine {
-
-// third_party_impl.cpp: volk knows each platform's names of the system loader.
-PFN_vkGetInstanceProcAddr system_vulkan_loader();
 
 namespace {
 

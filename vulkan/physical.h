@@ -35,11 +35,4 @@ VkFormat vulkan_format(ImageFormat format);
 
 std::vector<Physical> list_physical(const Instance& instance);
 
-// device_features.cpp: the optional features and subgroup sizes of out.info.features.
-void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalDeviceSubgroupProperties& subgroup,
-                   const VkPhysicalDeviceSubgroupSizeControlProperties& control, Physical& out);
-
-// Creates the logical device with one queue and exactly what `features` has.
-VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features);
-
 }  // namespace pumice::engine
