@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/build.h"
-#include "serialization/expr.h"
 
-#include <cinttypes>
+#include "graph/infer.h"
+#include "graph/schedule.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
 namespace {
@@ -24,7 +25,7 @@ void add_values(Graph::Impl& graph) {
   graph.outputs = method.outputs;
 }
 
-// i4 has no form on the device but inside of a packed weight; constants and state have one size for all runs.
+// On the device, i4 exists only inside of packed constants. Constants and states have one size for all runs.
 void check_values(const Graph::Impl& graph) {
   for (uint32_t v = 0; v < graph.tensors.size(); ++v) {
     const TensorInfo& tensor = graph.tensors[v];
@@ -75,15 +76,15 @@ void check_reads(const Graph::Impl& graph, size_t first_node) {
 
 }  // namespace
 
-std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const OperatorCallbacks& builder,
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const OperatorCallbacks& operators,
                              const std::shared_ptr<ConstantFacts>& facts) {
   auto graph = std::make_unique<Graph>();
   Graph::Impl& impl = graph->impl();
   impl.program = &program;
   impl.method_index = method;
   impl.features = features;
-  impl.op_name = builder.op_name;
-  impl.copy_storage = builder.copy_storage;
+  impl.op_name = operators.op_name;
+  impl.copy_storage = operators.copy_storage;
   impl.facts = facts;
   impl.symbols = hints(impl.method());
   impl.exprs = evaluate(impl.method(), impl.symbols);
@@ -94,7 +95,7 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
     const size_t first_node = impl.nodes.size();
     impl.call = c;
     with_path(impl, c, [&] {
-      builder.add_nodes(*graph, impl.method(), call);
+      operators.add_nodes(*graph, impl.method(), call);
       check_outputs(impl, call, first_node);
       check_reads(impl, first_node);
     });

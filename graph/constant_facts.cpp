@@ -1,41 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be known of a constant's values while the graph is built.
-#include <algorithm>
+#include "graph/constant_facts.h"
 
-#include "graph/build.h"
+#include <algorithm>
 
 namespace pumice::engine {
 
-bool Graph::Impl::has_bytes(uint32_t constant) const {
-  return !program->constants[constant].external || facts->external;
+bool ConstantFacts::has_bytes(const Program& program, uint32_t index) const {
+  return !program.constants[index].external || external;
 }
 
-std::span<const std::byte> Graph::Impl::bytes_of(uint32_t constant) const {
-  return constant_bytes(*program, constant, facts->external);
-}
-
-bool Graph::is_zero(Tensor constant) const {
-  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.memory != MemorySource::constant) return false;
-  auto& facts = impl_->facts->is_zero;
-  if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
+bool ConstantFacts::is_zero(const Program& program, uint32_t index) {
+  if (const auto known = zeros_.find(index); known != zeros_.end()) return known->second;
   bool zero = false;
-  if (impl_->has_bytes(tensor.ref)) {
-    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
+  if (has_bytes(program, index)) {
+    const std::span<const std::byte> bytes = constant_bytes(program, index, external);
     zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
   }
-  facts.emplace(tensor.ref, zero);
+  zeros_.emplace(index, zero);
   return zero;
 }
 
-std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
-  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.memory != MemorySource::constant || tensor.dtype != DType::f16) return std::nullopt;
-  auto& facts = impl_->facts->half_exponents;
-  if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
-  std::optional<Exponents> result;
-  if (impl_->has_bytes(tensor.ref)) {
-    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
+std::optional<Graph::Exponents> ConstantFacts::half_exponents(const Program& program, uint32_t index) {
+  if (const auto known = exponents_.find(index); known != exponents_.end()) return known->second;
+  std::optional<Graph::Exponents> result;
+  if (has_bytes(program, index)) {
+    const std::span<const std::byte> bytes = constant_bytes(program, index, external);
     uint16_t low = 0x7fff, high = 0;
     for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
       const auto magnitude = static_cast<uint16_t>((std::to_integer<uint32_t>(bytes[i + 1]) & 0x7f) << 8 |
@@ -45,19 +34,16 @@ std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
     }
     if (low >= 0x0400 && high < 0x7c00) result = {(low >> 10) - 15, (high >> 10) - 15};
   }
-  facts.emplace(tensor.ref, result);
+  exponents_.emplace(index, result);
   return result;
 }
 
-std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
-  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
-  if (tensor.memory != MemorySource::constant || (tensor.dtype != DType::f16 && tensor.dtype != DType::f32)) return std::nullopt;
-  auto& facts = impl_->facts->bad_scale;
-  if (const auto known = facts.find(tensor.ref); known != facts.end()) return known->second;
-  std::optional<Scale> result;
-  if (impl_->has_bytes(tensor.ref)) {
-    const std::span<const std::byte> bytes = impl_->bytes_of(tensor.ref);
-    const bool half = tensor.dtype == DType::f16;
+std::optional<Graph::Scale> ConstantFacts::bad_scale(const Program& program, uint32_t index, DType dtype) {
+  if (const auto known = scales_.find(index); known != scales_.end()) return known->second;
+  std::optional<Graph::Scale> result;
+  if (has_bytes(program, index)) {
+    const std::span<const std::byte> bytes = constant_bytes(program, index, external);
+    const bool half = dtype == DType::f16;
     const size_t size = half ? 2 : 4;
     const uint32_t sign = half ? 0x8000u : 0x80000000u, infinity = half ? 0x7c00u : 0x7f800000u;
     for (size_t i = 0; i < bytes.size() / size && !result; ++i) {
@@ -67,7 +53,7 @@ std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
       if (bits >= infinity && bits != sign) result = {i, bits};
     }
   }
-  facts.emplace(tensor.ref, result);
+  scales_.emplace(index, result);
   return result;
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/encode.h"
 
-#include <algorithm>
-#include <cinttypes>
-
 namespace pumice::engine {
 namespace {
 
@@ -44,19 +41,6 @@ Range staged(Space space, const Port& port) {
 }
 
 }  // namespace
-
-PipelineKey pipeline_key(const Dispatch& record) {
-  return {.shader = record.shader, .spec = record.spec, .subgroup_size = record.subgroup_size};
-}
-
-Slice binding_range(const Slice& tensor, const BindingRange& range) {
-  if (tensor.view != nullptr) return tensor;
-  const uint64_t bytes = range.bytes != 0 ? (range.bytes + 15) & ~uint64_t{15} : tensor.bytes - range.begin;
-  if (range.begin > tensor.bytes || bytes > tensor.bytes - range.begin)
-    fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, range.begin,
-         range.begin + bytes, tensor.bytes);
-  return {tensor.buffer, tensor.offset + range.begin, bytes};
-}
 
 Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
   const Graph::Impl& impl = graph.impl();

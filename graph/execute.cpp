@@ -8,6 +8,8 @@
 
 #include "glsl/include/modes.glslh"
 #include "graph/convert.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
@@ -237,6 +239,16 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
   } else {
     std::memcpy(data, output.data, output.bytes);
   }
+}
+
+std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
+  const Entry entry(*this);
+  const Encoding& timed = execute(method_index, inputs, true);
+  MethodState& method = methods_[method_index];
+  num_launches_ += infer(*method.graph, method.symbols);  // it may be at other shapes since this was recorded
+  std::vector<ProfileRow> rows = profile_rows(*method.graph, timed);
+  last_ = &timed;
+  return rows;
 }
 
 SessionMemory Session::memory() const {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators call while they are built and while they launch.
 #include "graph/graph.h"
 
 #include <algorithm>
 #include <cinttypes>
 
 #include "base/checked.h"
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 
 namespace pumice::engine {
 namespace {
@@ -64,7 +63,7 @@ void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> re
 
 bool Graph::shares(Tensor a, Tensor b) const {
   if (Node* node = impl_->launching) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
-  if (impl_->tensors[a.id()].base == b.id() && impl_->granted(a.id())) return true;
+  if (impl_->tensors[a.id()].base == b.id() && impl_->is_in_place(a.id())) return true;
   return impl_->memory_root(a.id()) == impl_->memory_root(b.id());
 }
 
@@ -77,27 +76,6 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   impl_->tensors[out.id()].materialized = true;
   impl_->tensors[out.id()].base = impl_->view_root(in.id());  // never a chain
   impl_->nodes.push_back(std::move(node));
-}
-
-std::string packed_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
-                     const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant) {
-  const auto form = [](const TensorInfo& tensor) {
-    std::string text = name(tensor.dtype);
-    for (const int64_t size : tensor.shape) text += "," + std::to_string(size);
-    return text;
-  };
-  std::string key = what + " " + name(result.storage) + " " + form(result);
-  for (const uint32_t id : inputs) {
-    const TensorInfo& root = graph.tensors[graph.view_root(id)];
-    if (root.memory == MemorySource::packed) {
-      const PackedConstant& pack = graph.packed_constants[root.ref];
-      key += " (" + packed_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
-    } else {
-      key += " " + constant(root.ref);
-    }
-    key += ":" + form(graph.tensors[id]);
-  }
-  return key;
 }
 
 Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
@@ -128,6 +106,51 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   impl_->bytes(pack.result);
   impl_->packed_constants.push_back(std::move(pack));
   return Tensor(this, impl_->packed_constants.back().result);
+}
+
+bool Graph::in_texture(Tensor value) const {
+  const TensorInfo& tensor = impl_->tensors[value.id()];
+  if (impl_->features.storage != StorageOverride::as_exported) return impl_->features.storage == StorageOverride::textures;
+  return tensor.value != kNone && impl_->method().values[tensor.value].storage != StorageType::buffer;
+}
+
+Tensor Graph::texture_out(Tensor value) {
+  TensorInfo& tensor = impl_->tensors[value.id()];
+  if (tensor.other_storage == kNone) {
+    const TensorInfo texture{.dtype = tensor.dtype,
+                             .rank = tensor.rank,
+                             .storage = StorageType::texture3d,
+                             .other_storage = value.id(),
+                             .shape = tensor.shape};
+    const uint32_t id = impl_->add(texture);  // which moves the others
+    impl_->tensors[value.id()].other_storage = id;
+    impl_->tensors[value.id()].as_texture = true;
+  }
+  return Tensor(this, impl_->tensors[value.id()].other_storage);
+}
+
+Tensor Graph::texture(Tensor value) {
+  const Tensor result = texture_out(value);
+  impl_->materialize(result);
+  return result;
+}
+
+bool Graph::is_zero(Tensor constant) const {
+  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
+  return tensor.memory == MemorySource::constant && impl_->facts->is_zero(*impl_->program, tensor.ref);
+}
+
+std::optional<Graph::Exponents> Graph::half_exponents(Tensor constant) const {
+  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
+  if (tensor.memory != MemorySource::constant || tensor.dtype != DType::f16) return std::nullopt;
+  return impl_->facts->half_exponents(*impl_->program, tensor.ref);
+}
+
+std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
+  const TensorInfo& tensor = impl_->tensors[impl_->view_root(constant.id())];
+  const bool is_scale = tensor.dtype == DType::f16 || tensor.dtype == DType::f32;
+  if (tensor.memory != MemorySource::constant || !is_scale) return std::nullopt;
+  return impl_->facts->bad_scale(*impl_->program, tensor.ref, tensor.dtype);
 }
 
 Tensor Graph::scratch(DType dtype, uint32_t rank) {
@@ -173,51 +196,6 @@ void Launch::next_dispatch() {
 
 int64_t Launch::size(SymInt size) const {
   return graph.impl().size(size);
-}
-
-int64_t Graph::Impl::size(SymInt size) const {
-  if (!size.is_expr) return size.value;
-  if (launching != nullptr) launching->used_exprs.push_back(static_cast<uint32_t>(size.value));
-  return exprs[static_cast<size_t>(size.value)];
-}
-
-uint32_t Graph::Impl::add(TensorInfo info) {
-  tensors.push_back(std::move(info));
-  return static_cast<uint32_t>(tensors.size() - 1);
-}
-
-uint32_t Graph::Impl::view_root(uint32_t id) const {
-  while (tensors[id].base != kNone && !tensors[id].in_place) id = tensors[id].base;
-  return id;
-}
-
-bool Graph::Impl::granted(uint32_t id) const {
-  return tensors[id].in_place && bytes(id) == bytes(tensors[id].base);
-}
-
-uint32_t Graph::Impl::memory_root(uint32_t id) const {
-  while (tensors[id].base != kNone && (!tensors[id].in_place || granted(id))) id = tensors[id].base;
-  return id;
-}
-
-uint64_t Graph::Impl::bytes(uint32_t id) const {
-  const TensorInfo& tensor = tensors[id];
-  if (tensor.dtype == DType::i4) return file_bytes(tensor.dtype, tensor.shape);
-  CheckedU64 bytes = device_bytes(tensor.dtype);
-  for (const int64_t size : tensor.shape) bytes = bytes * static_cast<uint64_t>(size);
-  // Kernels count elements in 32 bits, and add a few; kMax is far from both.
-  constexpr uint64_t kMax = uint64_t{1} << 31;
-  const auto value = bytes.value();
-  if (!value || *value / device_bytes(tensor.dtype) >= kMax)
-    fail(Code::LimitExceeded, Stage::plan,
-         tensor.value == kNone ? "" : format("methods[%u].values[%u]", method_index, tensor.value),
-         "a tensor has %" PRIu64 " elements or more, the limit is 2^31", kMax);
-  return *value;
-}
-
-std::string Graph::Impl::path(uint32_t call_index) const {
-  if (call_index == kNone) return format("methods[%u]", method_index);
-  return format("methods[%u].ops[%u] (%s)", method_index, call_index, op_name(method().ops[call_index].op).c_str());
 }
 
 }  // namespace pumice::engine

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live shapes and launch records at given values of the symbols; only what a changed size reaches runs again.
+#include "graph/infer.h"
+
 #include <algorithm>
 #include <cinttypes>
 
-#include "graph/build.h"
 #include "serialization/expr.h"
 
 namespace pumice::engine {
@@ -14,7 +14,7 @@ void unique(std::vector<uint32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// Forgets whom to note sizes for, also when the launch throws.
+// While it lives, sizes that are read are noted in the node.
 struct Launching {
   const Graph::Impl& graph;
   Launching(const Graph::Impl& of, Node* node) : graph(of) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a graph at its live shapes to intervals, and back from their plan to tensors.
+#include "graph/layout.h"
+
 #include <algorithm>
 
-#include "graph/build.h"
 #include "graph/image_shape.h"
-#include "graph/plan.h"
 
 namespace pumice::engine {
 namespace {
@@ -53,7 +53,7 @@ Layout layout(const Graph& graph) {
     std::vector<uint32_t> chain;
     for (; !known[id]; id = impl.tensors[id].base) {
       chain.push_back(id);
-      if (impl.tensors[id].base != kNone && (!impl.tensors[id].in_place || impl.granted(id))) continue;
+      if (impl.tensors[id].base != kNone && (!impl.tensors[id].in_place || impl.is_in_place(id))) continue;
       result.memory_root[id] = id;
       break;
     }

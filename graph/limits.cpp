@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device cannot hold or bind, said by name before anything is recorded.
+#include "graph/limits.h"
+
 #include <algorithm>
 #include <cinttypes>
 
-#include "graph/build.h"
 #include "graph/image_shape.h"
+#include "graph/infer.h"
 
 namespace pumice::engine {
 namespace {
 
 std::string label(const Graph::Impl& graph, uint32_t id) {
   const TensorInfo& tensor = graph.tensors[id];
-  std::string shape;
-  for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
-  const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
-  const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
+  const std::string type = format("%s[%s]", name(tensor.dtype), text(tensor.shape).c_str());
+  const auto quoted = [&](const std::string& key) { return "'" + printable(key) + "' " + type; };
   if (tensor.storage == StorageType::texture3d) return label(graph, tensor.other_storage);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
   if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last part of encode: steps into a command buffer.
+#include "graph/record.h"
+
 #include <cinttypes>
 
-#include "graph/encode.h"
+#include "graph/bind.h"
 
 namespace pumice::engine {
 namespace {
@@ -80,7 +81,8 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
   std::vector<uint32_t> tensors = node.writes;
   tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
   for (const Dispatch& dispatch : node.dispatches) {
-    // Windows of an output may overlap (columns of the same rows). Parts are as large as a binding: waiting is cheap.
+    // Ranges of an output may overlap (columns of the same rows). A dispatch here is as large as a binding, so that a
+    // barrier costs little.
     if (&dispatch != &node.dispatches[0]) commands.barrier();
     std::vector<Slice> bindings;
     for (size_t b = 0; b < tensors.size(); ++b)
@@ -103,8 +105,8 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   device->pipelines().prepare(keys);
   set_data(impl, buffers, places, encoding);
 
-  const Bind bind = [&](uint32_t tensor, const BindingRange& part) {
-    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, part);
+  const Bind bind = [&](uint32_t tensor, const BindingRange& range) {
+    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, range);
   };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;

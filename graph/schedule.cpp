@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of execution: nodes by level, so that those between two barriers do not depend on each other; which of them
-// work in place; and the copies that bring state to its new values.
+#include "graph/schedule.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include "graph/build.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cinttypes>
+#include "graph/states.h"
 
-#include "graph/prepack.h"
+#include <cinttypes>
 
 namespace pumice::engine {
 

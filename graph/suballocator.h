@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory for tensors that stay: large ones have a buffer of their own, small ones share.
+// Device memory for tensors that stay: a large one has a buffer of its own, small ones share a buffer.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace pumice::engine {
 
-// A tensor's memory outside of the arena.
+// A tensor's memory outside of the arena: bytes of a buffer, or an image.
 struct Allocation {
   Slice slice;
   std::byte* mapped = nullptr;  // null when the host cannot see it
@@ -29,7 +29,7 @@ class Suballocator {
  public:
   explicit Suballocator(uint64_t alignment) : alignment_(alignment) {}
 
-  // Announces a tensor, so that a block is no larger than what is still to come.
+  // Announces a tensor, so that a shared buffer is no larger than what is still to come.
   void expect(uint64_t bytes) {
     const uint64_t size = padded(bytes, alignment_);
     if (size < kOwnBytes) small_bytes_ += size;
@@ -38,22 +38,22 @@ class Suballocator {
   Allocation allocate(Memory& memory, uint64_t bytes, const char* what) {
     const uint64_t size = padded(bytes, alignment_);
     if (size >= kOwnBytes) return allocation_of(add(memory, size, what), 0, bytes);
-    if (block_bytes_ - block_used_ < size) {
-      block_bytes_ = std::max(size, std::min(kBlockBytes, small_bytes_));
-      add(memory, block_bytes_, what);
-      block_ = buffers_.size() - 1;
-      block_used_ = 0;
+    if (shared_bytes_ - shared_used_ < size) {
+      shared_bytes_ = std::max(size, std::min(kSharedBytes, small_bytes_));
+      add(memory, shared_bytes_, what);
+      shared_ = buffers_.size() - 1;
+      shared_used_ = 0;
     }
-    const Allocation part = allocation_of(buffers_[block_], block_used_, bytes);
-    block_used_ += size;
+    const Allocation allocation = allocation_of(buffers_[shared_], shared_used_, bytes);
+    shared_used_ += size;
     small_bytes_ -= std::min(size, small_bytes_);
-    return part;
+    return allocation;
   }
 
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr uint64_t kOwnBytes = uint64_t{1} << 20, kBlockBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kOwnBytes = uint64_t{1} << 20, kSharedBytes = uint64_t{16} << 20;
 
   const Buffer& add(Memory& memory, uint64_t bytes, const char* what) {
     buffers_.push_back(memory.buffer(bytes, MemoryKind::device, what));
@@ -63,8 +63,8 @@ class Suballocator {
 
   const uint64_t alignment_;
   std::vector<Buffer> buffers_;
-  size_t block_ = 0;  // where small tensors go
-  uint64_t block_bytes_ = 0, block_used_ = 0, small_bytes_ = 0, bytes_ = 0;
+  size_t shared_ = 0;  // the buffer in which small tensors are allocated now
+  uint64_t shared_bytes_ = 0, shared_used_ = 0, small_bytes_ = 0, bytes_ = 0;
 };
 
 }  // namespace pumice::engine

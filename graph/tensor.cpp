@@ -4,15 +4,13 @@
 #include <cinttypes>
 
 #include "base/checked.h"
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 
 namespace pumice::engine {
 namespace {
 
-std::string text(const Shape& shape) {
-  std::string result = "[";
-  for (const int64_t size : shape) result += (result.size() > 1 ? ", " : "") + std::to_string(size);
-  return result + "]";
+std::string bracketed(const Shape& shape) {
+  return "[" + text(shape) + "]";
 }
 
 TensorInfo& info(Graph* graph, uint32_t id) {
@@ -59,10 +57,10 @@ int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
   const Shape& sizes = shape();
   if (first_axis < 0 || last_axis < first_axis || last_axis > static_cast<int64_t>(sizes.size()))
     fail(Code::BadShape, Stage::plan, "", "axes %" PRId64 " to %" PRId64 " of %s", first_axis, last_axis,
-         text(sizes).c_str());
+         bracketed(sizes).c_str());
   CheckedI64 count = 1;
   for (int64_t i = first_axis; i < last_axis; ++i) count = count * sizes[static_cast<size_t>(i)];
-  if (!count.ok()) fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", text(sizes).c_str());
+  if (!count.ok()) fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", bracketed(sizes).c_str());
   return *count.value();
 }
 
@@ -79,13 +77,13 @@ void Tensor::resize(const Shape& shape) const {
     if (shape == tensor.shape) return;
     const std::string path =
         tensor.value == kNone ? "" : format("methods[%u].values[%u]", graph_->impl().method_index, tensor.value);
-    fail(Code::BadShape, Stage::plan, path, "the operator gives %s, the file says %s", text(shape).c_str(),
-         text(tensor.shape).c_str());
+    fail(Code::BadShape, Stage::plan, path, "the operator gives %s, the file says %s", bracketed(shape).c_str(),
+         bracketed(tensor.shape).c_str());
   }
   if (shape.size() != tensor.rank)
-    fail(Code::BadShape, Stage::plan, "", "%s for a temporary of rank %u", text(shape).c_str(), tensor.rank);
+    fail(Code::BadShape, Stage::plan, "", "%s for a temporary of rank %u", bracketed(shape).c_str(), tensor.rank);
   for (const int64_t size : shape) {
-    if (size < 0) fail(Code::BadShape, Stage::plan, "", "the operator gives the shape %s", text(shape).c_str());
+    if (size < 0) fail(Code::BadShape, Stage::plan, "", "the operator gives the shape %s", bracketed(shape).c_str());
   }
   tensor.changed = tensor.changed || shape != tensor.shape;
   tensor.shape = shape;

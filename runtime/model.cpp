@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include "graph/build.h"
+#include "graph/infer.h"
+#include "graph/layout.h"
+#include "graph/limits.h"
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "runtime/model_file.h"

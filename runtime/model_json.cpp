@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/image_shape.h"
+#include "graph/infer.h"
+#include "graph/layout.h"
 #include "ops/op.h"
 #include "runtime/model.h"
 #include "vulkan/device_choice.h"

@@ -9,6 +9,7 @@
 #include "graph/build.h"
 #include "graph/encode.h"
 #include "graph/hazard.h"
+#include "graph/infer.h"
 #include "graph/plan.h"
 #include "test/support/error_of.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/encode.h"
+#include "graph/record.h"
 #include "serialization/constants.h"
 #include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/textures.h"

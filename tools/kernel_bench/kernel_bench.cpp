@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "graph/build.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "serialization/read.h"

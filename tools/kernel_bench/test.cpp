@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 #include "graph/execute.h"
 #include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/command.h"
