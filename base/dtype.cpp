@@ -56,7 +56,7 @@ CheckedU64 checked_elements(std::span<const int64_t> dims) {
       count = count * static_cast<uint64_t>(dim);
     }
   }
-  // An empty tensor is empty whatever its other sizes are, but they must still multiply without overflow.
+  // An empty tensor has no elements, but its other sizes must still multiply without overflow.
   return empty && count.ok() ? CheckedU64(0) : count;
 }
 

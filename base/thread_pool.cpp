@@ -30,7 +30,7 @@ void ThreadPool::start() {
         }
       });
     }
-  } catch (const std::system_error&) {  // fewer threads, then
+  } catch (const std::system_error&) {  // go on with fewer threads
   }
 }
 

@@ -75,7 +75,7 @@ void set_declared(Graph::Impl& graph) {
   for (size_t t = method.values.size(); t < graph.tensors.size(); ++t) graph.tensors[t].changed = false;
 }
 
-// Bugs of operators, and limits of the device.
+// Finds mistakes of operators, and limits of the device.
 void check_dispatch(const Features& features, Dispatch& dispatch, size_t bindings) {
   const Shader& shader = *dispatch.shader;
   const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
@@ -108,12 +108,12 @@ std::vector<int64_t> hints(const Method& method) {
 }
 
 std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
-  Launch said(graph.impl().features, graph);
-  function(said);
-  said.next_dispatch();
-  std::erase_if(said.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
-  for (Dispatch& dispatch : said.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
-  return std::move(said.dispatches);
+  Launch filled(graph.impl().features, graph);
+  function(filled);
+  filled.next_dispatch();
+  std::erase_if(filled.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
+  for (Dispatch& dispatch : filled.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
+  return std::move(filled.dispatches);
 }
 
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {

@@ -93,14 +93,14 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
         const int64_t want = exprs[static_cast<size_t>(dims_[i][d].value)];
         if (inputs[i].dims[d] != want)
           fail(Code::InvalidArgument, Stage::input, path(i),
-               "dimension %zu is %" PRId64 ", the other dimensions given ask for %" PRId64, d, inputs[i].dims[d], want);
+               "dimension %zu is %" PRId64 ", the other dimensions given need %" PRId64, d, inputs[i].dims[d], want);
       }
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint64_t want = file_bytes(inputs[i].dtype, inputs[i].dims);
     if (inputs[i].bytes != want)
-      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape asks for %" PRIu64,
+      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape needs %" PRIu64,
            inputs[i].bytes, want);
     if (inputs[i].data == nullptr && want != 0) fail(Code::InvalidArgument, Stage::input, path(i), "has no data");
   }

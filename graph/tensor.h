@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value as an operator sees it. On the device every tensor is contiguous, row-major, starts on
 // Features::storage_alignment and is readable and writable up to the next multiple of 16 bytes; i64 is stored as i32,
-// bool as one byte. A value may also be a texture of quads (Graph::texture): docs/format.md.
+// bool as one byte. A value may also be a texture, whose texels are vec4 groups of the last
+// dimension (Graph::texture): docs/format.md.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace pumice::engine {
 
 class Graph;
 
-// A handle: copy it freely. Shapes are *live*: during build they are those at the symbols' hints, during a launch those
-// of the call at hand. Only dtype and rank may be relied on outside of a launch when a dimension is symbolic.
+// A handle that may be copied. Shapes are live: during build they are those at the symbols' hints, during a launch those
+// of the current run. Outside of a launch only dtype and rank are fixed where a dimension is symbolic.
 class Tensor {
  public:
   Tensor() = default;

@@ -7,6 +7,7 @@
 #include "graph/layout.h"
 #include "ops/op.h"
 #include "runtime/model.h"
+#include "serialization/read.h"
 #include "vulkan/device_choice.h"
 
 namespace pumice::engine {

@@ -131,7 +131,7 @@ class Decoder {
     if (in == nullptr) return;
     reserve(out, in->size(), limits_.max_exprs, "max_exprs", at);
     for (uint32_t i = 0; i < in->size(); i++) {
-      fb::Expr e;  // copied: the verifier does not ask that elements of 8 bytes are aligned
+      fb::Expr e;  // copied: the verifier does not check the alignment of elements of 8 bytes
       std::memcpy(static_cast<void*>(&e), in->Data() + size_t{i} * sizeof e, sizeof e);
       const Where here{at.up, at.field, i};
       out.push_back({enumerator<ExprOp>(e.op(), fb::ExprOp_MAX, {&here, "op"}), e.a(), e.b()});
@@ -187,7 +187,7 @@ class Decoder {
     return static_cast<T>(value);
   }
 
-  // A field behind `last` belongs to a newer schema; it could change the meaning of all others.
+  // A field after `last` belongs to a newer schema; it could change the meaning of all others.
   template <class T>
   void known(const T* table, uint16_t last, const Where* at) {
     const auto* plain = reinterpret_cast<const flatbuffers::Table*>(table);
@@ -198,8 +198,8 @@ class Decoder {
     }
   }
 
-  // Shared vectors and texts cost a hostile file nothing and us memory, so the sum is bounded by what the file really
-  // holds.
+  // A hostile file may refer to one vector or text many times, and each reference takes host memory here. The sum is
+  // bounded by the size of the file.
   void charge(uint64_t bytes, const Where& at) {
     if (bytes > budget_) {
       fail(Code::LimitExceeded, Stage::semantics, at.text(),

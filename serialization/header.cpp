@@ -81,7 +81,7 @@ void check_sections(const Header& h, uint64_t file_size, const Limits& limits) {
                                  h.constants_offset, h.constants_size));
   }
   if (h.program_offset != kHeaderSize) {
-    bad("program_offset", format("got %" PRIu64 ", the program starts right behind the header, at %" PRIu64,
+    bad("program_offset", format("got %" PRIu64 ", the program starts right after the header, at %" PRIu64,
                                  h.program_offset, kHeaderSize));
   }
   if (h.program_size > limits.max_program_bytes) {
@@ -113,7 +113,7 @@ Header read_header(std::span<const std::byte> file, const Limits& limits) {
                       little(file, 48, 8)};
   check_sections(header, file.size(), limits);
   check_zero(file, header.program_offset + header.program_size, header.constants_offset,
-             {nullptr, "padding behind the program"});
+             {nullptr, "padding after the program"});
   return header;
 }
 

@@ -165,7 +165,8 @@ void MethodChecker::ends(const char* field, ValueKind kind, std::span<const uint
   }
 }
 
-// The run time learns a symbol from the size of an input, and names inputs in its errors.
+// Every symbol is the size of an input, from which it gets its value at run time. Names of inputs differ, as errors
+// quote them.
 void MethodChecker::inputs() {
   ends("inputs", ValueKind::input, method_.inputs);
   std::vector<bool> bound(method_.symbols.size());

@@ -85,7 +85,7 @@ class Locator {
  public:
   Locator(std::span<const std::byte> bytes, uint32_t max_tables) : bytes_(bytes), max_tables_(max_tables) {}
 
-  // Recursion follows kProgramTable, four levels deep, whatever the file says.
+  // Recursion follows kProgramTable, so that it is four levels deep for any file.
   void table(const Table& type, uint64_t at, const Where* where) {
     if (++tables_ > max_tables_) {
       fail(Code::LimitExceeded, Stage::verify, path(where), "more than %u tables, the limit for a program of %zu bytes",
@@ -174,7 +174,7 @@ class Locator {
 }  // namespace
 
 void verify(std::span<const std::byte> bytes, const Limits& limits) {
-  // A table takes at least 8 bytes of its own, unless it is shared to make us work.
+  // A table takes at least 8 bytes of its own; more tables than that are shared ones, which cost time and no bytes.
   const auto max_tables = static_cast<uint32_t>(std::min<uint64_t>(limits.max_tables, bytes.size() / 8));
   flatbuffers::Verifier::Options options;
   options.max_depth = limits.max_depth;

@@ -75,7 +75,7 @@ void Commands::Impl::must_record() const {
 }
 
 void Commands::Impl::reset() {
-  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer is still on its way");
+  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer still runs");
   state = State::empty;
   sets.reset();
   bound_pipeline = VK_NULL_HANDLE;

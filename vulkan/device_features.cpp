@@ -8,7 +8,7 @@
 namespace pumice::engine {
 namespace {
 
-// Every feature structure the engine knows. Filled by a query, or from Features to create the device.
+// Every feature structure that the engine uses. Filled by a query, or from Features to create the device.
 struct Chain {
   VkPhysicalDeviceFeatures2 core{};
   VkPhysicalDevice16BitStorageFeatures storage16{};

@@ -37,7 +37,7 @@ class File {
     while (bytes > 0) {
       const ssize_t done = function(fd_, data, bytes);
       if (done < 0 && errno == EINTR) continue;
-      if (done == 0) errno = EIO;  // shorter than fstat said
+      if (done == 0) errno = EIO;  // shorter than by fstat
       if (done <= 0) return false;
       data += done;
       bytes -= static_cast<size_t>(done);
@@ -92,7 +92,7 @@ void PipelineCacheFile::warn(const std::string& text) noexcept {
   log(LogLevel::warning, "pipeline cache: %s; going on without", text.c_str());
 }
 
-// Others could plant a file in a folder that everybody writes, and a driver is no parser of hostile bytes.
+// In a folder that all users may write, another user could put a file there; drivers do not check such bytes.
 bool PipelineCacheFile::open_folder(bool create) {
   if (create && !make_folders(folder_)) {
     warn("cannot make " + printable(folder_) + ": " + errno_text());
@@ -109,7 +109,7 @@ bool PipelineCacheFile::open_folder(bool create) {
   } else if (!S_ISDIR(about.st_mode)) {
     problem = "is no folder";
   } else if (about.st_mode & S_IWOTH) {
-    problem = "is writable by everybody";
+    problem = "is writable by all users";
   } else if (about.st_uid != ::geteuid() && about.st_uid != 0) {
     problem = "belongs to another user";
   }

@@ -31,7 +31,7 @@ void Queue::submit(Submit& submit) {
          core_.process);
   }
   if (core_.lost) refuse_lost(core_, "since an earlier call");
-  if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer is already on its way");
+  if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer already runs");
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = 1;
@@ -60,7 +60,7 @@ void Queue::wait(Submit& submit, uint64_t timeout_ns) {
   const Vk& vk = core_.vk;
   const auto begin = Clock::now();
   if (timeout_ns == 0) timeout_ns = core_.features.cpu ? kCpuTimeout : kTimeout;
-  if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // an error is met again below
+  if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // the wait below returns an error of it again
   const VkResult result = vk.WaitForFences(core_.device, 1, &submit.fence, VK_TRUE, timeout_ns);
   submit.is_long = Clock::now() - begin > kSpin;
   if (result == VK_TIMEOUT) {
@@ -69,7 +69,7 @@ void Queue::wait(Submit& submit, uint64_t timeout_ns) {
     fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
          vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
   }
-  if (result != VK_SUCCESS) core_.declare_lost();  // nothing is known of the submit any more
+  if (result != VK_SUCCESS) core_.declare_lost();  // the state of the submit is unknown now
   submit.pending = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
   if (submit.pending) core_.hung = submit.fence;
   must(result, "vkWaitForFences", "commands", Stage::execute, vk);

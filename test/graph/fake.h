@@ -10,7 +10,6 @@
 #include "graph/encode.h"
 #include "graph/hazard.h"
 #include "graph/infer.h"
-#include "graph/plan.h"
 #include "test/support/error_of.h"
 
 namespace pumice::engine::test {

@@ -5,7 +5,11 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "graph/bind.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "ops/op.h"
+#include "serialization/read.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
