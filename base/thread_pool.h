@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that share the pieces of one loop. The uploader copies with it, as one core alone fills a fifth of a PCIe link.
+// Threads that share the pieces of one loop. The uploader copies with it, as one core alone fills a fifth of a PCIe
+// link.
 #pragma once
 
 #include <condition_variable>

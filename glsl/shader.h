@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compiled variant of a shader, and what glsl/compile_shader.py read back from its SPIR-V. Only the generated headers
-// (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) define some.
+// One compiled variant of a shader, and what glsl/compile_shader.py read back from its SPIR-V. Only the generated
+// headers (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) define some.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   const Update& update = graph.method().updates[index];
   const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
   const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
-  if (state.memory != MemorySource::state) fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
+  if (state.memory != MemorySource::state)
+    fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
   const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;
@@ -76,8 +77,8 @@ void check_reads(const Graph::Impl& graph, size_t first_node) {
 
 }  // namespace
 
-std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const OperatorCallbacks& operators,
-                             const std::shared_ptr<ConstantFacts>& facts) {
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features,
+                             const OperatorCallbacks& operators, const std::shared_ptr<ConstantFacts>& facts) {
   auto graph = std::make_unique<Graph>();
   Graph::Impl& impl = graph->impl();
   impl.program = &program;

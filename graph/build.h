@@ -13,7 +13,8 @@ struct OperatorCallbacks {
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage = {};  // adds a node: buffer to texture, or back
 };
 
-// Shapes are at the hints of the symbols. The program must outlive the graph. Errors have the path of the operator call.
+// Shapes are at the hints of the symbols. The program must outlive the graph. Errors have the path of the operator
+// call.
 std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features,
                              const OperatorCallbacks& operators, const std::shared_ptr<ConstantFacts>& facts);
 

@@ -2,9 +2,10 @@
 // The layout of a value between two operators, where it depends on the device.
 //
 // Some kernels write their output in a layout that only kernels of the same kind read: a convolution by cooperative
-// matrices writes channels-last groups of 16 bytes, which the next such convolution reads, while every other operator reads NCHW.
-// Whether that kernel runs depends on the device, so the file cannot have the layout: the choice is made while the graph
-// is built. A value is deferred when its operator adds no node yet. The first operator that reads it decides:
+// matrices writes channels-last groups of 16 bytes, which the next such convolution reads, while every other operator
+// reads NCHW. Whether that kernel runs depends on the device, so the file cannot have the layout: the choice is made
+// while the graph is built. A value is deferred when its operator adds no node yet. The first operator that reads it
+// decides:
 //   - an operator that reads tensors as usual: the value is written in the usual layout, by `write` of defer();
 //   - an operator of the same kind: it calls write_deferred() and gets the other layout. A later reader of the usual
 //     layout gets a copy, by `later`;

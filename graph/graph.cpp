@@ -27,7 +27,8 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
   for (const uint32_t id : writes) {
     if (id == kNone) bug(graph, "writes an empty tensor");
     const TensorInfo& tensor = graph.tensors[id];
-    const bool fresh = tensor.memory == MemorySource::status || (tensor.memory == MemorySource::arena && tensor.base == kNone);
+    const bool fresh =
+        tensor.memory == MemorySource::status || (tensor.memory == MemorySource::arena && tensor.base == kNone);
     const auto& outputs = graph.method().ops[graph.call].outputs;
     const bool own = tensor.value == kNone || std::find(outputs.begin(), outputs.end(), tensor.value) != outputs.end();
     if (!fresh || !own) bug(graph, "writes a tensor that is not its own");
@@ -87,11 +88,11 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
                     .storage = storage,
                     .shape = shape};
   PackedConstant pack{.key = "",
-            .what = what,
-            .call = impl_->call,
-            .inputs = ids(inputs),
-            .result = kNone,
-            .launch = std::move(launch)};
+                      .what = what,
+                      .call = impl_->call,
+                      .inputs = ids(inputs),
+                      .result = kNone,
+                      .launch = std::move(launch)};
   for (const uint32_t id : pack.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());
@@ -99,7 +100,8 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
   }
   const auto number = [](uint32_t constant) { return std::to_string(constant); };
   std::string key = packed_key(*impl_, what, pack.inputs, result, number);
-  const auto [known, fresh] = impl_->packed_index.try_emplace(key, static_cast<uint32_t>(impl_->packed_constants.size()));
+  const auto [known, fresh] =
+      impl_->packed_index.try_emplace(key, static_cast<uint32_t>(impl_->packed_constants.size()));
   if (!fresh) return Tensor(this, impl_->packed_constants[known->second].result);
   pack.key = std::move(key);
   pack.result = impl_->add(std::move(result));
@@ -110,7 +112,8 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
 
 bool Graph::in_texture(Tensor value) const {
   const TensorInfo& tensor = impl_->tensors[value.id()];
-  if (impl_->features.storage != StorageOverride::as_exported) return impl_->features.storage == StorageOverride::textures;
+  if (impl_->features.storage != StorageOverride::as_exported)
+    return impl_->features.storage == StorageOverride::textures;
   return tensor.value != kNone && impl_->method().values[tensor.value].storage != StorageType::buffer;
 }
 

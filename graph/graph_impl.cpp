@@ -70,14 +70,15 @@ void Graph::Impl::materialize(Tensor tensor) {
   if (info.other_storage != kNone) finish_deferred(*this, Tensor(tensor.graph(), info.other_storage));
   const bool is_texture = info.storage == StorageType::texture3d;
   // A buffer without a texture is written by a node, or it is an input, a constant or a state.
-  if (info.materialized || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].materialized)) return;
+  if (info.materialized || info.other_storage == kNone || (!is_texture && !tensors[info.other_storage].materialized))
+    return;
   copying = true;
   copy_storage(*tensor.graph(), tensor, Tensor(tensor.graph(), info.other_storage));
   copying = false;
 }
 
 std::string packed_key(const Graph::Impl& graph, const std::string& what, const std::vector<uint32_t>& inputs,
-                     const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant) {
+                       const TensorInfo& result, const std::function<std::string(uint32_t constant)>& constant) {
   const auto form = [](const TensorInfo& tensor) {
     std::string text = name(tensor.dtype);
     for (const int64_t size : tensor.shape) text += "," + std::to_string(size);

@@ -76,7 +76,8 @@ Layout layout(const Graph& graph) {
   for (const uint32_t output : impl.outputs) use(output, end);
 
   std::vector<uint64_t> bytes(count, 0);
-  for (uint32_t t = 0; t < count; ++t) bytes[result.memory_root[t]] = std::max(bytes[result.memory_root[t]], result.bytes[t]);
+  for (uint32_t t = 0; t < count; ++t)
+    bytes[result.memory_root[t]] = std::max(bytes[result.memory_root[t]], result.bytes[t]);
   std::vector<Interval> intervals;
   std::vector<uint32_t> of_interval;
   for (uint32_t t = 0; t < count; ++t) {

@@ -176,9 +176,8 @@ const Allocation& Prepack::result(const Job& job, Commands& commands) {
   const TensorInfo& info = job.impl().tensors[job.packed->result];
   const char* what = job.packed->what.c_str();
   const std::string key = key_of(job.impl(), *job.packed);
-  at->second = info.storage == StorageType::buffer
-                   ? memory_.allocate(job.impl().bytes(job.packed->result), what, key)
-                   : memory_.allocate_image(image_shape(info), what, key, commands);
+  at->second = info.storage == StorageType::buffer ? memory_.allocate(job.impl().bytes(job.packed->result), what, key)
+                                                   : memory_.allocate_image(image_shape(info), what, key, commands);
   return at->second;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pack: constants that a node reads are uploaded and kept. Constants that only packed constants are made of pass through
-// temporary memory, a batch at a time, so that the peak is the packed weights plus one batch; of a packed constant in
-// several dispatches only their binding ranges. What another program has on the device is not made again.
+// Pack: constants that a node reads are uploaded and kept. Constants that only packed constants are made of pass
+// through temporary memory, a batch at a time, so that the peak is the packed weights plus one batch; of a packed
+// constant in several dispatches only their binding ranges. What another program has on the device is not made again.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ class Prepack {
     const PackedConstant* packed;
     Dispatch dispatch;
     const Graph::Impl& impl() const { return graph->impl(); }
-    BindingRange binding_range(size_t binding) const;        // 0: the result; i + 1: input i
+    BindingRange binding_range(size_t binding) const;       // 0: the result; i + 1: input i
     std::optional<ConstantRange> constant(size_t i) const;  // what it reads of input i, where that is in the file
   };
   // A range of a temporary buffer, which is destroyed with its last range.

@@ -77,7 +77,8 @@ std::vector<ProfileRow> profile_rows(const Graph& graph, const Encoding& timed) 
   const std::vector<double> times = timed.commands->timestamps_us();
   std::vector<ProfileRow> rows;
   for (size_t s = 0; s < timed.steps.size(); ++s) {
-    if (timed.steps[s].kind != StepKind::host) rows.push_back(row(graph.impl(), timed.steps[s], times[s], times[s + 1]));
+    if (timed.steps[s].kind != StepKind::host)
+      rows.push_back(row(graph.impl(), timed.steps[s], times[s], times[s + 1]));
   }
   return rows;
 }

@@ -63,14 +63,14 @@ class Places {
 
 void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
-    port.data = buffers.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(buffers.upload, port.offset, port.bytes).mapped;
+    port.data =
+        buffers.in_place ? places.of(port.tensor).mapped : Places::part(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
     port.data = buffers.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(buffers.download, port.offset, port.bytes).mapped;
+                                 : Places::part(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
     const Allocation status = buffers.in_place ? Places::part(buffers.status, 0, 16)
-                                          : Places::part(buffers.download, encoding.ports.status_offset, 16);
+                                               : Places::part(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
 }
@@ -92,8 +92,8 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
   }
 }
 
-void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const SessionBuffers& buffers,
-            Encoding& encoding) {
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
+            const SessionBuffers& buffers, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
   const Places places(impl, layout, buffers, encoding.images);

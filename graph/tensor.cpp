@@ -60,7 +60,8 @@ int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
          bracketed(sizes).c_str());
   CheckedI64 count = 1;
   for (int64_t i = first_axis; i < last_axis; ++i) count = count * sizes[static_cast<size_t>(i)];
-  if (!count.ok()) fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", bracketed(sizes).c_str());
+  if (!count.ok())
+    fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", bracketed(sizes).c_str());
   return *count.value();
 }
 

@@ -13,8 +13,8 @@ namespace pumice::engine {
 
 class Graph;
 
-// A handle that may be copied. Shapes are live: during build they are those at the symbols' hints, during a launch those
-// of the current run. Outside of a launch only dtype and rank are fixed where a dimension is symbolic.
+// A handle that may be copied. Shapes are live: during build they are those at the symbols' hints, during a launch
+// those of the current run. Outside of a launch only dtype and rank are fixed where a dimension is symbolic.
 class Tensor {
  public:
   Tensor() = default;

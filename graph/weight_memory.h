@@ -41,7 +41,7 @@ class WeightMemory {
   std::shared_ptr<Device> device_;
   Suballocator allocator_;
   std::vector<Image> images_;
-  std::vector<std::shared_ptr<const SharedWeight>> shared_;  // instead of allocator_ and images_
+  std::vector<std::shared_ptr<const SharedWeight>> shared_;                        // instead of allocator_ and images_
   std::vector<std::pair<std::string, std::shared_ptr<const SharedWeight>>> made_;  // by their keys
   std::optional<SharedWeights> lock_;
 };

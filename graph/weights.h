@@ -13,8 +13,8 @@ namespace pumice::engine {
 
 class Weights {
  public:
-  // Uploads and packs what `graphs` (of one program, at any shapes) need. The bytes of the file are not used afterwards.
-  // With `external`, everything is shared with other programs on the device that have equal weights.
+  // Uploads and packs what `graphs` (of one program, at any shapes) need. The bytes of the file are not used
+  // afterwards. With `external`, everything is shared with other programs on the device that have equal weights.
   Weights(const std::shared_ptr<Device>& device, const Program& program, const ExternalData& external,
           std::span<const std::unique_ptr<Graph>> graphs);
 

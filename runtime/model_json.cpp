@@ -98,7 +98,8 @@ json plan_json(const Graph& graph) {
     const uint32_t texture = impl.tensors[v].other_storage;
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
-    if (impl.tensors[where.memory_root[v]].memory == MemorySource::arena && impl.tensors[v].materialized) value["offset"] = where.offset[v];
+    if (impl.tensors[where.memory_root[v]].memory == MemorySource::arena && impl.tensors[v].materialized)
+      value["offset"] = where.offset[v];
     if (where.memory_root[v] != v) value["storage_of"] = where.memory_root[v];
     values.push_back(std::move(value));
   }

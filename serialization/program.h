@@ -27,8 +27,8 @@ enum class ExprOp : uint8_t {
   min = 7,
   max = 8
 };
-// What a value lies in on the device. buffer: its elements in order. texture3d: an image whose texels are vec4 groups of
-// the last dimension (activations). texture2d: an image with the form that a kernel makes at load (packed weights).
+// What a value lies in on the device. buffer: its elements in order. texture3d: an image whose texels are vec4 groups
+// of the last dimension (activations). texture2d: an image with the form that a kernel makes at load (packed weights).
 // docs/format.md.
 enum class StorageType : uint8_t { buffer = 0, texture3d = 1, texture2d = 2 };
 enum class ArgKind : uint8_t { none, value, integer, real, boolean, dtype, expr, ints, exprs, values };

@@ -62,7 +62,8 @@ Features baseline_features();
 //   like_gpu               a CPU driver runs the kernels that a GPU would get
 //   max_storage=1m         bytes of one binding; also max_allocation= (bytes), max_shared= (bytes), max_invocations=,
 //                          max_groups= (along each axis), max_image_3d= and max_image_2d= (texels along each axis),
-//                          alignment= (of a binding's offset): a limit may become tighter than the device's, never wider
+//                          alignment= (of a binding's offset): a limit may become tighter than the device's, never
+//                          wider
 Features apply(Features features, const std::string& text);
 
 }  // namespace pumice::engine

@@ -36,8 +36,8 @@ struct Pipeline {
 
 class Pipelines {
  public:
-  // Makes those that are missing, on several threads. Throws DeviceUnsupported where the device lacks a feature that the
-  // shader needs.
+  // Makes those that are missing, on several threads. Throws DeviceUnsupported where the device lacks a feature that
+  // the shader needs.
   void prepare(std::span<const PipelineKey> keys);
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);

@@ -47,8 +47,8 @@ void Queue::submit(Submit& submit) {
 }
 
 // Polls the fence for a short while, as a sleeping thread wakes 15 to 25 us late (H200, driver 580.159). Not on a CPU
-// driver, whose work it would slow; not on other kinds than discrete GPUs, which may run on a battery; and not where the
-// last run took longer than the polling.
+// driver, whose work it would slow; not on other kinds than discrete GPUs, which may run on a battery; and not where
+// the last run took longer than the polling.
 void Queue::spin(const Submit& submit) const {
   if (submit.is_long || core_.physical.type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return;
   const auto end = Clock::now() + kSpin;

@@ -13,9 +13,9 @@
 
 namespace pumice::engine {
 
-// Streams host bytes into device buffers through a ring of upload buffers (chunks). The host fills one chunk, on several
-// threads, while the device copies out of earlier ones. Usage: put(...) any number of times, then flush(); put may wait
-// for a chunk. The targets of puts between two flushes do not overlap.
+// Streams host bytes into device buffers through a ring of upload buffers (chunks). The host fills one chunk, on
+// several threads, while the device copies out of earlier ones. Usage: put(...) any number of times, then flush(); put
+// may wait for a chunk. The targets of puts between two flushes do not overlap.
 class Uploader {
  public:
   explicit Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes = 8ull << 20, uint32_t chunks = 4);

@@ -54,7 +54,8 @@ Tensor in_cells(Graph& graph, Tensor value) {
   if (!has_cells(graph, value)) return known->tensor = lay_out(graph, value, false);
   const Tensor cells = known->tensor = graph.scratch(DType::i32, 1);
   write_deferred(
-      graph, value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_cells(graph, value, cells); });
+      graph, value, [&] { write_product(graph, *known->product, cells); },
+      [=, &graph] { from_cells(graph, value, cells); });
   return cells;
 }
 

@@ -143,7 +143,8 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   for (const auto& [tensor, place] : places_) {
     const TensorInfo& info = impl().tensors[tensor];
     Slice source;
-    if (info.memory == MemorySource::packed) source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
+    if (info.memory == MemorySource::packed)
+      source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
     if (info.memory == MemorySource::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
     if (source.buffer == nullptr) continue;
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {

@@ -118,9 +118,9 @@ Bytes make_file(const Problem& problem, std::string_view op) {
     } else {
       const bool is_input = value->role == Given::Role::input;
       const StorageType storage = is_input && value->name == "x" && c.in_textures() ? StorageType::texture3d
-                                   : !is_input && value->name == "weight" && c.weight_in_texture()
-                                       ? StorageType::texture2d
-                                       : StorageType::buffer;
+                                  : !is_input && value->name == "weight" && c.weight_in_texture()
+                                      ? StorageType::texture2d
+                                      : StorageType::buffer;
       const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));
       const auto id = static_cast<uint32_t>(method.values.size());
       method.values.push_back({is_input ? ValueKind::input : ValueKind::constant, value->data.dtype,
