@@ -65,7 +65,7 @@ void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_no
   }
 }
 
-// Raw i4 is for packed_constants alone, wherever a view may carry it.
+// Only packed constants may be made of i4; a view of it is i4, too.
 void check_reads(const Graph::Impl& graph, size_t first_node) {
   for (size_t n = first_node; n < graph.nodes.size(); ++n) {
     for (const uint32_t id : graph.nodes[n].reads) {

@@ -17,8 +17,8 @@ Port port(const Graph::Impl& graph, uint32_t tensor) {
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const TensorInfo& root = graph.tensors[layout.memory_root[tensor]];
-  const uint64_t bytes =
-      graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
+  // An empty tensor is neither written nor read.
+  const uint64_t bytes = graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];
   const uint32_t content = graph.view_root(tensor);
   if (root.storage == StorageType::texture3d)
     return {kFirstImage + layout.image[layout.memory_root[tensor]], 0, bytes, content};

@@ -17,11 +17,11 @@ namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
 
-// In debug builds, and where tests ask for it.
+// In debug builds, and where tests set the variable.
 bool checks_hazards() {
 #ifdef NDEBUG
-  static const bool kAsked = std::getenv("PUMICE_CHECK_HAZARDS") != nullptr;
-  return kAsked;
+  static const bool kIsSet = std::getenv("PUMICE_CHECK_HAZARDS") != nullptr;
+  return kIsSet;
 #else
   return true;
 #endif
@@ -118,7 +118,8 @@ SessionBuffers Session::buffers() const {
   return {*weights_, arena_, upload_, download_, status_, states_, in_place_};
 }
 
-// Grows what is too small. Recordings name the old buffers, so they go first, and the old memory before the new comes.
+// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
+// new is allocated.
 void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
   const auto small = [](const Buffer& buffer, uint64_t bytes) {
     return bytes > 0 && (!buffer || buffer.bytes() < bytes);
@@ -135,7 +136,7 @@ void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
 void Session::grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what) {
   const uint64_t old = buffer ? buffer.bytes() : 0;
   if (bytes <= old) return;
-  // A quarter more than before, so that a length that grows by one a run does not do this every time.
+  // A quarter more than before, so that a length that grows by one in each run does not allocate in each run.
   const uint64_t roomy = std::min(old + old / 4, device_->features().max_allocation_bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(std::max(bytes, roomy), kind, what);

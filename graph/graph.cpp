@@ -20,7 +20,7 @@ std::vector<uint32_t> ids(const std::vector<Tensor>& tensors) {
   fail(Code::Internal, Stage::plan, graph.path(graph.call), "the operator %s", what);
 }
 
-// Kernels write what this call owns: its outputs and its temporaries.
+// A call may write only its outputs and its temporaries.
 void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes) {
   if (writes.empty()) bug(graph, "writes nothing");
   if (graph.copying) return;
@@ -75,7 +75,7 @@ void Graph::view(Tensor out, Tensor in, ShapeFunction shape) {
   node.shape = std::move(shape);
   impl_->materialize(in);
   impl_->tensors[out.id()].materialized = true;
-  impl_->tensors[out.id()].base = impl_->view_root(in.id());  // never a chain
+  impl_->tensors[out.id()].base = impl_->view_root(in.id());  // the root, never a chain of views
   impl_->nodes.push_back(std::move(node));
 }
 
@@ -125,7 +125,7 @@ Tensor Graph::texture_out(Tensor value) {
                              .storage = StorageType::texture3d,
                              .other_storage = value.id(),
                              .shape = tensor.shape};
-    const uint32_t id = impl_->add(texture);  // which moves the others
+    const uint32_t id = impl_->add(texture);  // may move the other elements
     impl_->tensors[value.id()].other_storage = id;
     impl_->tensors[value.id()].as_texture = true;
   }
@@ -185,7 +185,7 @@ void Launch::over(uint64_t count, uint32_t size) {
   const uint64_t rows = (total + features.max_groups[0] - 1) / features.max_groups[0];
   if (rows > features.max_groups[1] || count > UINT32_MAX)
     fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " invocations are more than one dispatch takes", count);
-  // Equal rows, so that few groups have nothing to do.
+  // Rows of equal length, so that few workgroups are empty.
   groups = {static_cast<uint32_t>(rows == 0 ? 0 : (total + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
   if (spec.empty()) spec.push_back(size);
   spec[0] = size;

@@ -38,7 +38,7 @@ uint64_t Graph::Impl::bytes(uint32_t id) const {
   if (tensor.dtype == DType::i4) return file_bytes(tensor.dtype, tensor.shape);
   CheckedU64 bytes = device_bytes(tensor.dtype);
   for (const int64_t size : tensor.shape) bytes = bytes * static_cast<uint64_t>(size);
-  // Kernels count elements in 32 bits, and add a few; kMax is far from both.
+  // Kernels count elements in 32 bits and add small numbers to a count; with kMax this cannot overflow.
   constexpr uint64_t kMax = uint64_t{1} << 31;
   const auto value = bytes.value();
   if (!value || *value / device_bytes(tensor.dtype) >= kMax)

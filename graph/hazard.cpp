@@ -8,7 +8,7 @@
 namespace pumice::engine {
 namespace {
 
-// What was touched since the last barrier. Long lists are cut by a barrier, which is cheaper than searching them.
+// What was read and written since the last barrier. A long list gets a barrier, which costs less than searching it.
 class Pending {
  public:
   bool blocks(const Step& step) const {
@@ -71,7 +71,7 @@ std::string text(std::span<const Step> steps, const Touch& touch) {
                 touch.range.space, static_cast<int>(touch.range.content));
 }
 
-// Every pair between two barriers.
+// Compares every pair between two barriers.
 std::string find_race(std::span<const Step> steps, const std::vector<Touch>& touches) {
   std::vector<size_t> epoch;
   for (size_t s = 0, count = 0; s < steps.size(); ++s) epoch.push_back(count += steps[s].barrier);

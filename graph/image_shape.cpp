@@ -54,7 +54,7 @@ ImageShape image_shape(const TensorInfo& texture) {
     return {ImageFormat::rgba32u, texels(std::min<int64_t>(vectors, kTexelsInARow)),
             texels((vectors + kTexelsInARow - 1) / kTexelsInARow), 0};
   }
-  // Without elements it is never touched, and its other sizes may be any.
+  // Without elements it is never read or written, and its other sizes may be any.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return {format_of(texture.dtype), 1, 1, 1};
   const size_t rank = shape.size();
   int64_t depth = 1;  // a tensor has at most 2^31 elements

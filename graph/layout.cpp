@@ -12,7 +12,7 @@ namespace {
 // In order of time, each texture in an image of its shape that is free again, or in a new one.
 void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, const std::vector<uint32_t>& last,
                   Layout& result) {
-  std::vector<uint32_t> textures, busy;  // busy: until when, of each image
+  std::vector<uint32_t> textures, busy;  // busy: of each image, the last level that uses it
   for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
     if (graph.tensors[t].storage == StorageType::texture3d && first[t] != kNone) textures.push_back(t);
   }
@@ -49,7 +49,7 @@ Layout layout(const Graph& graph) {
     last[storage] = std::max(last[storage], level);
   };
   std::vector<bool> known(count, false);
-  const auto storage = [&](uint32_t id) {  // chains of kernels in place may be long: each is walked once
+  const auto storage = [&](uint32_t id) {  // chains of nodes in place may be long: each is followed once
     std::vector<uint32_t> chain;
     for (; !known[id]; id = impl.tensors[id].base) {
       chain.push_back(id);

@@ -18,7 +18,7 @@ std::string path(size_t index, const char* field) {
   return format("constants[%zu]%s", index, field);
 }
 
-// Indices of the constants inside of the file, by offset; those without bytes first.
+// Indices of the constants inside of the file, by offset and then by size.
 std::vector<uint32_t> by_offset(const Program& program) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < program.constants.size(); i++) {

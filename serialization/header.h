@@ -11,7 +11,8 @@
 
 namespace pumice::engine {
 
-inline constexpr uint64_t kHeaderSize = 64, kAlignment = 64;  // kAlignment: of the constants section and each constant
+// In bytes; kAlignment is that of the constants section and of each constant.
+inline constexpr uint64_t kHeaderSize = 64, kAlignment = 64;
 inline constexpr uint32_t kVersion = 1;
 
 // Offsets and sizes in bytes, from the start of the file.

@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Takes what stands before the next comma off `rest`.
+// Removes the item before the next comma from `rest` and returns it.
 std::string_view next(std::string_view& rest) {
   const size_t comma = rest.find(',');
   const std::string_view item = trim(rest.substr(0, comma));

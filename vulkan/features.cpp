@@ -15,7 +15,7 @@
 namespace pumice::engine {
 namespace {
 
-// Limits by name. Those with a floor stay at what every Vulkan device has; the others may go to anything, for tests.
+// Limits by name, and the lowest value that a test may set.
 struct Limit {
   std::string_view name;
   uint64_t floor;
@@ -64,7 +64,7 @@ void force_subgroup(Features& features, std::string_view value) {
   features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = size;
 }
 
-// "16x8x16": that shape before all others.
+// "16x8x16": puts that shape before all others.
 void force_matrix(Features& features, std::string_view value) {
   std::string listed;
   for (auto* shapes : {&features.matrix_f16, &features.matrix_s8}) {
@@ -82,7 +82,7 @@ void force_matrix(Features& features, std::string_view value) {
        printable(value).c_str(), listed.empty() ? "no cooperative matrices" : listed.c_str());
 }
 
-// "1m" is 2^20; nothing for what is no number.
+// "1m" is 2^20; nothing where the text is no number.
 std::optional<uint64_t> number(std::string_view text) {
   uint64_t value = 0;
   const char* last = text.data() + text.size();
@@ -94,7 +94,7 @@ std::optional<uint64_t> number(std::string_view text) {
   return value << shift;
 }
 
-// Whether `word` is "limit=number"; it then took effect. Limits only become tighter.
+// Whether `word` is "limit=number"; sets the limit then. Limits only become tighter.
 bool tighten(Features& features, std::string_view word) {
   const size_t equals = std::min(word.find('='), word.size());
   const std::string_view name = word.substr(0, equals);

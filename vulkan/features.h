@@ -60,10 +60,9 @@ Features baseline_features();
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
 //   like_gpu               a CPU driver runs the kernels that a GPU would get
-//   max_storage=1m         bytes of one binding; also max_allocation= (bytes), max_shared= (bytes), max_invocations=,
-//                          max_groups= (along each axis), max_image_3d= and max_image_2d= (texels along each axis),
-//                          alignment= (of a binding's offset): a limit may become tighter than the device's, never
-//                          wider
+//   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider
+//   max_allocation=, max_shared= (bytes), max_invocations=, max_groups= (along each axis), max_image_3d=,
+//   max_image_2d= (texels along each axis), alignment= (of a binding's offset): the same
 Features apply(Features features, const std::string& text);
 
 }  // namespace pumice::engine

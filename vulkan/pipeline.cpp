@@ -142,7 +142,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   out.handle = handle;
 }
 
-// The calling thread takes part, so that it works, if slower, where no thread can be started.
+// The calling thread works, too, so that pipelines are made where no thread can be started.
 void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out) {
   std::atomic<size_t> next{0};
   std::exception_ptr first;

@@ -71,7 +71,7 @@ struct Fake {
   }
 };
 
-// Builds, infers at the hints, plans, places barriers; the hazard check must be content.
+// Builds, infers at the hints, plans, places barriers; find_hazard must find nothing.
 inline std::vector<Step> steps_of(Graph& graph, bool in_place = false) {
   if (!graph.impl().inferred) infer(graph, hints(graph.impl().method()));
   const Layout where = layout(graph);
