@@ -18,7 +18,8 @@ std::vector<StateInfo> states(const Program& program, std::span<const std::uniqu
         fail(Code::BadDtype, Stage::plan, path, "state %u is %s here and %s elsewhere", tensor.ref, name(tensor.dtype),
              name(state.dtype));
       if (state.used && state.shape != tensor.shape)
-        fail(Code::BadShape, Stage::plan, path, "state %u has another shape elsewhere", tensor.ref);
+        fail(Code::BadShape, Stage::plan, path, "state %u is [%s] here and [%s] elsewhere", tensor.ref,
+             text(tensor.shape).c_str(), text(state.shape).c_str());
       state = {true, tensor.dtype, tensor.shape, impl.bytes(v)};
       const int32_t constant = program.states[tensor.ref].constant;
       if (constant >= 0 &&
