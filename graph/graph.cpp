@@ -87,26 +87,26 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
                     .ref = static_cast<uint32_t>(impl_->packed_constants.size()),
                     .storage = storage,
                     .shape = shape};
-  PackedConstant pack{.key = "",
+  PackedConstant packed{.key = "",
                       .what = what,
                       .call = impl_->call,
                       .inputs = ids(inputs),
                       .result = kNone,
                       .launch = std::move(launch)};
-  for (const uint32_t id : pack.inputs) {
+  for (const uint32_t id : packed.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());
     impl_->tensors[id].as_texture |= storage == StorageType::texture2d;
   }
   const auto number = [](uint32_t constant) { return std::to_string(constant); };
-  std::string key = packed_key(*impl_, what, pack.inputs, result, number);
+  std::string key = packed_key(*impl_, what, packed.inputs, result, number);
   const auto [known, fresh] =
       impl_->packed_index.try_emplace(key, static_cast<uint32_t>(impl_->packed_constants.size()));
   if (!fresh) return Tensor(this, impl_->packed_constants[known->second].result);
-  pack.key = std::move(key);
-  pack.result = impl_->add(std::move(result));
-  impl_->bytes(pack.result);
-  impl_->packed_constants.push_back(std::move(pack));
+  packed.key = std::move(key);
+  packed.result = impl_->add(std::move(result));
+  impl_->bytes(packed.result);
+  impl_->packed_constants.push_back(std::move(packed));
   return Tensor(this, impl_->packed_constants.back().result);
 }
 

@@ -88,8 +88,8 @@ std::string packed_key(const Graph::Impl& graph, const std::string& what, const 
   for (const uint32_t id : inputs) {
     const TensorInfo& root = graph.tensors[graph.view_root(id)];
     if (root.memory == MemorySource::packed) {
-      const PackedConstant& pack = graph.packed_constants[root.ref];
-      key += " (" + packed_key(graph, pack.what, pack.inputs, graph.tensors[pack.result], constant) + ")";
+      const PackedConstant& packed = graph.packed_constants[root.ref];
+      key += " (" + packed_key(graph, packed.what, packed.inputs, graph.tensors[packed.result], constant) + ")";
     } else {
       key += " " + constant(root.ref);
     }

@@ -44,12 +44,12 @@ Layout layout(const Graph& graph) {
   std::vector<uint32_t> first(count, kNone), last(count, 0);
   const auto use = [&](uint32_t id, uint32_t level) {
     if (id == kNone) return;
-    const uint32_t storage = result.memory_root[id];
-    first[storage] = std::min(first[storage], level);
-    last[storage] = std::max(last[storage], level);
+    const uint32_t root = result.memory_root[id];
+    first[root] = std::min(first[root], level);
+    last[root] = std::max(last[root], level);
   };
   std::vector<bool> known(count, false);
-  const auto storage = [&](uint32_t id) {  // chains of nodes in place may be long: each is followed once
+  const auto find_root = [&](uint32_t id) {  // chains of nodes in place may be long: each is followed once
     std::vector<uint32_t> chain;
     for (; !known[id]; id = impl.tensors[id].base) {
       chain.push_back(id);
@@ -64,7 +64,7 @@ Layout layout(const Graph& graph) {
     }
   };
   for (uint32_t t = 0; t < count; ++t) {
-    storage(t);
+    find_root(t);
     result.bytes.push_back(std::max<uint64_t>(16, (impl.bytes(t) + 15) & ~uint64_t{15}));
   }
   for (const uint32_t input : impl.method().inputs) use(input, 0);

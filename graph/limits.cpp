@@ -19,8 +19,8 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
   if (root.memory == MemorySource::state) return "the state " + quoted(graph.program->states[root.ref].key);
   if (root.memory == MemorySource::packed) {
-    const PackedConstant& pack = graph.packed_constants[root.ref];
-    return format("the packed form (%s) of %s", pack.what.c_str(), label(graph, pack.inputs[0]).c_str());
+    const PackedConstant& packed = graph.packed_constants[root.ref];
+    return format("the packed form (%s) of %s", packed.what.c_str(), label(graph, packed.inputs[0]).c_str());
   }
   if (tensor.value == kNone) return "a temporary " + type;
   const std::string& given = graph.method().values[tensor.value].name;
@@ -85,11 +85,11 @@ std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
 
 void check_weights(const Graph& graph) {
   const Graph::Impl& impl = graph.impl();
-  for (const PackedConstant& pack : impl.packed_constants) {
-    with_path(impl, pack.call, [&] {
-      check_allocation(impl, pack.result);
-      const std::vector<uint32_t> bindings = joined({pack.result}, pack.inputs);
-      for (const Dispatch& dispatch : launch(graph, pack.launch, bindings.size()))
+  for (const PackedConstant& packed : impl.packed_constants) {
+    with_path(impl, packed.call, [&] {
+      check_allocation(impl, packed.result);
+      const std::vector<uint32_t> bindings = joined({packed.result}, packed.inputs);
+      for (const Dispatch& dispatch : launch(graph, packed.launch, bindings.size()))
         check_dispatch(impl, bindings, dispatch);
     });
   }

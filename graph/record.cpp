@@ -15,35 +15,35 @@ class Places {
       : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
 
   Allocation of(uint32_t tensor) const {
-    const uint32_t storage = layout_.memory_root[tensor];
-    const TensorInfo& root = graph_.tensors[storage];
+    const uint32_t owner = layout_.memory_root[tensor];
+    const TensorInfo& root = graph_.tensors[owner];
     const uint64_t bytes = layout_.bytes[tensor];
-    if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
+    if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[owner]].view()}};
     switch (root.memory) {
       case MemorySource::arena:
-        return part(buffers_.arena, layout_.offset[tensor], bytes);
+        return allocation(buffers_.arena, layout_.offset[tensor], bytes);
       case MemorySource::state:
-        return part(buffers_.states[root.ref], 0, bytes);
+        return allocation(buffers_.states[root.ref], 0, bytes);
       case MemorySource::status:
-        return part(buffers_.status, 0, bytes);
+        return allocation(buffers_.status, 0, bytes);
       case MemorySource::constant:
-        return first(buffers_.weights.constant(root.ref, root.dtype), bytes);
+        return cut(buffers_.weights.constant(root.ref, root.dtype), bytes);
       case MemorySource::packed:
-        return first(buffers_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
+        return cut(buffers_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
     }
     return {};
   }
 
   Slice of(const Range& range) const {
-    if (range.space == kUpload) return part(buffers_.upload, range.begin, range.end - range.begin).slice;
-    if (range.space == kDownload) return part(buffers_.download, range.begin, range.end - range.begin).slice;
+    if (range.space == kUpload) return allocation(buffers_.upload, range.begin, range.end - range.begin).slice;
+    if (range.space == kDownload) return allocation(buffers_.download, range.begin, range.end - range.begin).slice;
     return of(range.content).slice;  // copies read and write whole tensors
   }
 
   // A binding that no kernel reads: the operator left it empty.
-  Slice empty() const { return part(buffers_.status, 0, 16).slice; }
+  Slice empty() const { return allocation(buffers_.status, 0, 16).slice; }
 
-  static Allocation part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  static Allocation allocation(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
       fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset,
            offset + bytes, buffer.bytes());
@@ -51,8 +51,8 @@ class Places {
   }
 
  private:
-  static Allocation first(const Allocation& part, uint64_t bytes) {
-    return {{part.slice.buffer, part.slice.offset, bytes, part.slice.view}, part.mapped};
+  static Allocation cut(const Allocation& whole, uint64_t bytes) {
+    return {{whole.slice.buffer, whole.slice.offset, bytes, whole.slice.view}, whole.mapped};
   }
 
   const Graph::Impl& graph_;
@@ -64,13 +64,13 @@ class Places {
 void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
     port.data =
-        buffers.in_place ? places.of(port.tensor).mapped : Places::part(buffers.upload, port.offset, port.bytes).mapped;
+        buffers.in_place ? places.of(port.tensor).mapped : Places::allocation(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
     port.data = buffers.in_place ? places.of(port.tensor).mapped
-                                 : Places::part(buffers.download, port.offset, port.bytes).mapped;
+                                 : Places::allocation(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
-    const Allocation status = buffers.in_place ? Places::part(buffers.status, 0, 16)
-                                               : Places::part(buffers.download, encoding.ports.status_offset, 16);
+    const Allocation status = buffers.in_place ? Places::allocation(buffers.status, 0, 16)
+                                               : Places::allocation(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
 }
