@@ -44,7 +44,7 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
   const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
   if (state.memory != MemorySource::state)
-    fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
+    fail(Code::BadGraph, Stage::plan, path, "value %u is not a state", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
   const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;

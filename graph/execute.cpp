@@ -155,8 +155,8 @@ void Session::copy_in(const MethodState& method, const Encoding& encoding, std::
     } else if (port.dtype == DType::boolean) {
       const uint64_t bad = copy_bool(port.data, data, port.count);
       if (bad != kNoPosition)
-        fail(Code::InvalidArgument, Stage::input, method.rules.path(i), "%u at position %" PRIu64 " is no bool",
-             std::to_integer<unsigned>(data[bad]), bad);
+        fail(Code::InvalidArgument, Stage::input, method.rules.path(i),
+             "%u at position %" PRIu64 " is not a bool; it must be 0 or 1", std::to_integer<unsigned>(data[bad]), bad);
     } else {
       std::memcpy(port.data, data, port.bytes);
     }
@@ -216,7 +216,7 @@ void Session::reset_state() {
 
 const Port& Session::port(uint32_t index) const {
   if (last_ == nullptr)
-    fail(Code::WrongState, Stage::api, "", "there are no outputs: no run came before, or it failed");
+    fail(Code::WrongState, Stage::api, "", "there are no outputs: there was no run, or the last one failed");
   if (index >= last_->ports.outputs.size())
     fail(Code::InvalidArgument, Stage::api, "", "output %u of %zu", index, last_->ports.outputs.size());
   return last_->ports.outputs[index];

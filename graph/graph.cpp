@@ -88,11 +88,11 @@ Tensor Graph::prepack(const std::string& what, std::vector<Tensor> inputs, DType
                     .storage = storage,
                     .shape = shape};
   PackedConstant packed{.key = "",
-                      .what = what,
-                      .call = impl_->call,
-                      .inputs = ids(inputs),
-                      .result = kNone,
-                      .launch = std::move(launch)};
+                        .what = what,
+                        .call = impl_->call,
+                        .inputs = ids(inputs),
+                        .result = kNone,
+                        .launch = std::move(launch)};
   for (const uint32_t id : packed.inputs) {
     if (id == kNone || !Tensor(this, id).is_constant())
       fail(Code::BadGraph, Stage::plan, impl_->path(impl_->call), "%s: the tensor must be a constant", what.c_str());

@@ -60,7 +60,7 @@ void Graph::Impl::check_storages() const {
     const StorageType wanted = method().values[v].storage;
     if (wanted != StorageType::buffer && !tensors[v].as_texture)
       fail(Code::BadSchema, Stage::plan, format("methods[%u].values[%u].storage", method_index, v),
-           "no operator that reads or writes the value takes a %s", name(wanted));
+           "no operator that reads or writes the value takes a %s; export it as a buffer", name(wanted));
   }
 }
 

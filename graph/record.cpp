@@ -63,8 +63,8 @@ class Places {
 
 void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
-    port.data =
-        buffers.in_place ? places.of(port.tensor).mapped : Places::allocation(buffers.upload, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? places.of(port.tensor).mapped
+                                 : Places::allocation(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
     port.data = buffers.in_place ? places.of(port.tensor).mapped
                                  : Places::allocation(buffers.download, port.offset, port.bytes).mapped;

@@ -103,7 +103,8 @@ void Commands::begin(uint32_t num_timestamps) {
   const Core& core = self.core;
   self.reset();
   if (num_timestamps > 0 && core.physical.timestamp_bits == 0) {
-    fail(Code::DeviceUnsupported, Stage::encode, "timestamps", "%s has no timestamps", core.vk.device.c_str());
+    fail(Code::DeviceUnsupported, Stage::encode, "timestamps", "%s has no timestamps; profile on another device",
+         core.vk.device.c_str());
   }
   if (num_timestamps > self.max_queries) {
     core.vk.DestroyQueryPool(core.device, self.queries, nullptr);
@@ -198,7 +199,7 @@ void Commands::fill(Slice target, uint32_t word) {
   impl_->must_record();
   if (target.bytes == 0) return;
   if (target.offset % 4 != 0) {
-    fail(Code::Internal, Stage::encode, "fill", "offset %llu is no multiple of 4",
+    fail(Code::Internal, Stage::encode, "fill", "offset %llu is not a multiple of 4",
          static_cast<unsigned long long>(target.offset));
   }
   // Up to the end of the last word; tensors reach to the next multiple of 16 bytes.

@@ -83,7 +83,7 @@ Slice DescriptorSets::checked(const Shader& shader, size_t index, const Slice& s
   const Features& features = core_.features;
   if (binding_kind(shader, index) != Binding::buffer) {
     if (slice.view == VK_NULL_HANDLE)
-      fail(Code::Internal, Stage::encode, shader.name, "%s: binding %zu is no image", shader.name, index);
+      fail(Code::Internal, Stage::encode, shader.name, "%s: binding %zu is not an image", shader.name, index);
     return slice;
   }
   const uint64_t range = slice.bytes == 0 ? 16 : (slice.bytes + 15) / 16 * 16;
@@ -94,7 +94,7 @@ Slice DescriptorSets::checked(const Shader& shader, size_t index, const Slice& s
   }
   if (slice.buffer == VK_NULL_HANDLE || slice.offset % features.storage_alignment != 0) {
     fail(Code::Internal, Stage::encode, shader.name,
-         "%s: binding %zu has no buffer or offset %llu, no multiple of %llu", shader.name, index,
+         "%s: binding %zu has no buffer, or offset %llu, which is not a multiple of %llu", shader.name, index,
          static_cast<unsigned long long>(slice.offset), static_cast<unsigned long long>(features.storage_alignment));
   }
   return {slice.buffer, slice.offset, range};

@@ -93,8 +93,8 @@ void add(MatrixShapes& shapes, const MatrixShape& shape) {
   });
 }
 
-// The shapes that kernels use. The feature bit alone is no matrix: arm64 and narrow lavapipe list shapes without it,
-// others the reverse.
+// The shapes that kernels use. The feature bit alone is not enough: lavapipe on arm64 or with narrow vectors lists
+// shapes without the bit, other drivers have the bit without shapes.
 void read_matrix_shapes(const Vk& vk, VkPhysicalDevice device, Features& features) {
   uint32_t count = 0;
   if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||

@@ -82,7 +82,7 @@ void force_matrix(Features& features, std::string_view value) {
        printable(value).c_str(), listed.empty() ? "no cooperative matrices" : listed.c_str());
 }
 
-// "1m" is 2^20; nothing where the text is no number.
+// "1m" is 2^20; nothing where the text is not a number.
 std::optional<uint64_t> number(std::string_view text) {
   uint64_t value = 0;
   const char* last = text.data() + text.size();

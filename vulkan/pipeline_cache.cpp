@@ -107,7 +107,7 @@ bool PipelineCacheFile::open_folder(bool create) {
   if (S_ISLNK(about.st_mode)) {
     problem = "is a symbolic link";
   } else if (!S_ISDIR(about.st_mode)) {
-    problem = "is no folder";
+    problem = "is not a folder";
   } else if (about.st_mode & S_IWOTH) {
     problem = "is writable by all users";
   } else if (about.st_uid != ::geteuid() && about.st_uid != 0) {
@@ -131,7 +131,7 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   };
   struct stat about{};
   if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    warn(printable(path_) + " is no regular file");
+    warn(printable(path_) + " is not a regular file");
     return {};
   }
   const auto bytes = static_cast<uint64_t>(about.st_size);
@@ -139,7 +139,7 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   if (bytes < sizeof(found) || bytes - sizeof(found) > kMaxPipelineCacheBytes) return refuse("has an impossible size");
   if (!file.read(&found, sizeof(found))) return refuse("cannot be read");
   if (std::memcmp(found.magic, expected_.magic, 4) != 0 || found.version != expected_.version) {
-    return refuse("is no pipeline cache of this version");
+    return refuse("is not a pipeline cache of this version");
   }
   PipelineCacheHeader expected = expected_;
   expected.body_bytes = bytes - sizeof(found);
