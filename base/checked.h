@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on numbers that come from a file: an overflow is remembered, never wrapped.
+// Arithmetic on numbers that come from a file: a result that overflowed is marked, never wrapped.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ const char* name(Code code) {
     case Code::Internal:
       return "Internal";
   }
-  return "Unknown";  // a number a newer library made up
+  return "Unknown";  // a number of a newer library
 }
 
 const char* name(Stage stage) {
@@ -120,7 +120,7 @@ std::string printable(std::string_view text) {
   constexpr size_t kLimit = 256;
   constexpr std::string_view kCut = "...";
   std::string out;
-  size_t fits = 0;  // how much of `out` leaves room for the mark of a cut
+  size_t fits = 0;  // length of `out` that leaves room for kCut
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte == '\\') {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One error type for the whole engine: a code, the stage and object it happened at, and text that says got, limit and
-// remedy.
+// One error type for the whole engine: a code, the stage, the object it is about, and a text with what was wrong, what
+// was got, the limit and what to do.
 #pragma once
 
 #include <cstdarg>

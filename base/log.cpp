@@ -31,7 +31,7 @@ struct Log {
   std::shared_ptr<const LogFunction> function;
 };
 
-// Never destroyed: drivers may still speak through the validation callback while the process ends.
+// Never destroyed: drivers may still call the validation callback while the process ends.
 Log& the_log() {
   static Log* log = new Log;
   return *log;
@@ -76,7 +76,7 @@ void log(LogLevel level, const char* text, ...) noexcept {
     } else {
       std::fprintf(stderr, "pumice: %s: %s\n", name(level), line.data());
     }
-  } catch (...) {  // a message is not worth a failure
+  } catch (...) {  // logging never fails a run
   }
   va_end(arguments);
 }

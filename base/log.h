@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages beside errors: warnings go to stderr unless a caller takes them. PUMICE_LOG=debug|info|warning|error|off.
+// Messages besides errors: they go to stderr unless a caller takes them. PUMICE_LOG=debug|info|warning|error|off.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ const char* name(LogLevel level);
 
 using LogFunction = std::function<void(LogLevel, const std::string&)>;
 
-// Takes every message from `threshold` on; an empty function brings stderr and PUMICE_LOG back. A message that the
-// function throws on is dropped. Safe from every thread.
+// Takes every message from `threshold` on; an empty function restores stderr and PUMICE_LOG. Where the function
+// throws, the message is dropped. Safe from every thread.
 void set_log(LogFunction function, LogLevel threshold = LogLevel::warning);
 
 bool log_enabled(LogLevel level);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean": the candidate with the smallest edit distance to a name that is not known.
+// "Did you mean": the candidate with the smallest edit distance to an unknown name.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What glsl/compile_shader.py knows of one compiled variant, read back from its SPIR-V. The generated headers
-// (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) are the only makers of these.
+// One compiled variant of a shader, and what glsl/compile_shader.py read back from its SPIR-V. Only the generated
+// headers (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) define some.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace pumice::engine {
 
-// Optional things a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
-// The last one is found out when a device is opened: a matrix lies in registers as vulkan/probe.h says.
+// Optional features that a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
+// `fragments` is measured when a device is opened: the registers hold a cooperative matrix as in vulkan/probe.h.
 enum class Feature : uint8_t {
   float16,
   int8,
@@ -41,7 +41,7 @@ struct Shader {
   uint32_t num_bindings;  // 0 .. num_bindings - 1 of set 0
   uint32_t push_bytes;    // size of the push-constant block; at most 128
   uint32_t num_spec;      // specialization constants 0 .. num_spec - 1; 0 is local_size_x
-  uint64_t features;      // bits of Feature the variant's capabilities ask for
+  uint64_t features;      // bits of Feature that the variant's capabilities need
   uint64_t kinds = 0;     // of the bindings: two bits each, see Binding; 0: all are storage buffers
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/build.h"
 
-#include <cinttypes>
+#include "graph/infer.h"
+#include "graph/schedule.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
 namespace {
@@ -13,9 +15,9 @@ void add_values(Graph::Impl& graph) {
     tensor.value = static_cast<uint32_t>(graph.tensors.size());
     tensor.declared = true;
     tensor.ref = static_cast<uint32_t>(value.ref);
-    tensor.held = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
-    if (value.kind == ValueKind::constant) tensor.home = Home::constant;
-    if (value.kind == ValueKind::state) tensor.home = Home::state;
+    tensor.materialized = value.kind != ValueKind::scratch && value.kind != ValueKind::output;
+    if (value.kind == ValueKind::constant) tensor.memory = MemorySource::constant;
+    if (value.kind == ValueKind::state) tensor.memory = MemorySource::state;
     for (const SymInt& dim : value.dims)
       tensor.shape.push_back(dim.is_expr ? graph.exprs[static_cast<size_t>(dim.value)] : dim.value);
     graph.add(std::move(tensor));
@@ -23,15 +25,15 @@ void add_values(Graph::Impl& graph) {
   graph.outputs = method.outputs;
 }
 
-// i4 has no form on the device but inside of a packed weight; constants and state have one size for all runs.
+// On the device, i4 exists only inside of packed constants. Constants and states have one size for all runs.
 void check_values(const Graph::Impl& graph) {
   for (uint32_t v = 0; v < graph.tensors.size(); ++v) {
     const TensorInfo& tensor = graph.tensors[v];
     const std::string path = format("methods[%u].values[%u]", graph.method_index, v);
-    if (tensor.dtype == DType::i4 && tensor.home != Home::constant)
+    if (tensor.dtype == DType::i4 && tensor.memory != MemorySource::constant)
       fail(Code::BadDtype, Stage::plan, path, "only constants are i4");
     for (const SymInt& dim : graph.method().values[v].dims) {
-      if (dim.is_expr && tensor.home != Home::arena)
+      if (dim.is_expr && tensor.memory != MemorySource::arena)
         fail(Code::BadShape, Stage::plan, path, "a %s has a dynamic dimension", name(graph.method().values[v].kind));
     }
   }
@@ -41,7 +43,8 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   const Update& update = graph.method().updates[index];
   const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
   const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
-  if (state.home != Home::state) fail(Code::BadGraph, Stage::plan, path, "value %u is no state", update.state);
+  if (state.memory != MemorySource::state)
+    fail(Code::BadGraph, Stage::plan, path, "value %u is not a state", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
   const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;
@@ -56,13 +59,13 @@ void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_no
     bool written = graph.deferred.contains(output);
     for (size_t n = first_node; n < graph.nodes.size(); ++n) {
       for (const uint32_t id : graph.nodes[n].writes)
-        written = written || id == output || graph.tensors[output].twin == id;
+        written = written || id == output || graph.tensors[output].other_storage == id;
     }
     if (!written) fail(Code::Internal, Stage::plan, "", "the operator does not write value %u", output);
   }
 }
 
-// Raw i4 is for packs alone, wherever a view may carry it.
+// Only packed constants may be made of i4; a view of it is i4, too.
 void check_reads(const Graph::Impl& graph, size_t first_node) {
   for (size_t n = first_node; n < graph.nodes.size(); ++n) {
     for (const uint32_t id : graph.nodes[n].reads) {
@@ -74,15 +77,15 @@ void check_reads(const Graph::Impl& graph, size_t first_node) {
 
 }  // namespace
 
-std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features, const Builder& builder,
-                             const std::shared_ptr<ConstantFacts>& facts) {
+std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Features& features,
+                             const OperatorCallbacks& operators, const std::shared_ptr<ConstantFacts>& facts) {
   auto graph = std::make_unique<Graph>();
   Graph::Impl& impl = graph->impl();
   impl.program = &program;
   impl.method_index = method;
   impl.features = features;
-  impl.op_name = builder.op_name;
-  impl.copy_storage = builder.copy_storage;
+  impl.op_name = operators.op_name;
+  impl.copy_storage = operators.copy_storage;
   impl.facts = facts;
   impl.symbols = hints(impl.method());
   impl.exprs = evaluate(impl.method(), impl.symbols);
@@ -93,7 +96,7 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
     const size_t first_node = impl.nodes.size();
     impl.call = c;
     with_path(impl, c, [&] {
-      builder.add_nodes(*graph, impl.method(), call);
+      operators.add_nodes(*graph, impl.method(), call);
       check_outputs(impl, call, first_node);
       check_reads(impl, first_node);
     });
@@ -104,8 +107,8 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
     if (impl.tensors[impl.view_root(id)].dtype == DType::i4)
       fail(Code::BadDtype, Stage::plan, format("methods[%u].outputs", method), "value %u is i4", id);
   }
-  for (const uint32_t id : impl.outputs) impl.hold(Tensor(graph.get(), id));
-  for (const Update& update : impl.method().updates) impl.hold(Tensor(graph.get(), update.value));
+  for (const uint32_t id : impl.outputs) impl.materialize(Tensor(graph.get(), id));
+  for (const Update& update : impl.method().updates) impl.materialize(Tensor(graph.get(), update.value));
   impl.check_storages();
   schedule(impl);
   return graph;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements between the host's form and the device's: i64 is i32 there, bool is 0 or 1. All else has one form.
+// Elements between the host's form and the device's: i64 is i32 on the device, bool is 0 or 1. Other types are the
+// same.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values whose first reader decides in which form they are written.
+#include "graph/deferred.h"
+
 #include <utility>
 
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 
 namespace pumice::engine {
 namespace {
 
-// Nodes added meanwhile belong to `call`.
-struct InName {
+// While it lives, nodes that are added belong to `call`.
+struct CallScope {
   Graph::Impl& graph;
   uint32_t before;
-  InName(Graph::Impl& of, uint32_t call) : graph(of), before(std::exchange(of.call, call)) {}
-  ~InName() { graph.call = before; }
+  CallScope(Graph::Impl& of, uint32_t call) : graph(of), before(std::exchange(of.call, call)) {}
+  ~CallScope() { graph.call = before; }
 };
 
 std::vector<uint32_t> count_uses(const Method& method) {
@@ -31,39 +32,37 @@ std::vector<uint32_t> count_uses(const Method& method) {
 
 }  // namespace
 
-void Graph::defer(Tensor out, std::function<void()> write) {
-  impl_->deferred[out.id()] = {impl_->call, std::move(write)};
+void defer(Graph& graph, Tensor out, std::function<void()> write) {
+  graph.impl().deferred[out.id()] = {graph.impl().call, std::move(write)};
 }
 
-bool Graph::is_deferred(Tensor value) const {
-  return impl_->deferred.contains(value.id());
+bool is_deferred(const Graph& graph, Tensor value) {
+  return graph.impl().deferred.contains(value.id());
 }
 
-void Graph::write_deferred(Tensor out, const std::function<void()>& write, std::function<void()> later) {
-  Deferred& deferred = impl_->deferred.at(out.id());
-  const InName name(*impl_, deferred.call);
+void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write, std::function<void()> later) {
+  Deferred& deferred = graph.impl().deferred.at(out.id());
+  const CallScope scope(graph.impl(), deferred.call);
   deferred.write = std::move(later);
   write();
 }
 
-void Graph::Impl::write_late(Tensor tensor) {
-  auto late = deferred.extract(tensor.id());
-  if (late.empty()) return;
-  const InName name(*this, late.mapped().call);
-  late.mapped().write();
+uint32_t num_uses(const Graph& graph, Tensor value) {
+  const Graph::Impl& impl = graph.impl();
+  if (impl.uses.empty()) impl.uses = count_uses(impl.method());
+  return impl.uses.at(value.id());
 }
 
-uint32_t Graph::num_uses(Tensor value) const {
-  if (impl_->uses.empty()) impl_->uses = count_uses(impl_->method());
-  return impl_->uses.at(value.id());
+bool same_shape(const Graph& graph, Tensor a, Tensor b) {
+  const std::vector<Value>& values = graph.impl().method().values;
+  return same_dims(values.at(a.id()), values.at(b.id()));
 }
 
-bool Graph::same_shape(Tensor a, Tensor b) const {
-  const auto &left = impl_->method().values.at(a.id()).dims, &right = impl_->method().values.at(b.id()).dims;
-  bool same = left.size() == right.size();
-  for (size_t d = 0; same && d < left.size(); ++d)
-    same = left[d].is_expr == right[d].is_expr && left[d].value == right[d].value;
-  return same;
+void finish_deferred(Graph::Impl& graph, Tensor tensor) {
+  auto deferred = graph.deferred.extract(tensor.id());
+  if (deferred.empty()) return;
+  const CallScope scope(graph, deferred.mapped().call);
+  deferred.mapped().write();
 }
 
 }  // namespace pumice::engine

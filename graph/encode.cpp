@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/encode.h"
 
-#include <algorithm>
-#include <cinttypes>
-
 namespace pumice::engine {
 namespace {
 
@@ -19,24 +16,24 @@ Port port(const Graph::Impl& graph, uint32_t tensor) {
 }
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
-  const TensorInfo& root = graph.tensors[layout.storage[tensor]];
-  const uint64_t bytes =
-      graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];  // nothing is written to an empty one, or read
+  const TensorInfo& root = graph.tensors[layout.memory_root[tensor]];
+  // An empty tensor is neither written nor read.
+  const uint64_t bytes = graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];
   const uint32_t content = graph.view_root(tensor);
-  if (root.storage == StorageClass::texture3d)
-    return {kFirstImage + layout.image[layout.storage[tensor]], 0, bytes, content};
-  switch (root.home) {
-    case Home::arena:
+  if (root.storage == StorageType::texture3d)
+    return {kFirstImage + layout.image[layout.memory_root[tensor]], 0, bytes, content};
+  switch (root.memory) {
+    case MemorySource::arena:
       return {kArena, layout.offset[tensor], layout.offset[tensor] + bytes, content};
-    case Home::state:
+    case MemorySource::state:
       return {kFirstState + root.ref, 0, bytes, content};
-    case Home::status:
+    case MemorySource::status:
       return {kStatus, 0, bytes, content};
-    case Home::constant:
-    case Home::packed:
+    case MemorySource::constant:
+    case MemorySource::packed:
       break;
   }
-  return {kFixed, 0, bytes, layout.storage[tensor]};
+  return {kFixed, 0, bytes, layout.memory_root[tensor]};
 }
 
 Range staged(Space space, const Port& port) {
@@ -44,19 +41,6 @@ Range staged(Space space, const Port& port) {
 }
 
 }  // namespace
-
-PipelineKey pipeline_key(const Dispatch& record) {
-  return {.shader = record.shader, .spec = record.spec, .subgroup_size = record.subgroup_size};
-}
-
-Slice binding_range(const Slice& tensor, const BindingRange& range) {
-  if (tensor.view != nullptr) return tensor;
-  const uint64_t bytes = range.bytes != 0 ? (range.bytes + 15) & ~uint64_t{15} : tensor.bytes - range.begin;
-  if (range.begin > tensor.bytes || bytes > tensor.bytes - range.begin)
-    fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, range.begin,
-         range.begin + bytes, tensor.bytes);
-  return {tensor.buffer, tensor.offset + range.begin, bytes};
-}
 
 Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
   const Graph::Impl& impl = graph.impl();

@@ -8,6 +8,8 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "graph/convert.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
@@ -15,11 +17,11 @@ namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
 
-// In debug builds, and where tests ask for it.
+// In debug builds, and where tests set the variable.
 bool checks_hazards() {
 #ifdef NDEBUG
-  static const bool kAsked = std::getenv("PUMICE_CHECK_HAZARDS") != nullptr;
-  return kAsked;
+  static const bool kIsSet = std::getenv("PUMICE_CHECK_HAZARDS") != nullptr;
+  return kIsSet;
 #else
   return true;
 #endif
@@ -115,17 +117,18 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
   make_room(fresh->ports, layout.plan.total);
-  record(device_, *method.graph, layout, storages(), *fresh);
+  record(device_, *method.graph, layout, buffers(), *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
   return fresh;
 }
 
-Storages Session::storages() const {
+SessionBuffers Session::buffers() const {
   return {*weights_, arena_, upload_, download_, status_, states_, in_place_};
 }
 
-// Grows what is too small. Recordings name the old buffers, so they go first, and the old memory before the new comes.
+// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
+// new is allocated.
 void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
   const auto small = [](const Buffer& buffer, uint64_t bytes) {
     return bytes > 0 && (!buffer || buffer.bytes() < bytes);
@@ -142,7 +145,7 @@ void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
 void Session::grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what) {
   const uint64_t old = buffer ? buffer.bytes() : 0;
   if (bytes <= old) return;
-  // A quarter more than before, so that a length that grows by one a run does not do this every time.
+  // A quarter more than before, so that a length that grows by one in each run does not allocate in each run.
   const uint64_t roomy = std::min(old + old / 4, device_->features().max_allocation_bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(std::max(bytes, roomy), kind, what);
@@ -161,8 +164,8 @@ void Session::copy_in(const MethodState& method, const Encoding& encoding, std::
     } else if (port.dtype == DType::boolean) {
       const uint64_t bad = copy_bool(port.data, data, port.count);
       if (bad != kNoPosition)
-        fail(Code::InvalidArgument, Stage::input, method.rules.path(i), "%u at position %" PRIu64 " is no bool",
-             std::to_integer<unsigned>(data[bad]), bad);
+        fail(Code::InvalidArgument, Stage::input, method.rules.path(i),
+             "%u at position %" PRIu64 " is not a bool; it must be 0 or 1", std::to_integer<unsigned>(data[bad]), bad);
     } else {
       std::memcpy(port.data, data, port.bytes);
     }
@@ -222,7 +225,7 @@ void Session::reset_state() {
 
 const Port& Session::port(uint32_t index) const {
   if (last_ == nullptr)
-    fail(Code::WrongState, Stage::api, "", "there are no outputs: no run came before, or it failed");
+    fail(Code::WrongState, Stage::api, "", "there are no outputs: there was no run, or the last one failed");
   if (index >= last_->ports.outputs.size())
     fail(Code::InvalidArgument, Stage::api, "", "output %u of %zu", index, last_->ports.outputs.size());
   return last_->ports.outputs[index];
@@ -250,6 +253,16 @@ void Session::copy_out(const Port& output, void* data) {
   } else {
     std::memcpy(data, output.data, output.bytes);
   }
+}
+
+std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
+  const Entry entry(*this);
+  const Encoding& timed = execute(method_index, inputs, true);
+  MethodState& method = methods_[method_index];
+  num_launches_ += infer(*method.graph, method.symbols);  // it may be at other shapes since this was recorded
+  std::vector<ProfileRow> rows = profile_rows(*method.graph, timed);
+  last_ = &timed;
+  return rows;
 }
 
 SessionMemory Session::memory() const {

@@ -12,30 +12,17 @@
 #include <thread>
 #include <vector>
 
-#include "graph/encode.h"
-#include "serialization/affine.h"
+#include "graph/input_rules.h"
+#include "graph/profile.h"
+#include "graph/record.h"
+#include "graph/states.h"
 
 namespace pumice::engine {
-
-// An input as the caller holds it; any alignment.
-struct InputView {
-  DType dtype;
-  std::span<const int64_t> dims;
-  const void* data;
-  uint64_t bytes;
-};
 
 struct OutputInfo {
   DType dtype;
   Shape shape;
   uint64_t bytes;  // as the caller reads it
-};
-
-struct ProfileRow {
-  std::string op, source, kernel, shapes;
-  uint32_t call;        // index in Method::ops; kNone: a copy that the engine added
-  double start_us, us;  // since the first step began; of this one
-  uint64_t bytes, flops;
 };
 
 struct SessionOptions {
@@ -45,26 +32,6 @@ struct SessionOptions {
 
 struct SessionMemory {
   uint64_t weights, state, arena, textures, io;  // textures: of weights and values; elsewhere buffers alone
-};
-
-// Which symbol each dimension of an input binds or must equal; checked before anything runs.
-class InputRules {
- public:
-  InputRules(const Program& program, uint32_t method);
-  // Dtypes, ranks, sizes, bounds, byte counts; throws InvalidArgument naming the input. Sets `symbols`.
-  void bind(std::span<const InputView> inputs, std::vector<int64_t>& symbols) const;
-  std::string path(size_t input) const;  // "input 'ids'"
-
- private:
-  struct Dim {
-    enum class Rule : uint8_t { fixed, binds, expr } rule;
-    int64_t value;  // the size or the expression
-    Affine binds;   // the expression, where its symbol is learned here
-  };
-  int64_t symbol_of(size_t input, size_t d, int64_t got) const;
-  void check_tensor(size_t index, const InputView& input) const;
-  const Method& method_;
-  std::vector<std::vector<Dim>> dims_;
 };
 
 class Session {
@@ -126,7 +93,7 @@ class Session {
   std::unique_ptr<Encoding> encode(MethodState& method, bool timed);
   void make_room(const Ports& ports, uint64_t arena_bytes);
   void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
-  Storages storages() const;
+  SessionBuffers buffers() const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void clear_status();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph an operator adds nodes to. Knows no Vulkan: building, shape inference and planning run without a device.
+// The graph to which an operator adds nodes. It uses no Vulkan: building, shape inference and planning run without a
+// device.
 #pragma once
 
 #include <array>
@@ -13,32 +14,31 @@
 
 #include "glsl/shader.h"
 #include "graph/tensor.h"
-#include "vulkan/device.h"
+#include "vulkan/features.h"
 
 namespace pumice::engine {
 
-// A part of a tensor's bytes as a kernel sees it: `begin` is a multiple of Features::storage_alignment; bytes 0: up to
-// the end.
+// The bytes of a tensor that one dispatch binds. `begin` is a multiple of Features::storage_alignment; bytes 0: up to
+// the end of the tensor.
 struct BindingRange {
   uint64_t begin = 0, bytes = 0;
 };
 
-// One dispatch of a kernel call.
+// One dispatch of a kernel.
 struct Dispatch {
-  const Shader* shader = nullptr;  // stays null: nothing to run (an empty output, a view)
-  std::vector<uint32_t> spec =
-      {};  // specialization constants; spec[0] is the workgroup's size, set by over() or by hand
-  std::array<uint32_t, 3> groups{0, 0, 0};  // a zero: nothing to run
-  uint32_t subgroup_size = 0;
-  uint64_t flops = 0;  // for reports; 0 = not counted
-  uint64_t bytes = 0;  // for reports: read and written; 0 = every tensor once, whole
+  const Shader* shader = nullptr;  // null: nothing to run (an empty output, a view)
+  // Specialization constants; spec[0] is the size of a workgroup, set by over() or by the operator.
+  std::vector<uint32_t> spec = {};
+  std::array<uint32_t, 3> groups{0, 0, 0};  // workgroups; a zero: nothing to run
+  uint32_t subgroup_size = 0;               // required; 0: the driver's choice
+  uint64_t flops = 0;                       // for reports; 0: not counted
+  uint64_t bytes = 0;                       // for reports, read and written; 0: every tensor once, whole
   std::vector<std::byte> push = {};
-  std::vector<BindingRange> binding_ranges =
-      {};  // of the bindings, in their order; those behind the last: the whole tensor
+  std::vector<BindingRange> binding_ranges = {};  // of the bindings, in their order; after the last: whole tensors
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
 };
 
-// Filled by an operator's launch function from live shapes; read by encode.
+// An operator's launch function fills it from live shapes; encode reads it.
 struct Launch : Dispatch {
   const Features& features;
   const Graph& graph;
@@ -52,11 +52,12 @@ struct Launch : Dispatch {
     std::memcpy(push.data(), &params, sizeof(P));
   }
   // One invocation for each of `count` items, in workgroups of `size`: groups (x, y) with x within the device's limit.
-  // The shader's item is `item()` of glsl/include/core/launch.glslh; it must compare it with its own count.
+  // The shader gets its item from `item()` of core/launch.glslh and must compare it with its own count.
   void over(uint64_t count, uint32_t size = 128);
-  int64_t size(SymInt size) const;  // a size argument's live value
-  // For calls in several dispatches, on tensors larger than a binding: ends one, the next is said from scratch. Parts
-  // of a call run one after another, those of a weight's packing in any order or at once. Not needed behind the last.
+  int64_t size(SymInt size) const;  // the live value of a size argument
+  // Completes the dispatch and begins an empty one. For calls in several dispatches, on tensors larger than a binding.
+  // Not needed after the last dispatch. The dispatches of a call run one after another; those of a packed constant run
+  // in any order or at once.
   void next_dispatch();
 };
 
@@ -65,62 +66,58 @@ using ShapeFunction = std::function<void(const Launch&)>;
 
 class Graph {
  public:
-  // ---- for operators
-  // ------------------------------------------------------------------------------------------------- A kernel call.
-  // Bindings are `writes` then `reads`, in that order. `launch` first resizes every write, then says what to run; it is
-  // called for every new combination of live shapes, and must depend on nothing else.
+  // ---- for operators ----
+
+  // A kernel call. Bindings are `writes`, then `reads`, in that order. `launch` first resizes every write and then sets
+  // the dispatch. It is called for every new combination of live shapes and must depend on nothing else.
   void dispatch(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
-  // As dispatch, and writes[0] may take over the storage of reads[0] (the kernel reads an element of it only before it
-  // writes it, from the same invocation). `launch` learns by shares(...) whether it did.
+  // As dispatch, and writes[0] may take over the memory of reads[0]. The kernel must read an element of reads[0] only
+  // before it writes it, in the same invocation. In `launch`, shares(...) tells whether the memory was taken over.
   void dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
-  bool shares(Tensor a, Tensor b) const;
+  bool shares(Tensor a, Tensor b) const;  // whether both have the same memory, at the live shapes
   // `out` is `in` under another shape; nothing runs. `shape` resizes out (same numel).
   void view(Tensor out, Tensor in, ShapeFunction shape);
-  // The texture of a value that an operator reads, or of one that it writes (all of it); other operators get copies.
+
+  // The texture of a value that an operator reads. It is copied from the value's buffer where that was written instead.
   Tensor texture(Tensor value);
+  // The texture of a value that an operator writes, all of it. Operators that read the buffer get a copy.
   Tensor texture_out(Tensor value);
-  // Whether the value, or the constant's packed form, is to be in a texture: by the file, or by Features::storage.
+  // Whether the value, or the packed form of the constant, is to be in a texture: by the file, or by Features::storage.
   bool in_texture(Tensor value) const;
-  // A constant made once at load from constants, shared by all calls with the same `what`, inputs, dtype and shape. The
-  // inputs need not stay on the device. Bindings: the result, then `inputs`.
+
+  // A packed constant: made once at load from constants, by a kernel. It is shared by all calls with the same `what`,
+  // inputs, dtype and shape. The inputs need not stay on the device. Bindings: the result, then `inputs`.
   Tensor prepack(const std::string& what, std::vector<Tensor> inputs, DType dtype, const Shape& shape,
-                 LaunchFunction launch, StorageClass storage = StorageClass::buffer);
-  // True when every byte of a constant is proved 0 now, from the file; false also when nobody knows (made at load,
-  // external).
+                 LaunchFunction launch, StorageType storage = StorageType::buffer);
+
+  // What the bytes of a constant show while the graph is built. They are unknown for packed constants, and for external
+  // ones while the graph is only validated.
+
+  // Whether every byte is 0; false where they are unknown.
   bool is_zero(Tensor constant) const;
-  // Of an fp16 constant whose every element is a normal number: the exponents of its smallest and largest magnitude
-  // (2^e
-  // <= |x| < 2^(e + 1)). Empty otherwise, also when nobody knows.
+  // Of an fp16 constant whose every element is a normal number: the exponents of its smallest and largest magnitude,
+  // e where 2^e <= |x| < 2^(e + 1). Empty otherwise, also where the bytes are unknown.
   struct Exponents {
     int32_t low, high;
   };
   std::optional<Exponents> half_exponents(Tensor constant) const;
-  // The first element of a constant of f32 or f16 that no scale can be: NaN, infinite or negative. Empty when there is
-  // none, also when nobody knows.
+  // The first element of a constant of f32 or f16 that cannot be a scale: NaN, infinite or negative. Empty where there
+  // is none, also where the bytes are unknown.
   struct Scale {
     size_t index;
     uint32_t bits;  // of the constant's dtype
   };
   std::optional<Scale> bad_scale(Tensor constant) const;
+
   // A temporary; its shape is set by resize in a launch.
   Tensor scratch(DType dtype, uint32_t rank);
-  // Four words a kernel reports a bad data-dependent index into (glsl/include/core/status.glslh), bound as a write.
-  // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
+  // Four words into which a kernel reports what only the data shows, such as an index out of range (core/status.glslh):
+  // {call + 1, position, value, limit}. Bound as a write.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports
-  // Leaves it to whoever asks first for the value of `out`, an output of the call being built, how it is written:
-  // `write` adds the nodes when somebody reads it as it is, never when nobody does.
-  void defer(Tensor out, std::function<void()> write);
-  bool is_deferred(Tensor value) const;
-  // For who asks for it in another form: `write` adds nodes now, in the name of the call that deferred `out`. It stays
-  // deferred, by `later`.
-  void write_deferred(Tensor out, const std::function<void()>& write, std::function<void()> later);
-  // Arguments of calls that are the value, and outputs of the method and new values of states.
-  uint32_t num_uses(Tensor value) const;
-  bool same_shape(Tensor a, Tensor b) const;  // of two values: for inputs of any size, as far as the file shows it
   const Features& features() const;
-  // What operator calls share while the graph is built, by a key of theirs (a value that several of them need); a fresh
-  // T when asked for the first time.
+  // A value of type T that operator calls share while the graph is built, by a key of their own; made by the first call
+  // that needs it.
   template <class T>
   std::shared_ptr<T> shared(const std::string& key) {
     std::shared_ptr<void>& slot = shared_slot(key);
@@ -128,11 +125,11 @@ class Graph {
     return std::static_pointer_cast<T>(slot);
   }
 
-  // ---- for build, plan, encode: see build.h
-  // ---------------------------------------------------------------------------
+  // ---- for the engine: graph_impl.h ----
+
   struct Impl;
   Graph();
-  ~Graph();  // tensors point at their graph: it neither moves nor is copied
+  ~Graph();  // tensors point at their graph: it is neither moved nor copied
   Impl& impl() { return *impl_; }
   const Impl& impl() const { return *impl_; }
 

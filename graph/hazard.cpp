@@ -8,7 +8,7 @@
 namespace pumice::engine {
 namespace {
 
-// What was touched since the last barrier. Long lists are cut by a barrier, which is cheaper than searching them.
+// What was read and written since the last barrier. A long list gets a barrier, which costs less than searching it.
 class Pending {
  public:
   bool blocks(const Step& step) const {
@@ -50,8 +50,8 @@ void place_barriers(std::vector<Step>& steps) {
   }
 }
 
-// ---- the other opinion
-// ----------------------------------------------------------------------------------------------------
+// ---- find_hazard, which must share no code with place_barriers ----
+
 namespace {
 
 struct Touch {
@@ -71,7 +71,7 @@ std::string text(std::span<const Step> steps, const Touch& touch) {
                 touch.range.space, static_cast<int>(touch.range.content));
 }
 
-// Every pair between two barriers.
+// Compares every pair between two barriers.
 std::string find_race(std::span<const Step> steps, const std::vector<Touch>& touches) {
   std::vector<size_t> epoch;
   for (size_t s = 0, count = 0; s < steps.size(); ++s) epoch.push_back(count += steps[s].barrier);
@@ -89,7 +89,7 @@ std::string find_race(std::span<const Step> steps, const std::vector<Touch>& tou
   return "";
 }
 
-// For every read, who wrote its bytes last.
+// For every read: the last step that wrote its bytes must have written the same content.
 std::string find_overwritten(std::span<const Step> steps, const std::vector<Touch>& touches) {
   for (size_t r = 0; r < touches.size(); ++r) {
     const Range& read = touches[r].range;
@@ -104,7 +104,7 @@ std::string find_overwritten(std::span<const Step> steps, const std::vector<Touc
       written = write.begin <= read.begin && read.end <= write.end;
     }
     const bool is_state = read.space >= kFirstState && read.space < kFirstImage;
-    if (!written && !is_state) return text(steps, touches[r]) + ", which nobody wrote";
+    if (!written && !is_state) return text(steps, touches[r]) + ", which no step wrote";
   }
   return "";
 }

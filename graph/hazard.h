@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every step of a recording touches, and two opinions on where barriers belong: place_barriers puts them,
-// find_hazard, which shares no code with it, says what they miss.
+// What every step of a recording reads and writes. place_barriers sets the barriers; find_hazard, which shares no code
+// with it, finds what they miss.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace pumice::engine {
 
-// Memory that does not overlap between spaces. States are kFirstState + index, images kFirstImage + index. kFixed:
+// Memory of different spaces never overlaps. States are kFirstState + index, images kFirstImage + index. kFixed:
 // weights, never written.
 enum Space : uint32_t { kArena, kUpload, kDownload, kStatus, kFixed, kFirstState, kFirstImage = 1u << 31 };
 
@@ -34,9 +34,8 @@ struct Step {
 // after write. Status words are written by atomics, which need no order among themselves.
 void place_barriers(std::vector<Step>& steps);
 
-// The first pair of steps that may run at once but must not, or the first read of bytes that something else has
-// overwritten;
-// "" when there is none. Naive on purpose.
+// The first pair of steps that may run at once but must not, or the first read of bytes that another content has
+// overwritten; "" when there is none. It compares all pairs, so that it is simple enough to trust.
 std::string find_hazard(std::span<const Step> steps);
 
 }  // namespace pumice::engine

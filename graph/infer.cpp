@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live shapes and launch records at given values of the symbols; only what a changed size reaches runs again.
+#include "graph/infer.h"
+
 #include <algorithm>
 #include <cinttypes>
 
-#include "graph/build.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
 namespace {
@@ -13,15 +14,15 @@ void unique(std::vector<uint32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// Forgets whom to note sizes for, also when the launch throws.
-struct Asking {
+// While it lives, sizes that are read are noted in the node.
+struct Launching {
   const Graph::Impl& graph;
-  Asking(const Graph::Impl& of, Node* node) : graph(of) {
+  Launching(const Graph::Impl& of, Node* node) : graph(of) {
     node->used_tensors.clear();
     node->used_exprs.clear();
-    graph.asking = node;
+    graph.launching = node;
   }
-  ~Asking() { graph.asking = nullptr; }
+  ~Launching() { graph.launching = nullptr; }
 };
 
 bool is_current(const Graph::Impl& graph, const Node& node) {
@@ -38,7 +39,7 @@ void run(Graph& graph, Node& node) {
   if (node.kind == NodeKind::copy) {  // made by build, of one declared shape or a temporary
     Tensor(&graph, node.writes[0]).resize(impl.tensors[node.reads[0]].shape);
   } else {
-    const Asking asking(impl, &node);
+    const Launching launching(impl, &node);
     if (node.kind == NodeKind::view) {
       node.shape(Launch(impl.features, graph));
     } else {
@@ -74,7 +75,7 @@ void set_declared(Graph::Impl& graph) {
   for (size_t t = method.values.size(); t < graph.tensors.size(); ++t) graph.tensors[t].changed = false;
 }
 
-// Bugs of operators, and limits of the device.
+// Finds mistakes of operators, and limits of the device.
 void check_dispatch(const Features& features, Dispatch& dispatch, size_t bindings) {
   const Shader& shader = *dispatch.shader;
   const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
@@ -107,12 +108,12 @@ std::vector<int64_t> hints(const Method& method) {
 }
 
 std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
-  Launch said(graph.impl().features, graph);
-  function(said);
-  said.next_dispatch();
-  std::erase_if(said.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
-  for (Dispatch& dispatch : said.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
-  return std::move(said.dispatches);
+  Launch filled(graph.impl().features, graph);
+  function(filled);
+  filled.next_dispatch();
+  std::erase_if(filled.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
+  for (Dispatch& dispatch : filled.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
+  return std::move(filled.dispatches);
 }
 
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {

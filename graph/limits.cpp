@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device cannot hold or bind, said by name before anything is recorded.
+#include "graph/limits.h"
+
 #include <algorithm>
 #include <cinttypes>
 
-#include "graph/build.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
+#include "graph/infer.h"
 
 namespace pumice::engine {
 namespace {
 
 std::string label(const Graph::Impl& graph, uint32_t id) {
   const TensorInfo& tensor = graph.tensors[id];
-  std::string shape;
-  for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
-  const std::string type = format("%s[%s]", name(tensor.dtype), shape.c_str());
-  const auto quoted = [&](const std::string& text) { return "'" + printable(text) + "' " + type; };
-  if (tensor.storage == StorageClass::texture3d) return label(graph, tensor.twin);
+  const std::string type = format("%s[%s]", name(tensor.dtype), text(tensor.shape).c_str());
+  const auto quoted = [&](const std::string& key) { return "'" + printable(key) + "' " + type; };
+  if (tensor.storage == StorageType::texture3d) return label(graph, tensor.other_storage);
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
-  if (root.home == Home::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
-  if (root.home == Home::state) return "the state " + quoted(graph.program->states[root.ref].key);
-  if (root.home == Home::packed) {
-    const Pack& pack = graph.packs[root.ref];
-    return format("the packed form (%s) of %s", pack.what.c_str(), label(graph, pack.inputs[0]).c_str());
+  if (root.memory == MemorySource::constant) return "the constant " + quoted(graph.program->constants[root.ref].key);
+  if (root.memory == MemorySource::state) return "the state " + quoted(graph.program->states[root.ref].key);
+  if (root.memory == MemorySource::packed) {
+    const PackedConstant& packed = graph.packed_constants[root.ref];
+    return format("the packed form (%s) of %s", packed.what.c_str(), label(graph, packed.inputs[0]).c_str());
   }
   if (tensor.value == kNone) return "a temporary " + type;
   const std::string& given = graph.method().values[tensor.value].name;
@@ -54,7 +53,7 @@ void check_dispatch(const Graph::Impl& graph, const std::vector<uint32_t>& bindi
   const uint64_t limit = graph.features.max_storage_bytes;
   for (size_t b = 0; b < bindings.size(); ++b) {
     if (bindings[b] == kNone) continue;
-    if (graph.tensors[bindings[b]].storage != StorageClass::buffer) {
+    if (graph.tensors[bindings[b]].storage != StorageType::buffer) {
       check_image(graph, bindings[b]);
       continue;
     }
@@ -86,18 +85,18 @@ std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
 
 void check_weights(const Graph& graph) {
   const Graph::Impl& impl = graph.impl();
-  for (const Pack& pack : impl.packs) {
-    with_path(impl, pack.call, [&] {
-      check_allocation(impl, pack.result);
-      const std::vector<uint32_t> bindings = joined({pack.result}, pack.inputs);
-      for (const Dispatch& dispatch : launch(graph, pack.launch, bindings.size()))
+  for (const PackedConstant& packed : impl.packed_constants) {
+    with_path(impl, packed.call, [&] {
+      check_allocation(impl, packed.result);
+      const std::vector<uint32_t> bindings = joined({packed.result}, packed.inputs);
+      for (const Dispatch& dispatch : launch(graph, packed.launch, bindings.size()))
         check_dispatch(impl, bindings, dispatch);
     });
   }
   for (const Node& node : impl.nodes) {
     std::vector<uint32_t> bindings = joined(node.writes, node.reads);
     for (uint32_t& id : bindings) {
-      if (id == kNone || impl.tensors[impl.view_root(id)].home == Home::arena) id = kNone;
+      if (id == kNone || impl.tensors[impl.view_root(id)].memory == MemorySource::arena) id = kNone;
     }
     with_path(impl, node.call, [&] {
       for (const uint32_t id : bindings) {

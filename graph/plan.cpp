@@ -13,14 +13,14 @@ namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 63;
-// Up to here every pair is looked at (greedy by size, the denser plan); longer lists are swept in order of time.
+// Up to this many intervals, by_size compares every pair and gives the denser plan; for more, by_time is fast enough.
 constexpr size_t kMaxPairwise = 2048;
 
 uint64_t round_up(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) & ~(alignment - 1);
 }
 
-// Bytes rounded up to the largest alignment, so that every place that is free is aligned for everybody.
+// Bytes rounded up to the largest alignment, so that every gap is aligned for every interval.
 std::vector<uint64_t> rounded(std::span<const Interval> intervals, uint64_t& naive) {
   uint64_t alignment = 1;
   for (size_t i = 0; i < intervals.size(); ++i) {
@@ -89,14 +89,14 @@ Plan by_size(std::span<const Interval> intervals, const std::vector<uint64_t>& s
   return plan;
 }
 
-// In order of time, each in the smallest free block that holds it.
+// In order of time, each in the smallest gap that holds it.
 Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& sizes) {
   Plan plan{.offsets = std::vector<uint64_t>(intervals.size())};
   std::map<uint64_t, uint64_t> free;                     // offset -> bytes; neighbours are joined
   std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // bytes, offset
-  const auto take = [&](std::map<uint64_t, uint64_t>::iterator block) {
-    free_by_size.erase({block->second, block->first});
-    return free.erase(block);
+  const auto take = [&](std::map<uint64_t, uint64_t>::iterator gap) {
+    free_by_size.erase({gap->second, gap->first});
+    return free.erase(gap);
   };
   const auto give = [&](uint64_t offset, uint64_t bytes) {
     if (bytes == 0) return;
@@ -117,7 +117,7 @@ Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& s
   const auto begin = [&](uint32_t i) {
     if (sizes[i] == 0) return;
     const auto fit = free_by_size.lower_bound({sizes[i], 0});
-    if (fit == free_by_size.end()) {  // the end grows, from its last free block
+    if (fit == free_by_size.end()) {  // the arena grows; a gap at its end is used first
       const bool open = !free.empty() && std::prev(free.end())->first + std::prev(free.end())->second == plan.total;
       const uint64_t at = open ? std::prev(free.end())->first : plan.total;
       if (open) take(std::prev(free.end()));

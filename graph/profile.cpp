@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run with a timestamp between every two steps.
-#include <algorithm>
+#include "graph/profile.h"
 
-#include "graph/execute.h"
+#include <algorithm>
 
 namespace pumice::engine {
 namespace {
@@ -20,22 +19,22 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
   for (const uint32_t id : node.reads) result += (result.empty() ? "" : " ") + text(graph, id);
   result += " ->";
   for (const uint32_t id : node.writes) {
-    if (graph.tensors[id].home != Home::status) result += " " + text(graph, id);
+    if (graph.tensors[id].memory != MemorySource::status) result += " " + text(graph, id);
   }
   return result;
 }
 
-// What a call reads and writes: as its parts say, else every tensor once, however often it is bound.
+// Bytes that a call reads and writes: those of its dispatches, else of every tensor once, even where it is bound twice.
 uint64_t moved(const Graph::Impl& graph, const Node& node) {
-  uint64_t said = 0;
-  for (const Dispatch& dispatch : node.dispatches) said += dispatch.bytes;
-  if (said != 0) return said;
+  uint64_t bytes = 0;
+  for (const Dispatch& dispatch : node.dispatches) bytes += dispatch.bytes;
+  if (bytes != 0) return bytes;
   std::vector<uint32_t> reads = node.reads;
   std::sort(reads.begin(), reads.end());
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
-  for (const uint32_t id : reads) said += id == kNone ? 0 : graph.bytes(id);
-  for (const uint32_t id : node.writes) said += graph.tensors[id].home == Home::status ? 0 : graph.bytes(id);
-  return said;
+  for (const uint32_t id : reads) bytes += id == kNone ? 0 : graph.bytes(id);
+  for (const uint32_t id : node.writes) bytes += graph.tensors[id].memory == MemorySource::status ? 0 : graph.bytes(id);
+  return bytes;
 }
 
 ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double end) {
@@ -74,18 +73,13 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
 
 }  // namespace
 
-std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
-  const Entry entry(*this);
-  const Encoding& timed = execute(method_index, inputs, true);
-  MethodState& method = methods_[method_index];
-  num_launches_ += infer(*method.graph, method.symbols);  // it may have gone to other shapes since this was recorded
+std::vector<ProfileRow> profile_rows(const Graph& graph, const Encoding& timed) {
   const std::vector<double> times = timed.commands->timestamps_us();
   std::vector<ProfileRow> rows;
   for (size_t s = 0; s < timed.steps.size(); ++s) {
     if (timed.steps[s].kind != StepKind::host)
-      rows.push_back(row(method.graph->impl(), timed.steps[s], times[s], times[s + 1]));
+      rows.push_back(row(graph.impl(), timed.steps[s], times[s], times[s + 1]));
   }
-  last_ = &timed;
   return rows;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last part of encode: steps into a command buffer.
+#include "graph/record.h"
+
 #include <cinttypes>
 
-#include "graph/encode.h"
+#include "graph/bind.h"
 
 namespace pumice::engine {
 namespace {
@@ -10,39 +11,39 @@ namespace {
 // Where a tensor lies on the device.
 class Places {
  public:
-  Places(const Graph::Impl& graph, const Layout& layout, const Storages& storages, std::span<const Image> images)
-      : graph_(graph), layout_(layout), storages_(storages), images_(images) {}
+  Places(const Graph::Impl& graph, const Layout& layout, const SessionBuffers& buffers, std::span<const Image> images)
+      : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
 
-  Part of(uint32_t tensor) const {
-    const uint32_t storage = layout_.storage[tensor];
-    const TensorInfo& root = graph_.tensors[storage];
+  Allocation of(uint32_t tensor) const {
+    const uint32_t owner = layout_.memory_root[tensor];
+    const TensorInfo& root = graph_.tensors[owner];
     const uint64_t bytes = layout_.bytes[tensor];
-    if (root.storage == StorageClass::texture3d) return {{.view = images_[layout_.image[storage]].view()}};
-    switch (root.home) {
-      case Home::arena:
-        return part(storages_.arena, layout_.offset[tensor], bytes);
-      case Home::state:
-        return part(storages_.states[root.ref], 0, bytes);
-      case Home::status:
-        return part(storages_.status, 0, bytes);
-      case Home::constant:
-        return first(storages_.weights.constant(root.ref, root.dtype), bytes);
-      case Home::packed:
-        return first(storages_.weights.packed(graph_.packs[root.ref].key), bytes);
+    if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[owner]].view()}};
+    switch (root.memory) {
+      case MemorySource::arena:
+        return allocation(buffers_.arena, layout_.offset[tensor], bytes);
+      case MemorySource::state:
+        return allocation(buffers_.states[root.ref], 0, bytes);
+      case MemorySource::status:
+        return allocation(buffers_.status, 0, bytes);
+      case MemorySource::constant:
+        return cut(buffers_.weights.constant(root.ref, root.dtype), bytes);
+      case MemorySource::packed:
+        return cut(buffers_.weights.packed(graph_.packed_constants[root.ref].key), bytes);
     }
     return {};
   }
 
   Slice of(const Range& range) const {
-    if (range.space == kUpload) return part(storages_.upload, range.begin, range.end - range.begin).slice;
-    if (range.space == kDownload) return part(storages_.download, range.begin, range.end - range.begin).slice;
+    if (range.space == kUpload) return allocation(buffers_.upload, range.begin, range.end - range.begin).slice;
+    if (range.space == kDownload) return allocation(buffers_.download, range.begin, range.end - range.begin).slice;
     return of(range.content).slice;  // copies read and write whole tensors
   }
 
   // A binding that no kernel reads: the operator left it empty.
-  Slice empty() const { return part(storages_.status, 0, 16).slice; }
+  Slice empty() const { return allocation(buffers_.status, 0, 16).slice; }
 
-  static Part part(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
+  static Allocation allocation(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
       fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a buffer of %" PRIu64, offset,
            offset + bytes, buffer.bytes());
@@ -50,26 +51,26 @@ class Places {
   }
 
  private:
-  static Part first(const Part& part, uint64_t bytes) {
-    return {{part.slice.buffer, part.slice.offset, bytes, part.slice.view}, part.mapped};
+  static Allocation cut(const Allocation& whole, uint64_t bytes) {
+    return {{whole.slice.buffer, whole.slice.offset, bytes, whole.slice.view}, whole.mapped};
   }
 
   const Graph::Impl& graph_;
   const Layout& layout_;
-  const Storages& storages_;
+  const SessionBuffers& buffers_;
   const std::span<const Image> images_;
 };
 
-void set_data(const Graph::Impl& graph, const Storages& storages, const Places& places, Encoding& encoding) {
+void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
-    port.data = storages.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(storages.upload, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? places.of(port.tensor).mapped
+                                 : Places::allocation(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
-    port.data = storages.in_place ? places.of(port.tensor).mapped
-                                  : Places::part(storages.download, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? places.of(port.tensor).mapped
+                                 : Places::allocation(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
-    const Part status = storages.in_place ? Places::part(storages.status, 0, 16)
-                                          : Places::part(storages.download, encoding.ports.status_offset, 16);
+    const Allocation status = buffers.in_place ? Places::allocation(buffers.status, 0, 16)
+                                               : Places::allocation(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
 }
@@ -80,7 +81,8 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
   std::vector<uint32_t> tensors = node.writes;
   tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
   for (const Dispatch& dispatch : node.dispatches) {
-    // Windows of an output may overlap (columns of the same rows). Parts are as large as a binding: waiting is cheap.
+    // Ranges of an output may overlap (columns of the same rows). A dispatch here is as large as a binding, so that a
+    // barrier costs little.
     if (&dispatch != &node.dispatches[0]) commands.barrier();
     std::vector<Slice> bindings;
     for (size_t b = 0; b < tensors.size(); ++b)
@@ -90,21 +92,21 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
   }
 }
 
-void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
-            Encoding& encoding) {
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
+            const SessionBuffers& buffers, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
-  const Places places(impl, layout, storages, encoding.images);
+  const Places places(impl, layout, buffers, encoding.images);
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
     if (step.kind != StepKind::dispatch) continue;
     for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
   }
   device->pipelines().prepare(keys);
-  set_data(impl, storages, places, encoding);
+  set_data(impl, buffers, places, encoding);
 
-  const Bind bind = [&](uint32_t tensor, const BindingRange& part) {
-    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, part);
+  const Bind bind = [&](uint32_t tensor, const BindingRange& range) {
+    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, range);
   };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of execution: nodes by level, so that those between two barriers do not depend on each other; which of them
-// work in place; and the copies that bring state to its new values.
+#include "graph/schedule.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include "graph/build.h"
 
 namespace pumice::engine {
 namespace {
@@ -20,10 +18,10 @@ uint32_t snapshot(Graph::Impl& graph, uint32_t from) {
   return copy;
 }
 
-// The index of the state whose storage `id` has by views alone, else kNone.
+// The index of the state whose memory `id` has by views alone, else kNone.
 uint32_t state_of(const Graph::Impl& graph, uint32_t id) {
   const TensorInfo& root = graph.tensors[graph.view_root(id)];
-  return root.home == Home::state ? root.ref : kNone;
+  return root.memory == MemorySource::state ? root.ref : kNone;
 }
 
 // Outputs and new values that are the old value of a changing state are copied before it changes.
@@ -45,7 +43,7 @@ void keep_old_values(Graph::Impl& graph, std::vector<Update>& updates) {
   }
 }
 
-// What reads or writes each storage (by views), as far as seen: enough for the level of the next node.
+// When memory (by views) is written and used, by the nodes so far: enough for the level of the next node.
 struct Seen {
   uint32_t write_level = 0, use_level = 0;
 };
@@ -53,7 +51,7 @@ struct Seen {
 void set_levels(Graph::Impl& graph) {
   std::vector<Seen> seen(graph.tensors.size());
   for (Node& node : graph.nodes) {
-    if (node.kind == NodeKind::view) {  // inferred after what makes its storage, before what uses it
+    if (node.kind == NodeKind::view) {  // inferred after the node that writes its memory, before those that read it
       node.level = seen[graph.view_root(node.reads[0])].write_level;
       continue;
     }
@@ -61,23 +59,23 @@ void set_levels(Graph::Impl& graph) {
       if (id != kNone) node.level = std::max(node.level, seen[graph.view_root(id)].write_level);
     }
     for (const uint32_t id : node.writes) {
-      if (graph.tensors[id].home != Home::status)
+      if (graph.tensors[id].memory != MemorySource::status)
         node.level = std::max(node.level, seen[graph.view_root(id)].use_level);
     }
     ++node.level;
     for (const uint32_t id : node.writes) {
-      Seen& storage = seen[graph.view_root(id)];
-      storage.write_level = storage.use_level = std::max(storage.use_level, node.level);
+      Seen& memory = seen[graph.view_root(id)];
+      memory.write_level = memory.use_level = std::max(memory.use_level, node.level);
     }
     for (const uint32_t id : node.reads) {
       if (id == kNone) continue;
-      Seen& storage = seen[graph.view_root(id)];
-      storage.use_level = std::max(storage.use_level, node.level);
+      Seen& memory = seen[graph.view_root(id)];
+      memory.use_level = std::max(memory.use_level, node.level);
     }
   }
 }
 
-// Storages and when they are used, growing as nodes are allowed to work in place.
+// The memory of each tensor and when it is used. It is joined step by step, as nodes are allowed to work in place.
 class InPlace {
  public:
   InPlace(Graph::Impl& graph, const std::vector<Update>& updates) : graph_(graph), uses_(graph.tensors.size()) {
@@ -103,7 +101,7 @@ class InPlace {
     for (uint32_t i = 1; i < node.reads.size(); ++i) {
       if (node.reads[i] != kNone && find(node.reads[i]) == root) return;
     }
-    // This node is the storage's last use, alone in its level, and the output's first.
+    // This node must be the memory's last use, alone in its level, and the output's first.
     if (uses_[root].last != node.level || uses_[root].at_last != 1 || uses_[out].first < n) return;
     graph_.tensors[out].base = in;
     graph_.tensors[out].in_place = true;
@@ -135,10 +133,10 @@ class InPlace {
   }
   bool fits(uint32_t in, uint32_t out) const {
     const TensorInfo& root = graph_.tensors[find(in)];
-    if (root.storage != StorageClass::buffer || graph_.tensors[out].storage != StorageClass::buffer) return false;
+    if (root.storage != StorageType::buffer || graph_.tensors[out].storage != StorageType::buffer) return false;
     if (device_bytes(graph_.tensors[in].dtype) != device_bytes(graph_.tensors[out].dtype)) return false;
-    if (root.home != Home::state) return root.home == Home::arena;
-    // On a state only by what makes its new value.
+    if (root.memory != MemorySource::state) return root.memory == MemorySource::arena;
+    // In place on a state: only for the node that makes its new value.
     const auto value = new_value_.find(root.ref);
     return value != new_value_.end() && value->second == out;
   }
@@ -152,10 +150,10 @@ class InPlace {
 }  // namespace
 
 void schedule(Graph::Impl& graph) {
-  // Two values may be the same state: they become one tensor's storage.
+  // Two values may be the same state: they become one tensor's memory.
   std::map<uint32_t, uint32_t> states;
   for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
-    if (graph.tensors[t].home != Home::state) continue;
+    if (graph.tensors[t].memory != MemorySource::state) continue;
     const uint32_t first = states.try_emplace(graph.tensors[t].ref, t).first->second;
     if (first != t) graph.tensors[t].base = first;
   }

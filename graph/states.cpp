@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cinttypes>
+#include "graph/states.h"
 
-#include "graph/prepack.h"
+#include <cinttypes>
 
 namespace pumice::engine {
 
@@ -11,14 +11,15 @@ std::vector<StateInfo> states(const Program& program, std::span<const std::uniqu
     const Graph::Impl& impl = graph->impl();
     for (uint32_t v = 0; v < impl.method().values.size(); ++v) {
       const TensorInfo& tensor = impl.tensors[v];
-      if (tensor.home != Home::state) continue;
+      if (tensor.memory != MemorySource::state) continue;
       StateInfo& state = result[tensor.ref];
       const std::string path = format("methods[%u].values[%u]", impl.method_index, v);
       if (state.used && state.dtype != tensor.dtype)
         fail(Code::BadDtype, Stage::plan, path, "state %u is %s here and %s elsewhere", tensor.ref, name(tensor.dtype),
              name(state.dtype));
       if (state.used && state.shape != tensor.shape)
-        fail(Code::BadShape, Stage::plan, path, "state %u has another shape elsewhere", tensor.ref);
+        fail(Code::BadShape, Stage::plan, path, "state %u is [%s] here and [%s] elsewhere", tensor.ref,
+             text(tensor.shape).c_str(), text(state.shape).c_str());
       state = {true, tensor.dtype, tensor.shape, impl.bytes(v)};
       const int32_t constant = program.states[tensor.ref].constant;
       if (constant >= 0 &&

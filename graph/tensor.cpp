@@ -4,15 +4,13 @@
 #include <cinttypes>
 
 #include "base/checked.h"
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 
 namespace pumice::engine {
 namespace {
 
-std::string text(const Shape& shape) {
-  std::string result = "[";
-  for (const int64_t size : shape) result += (result.size() > 1 ? ", " : "") + std::to_string(size);
-  return result + "]";
+std::string bracketed(const Shape& shape) {
+  return "[" + text(shape) + "]";
 }
 
 TensorInfo& info(Graph* graph, uint32_t id) {
@@ -22,24 +20,6 @@ TensorInfo& info(Graph* graph, uint32_t id) {
 
 }  // namespace
 
-uint32_t device_bytes(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::i32:
-    case DType::i64:
-      return 4;
-    case DType::f16:
-      return 2;
-    case DType::boolean:
-    case DType::u8:
-    case DType::i8:
-      return 1;
-    case DType::i4:
-      break;
-  }
-  fail(Code::BadDtype, Stage::plan, "", "%s has no element on the device", name(dtype));
-}
-
 uint64_t Tensor::bytes() const {
   info(graph_, id_);
   return graph_->impl().bytes(id_);
@@ -48,7 +28,7 @@ uint64_t Tensor::bytes() const {
 DType Tensor::dtype() const {
   return info(graph_, id_).dtype;
 }
-StorageClass Tensor::storage() const {
+StorageType Tensor::storage() const {
   return info(graph_, id_).storage;
 }
 uint32_t Tensor::rank() const {
@@ -57,7 +37,7 @@ uint32_t Tensor::rank() const {
 
 const Shape& Tensor::shape() const {
   const TensorInfo& tensor = info(graph_, id_);
-  if (Node* node = graph_->impl().asking) node->used_tensors.push_back(id_);
+  if (Node* node = graph_->impl().launching) node->used_tensors.push_back(id_);
   return tensor.shape;
 }
 
@@ -77,33 +57,34 @@ int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
   const Shape& sizes = shape();
   if (first_axis < 0 || last_axis < first_axis || last_axis > static_cast<int64_t>(sizes.size()))
     fail(Code::BadShape, Stage::plan, "", "axes %" PRId64 " to %" PRId64 " of %s", first_axis, last_axis,
-         text(sizes).c_str());
+         bracketed(sizes).c_str());
   CheckedI64 count = 1;
   for (int64_t i = first_axis; i < last_axis; ++i) count = count * sizes[static_cast<size_t>(i)];
-  if (!count.ok()) fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", text(sizes).c_str());
+  if (!count.ok())
+    fail(Code::LimitExceeded, Stage::plan, "", "%s has more than 2^63 elements", bracketed(sizes).c_str());
   return *count.value();
 }
 
 bool Tensor::is_constant() const {
   if (graph_ == nullptr) return false;
-  const Home home = graph_->impl().tensors[graph_->impl().view_root(id_)].home;
-  return home == Home::constant || home == Home::packed;
+  const MemorySource memory = graph_->impl().tensors[graph_->impl().view_root(id_)].memory;
+  return memory == MemorySource::constant || memory == MemorySource::packed;
 }
 
 void Tensor::resize(const Shape& shape) const {
   TensorInfo& tensor = info(graph_, id_);
-  if (tensor.storage == StorageClass::texture3d) Tensor(graph_, tensor.twin).resize(shape);
-  if (tensor.declared || tensor.home != Home::arena) {
+  if (tensor.storage == StorageType::texture3d) Tensor(graph_, tensor.other_storage).resize(shape);
+  if (tensor.declared || tensor.memory != MemorySource::arena) {
     if (shape == tensor.shape) return;
     const std::string path =
         tensor.value == kNone ? "" : format("methods[%u].values[%u]", graph_->impl().method_index, tensor.value);
-    fail(Code::BadShape, Stage::plan, path, "the operator gives %s, the file says %s", text(shape).c_str(),
-         text(tensor.shape).c_str());
+    fail(Code::BadShape, Stage::plan, path, "the operator gives %s, the file says %s", bracketed(shape).c_str(),
+         bracketed(tensor.shape).c_str());
   }
   if (shape.size() != tensor.rank)
-    fail(Code::BadShape, Stage::plan, "", "%s for a temporary of rank %u", text(shape).c_str(), tensor.rank);
+    fail(Code::BadShape, Stage::plan, "", "%s for a temporary of rank %u", bracketed(shape).c_str(), tensor.rank);
   for (const int64_t size : shape) {
-    if (size < 0) fail(Code::BadShape, Stage::plan, "", "the operator gives the shape %s", text(shape).c_str());
+    if (size < 0) fail(Code::BadShape, Stage::plan, "", "the operator gives the shape %s", bracketed(shape).c_str());
   }
   tensor.changed = tensor.changed || shape != tensor.shape;
   tensor.shape = shape;

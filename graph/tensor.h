@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value as an operator sees it. On the device every tensor is contiguous, row-major, starts on
 // Features::storage_alignment and is readable and writable up to the next multiple of 16 bytes; i64 is stored as i32,
-// bool as one byte. A value may also be a texture of quads (Graph::texture): docs/format.md.
+// bool as one byte. A value may also be a texture, whose texels are vec4 groups of the last
+// dimension (Graph::texture): docs/format.md.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace pumice::engine {
 
 class Graph;
 
-// A handle: copy it freely. Shapes are *live*: during build they are those at the symbols' hints, during a launch those
-// of the call at hand. Only dtype and rank may be relied on outside of a launch when a dimension is symbolic.
+// A handle that may be copied. Shapes are live: during build they are those at the symbols' hints, during a launch
+// those of the current run. Outside of a launch only dtype and rank are fixed where a dimension is symbolic.
 class Tensor {
  public:
   Tensor() = default;
@@ -22,7 +23,7 @@ class Tensor {
   uint32_t id() const { return id_; }
   Graph* graph() const { return graph_; }
   DType dtype() const;
-  StorageClass storage() const;
+  StorageType storage() const;
   uint32_t rank() const;
   const Shape& shape() const;
   int64_t dim(int64_t axis) const;  // axis may be negative; throws BadShape outside the rank
@@ -37,8 +38,5 @@ class Tensor {
   Graph* graph_ = nullptr;
   uint32_t id_ = 0;
 };
-
-// Bytes one element takes on the device: f32 4, f16 2, i32 and i64 4, bool, u8 and i8 1.
-uint32_t device_bytes(DType dtype);
 
 }  // namespace pumice::engine

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "serialization/signature.h"
 
 namespace pumice::engine {
 

@@ -23,7 +23,7 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
                   const std::vector<int64_t>& block, int64_t low, int64_t high) {
   check(scale.stored == STORED_F32 && (!zero.tensor || !is_float(zero.tensor.dtype())),
         "%s: in fp64 only with f32 scales and integer zero points", kOp);
-  const bool texture = x.storage() == StorageClass::texture3d;
+  const bool texture = x.storage() == StorageType::texture3d;
   const Shader& shader =
       glsl::quantize_f64::variant(glsl::quantize_f64::in(x.dtype()), glsl::quantize_f64::out(out.dtype()),
                                   static_cast<glsl::quantize_f64::STORAGE>(texture));

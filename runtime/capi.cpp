@@ -3,6 +3,7 @@
 #include "pumice/pumice.h"
 #include "runtime/capi_guard.h"
 #include "runtime/capi_handles.h"
+#include "serialization/read.h"
 
 namespace pumice::engine {
 namespace {

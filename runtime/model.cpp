@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include "graph/build.h"
+#include "graph/infer.h"
+#include "graph/layout.h"
+#include "graph/limits.h"
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "runtime/model_file.h"
+#include "serialization/read.h"
 
 namespace pumice::engine {
 namespace {
 
-const Builder& builder() {
-  static const Builder kBuilder{
+const OperatorCallbacks& builder() {
+  static const OperatorCallbacks kBuilder{
       .add_nodes = [](Graph& graph, const Method& method,
                       const OpCall& call) { op_table()[call.op].build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "graph/execute.h"
+#include "serialization/constants.h"
 
 namespace pumice::engine {
 

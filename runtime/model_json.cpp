@@ -5,9 +5,13 @@
 #include <string_view>
 #include <utility>
 
-#include "graph/image.h"
+#include "graph/image_shape.h"
+#include "graph/infer.h"
+#include "graph/layout.h"
 #include "ops/op.h"
 #include "runtime/model.h"
+#include "serialization/read.h"
+#include "vulkan/device_choice.h"
 
 namespace pumice::engine {
 namespace {
@@ -94,11 +98,12 @@ json plan_json(const Graph& graph) {
     json value = brief(impl.method(), impl.method().values[v]);
     value["kind"] = name(impl.method().values[v].kind);
     value["bytes"] = impl.bytes(v);
-    const uint32_t texture = impl.tensors[v].twin;
+    const uint32_t texture = impl.tensors[v].other_storage;
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
-    if (impl.tensors[where.storage[v]].home == Home::arena && impl.tensors[v].held) value["offset"] = where.offset[v];
-    if (where.storage[v] != v) value["storage_of"] = where.storage[v];
+    if (impl.tensors[where.memory_root[v]].memory == MemorySource::arena && impl.tensors[v].materialized)
+      value["offset"] = where.offset[v];
+    if (where.memory_root[v] != v) value["storage_of"] = where.memory_root[v];
     values.push_back(std::move(value));
   }
   json images = json::array();

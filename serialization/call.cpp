@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3 for operator calls: each against its signature, in order, so that what is read was written before.
-#include <cinttypes>
+#include "serialization/call.h"
 
-#include "serialization/method.h"
+#include <cinttypes>
 
 namespace pumice::engine {
 namespace {
@@ -33,8 +32,7 @@ bool fits(ParamType type, const Arg& arg) {
   return false;
 }
 
-// A writer that knows no signature writes 1 for 1.0 and an empty list of anything as `ints`: the same thing, said
-// otherwise.
+// A writer without the signature writes 1 for 1.0, and an empty list of any kind as `ints`. Both mean the same.
 void normalize(ParamType type, Arg& arg) {
   constexpr int64_t kExact = int64_t{1} << 53;  // up to here every integer is a double
   if (type == ParamType::real && arg.kind == ArgKind::integer && arg.i >= -kExact && arg.i <= kExact) {
@@ -46,13 +44,13 @@ void normalize(ParamType type, Arg& arg) {
 
 }  // namespace
 
-void MethodChecker::reads(int64_t value, const Where& at) {
-  index(value, method_.values.size(), "values", at);
+void CallChecker::reads(int64_t value, const Where& at) {
+  check_index(value, method_.values.size(), "values", at);
   if (!defined_[static_cast<size_t>(value)])
     bad(Code::BadGraph, at, format("reads value %" PRId64 " before anything wrote it", value));
 }
 
-void MethodChecker::arg(Arg& arg, const Operator& op, const Param& param, const Where& at) {
+void CallChecker::arg(Arg& arg, const Operator& op, const Param& param, const Where& at) {
   if (arg.kind == ArgKind::none && param.optional) return;
   normalize(param.type, arg);
   if (!fits(param.type, arg)) {
@@ -61,15 +59,15 @@ void MethodChecker::arg(Arg& arg, const Operator& op, const Param& param, const 
                name(param.type), name(arg.kind)));
   }
   if (arg.kind == ArgKind::value) reads(arg.i, at);
-  if (arg.kind == ArgKind::expr) index(arg.i, method_.exprs.size(), "expressions", at);
+  if (arg.kind == ArgKind::expr) check_index(arg.i, method_.exprs.size(), "expressions", at);
   for (size_t i = 0; i < arg.list.size(); i++) {
     const Where item{&at, "list", static_cast<int64_t>(i)};
     if (arg.kind == ArgKind::values) reads(arg.list[i], item);
-    if (arg.kind == ArgKind::exprs) index(arg.list[i], method_.exprs.size(), "expressions", item);
+    if (arg.kind == ArgKind::exprs) check_index(arg.list[i], method_.exprs.size(), "expressions", item);
   }
 }
 
-void MethodChecker::writes(const OpCall& call, const Operator& op, const Where& at) {
+void CallChecker::writes(const OpCall& call, const Operator& op, const Where& at) {
   const Parameters& p = op.parameters;
   if (p.any_outputs ? call.outputs.empty() : call.outputs.size() != p.outputs) {
     bad(Code::BadGraph, {&at, "outputs"},
@@ -79,7 +77,7 @@ void MethodChecker::writes(const OpCall& call, const Operator& op, const Where& 
   for (size_t i = 0; i < call.outputs.size(); i++) {
     const Where where{&at, "outputs", static_cast<int64_t>(i)};
     const uint32_t id = call.outputs[i];
-    index(id, method_.values.size(), "values", where);
+    check_index(id, method_.values.size(), "values", where);
     const ValueKind kind = method_.values[id].kind;
     if (kind != ValueKind::output && kind != ValueKind::scratch) {
       bad(Code::BadGraph, where, format("writes value %u, which is of kind %s", id, name(kind)));
@@ -89,8 +87,8 @@ void MethodChecker::writes(const OpCall& call, const Operator& op, const Where& 
   }
 }
 
-void MethodChecker::call(OpCall& call, const Where& at) {
-  index(call.op, operators_.size(), "op_names", {&at, "op"});
+void CallChecker::run(OpCall& call, const Where& at) {
+  check_index(call.op, operators_.size(), "op_names", {&at, "op"});
   const Operator& op = operators_[call.op];
   const std::vector<Param>& params = op.parameters.params;
   if (call.args.size() != params.size()) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants section: segments in order, zeros between, each with a hash of its own.
+#include "serialization/constants.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <exception>
 #include <thread>
 
-#include "serialization/types.h"
+#include "base/checked.h"
+#include "serialization/hash.h"
+#include "serialization/header.h"
 
 namespace pumice::engine {
 namespace {
@@ -15,7 +18,7 @@ std::string path(size_t index, const char* field) {
   return format("constants[%zu]%s", index, field);
 }
 
-// Indices of the constants inside of the file, by offset; those without bytes first.
+// Indices of the constants inside of the file, by offset and then by size.
 std::vector<uint32_t> by_offset(const Program& program) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < program.constants.size(); i++) {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3, first half: from verified bytes to structs. Checks every field by itself: limits, text, enums.
+#include "serialization/decode.h"
+
 #include <cinttypes>
 #include <cstring>
 
 #include "serialization/schema_generated.h"
 #include "serialization/text.h"
-#include "serialization/types.h"
+#include "serialization/where.h"
 
 namespace pumice::engine {
 namespace {
 
 static_assert(static_cast<int>(fb::DType_MAX) == static_cast<int>(DType::i4));
 static_assert(static_cast<int>(fb::ValueKind_MAX) == static_cast<int>(ValueKind::scratch));
-static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageClass::texture2d));
+static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageType::texture2d));
 static_assert(static_cast<int>(fb::ExprOp_MAX) == static_cast<int>(ExprOp::max));
 static_assert(static_cast<int>(fb::ArgKind_MAX) == static_cast<int>(ArgKind::values));
 
@@ -94,7 +95,7 @@ class Decoder {
       out.dims.push_back(dim >= 0 ? SymInt{false, dim} : SymInt{true, ~dim});  // ~d == -(d + 1)
     out.ref = in->ref();
     out.name = string(in->name(), limits_.max_name_bytes, {&at, "name"});
-    out.storage = enumerator<StorageClass>(in->storage(), fb::Storage_MAX, {&at, "storage"});
+    out.storage = enumerator<StorageType>(in->storage(), fb::Storage_MAX, {&at, "storage"});
     return out;
   }
 
@@ -130,7 +131,7 @@ class Decoder {
     if (in == nullptr) return;
     reserve(out, in->size(), limits_.max_exprs, "max_exprs", at);
     for (uint32_t i = 0; i < in->size(); i++) {
-      fb::Expr e;  // copied: the verifier does not ask that elements of 8 bytes are aligned
+      fb::Expr e;  // copied: the verifier does not check the alignment of elements of 8 bytes
       std::memcpy(static_cast<void*>(&e), in->Data() + size_t{i} * sizeof e, sizeof e);
       const Where here{at.up, at.field, i};
       out.push_back({enumerator<ExprOp>(e.op(), fb::ExprOp_MAX, {&here, "op"}), e.a(), e.b()});
@@ -186,7 +187,7 @@ class Decoder {
     return static_cast<T>(value);
   }
 
-  // A field behind `last` belongs to a newer schema; it could change the meaning of all others.
+  // A field after `last` belongs to a newer schema; it could change the meaning of all others.
   template <class T>
   void known(const T* table, uint16_t last, const Where* at) {
     const auto* plain = reinterpret_cast<const flatbuffers::Table*>(table);
@@ -197,8 +198,8 @@ class Decoder {
     }
   }
 
-  // Shared vectors and texts cost a hostile file nothing and us memory, so the sum is bounded by what the file really
-  // holds.
+  // A hostile file may refer to one vector or text many times, and each reference takes host memory here. The sum is
+  // bounded by the size of the file.
   void charge(uint64_t bytes, const Where& at) {
     if (bytes > budget_) {
       fail(Code::LimitExceeded, Stage::semantics, at.text(),

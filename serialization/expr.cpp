@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that are expressions over symbolic dimensions: one pass over the nodes in order, since a node refers to earlier
-// ones only.
+// One pass over the nodes in order is enough, since a node refers to earlier ones only.
+#include "serialization/expr.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <limits>
 
-#include "serialization/affine.h"
-#include "serialization/types.h"
+#include "base/checked.h"
+#include "base/error.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one file that sees xxHash (header-only, so that nothing links against it).
-#include "serialization/fingerprint.h"
-#include "serialization/gates.h"
+#include "serialization/hash.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 1: the 64 bytes in front. Read by hand, little-endian, so that neither alignment nor the host's byte order
-// matters.
+// Read byte by byte, little-endian, so that neither alignment nor the host's byte order matters.
+#include "serialization/header.h"
+
 #include <cinttypes>
-#include <cstring>
+#include <string_view>
 
 #include "base/checked.h"
-#include "serialization/gates.h"
+#include "serialization/hash.h"
 
 namespace pumice::engine {
 namespace {
@@ -80,7 +81,7 @@ void check_sections(const Header& h, uint64_t file_size, const Limits& limits) {
                                  h.constants_offset, h.constants_size));
   }
   if (h.program_offset != kHeaderSize) {
-    bad("program_offset", format("got %" PRIu64 ", the program starts right behind the header, at %" PRIu64,
+    bad("program_offset", format("got %" PRIu64 ", the program starts right after the header, at %" PRIu64,
                                  h.program_offset, kHeaderSize));
   }
   if (h.program_size > limits.max_program_bytes) {
@@ -112,7 +113,7 @@ Header read_header(std::span<const std::byte> file, const Limits& limits) {
                       little(file, 48, 8)};
   check_sections(header, file.size(), limits);
   check_zero(file, header.program_offset + header.program_size, header.constants_offset,
-             {nullptr, "padding behind the program"});
+             {nullptr, "padding after the program"});
   return header;
 }
 

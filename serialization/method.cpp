@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3 inside of one method: symbols, expressions, values and the edges of the graph. call.cpp has the operator
-// calls.
 #include "serialization/method.h"
 
 #include <algorithm>
@@ -8,19 +6,40 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "serialization/affine.h"
+#include "serialization/expr.h"
 
 namespace pumice::engine {
+namespace {
 
-void MethodChecker::bad(Code code, const Where& at, const std::string& text) {
-  fail(code, Stage::semantics, at.text(), "%s", text.c_str());
-}
+class MethodChecker {
+ public:
+  MethodChecker(Method& method, const Program& program, std::span<const Operator> operators, const Limits& limits,
+                const Where& at)
+      : method_(method), program_(program), operators_(operators), limits_(limits), at_(at) {}
+  void run();
 
-void MethodChecker::index(int64_t got, uint64_t size, const char* what, const Where& at) {
-  if (got < 0 || static_cast<uint64_t>(got) >= size) {
-    fail(Code::BadIndex, Stage::semantics, at.text(), "got %" PRId64 ", there are %" PRIu64 " %s", got, size, what);
-  }
-}
+ private:
+  Where here(const char* list, size_t i) const { return {&at_, list, static_cast<int64_t>(i)}; }
+
+  // In the order in which they run.
+  void symbols();
+  void exprs();
+  void values();
+  void inputs();
+  void updates();
+  Shape shape(const Value& value, const Where& at);
+  void bytes(const Value& value, const Shape& dims, int64_t constant, const Where& at);
+  void ends(const char* field, ValueKind kind, std::span<const uint32_t> list);
+  void names(const char* field, const char* what, std::span<const uint32_t> list);
+
+  Method& method_;
+  const Program& program_;
+  std::span<const Operator> operators_;
+  const Limits& limits_;
+  const Where& at_;
+  std::vector<int64_t> at_hint_;  // of every expression
+  std::vector<bool> defined_;     // of every value, up to the call at hand
+};
 
 void MethodChecker::symbols() {
   std::unordered_set<std::string_view> seen;
@@ -45,10 +64,10 @@ void MethodChecker::exprs() {
     const Where at = here("exprs", i);
     if (e.op == ExprOp::constant) continue;
     if (e.op == ExprOp::symbol) {
-      index(e.a, method_.symbols.size(), "symbols", {&at, "a"});
+      check_index(e.a, method_.symbols.size(), "symbols", {&at, "a"});
     } else {
-      index(e.a, i, "earlier expressions", {&at, "a"});
-      index(e.b, i, "earlier expressions", {&at, "b"});
+      check_index(e.a, i, "earlier expressions", {&at, "a"});
+      check_index(e.b, i, "earlier expressions", {&at, "b"});
     }
   }
   std::vector<int64_t> hints;
@@ -71,7 +90,7 @@ Shape MethodChecker::shape(const Value& value, const Where& at) {
       if (value.kind == ValueKind::constant || value.kind == ValueKind::state) {
         bad(Code::BadShape, where, format("is an expression; a %s has fixed sizes", name(value.kind)));
       }
-      index(dim.value, method_.exprs.size(), "expressions", where);
+      check_index(dim.value, method_.exprs.size(), "expressions", where);
     }
     out.push_back(dim.is_expr ? at_hint_[static_cast<size_t>(dim.value)] : dim.value);
     if (out.back() < 0 || static_cast<uint64_t>(out.back()) >= limits_.max_dim) {
@@ -107,15 +126,15 @@ void MethodChecker::values() {
       bad(Code::BadDtype, {&at, "dtype"}, format("i4 is for constants, this is a %s", name(v.kind)));
     }
     const bool kept = v.kind == ValueKind::constant || v.kind == ValueKind::state;
-    if ((v.storage == StorageClass::texture3d && kept) ||
-        (v.storage == StorageClass::texture2d && v.kind != ValueKind::constant)) {
+    if ((v.storage == StorageType::texture3d && kept) ||
+        (v.storage == StorageType::texture2d && v.kind != ValueKind::constant)) {
       bad(Code::BadSchema, {&at, "storage"}, format("a %s cannot be a %s", name(v.kind), name(v.storage)));
     }
     if (v.kind == ValueKind::constant) {
-      index(v.ref, program_.constants.size(), "constants", {&at, "ref"});
+      check_index(v.ref, program_.constants.size(), "constants", {&at, "ref"});
       bytes(v, dims, v.ref, at);
     } else if (v.kind == ValueKind::state) {
-      index(v.ref, program_.states.size(), "states", {&at, "ref"});
+      check_index(v.ref, program_.states.size(), "states", {&at, "ref"});
       if (state_seen[static_cast<size_t>(v.ref)])
         bad(Code::BadGraph, {&at, "ref"}, "this state is already a value of this method");
       state_seen[static_cast<size_t>(v.ref)] = true;
@@ -133,7 +152,7 @@ void MethodChecker::ends(const char* field, ValueKind kind, std::span<const uint
   std::vector<bool> listed(method_.values.size());
   for (size_t i = 0; i < list.size(); i++) {
     const Where at = here(field, i);
-    index(list[i], method_.values.size(), "values", at);
+    check_index(list[i], method_.values.size(), "values", at);
     const Value& v = method_.values[list[i]];
     if (v.kind != kind)
       bad(Code::BadGraph, at, format("value %u is of kind %s, not %s", list[i], name(v.kind), name(kind)));
@@ -160,7 +179,7 @@ void MethodChecker::names(const char* field, const char* what, std::span<const u
   }
 }
 
-// The run time learns a symbol from the size of an input, and names inputs in its errors.
+// Every symbol is the size of an input, from which it gets its value at run time.
 void MethodChecker::inputs() {
   ends("inputs", ValueKind::input, method_.inputs);
   names("inputs", "input", method_.inputs);
@@ -191,8 +210,8 @@ void MethodChecker::updates() {
   for (size_t i = 0; i < method_.updates.size(); i++) {
     const auto [state, value] = method_.updates[i];
     const Where at = here("updates", i);
-    index(state, method_.values.size(), "values", {&at, "state"});
-    index(value, method_.values.size(), "values", {&at, "value"});
+    check_index(state, method_.values.size(), "values", {&at, "state"});
+    check_index(value, method_.values.size(), "values", {&at, "value"});
     const Value &to = method_.values[state], &from = method_.values[value];
     if (to.kind != ValueKind::state)
       bad(Code::BadGraph, {&at, "state"}, format("value %u is of kind %s", state, name(to.kind)));
@@ -213,12 +232,15 @@ void MethodChecker::run() {
   inputs();
   ends("outputs", ValueKind::output, method_.outputs);
   names("outputs", "output", method_.outputs);
-  for (size_t i = 0; i < method_.ops.size(); i++) call(method_.ops[i], here("ops", i));
+  CallChecker calls(method_, operators_, defined_);
+  for (size_t i = 0; i < method_.ops.size(); i++) calls.run(method_.ops[i], here("ops", i));
   for (size_t i = 0; i < defined_.size(); i++) {
     if (!defined_[i]) bad(Code::BadGraph, here("values", i), "no operator writes it");
   }
   updates();
 }
+
+}  // namespace
 
 void check_method(Method& method, const Program& program, std::span<const Operator> operators, const Limits& limits,
                   const Where& at) {

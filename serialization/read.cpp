@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gates in their order.
+#include "serialization/read.h"
+
 #include <cinttypes>
 #include <cstring>
 
-#include "serialization/gates.h"
+#include "serialization/constants.h"
+#include "serialization/decode.h"
+#include "serialization/hash.h"
+#include "serialization/header.h"
+#include "serialization/semantics.h"
+#include "serialization/verify.h"
 
 namespace pumice::engine {
 
@@ -11,7 +17,7 @@ Program read(std::span<const std::byte> file, std::span<const Signature> signatu
              bool verify_hashes) {
   const Header header = read_header(file, limits);
 
-  // Checked and used in a copy: aligned, and out of reach of whoever writes to a mapped file meanwhile.
+  // Checked and used in a copy: it is aligned, and a process that writes to a mapped file cannot change it afterwards.
   std::vector<uint64_t> copy((header.program_size + 7) / 8);
   std::memcpy(copy.data(), file.data() + header.program_offset, header.program_size);
   const std::span bytes(reinterpret_cast<const std::byte*>(copy.data()), header.program_size);

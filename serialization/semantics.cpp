@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3, second half: what must hold between the objects of a program. method.cpp has the part inside of one method.
+#include "serialization/semantics.h"
+
 #include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <unordered_set>
 
-#include "serialization/affine.h"
-#include "serialization/types.h"
+#include "serialization/expr.h"
+#include "serialization/method.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serialization/signature.h"
 
-#include <optional>
+#include "base/error.h"
 
 namespace pumice::engine {
 namespace {
@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// Takes what stands before the next comma off `rest`.
+// Removes the item before the next comma from `rest` and returns it.
 std::string_view next(std::string_view& rest) {
   const size_t comma = rest.find(',');
   const std::string_view item = trim(rest.substr(0, comma));
@@ -69,7 +69,7 @@ Parameters parse(const Signature& signature) {
     out.any_outputs = many;
     out.outputs++;
   }
-  if (out.outputs == 0) bad(signature, "no output behind", "->");
+  if (out.outputs == 0) bad(signature, "no output after", "->");
   return out;
 }
 

@@ -17,8 +17,8 @@ size_t sequence(std::string_view text, size_t at, uint32_t& point) {
     if (byte >> 6 != 2) return 0;
     point = point << 6 | (byte & 0x3fu);
   }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800,
-                                    0x10000};  // a longer form than needed hides characters from checks
+  // A longer form than needed would hide a character from checks.
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = point >= 0xd800 && point < 0xe000;
   return point < kSmallest[size] || point > 0x10ffff || surrogate ? 0 : size;
 }

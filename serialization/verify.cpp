@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 2: the FlatBuffers verifier decides. It only says no, so `locate` walks a file that it refused once more, for
-// the path.
+// The FlatBuffers verifier decides, but gives no reason. For the path in the error, `locate` walks a refused file once
+// more.
+#include "serialization/verify.h"
+
 #include <cstring>
 
-#include "serialization/gates.h"
 #include "serialization/schema_generated.h"
+#include "serialization/where.h"
 
 namespace pumice::engine {
 namespace {
@@ -83,7 +85,7 @@ class Locator {
  public:
   Locator(std::span<const std::byte> bytes, uint32_t max_tables) : bytes_(bytes), max_tables_(max_tables) {}
 
-  // Recursion follows kProgramTable, four levels deep, whatever the file says.
+  // Recursion follows kProgramTable, so that it is four levels deep for any file.
   void table(const Table& type, uint64_t at, const Where* where) {
     if (++tables_ > max_tables_) {
       fail(Code::LimitExceeded, Stage::verify, path(where), "more than %u tables, the limit for a program of %zu bytes",
@@ -162,16 +164,17 @@ class Locator {
   uint32_t max_tables_, tables_ = 0;
 };
 
-}  // namespace
-
-void locate(std::span<const std::byte> bytes, uint32_t max_tables) {
+// Why the verifier refused.
+[[noreturn]] void locate(std::span<const std::byte> bytes, uint32_t max_tables) {
   Locator locator(bytes, max_tables);
   locator.table(kProgramTable, locator.follow(0, nullptr), nullptr);
   fail(Code::BadSchema, Stage::verify, "program", "is not a FlatBuffer of this schema (file identifier or layout)");
 }
 
+}  // namespace
+
 void verify(std::span<const std::byte> bytes, const Limits& limits) {
-  // A table takes at least 8 bytes of its own, unless it is shared to make us work.
+  // A table takes at least 8 bytes of its own; more tables than that are shared ones, which cost time and no bytes.
   const auto max_tables = static_cast<uint32_t>(std::min<uint64_t>(limits.max_tables, bytes.size() / 8));
   flatbuffers::Verifier::Options options;
   options.max_depth = limits.max_depth;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "serialization/hash.h"
+#include "serialization/header.h"
 #include "serialization/schema_generated.h"
 
 namespace pumice::engine {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer of .pumice files for kernel_bench and for tests. Nothing is checked: that is what `read` is for. Models
-// are written by python/pumice/format/writer.py.
+// A writer of .pumice files for kernel_bench and for tests. It checks nothing; `read` does. Files of models are written
+// by Python.
 #pragma once
 
-#include "serialization/gates.h"
+#include "serialization/decode.h"
 
 namespace pumice::engine {
 
@@ -18,7 +18,7 @@ struct Draft {
 // Appends a constant of these bytes and returns its index.
 uint32_t add_constant(Draft& draft, const std::string& key, std::span<const std::byte> bytes);
 
-// The program section, and whole files: a header in front, the constants behind.
+// The program section, and whole files: header, program, constants.
 Bytes write_program(const Draft& draft);
 Bytes write_file(std::span<const std::byte> program, std::span<const std::byte> constants);
 Bytes write_file(const Draft& draft);

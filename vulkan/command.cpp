@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vulkan/command_impl.h"
+#include "vulkan/command.h"
+
+#include "base/error.h"
+#include "vulkan/descriptor.h"
+#include "vulkan/queue.h"
 
 namespace pumice::engine {
 namespace {
@@ -10,7 +14,28 @@ constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_
 
 }  // namespace
 
-Commands::Impl::Impl(std::shared_ptr<Device> the_device) : device(std::move(the_device)), core(*device->impl().core) {
+struct Commands::Impl {
+  enum class State : uint8_t { empty, recording, recorded };
+
+  explicit Impl(std::shared_ptr<Device> device);
+  ~Impl();
+  void release() noexcept;
+  void reset();
+  void must_record() const;
+
+  std::shared_ptr<Device> device;
+  Core& core;
+  State state = State::empty;
+  Submit submit;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  DescriptorSets sets;
+  VkPipeline bound_pipeline = VK_NULL_HANDLE;
+  VkQueryPool queries = VK_NULL_HANDLE;
+  uint32_t num_queries = 0, max_queries = 0;
+};
+
+Commands::Impl::Impl(std::shared_ptr<Device> the_device)
+    : device(std::move(the_device)), core(device->core()), sets(core) {
   try {
     VkCommandPoolCreateInfo pool_info{};
     pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
@@ -32,14 +57,14 @@ Commands::Impl::Impl(std::shared_ptr<Device> the_device) : device(std::move(the_
 }
 
 Commands::Impl::~Impl() {
-  // A submit that nobody waited for (an error unwound past it) is waited for here, for a bounded time.
+  // A submit whose wait was skipped by an error is waited for here, for a bounded time.
   if (submit.pending && core.hung == VK_NULL_HANDLE) core.hung = submit.fence;
   if (!core.must_leak()) release();
 }
 
 void Commands::Impl::release() noexcept {
   const Vk& vk = core.vk;
-  for (const Pool& each : pools) vk.DestroyDescriptorPool(core.device, each.handle, nullptr);
+  sets.destroy();
   vk.DestroyQueryPool(core.device, queries, nullptr);
   vk.DestroyFence(core.device, submit.fence, nullptr);
   vk.DestroyCommandPool(core.device, pool, nullptr);
@@ -50,15 +75,9 @@ void Commands::Impl::must_record() const {
 }
 
 void Commands::Impl::reset() {
-  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer is still on its way");
+  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer still runs");
   state = State::empty;
-  sets.clear();  // a buffer's handle may come again for another buffer
-  for (Pool& each : pools) {
-    VK(core.vk, Stage::encode, "descriptor pool", ResetDescriptorPool, core.device, each.handle, 0);
-    each.sets = each.max_sets;
-    each.descriptors = each.max_descriptors;
-  }
-  current_pool = 0;
+  sets.reset();
   bound_pipeline = VK_NULL_HANDLE;
   num_queries = 0;
   VK(core.vk, Stage::encode, "commands", ResetCommandPool, core.device, pool, 0);
@@ -69,12 +88,23 @@ Commands::Commands(Commands&&) noexcept = default;
 Commands& Commands::operator=(Commands&&) noexcept = default;
 Commands::~Commands() = default;
 
+Submit& Commands::submission() const {
+  return impl_->submit;
+}
+
+Submit& Commands::recorded() const {
+  if (impl_->state != Impl::State::recorded)
+    fail(Code::WrongState, Stage::execute, "commands", "the command buffer is not recorded to its end");
+  return impl_->submit;
+}
+
 void Commands::begin(uint32_t num_timestamps) {
   Impl& self = *impl_;
   const Core& core = self.core;
   self.reset();
   if (num_timestamps > 0 && core.physical.timestamp_bits == 0) {
-    fail(Code::DeviceUnsupported, Stage::encode, "timestamps", "%s has no timestamps", core.vk.device.c_str());
+    fail(Code::DeviceUnsupported, Stage::encode, "timestamps", "%s has no timestamps; profile on another device",
+         core.vk.device.c_str());
   }
   if (num_timestamps > self.max_queries) {
     core.vk.DestroyQueryPool(core.device, self.queries, nullptr);
@@ -120,7 +150,7 @@ void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> binding
   }
   const VkCommandBuffer commands = self.submit.commands;
   if (!bindings.empty()) {
-    const VkDescriptorSet set = self.descriptor_set(pipeline, bindings);
+    const VkDescriptorSet set = self.sets.get(pipeline, bindings);
     core.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
   }
   if (self.bound_pipeline != pipeline.handle) {
@@ -169,7 +199,7 @@ void Commands::fill(Slice target, uint32_t word) {
   impl_->must_record();
   if (target.bytes == 0) return;
   if (target.offset % 4 != 0) {
-    fail(Code::Internal, Stage::encode, "fill", "offset %llu is no multiple of 4",
+    fail(Code::Internal, Stage::encode, "fill", "offset %llu is not a multiple of 4",
          static_cast<unsigned long long>(target.offset));
   }
   // Up to the end of the last word; tensors reach to the next multiple of 16 bytes.

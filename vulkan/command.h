@@ -14,6 +14,8 @@
 
 namespace pumice::engine {
 
+struct Submit;  // vulkan/queue.h
+
 class Commands {
  public:
   explicit Commands(std::shared_ptr<Device> device);
@@ -28,7 +30,7 @@ class Commands {
   void dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
                 std::array<uint32_t, 3> groups);
   void copy(Slice from, Slice to);              // to.bytes bytes
-  void discard(std::span<const Image> images);  // before their first use; what is in them goes
+  void discard(std::span<const Image> images);  // before their first use; their contents are lost
   void fill(Slice target, uint32_t word);
   // Kernels and copies before -> kernels and copies after, all memory.
   void barrier();
@@ -37,10 +39,13 @@ class Commands {
   void timestamp(uint32_t index);
   std::vector<double> timestamps_us() const;  // after a run: microseconds, relative to the first
 
-  struct Impl;
-  Impl& impl() const { return *impl_; }
+  // ---- for vulkan/ alone ----
+
+  Submit& submission() const;
+  Submit& recorded() const;  // throws WrongState unless end() was the last call
 
  private:
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

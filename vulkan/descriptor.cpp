@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptor sets of a command buffer: taken from pools that grow in chunks, shared by dispatches with equal bindings.
+#include "vulkan/descriptor.h"
+
 #include <algorithm>
 
-#include "vulkan/command_impl.h"
+#include "base/error.h"
 
 namespace pumice::engine {
 namespace {
@@ -12,7 +13,7 @@ constexpr uint32_t kBuffersPerSet = 6, kImagesPerSet = 2;  // of a pool, on aver
 
 }  // namespace
 
-bool Commands::Impl::SetKey::operator==(const SetKey& other) const {
+bool DescriptorSets::SetKey::operator==(const SetKey& other) const {
   return layout == other.layout && std::equal(bindings.begin(), bindings.end(), other.bindings.begin(),
                                               other.bindings.end(), [](const auto& a, const auto& b) {
                                                 return a.buffer == b.buffer && a.offset == b.offset &&
@@ -20,7 +21,7 @@ bool Commands::Impl::SetKey::operator==(const SetKey& other) const {
                                               });
 }
 
-size_t Commands::Impl::SetHash::operator()(const SetKey& of) const {
+size_t DescriptorSets::SetHash::operator()(const SetKey& of) const {
   size_t hash = std::hash<const void*>{}(of.layout);
   const auto mix = [&](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ull + (hash >> 29); };
   for (const Slice& each : of.bindings) {
@@ -31,7 +32,7 @@ size_t Commands::Impl::SetHash::operator()(const SetKey& of) const {
   return hash;
 }
 
-VkDescriptorSet Commands::Impl::new_set(const Pipeline& pipeline) {
+VkDescriptorSet DescriptorSets::allocate(const Pipeline& pipeline) {
   std::array<uint32_t, kBindingKinds> needed{};
   for (uint32_t b = 0; b < pipeline.shader->num_bindings; ++b)
     ++needed[static_cast<size_t>(binding_kind(*pipeline.shader, b))];
@@ -40,25 +41,25 @@ VkDescriptorSet Commands::Impl::new_set(const Pipeline& pipeline) {
     for (size_t kind = 0; kind < kBindingKinds; ++kind) room = room && each.descriptors[kind] >= needed[kind];
     return room;
   };
-  while (current_pool < pools.size() && !has_room(pools[current_pool])) ++current_pool;
-  if (current_pool == pools.size()) add_pool(needed);
-  Pool& from = pools[current_pool];
+  while (current_ < pools_.size() && !has_room(pools_[current_])) ++current_;
+  if (current_ == pools_.size()) add_pool(needed);
+  Pool& from = pools_[current_];
   VkDescriptorSetAllocateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
   info.descriptorPool = from.handle;
   info.descriptorSetCount = 1;
   info.pSetLayouts = &pipeline.set_layout;
   VkDescriptorSet set = VK_NULL_HANDLE;
-  VK(core.vk, Stage::encode, pipeline.shader->name, AllocateDescriptorSets, core.device, &info, &set);
+  VK(core_.vk, Stage::encode, pipeline.shader->name, AllocateDescriptorSets, core_.device, &info, &set);
   --from.sets;
   for (size_t kind = 0; kind < kBindingKinds; ++kind) from.descriptors[kind] -= needed[kind];
   return set;
 }
 
-// With images only where the set that asked for it has some.
-void Commands::Impl::add_pool(const std::array<uint32_t, kBindingKinds>& needed) {
+// A pool has room for images only where the set that it is made for has some.
+void DescriptorSets::add_pool(const std::array<uint32_t, kBindingKinds>& needed) {
   Pool made;
-  made.max_sets = made.sets = pools.empty() ? kFirstSets : std::min(pools.back().max_sets * 2, kMostSets);
+  made.max_sets = made.sets = pools_.empty() ? kFirstSets : std::min(pools_.back().max_sets * 2, kMostSets);
   std::vector<VkDescriptorPoolSize> sizes;
   for (size_t kind = 0; kind < kBindingKinds; ++kind) {
     if (kind != 0 && needed[kind] == 0) continue;
@@ -71,46 +72,46 @@ void Commands::Impl::add_pool(const std::array<uint32_t, kBindingKinds>& needed)
   info.maxSets = made.max_sets;
   info.poolSizeCount = static_cast<uint32_t>(sizes.size());
   info.pPoolSizes = sizes.data();
-  pools.reserve(pools.size() + 1);
-  VK(core.vk, Stage::encode, "descriptor pool", CreateDescriptorPool, core.device, &info, nullptr, &made.handle);
-  pools.push_back(made);
+  pools_.reserve(pools_.size() + 1);
+  VK(core_.vk, Stage::encode, "descriptor pool", CreateDescriptorPool, core_.device, &info, nullptr, &made.handle);
+  pools_.push_back(made);
 }
 
 // Checks a binding against its kind and the device's limits. Tensors are readable and writable up to the next multiple
 // of 16 bytes, and kernels use that.
-Slice Commands::Impl::bound(const Shader& shader, size_t index, const Slice& slice) const {
-  const Features& features = core.features;
+Slice DescriptorSets::checked(const Shader& shader, size_t index, const Slice& slice) const {
+  const Features& features = core_.features;
   if (binding_kind(shader, index) != Binding::buffer) {
     if (slice.view == VK_NULL_HANDLE)
-      fail(Code::Internal, Stage::encode, shader.name, "%s: binding %zu is no image", shader.name, index);
+      fail(Code::Internal, Stage::encode, shader.name, "%s: binding %zu is not an image", shader.name, index);
     return slice;
   }
   const uint64_t range = slice.bytes == 0 ? 16 : (slice.bytes + 15) / 16 * 16;
   if (range > features.max_storage_bytes) {
     fail(Code::LimitExceeded, Stage::encode, shader.name, "%s: binding %zu takes %llu bytes; %s binds at most %llu",
-         shader.name, index, static_cast<unsigned long long>(range), core.vk.device.c_str(),
+         shader.name, index, static_cast<unsigned long long>(range), core_.vk.device.c_str(),
          static_cast<unsigned long long>(features.max_storage_bytes));
   }
   if (slice.buffer == VK_NULL_HANDLE || slice.offset % features.storage_alignment != 0) {
     fail(Code::Internal, Stage::encode, shader.name,
-         "%s: binding %zu has no buffer or offset %llu, no multiple of %llu", shader.name, index,
+         "%s: binding %zu has no buffer, or offset %llu, which is not a multiple of %llu", shader.name, index,
          static_cast<unsigned long long>(slice.offset), static_cast<unsigned long long>(features.storage_alignment));
   }
   return {slice.buffer, slice.offset, range};
 }
 
-VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::span<const Slice> bindings) {
+VkDescriptorSet DescriptorSets::get(const Pipeline& pipeline, std::span<const Slice> bindings) {
   const Shader& shader = *pipeline.shader;
-  key.layout = pipeline.set_layout;
-  key.bindings.clear();
-  for (const Slice& slice : bindings) key.bindings.push_back(bound(shader, key.bindings.size(), slice));
-  if (const auto known = sets.find(key); known != sets.end()) return known->second;
-  const VkDescriptorSet set = new_set(pipeline);
+  key_.layout = pipeline.set_layout;
+  key_.bindings.clear();
+  for (const Slice& slice : bindings) key_.bindings.push_back(checked(shader, key_.bindings.size(), slice));
+  if (const auto known = sets_.find(key_); known != sets_.end()) return known->second;
+  const VkDescriptorSet set = allocate(pipeline);
   std::vector<VkWriteDescriptorSet> writes(bindings.size());
   std::array<VkDescriptorBufferInfo, kMaxBindings> buffers;
   std::array<VkDescriptorImageInfo, kMaxBindings> images;
   for (uint32_t i = 0; i < writes.size(); ++i) {
-    const Slice& slice = key.bindings[i];
+    const Slice& slice = key_.bindings[i];
     buffers[i] = {slice.buffer, slice.offset, slice.bytes};
     images[i] = {VK_NULL_HANDLE, slice.view, VK_IMAGE_LAYOUT_GENERAL};
     writes[i].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
@@ -121,9 +122,23 @@ VkDescriptorSet Commands::Impl::descriptor_set(const Pipeline& pipeline, std::sp
     writes[i].pBufferInfo = &buffers[i];
     writes[i].pImageInfo = &images[i];
   }
-  core.vk.UpdateDescriptorSets(core.device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
-  sets.emplace(key, set);
+  core_.vk.UpdateDescriptorSets(core_.device, static_cast<uint32_t>(writes.size()), writes.data(), 0, nullptr);
+  sets_.emplace(key_, set);
   return set;
+}
+
+void DescriptorSets::reset() {
+  sets_.clear();  // a handle of a destroyed buffer may come again for another buffer
+  for (Pool& each : pools_) {
+    VK(core_.vk, Stage::encode, "descriptor pool", ResetDescriptorPool, core_.device, each.handle, 0);
+    each.sets = each.max_sets;
+    each.descriptors = each.max_descriptors;
+  }
+  current_ = 0;
+}
+
+void DescriptorSets::destroy() noexcept {
+  for (const Pool& each : pools_) core_.vk.DestroyDescriptorPool(core_.device, each.handle, nullptr);
 }
 
 }  // namespace pumice::engine

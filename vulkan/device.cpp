@@ -1,79 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/device.h"
 
-#include <unistd.h>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <tuple>
 
-#include <chrono>
-
-#include "base/log.h"
-#include "vulkan/command_impl.h"
-#include "vulkan/core.h"
+#include "vulkan/command.h"
+#include "vulkan/device_choice.h"
+#include "vulkan/memory.h"
+#include "vulkan/pipeline.h"
 #include "vulkan/probe.h"
+#include "vulkan/queue.h"
 
 namespace pumice::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kSpin{2};
-constexpr uint64_t kTimeout = 60'000'000'000;
-constexpr uint64_t kCpuTimeout = 10 * kTimeout;  // a CPU driver compiles a kernel when it runs for the first time
-constexpr uint64_t kLastWait =
-    2'000'000'000;  // ns, for a submit that timed out before, when its objects are given back
-
-[[noreturn]] void lost(const Core& core, const char* why) {
-  fail(Code::DeviceLost, Stage::execute, "device", "%s is lost (%s); load the program again to go on on a new device",
-       core.vk.device.c_str(), why);
+std::string or_environment(const std::string& text, const char* variable) {
+  if (!text.empty()) return text;
+  const char* value = std::getenv(variable);
+  return value != nullptr ? value : "";
 }
 
-std::shared_ptr<Core> create_core(std::shared_ptr<Instance> instance, const Physical& physical,
-                                  const std::string& features) {
-  auto core = std::make_shared<Core>();
-  core->instance = std::move(instance);
-  core->physical = physical;
-  core->process = getpid();
-  core->features = apply(physical.info.features, features);
-  if (core->features.subgroup_size != physical.info.features.subgroup_size) {
-    core->required_subgroup = core->features.subgroup_size;
-  }
-  core->vk = core->instance->vk;
-  core->vk.device = physical.info.name + " (" + physical.info.driver + " " + physical.info.driver_version + ")";
-  core->device = create_device(core->vk, physical, core->features);
-  load_device(core->vk, core->device);
-  create_allocator(*core);
-  return core;
+// PUMICE_KERNEL=NAME is kernel=NAME; a kernel= of `features` comes after it and wins.
+std::string with_kernel(const std::string& features) {
+  const std::string kernel = or_environment("", "PUMICE_KERNEL");
+  return kernel.empty() ? features : "kernel=" + kernel + "," + features;
+}
+
+using OpenKey = std::tuple<std::string, std::string, std::string>;
+
+struct Open {
+  std::mutex mutex;
+  std::map<OpenKey, std::weak_ptr<Device>> devices;
+  std::weak_ptr<Instance> instance;  // the one they were made from: another one starts an empty list
+};
+
+Open& open_devices() {
+  static Open* open = new Open;
+  return *open;
 }
 
 }  // namespace
 
-Core::~Core() {
-  if (device == nullptr) return;
-  if (must_leak()) {
-    new std::shared_ptr<Instance>(instance);  // an instance may not end before its devices
-    return;
-  }
-  if (allocator != nullptr) vmaDestroyAllocator(allocator);
-  if (vk.DestroyDevice) vk.DestroyDevice(device, nullptr);
-}
+struct Device::Impl {
+  explicit Impl(std::shared_ptr<Core> the_core, const std::string& cache_dir)
+      : core(std::move(the_core)), queue(*core), memory(core), pipelines(core, cache_dir) {}
 
-bool Core::must_leak() noexcept {
-  if (process != getpid()) return true;
-  const VkFence fence = hung.load();
-  if (fence == VK_NULL_HANDLE || abandoned.load()) return abandoned;
-  const VkResult result = vk.WaitForFences(device, 1, &fence, VK_TRUE, kLastWait);
-  if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {
-    hung = VK_NULL_HANDLE;
-    return false;
-  }
-  log(LogLevel::warning, "%s does not finish its work; what it may still use is not given back", vk.device.c_str());
-  abandoned = true;
-  return true;
-}
-
-void Core::declare_lost() noexcept {
-  lost = true;
-  if (vk.DeviceWaitIdle(device) == VK_SUCCESS)
-    log(LogLevel::debug, "%s came to rest after an error", vk.device.c_str());
-}
+  std::shared_ptr<Core> core;
+  Queue queue;
+  Memory memory;
+  Pipelines pipelines;
+};
 
 Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -89,89 +67,56 @@ const Vk& Device::vk() const {
   return impl_->core->vk;
 }
 Memory& Device::memory() {
-  return *impl_->memory;
+  return impl_->memory;
 }
 Pipelines& Device::pipelines() {
-  return *impl_->pipelines;
+  return impl_->pipelines;
 }
 bool Device::is_lost() const {
   return impl_->core->lost;
 }
 
+Core& Device::core() {
+  return *impl_->core;
+}
+Queue& Device::queue() {
+  return impl_->queue;
+}
+
 void Device::run(const Commands& commands, uint64_t timeout_ns) {
-  Submit& submit = commands.impl().submit;
-  if (commands.impl().state != Commands::Impl::State::recorded) {
-    fail(Code::WrongState, Stage::execute, "commands", "the command buffer is not recorded to its end");
-  }
-  impl_->submit(submit);
-  impl_->wait(submit, timeout_ns);
+  Submit& submit = commands.recorded();
+  impl_->queue.submit(submit);
+  impl_->queue.wait(submit, timeout_ns);
 }
 
-void Device::Impl::submit(Submit& submit) {
-  if (core->process != getpid()) {
-    fail(Code::WrongState, Stage::execute, "device",
-         "the device was opened by process %d and a forked child cannot use it; load the program in the child",
-         core->process);
+std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
+  const OpenKey key{or_environment(options.device, "PUMICE_DEVICE"),
+                    with_kernel(or_environment(options.features, "PUMICE_FEATURES")),
+                    or_environment(options.cache_dir, "PUMICE_CACHE_DIR")};
+  Open& open = open_devices();
+  std::lock_guard lock(open.mutex);
+  std::string why;
+  const auto instance = get_instance(&why);
+  if (instance == nullptr) fail(Code::DeviceUnsupported, Stage::device, "device", "%s", why.c_str());
+  if (open.instance.lock() != instance) open.devices.clear();
+  open.instance = instance;
+  std::erase_if(open.devices, [](const auto& each) { return each.second.expired(); });
+  if (const auto known = open.devices.find(key); known != open.devices.end()) {
+    if (auto device = known->second.lock(); device != nullptr && !device->is_lost()) return device;
   }
-  if (core->lost) lost(*core, "since an earlier call");
-  if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer is already on its way");
-  VkSubmitInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &submit.commands;
-  VkResult result;
-  {
-    std::lock_guard lock(queue_mutex);
-    result = core->vk.QueueSubmit(queue, 1, &info, submit.fence);
-  }
-  if (result == VK_ERROR_DEVICE_LOST) core->declare_lost();
-  must(result, "vkQueueSubmit", "commands", Stage::execute, core->vk);
-  submit.pending = true;
-}
-
-// Asks again and again for a short while, as a sleeping thread wakes 15 to 25 us late (H200, driver 580.159). Not on a
-// CPU driver, whose work it would slow, nor with a battery likely, nor where the last run says that it is not worth it.
-void Device::Impl::spin(const Submit& submit) const {
-  if (submit.is_long || core->physical.type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return;
-  const auto end = Clock::now() + kSpin;
-  while (core->vk.GetFenceStatus(core->device, submit.fence) == VK_NOT_READY && Clock::now() < end) continue;
-}
-
-void Device::Impl::wait(Submit& submit, uint64_t timeout_ns) {
-  if (!submit.pending) return;
-  const Vk& vk = core->vk;
-  const auto begin = Clock::now();
-  if (timeout_ns == 0) timeout_ns = core->features.cpu ? kCpuTimeout : kTimeout;
-  if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // an error is met again below
-  const VkResult result = vk.WaitForFences(core->device, 1, &submit.fence, VK_TRUE, timeout_ns);
-  submit.is_long = Clock::now() - begin > kSpin;
-  if (result == VK_TIMEOUT) {
-    core->lost = true;
-    core->hung = submit.fence;
-    fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
-         vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
-  }
-  if (result != VK_SUCCESS) core->declare_lost();  // nothing is known of the submit any more
-  submit.pending = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
-  if (submit.pending) core->hung = submit.fence;
-  must(result, "vkWaitForFences", "commands", Stage::execute, vk);
-  const VkResult reset = vk.ResetFences(core->device, 1, &submit.fence);
-  if (reset != VK_SUCCESS) core->lost = true;  // a fence that stays signalled would end the next wait too early
-  must(reset, "vkResetFences", "commands", Stage::execute, vk);
+  const std::vector<Physical> found = list_physical(*instance);
+  if (found.empty()) forget_instance();
+  const Physical& physical = choose_device(found, std::get<0>(key));
+  auto device = create(instance, physical, std::get<1>(key), std::get<2>(key));
+  open.devices[key] = device;
+  return device;
 }
 
 std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const Physical& physical,
                                        const std::string& features, const std::string& cache_dir) {
-  auto impl = std::make_unique<Impl>();
-  impl->core = create_core(std::move(instance), physical, features);
-  const Core& core = *impl->core;
-  core.vk.GetDeviceQueue(core.device, physical.queue_family, 0, &impl->queue);
-  auto memory = std::make_unique<Memory::Impl>();
-  memory->core = impl->core;
-  impl->memory = std::make_unique<Memory>(std::move(memory));
-  impl->pipelines = create_pipelines(impl->core, cache_dir);
+  auto impl = std::make_unique<Impl>(create_core(std::move(instance), physical, features), cache_dir);
   std::shared_ptr<Device> device(new Device(std::move(impl)));
-  uint64_t& bits = device->impl().core->features.bits;
+  uint64_t& bits = device->core().features.bits;
   // What the probe itself needs may be switched off.
   const Features& found = device->features();
   if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device: listing, choosing by index, name or UUID, and sharing what is open already.
+#include "vulkan/device_choice.h"
+
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <map>
-#include <mutex>
-#include <tuple>
 
-#include "vulkan/device.h"
-#include "vulkan/physical.h"
+#include "base/error.h"
 
 namespace pumice::engine {
 namespace {
@@ -18,13 +14,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::string or_environment(const std::string& text, const char* variable) {
-  if (!text.empty()) return text;
-  const char* value = std::getenv(variable);
-  return value != nullptr ? value : "";
-}
-
-// The order in which a device is taken when several would do.
+// Of several devices that match, the one with the lowest rank is taken.
 int rank(const Physical& physical) {
   switch (physical.type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
@@ -84,7 +74,23 @@ void require_usable(const Physical& physical) {
   }
 }
 
-const Physical& choose(const std::vector<Physical>& found, const std::string& wanted) {
+}  // namespace
+
+std::vector<DeviceInfo> list_devices(std::string* why) {
+  std::string reason;
+  std::vector<DeviceInfo> result;
+  if (const auto instance = get_instance(&reason)) {
+    for (Physical& each : list_physical(*instance)) result.push_back(std::move(each.info));
+    if (result.empty()) {
+      reason = table({});
+      forget_instance();  // a driver installed later is found by the next call
+    }
+  }
+  if (why != nullptr) *why = result.empty() ? reason : "";
+  return result;
+}
+
+const Physical& choose_device(const std::vector<Physical>& found, const std::string& wanted) {
   const Physical* best = nullptr;
   for (const Physical& each : found) {
     const bool fits = wanted.empty() ? each.type != VK_PHYSICAL_DEVICE_TYPE_CPU : matches(each, wanted);
@@ -103,64 +109,6 @@ const Physical& choose(const std::vector<Physical>& found, const std::string& wa
   fail(Code::DeviceUnsupported, Stage::device, "device",
        "no GPU; a CPU driver is used only when named, by device= or as in PUMICE_DEVICE=%s; %s",
        name.substr(0, name.find(' ')).c_str(), table(found).c_str());
-}
-
-// PUMICE_KERNEL=NAME is kernel=NAME; what was said comes after it and wins.
-std::string with_kernel(const std::string& features) {
-  const std::string kernel = or_environment("", "PUMICE_KERNEL");
-  return kernel.empty() ? features : "kernel=" + kernel + "," + features;
-}
-
-using OpenKey = std::tuple<std::string, std::string, std::string>;
-
-struct Open {
-  std::mutex mutex;
-  std::map<OpenKey, std::weak_ptr<Device>> devices;
-  std::weak_ptr<Instance> instance;  // the one they were made from: another one begins afresh
-};
-
-Open& open_devices() {
-  static Open* open = new Open;
-  return *open;
-}
-
-}  // namespace
-
-std::vector<DeviceInfo> list_devices(std::string* why) {
-  std::string reason;
-  std::vector<DeviceInfo> result;
-  if (const auto instance = get_instance(&reason)) {
-    for (Physical& each : list_physical(*instance)) result.push_back(std::move(each.info));
-    if (result.empty()) {
-      reason = table({});
-      forget_instance();  // a driver installed later is found by the next call
-    }
-  }
-  if (why != nullptr) *why = result.empty() ? reason : "";
-  return result;
-}
-
-std::shared_ptr<Device> Device::open(const DeviceOptions& options) {
-  const OpenKey key{or_environment(options.device, "PUMICE_DEVICE"),
-                    with_kernel(or_environment(options.features, "PUMICE_FEATURES")),
-                    or_environment(options.cache_dir, "PUMICE_CACHE_DIR")};
-  Open& open = open_devices();
-  std::lock_guard lock(open.mutex);
-  std::string why;
-  const auto instance = get_instance(&why);
-  if (instance == nullptr) fail(Code::DeviceUnsupported, Stage::device, "device", "%s", why.c_str());
-  if (open.instance.lock() != instance) open.devices.clear();
-  open.instance = instance;
-  std::erase_if(open.devices, [](const auto& each) { return each.second.expired(); });
-  if (const auto known = open.devices.find(key); known != open.devices.end()) {
-    if (auto device = known->second.lock(); device != nullptr && !device->is_lost()) return device;
-  }
-  const std::vector<Physical> found = list_physical(*instance);
-  if (found.empty()) forget_instance();
-  const Physical& physical = choose(found, std::get<0>(key));
-  auto device = create(instance, physical, std::get<1>(key), std::get<2>(key));
-  open.devices[key] = device;
-  return device;
 }
 
 }  // namespace pumice::engine

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optional features: read from a physical device, and enabled on a logical one, through one table.
+#include "vulkan/device_features.h"
+
 #include <algorithm>
 
-#include "vulkan/physical.h"
 #include "vulkan/probe.h"
 
 namespace pumice::engine {
 namespace {
 
-// Every feature structure the engine knows. Filled by a query, or from Features to create the device.
+// Every feature structure that the engine uses. Filled by a query, or from Features to create the device.
 struct Chain {
   VkPhysicalDeviceFeatures2 core{};
   VkPhysicalDevice16BitStorageFeatures storage16{};
@@ -71,7 +71,7 @@ constexpr Switch kSwitches[] = {
 #undef PUMICE_SWITCH
 #undef PUMICE_NODE
 
-// Puts every structure that `wanted` says yes to behind chain.core.
+// Appends every structure that `wanted` accepts to the chain of chain.core.
 template <class Wanted>
 void link(Chain& chain, Wanted wanted) {
   chain.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -93,8 +93,8 @@ void add(MatrixShapes& shapes, const MatrixShape& shape) {
   });
 }
 
-// The shapes that kernels use. The feature bit alone is no matrix: arm64 and narrow lavapipe list shapes without it,
-// others the reverse.
+// The shapes that kernels use. The feature bit alone is not enough: lavapipe on arm64 or with narrow vectors lists
+// shapes without the bit, other drivers have the bit without shapes.
 void read_matrix_shapes(const Vk& vk, VkPhysicalDevice device, Features& features) {
   uint32_t count = 0;
   if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||

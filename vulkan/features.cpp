@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Features as data: names, the poorest device, and the user's switches. Reading them from a device: physical.cpp.
+#include "vulkan/features.h"
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "base/nearest.h"
-#include "vulkan/device.h"
 
 namespace pumice::engine {
 namespace {
 
-constexpr std::string_view kNames[kNumFeatures] = {
-    "float16",
-    "int8",
-    "int16",
-    "int64",
-    "storage16",
-    "storage8",
-    "int_dot",
-    "coopmat",
-    "memory_model",
-    "bfloat16",
-    "subgroup_arithmetic",
-    "subgroup_shuffle",
-    "subgroup_clustered",
-    "subgroup_size_control",
-    "fragments",
-};
-
-// Limits by name. Those with a floor stay at what every Vulkan device has; the others may go to anything, for tests.
+// Limits by name, and the lowest value that a test may set.
 struct Limit {
   std::string_view name;
   uint64_t floor;
@@ -79,7 +64,7 @@ void force_subgroup(Features& features, std::string_view value) {
   features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = size;
 }
 
-// "16x8x16": that shape before all others.
+// "16x8x16": puts that shape before all others.
 void force_matrix(Features& features, std::string_view value) {
   std::string listed;
   for (auto* shapes : {&features.matrix_f16, &features.matrix_s8}) {
@@ -97,7 +82,7 @@ void force_matrix(Features& features, std::string_view value) {
        printable(value).c_str(), listed.empty() ? "no cooperative matrices" : listed.c_str());
 }
 
-// "1m" is 2^20; nothing for what is no number.
+// "1m" is 2^20; nothing where the text is not a number.
 std::optional<uint64_t> number(std::string_view text) {
   uint64_t value = 0;
   const char* last = text.data() + text.size();
@@ -109,7 +94,7 @@ std::optional<uint64_t> number(std::string_view text) {
   return value << shift;
 }
 
-// Whether `word` is "limit=number"; it then took effect. Limits only become tighter.
+// Whether `word` is "limit=number"; sets the limit then. Limits only become tighter.
 bool tighten(Features& features, std::string_view word) {
   const size_t equals = std::min(word.find('='), word.size());
   const std::string_view name = word.substr(0, equals);
@@ -139,11 +124,12 @@ void choose_storage(Features& features, std::string_view value) {
   if (value != "buffers" && value != "textures")
     fail(Code::InvalidArgument, Stage::device, "features", "feature 'storage=%s': it is 'buffers' or 'textures'",
          printable(value).c_str());
-  features.storage = value == "buffers" ? StorageChoice::buffers : StorageChoice::textures;
+  features.storage = value == "buffers" ? StorageOverride::buffers : StorageOverride::textures;
 }
 
-[[noreturn]] void unknown(std::string_view name) {
-  std::vector<std::string_view> known(std::begin(kNames), std::end(kNames));
+[[noreturn]] void unknown(std::string_view word) {
+  std::vector<std::string_view> known;
+  for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
   known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
@@ -152,22 +138,17 @@ void choose_storage(Features& features, std::string_view value) {
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
        "unknown feature '%s': did you mean '%s'? Known are %s; '-' before a name takes it away, '+' gives it back",
-       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+       printable(word).c_str(), std::string(nearest(word, known)).c_str(), list.c_str());
 }
 
-uint64_t bit_of(std::string_view name) {
+uint64_t bit_of(std::string_view word) {
   for (uint32_t i = 0; i < kNumFeatures; ++i) {
-    if (name == kNames[i]) return bit(static_cast<Feature>(i));
+    if (word == name(static_cast<Feature>(i))) return bit(static_cast<Feature>(i));
   }
-  unknown(name);
+  unknown(word);
 }
 
 }  // namespace
-
-const char* name(Feature feature) {
-  const auto index = static_cast<uint32_t>(feature);
-  return index < kNumFeatures ? kNames[index].data() : "?";
-}
 
 Features baseline_features() {
   return Features{};

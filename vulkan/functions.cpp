@@ -8,11 +8,9 @@
 #include <mutex>
 
 #include "vulkan/instance.h"
+#include "vulkan/loader.h"
 
 namespace pumice::engine {
-
-// third_party_impl.cpp: volk knows each platform's names of the system loader.
-PFN_vkGetInstanceProcAddr system_vulkan_loader();
 
 namespace {
 
@@ -51,8 +49,8 @@ void offer_dev_driver() {
 }
 
 PFN_vkGetInstanceProcAddr open_loader(const std::string& path, std::string& tried) {
-  void* library =
-      dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: drivers leave threads and exit handlers behind
+  // Never closed: threads and exit handlers of drivers may still run its code.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* error = dlerror();
     tried += (tried.empty() ? "" : "; ") + printable(error != nullptr ? error : path);
@@ -65,7 +63,7 @@ PFN_vkGetInstanceProcAddr open_loader(const std::string& path, std::string& trie
 
 PFN_vkGetInstanceProcAddr find_loader(std::string& tried) {
   const char* path = std::getenv("PUMICE_VULKAN_LOADER");
-  if (path != nullptr && *path != 0) return open_loader(path, tried);  // asked for: no other will do
+  if (path != nullptr && *path != 0) return open_loader(path, tried);  // named by the user: no other is tried
   if (auto function = system_vulkan_loader()) return function;
   tried = "libvulkan.so.1 is not installed";
 #ifdef PUMICE_DEV_DRIVER_DIR
@@ -166,7 +164,7 @@ Code code_of(VkResult result) {
     case VK_SUCCESS:
       return Code::Ok;
     case VK_NOT_READY:
-      return Code::WrongState;  // results asked for before there was a run
+      return Code::WrongState;  // results were read before a run
     case VK_TIMEOUT:
       return Code::Timeout;
     case VK_ERROR_OUT_OF_HOST_MEMORY:
@@ -180,7 +178,7 @@ Code code_of(VkResult result) {
     case VK_ERROR_DEVICE_LOST:
       return Code::DeviceLost;
     default:
-      return Code::DeviceUnsupported;  // the driver cannot do, or will not say why not, what every device must
+      return Code::DeviceUnsupported;  // the driver cannot do what every device must, or gives no reason
   }
 }
 

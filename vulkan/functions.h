@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam: every Vulkan call of the engine goes through this table, so that a test can put a fault anywhere.
+// Every Vulkan call of the engine goes through this table, so that a test can inject a fault into any call.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #ifndef VK_NO_PROTOTYPES
-#define VK_NO_PROTOTYPES  // a call past the table does not compile
+#define VK_NO_PROTOTYPES  // a call that bypasses the table does not compile
 #endif
 #include <vulkan/vulkan_core.h>
 
@@ -53,7 +53,7 @@ namespace pumice::engine {
 template <class Pointer>
 struct VkFunction;
 
-// A VkResult that nobody looks at does not compile.
+// Code that ignores a VkResult does not compile.
 template <class R, class... A>
 struct VkFunction<R(VKAPI_PTR*)(A...)> {
   using Pointer = R(VKAPI_PTR*)(A...);
@@ -78,15 +78,15 @@ struct Vk {
   std::string device;  // for error texts: name and driver, or "" before a device is chosen
 };
 
-// The table up to the instance; null functions with no loader, and then `why` says what was looked for.
+// The table up to the instance; functions are null where there is no loader, and then `why` tells what was looked for.
 Vk load_global(std::string* why);
-// Throws DeviceUnsupported naming a function that is missing. Both run the hook.
+// Both throw DeviceUnsupported with the function that is missing, and run the hook.
 void load_instance(Vk& vk, VkInstance instance);
 void load_device(Vk& vk, VkDevice device);
 
 // For tests: called with the table each time it was filled (global, instance, device), so that functions can be
-// replaced. Instances and devices opened before are not touched and not shared any more. An empty function takes the
-// hook away.
+// replaced. Instances and devices opened before are not touched and not shared any more. An empty function removes the
+// hook.
 void set_vulkan_hook(std::function<void(Vk&)> hook);
 
 const char* name(VkResult result);
@@ -94,7 +94,7 @@ Code code_of(VkResult result);
 // The text of a failed call: call, object, result, device.
 std::string describe(VkResult result, const char* call, const std::string& object, const Vk& vk);
 
-// Anything but VK_SUCCESS is an error. Calls with other good answers look at the result themselves.
+// Anything but VK_SUCCESS is an error. Calls that succeed with other results check the result themselves.
 inline void must(VkResult result, const char* call, const char* object, Stage stage, const Vk& vk) {
   if (result != VK_SUCCESS) [[unlikely]] {
     throw Error(code_of(result), stage, object, describe(result, call, object, vk));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images, always in device memory and in the layout GENERAL.
-#include "vulkan/core.h"
+#include "vulkan/image.h"
+
+#include "vulkan/allocator.h"
+#include "vulkan/memory.h"
 
 namespace pumice::engine {
 
@@ -19,8 +21,8 @@ struct Image::Impl {
   }
 };
 
-Image Memory::image(const ImageShape& shape, const char* what) {
-  Core& core = *impl_->core;
+Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, const char* what) {
+  Core& core = *shared_core;
   const bool flat = shape.depth == 0;
   VkImageCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
@@ -40,7 +42,7 @@ Image Memory::image(const ImageShape& shape, const char* what) {
   if (result != VK_SUCCESS)
     refuse_memory(core, result, "vmaCreateImage", what,
                   format("%s, a texture of %u x %u x %u texels", what, shape.width, shape.height, shape.depth));
-  impl->core = impl_->core;
+  impl->core = shared_core;
   impl->bytes = made.size;
   core.allocated[static_cast<size_t>(MemoryKind::device)] += impl->bytes;
   VkImageViewCreateInfo view{};
@@ -50,10 +52,9 @@ Image Memory::image(const ImageShape& shape, const char* what) {
   view.format = info.format;
   view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   VK(core.vk, Stage::device, what, CreateImageView, core.device, &view, nullptr, &impl->view);
-  return Image(std::move(impl));
+  impl_ = std::move(impl);
 }
 
-Image::Image(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Image::Image() = default;
 Image::Image(Image&&) noexcept = default;
 Image& Image::operator=(Image&&) noexcept = default;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/memory.h"
 
-#include "vulkan/core.h"
+#include "base/error.h"
+#include "vulkan/allocator.h"
 
 namespace pumice::engine {
 
@@ -15,22 +16,6 @@ struct Buffer::Impl {
 };
 
 namespace {
-
-constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-constexpr VkMemoryPropertyFlags kVisible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-
-// Device memory that is an ordinary cached part of the host's memory. A discrete GPU's memory may be host-visible, but
-// is not cached: reading it over the bus is slow, and copies by the device are the way.
-bool find_unified(const Core& core) {
-  VkPhysicalDeviceMemoryProperties memory{};
-  core.vk.GetPhysicalDeviceMemoryProperties(core.physical.handle, &memory);
-  constexpr VkMemoryPropertyFlags kAll = kLocal | kVisible | kCached;
-  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
-    if ((memory.memoryTypes[i].propertyFlags & kAll) == kAll) return true;
-  }
-  return false;
-}
 
 VmaAllocationCreateInfo allocation_info(const Core& core, MemoryKind kind) {
   VmaAllocationCreateInfo info{};
@@ -55,85 +40,23 @@ VmaAllocationCreateInfo allocation_info(const Core& core, MemoryKind kind) {
   return info;
 }
 
-// "128 MiB of 16 GiB in use" of the largest device-local heap.
-std::string budget_text(const Core& core) {
-  VmaBudget budgets[VK_MAX_MEMORY_HEAPS];
-  vmaGetHeapBudgets(core.allocator, budgets);
-  const VkPhysicalDeviceMemoryProperties* memory = nullptr;
-  vmaGetMemoryProperties(core.allocator, &memory);
-  const VmaBudget* best = nullptr;
-  for (uint32_t i = 0; i < memory->memoryHeapCount; ++i) {
-    if ((memory->memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0) continue;
-    if (best == nullptr || budgets[i].budget > best->budget) best = &budgets[i];
-  }
-  if (best == nullptr) return "";
-  return format("; %llu of %llu bytes of device memory are in use", static_cast<unsigned long long>(best->usage),
-                static_cast<unsigned long long>(best->budget));
-}
-
 }  // namespace
 
-void refuse_memory(const Core& core, VkResult result, const char* call, const char* what, const std::string& object) {
-  const bool memory = result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_FEATURE_NOT_PRESENT;
-  throw Error(memory ? Code::OutOfDeviceMemory : code_of(result), Stage::device, what,
-              describe(result, call, object, core.vk) + budget_text(core));
-}
-
-void create_allocator(Core& core) {
-  const Vk& vk = core.vk;
-  VmaVulkanFunctions functions{};
-#define PUMICE_VMA(function) functions.vk##function = vk.function.pointer;
-  PUMICE_VMA(GetInstanceProcAddr)
-  PUMICE_VMA(GetDeviceProcAddr)
-  PUMICE_VMA(GetPhysicalDeviceProperties)
-  PUMICE_VMA(GetPhysicalDeviceMemoryProperties)
-  PUMICE_VMA(AllocateMemory)
-  PUMICE_VMA(FreeMemory)
-  PUMICE_VMA(MapMemory)
-  PUMICE_VMA(UnmapMemory)
-  PUMICE_VMA(FlushMappedMemoryRanges)
-  PUMICE_VMA(InvalidateMappedMemoryRanges)
-  PUMICE_VMA(BindBufferMemory)
-  PUMICE_VMA(BindImageMemory)
-  PUMICE_VMA(GetBufferMemoryRequirements)
-  PUMICE_VMA(GetImageMemoryRequirements)
-  PUMICE_VMA(CreateBuffer)
-  PUMICE_VMA(DestroyBuffer)
-  PUMICE_VMA(CreateImage)
-  PUMICE_VMA(DestroyImage)
-  PUMICE_VMA(CmdCopyBuffer)
-#undef PUMICE_VMA
-  functions.vkGetBufferMemoryRequirements2KHR = vk.GetBufferMemoryRequirements2.pointer;
-  functions.vkGetImageMemoryRequirements2KHR = vk.GetImageMemoryRequirements2.pointer;
-  functions.vkBindBufferMemory2KHR = vk.BindBufferMemory2.pointer;
-  functions.vkBindImageMemory2KHR = vk.BindImageMemory2.pointer;
-  functions.vkGetPhysicalDeviceMemoryProperties2KHR = vk.GetPhysicalDeviceMemoryProperties2.pointer;
-  functions.vkGetPhysicalDeviceProperties2KHR = vk.GetPhysicalDeviceProperties2.pointer;
-  VmaAllocatorCreateInfo info{};
-  info.flags = core.physical.memory_budget ? VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT : 0;
-  info.physicalDevice = core.physical.handle;
-  info.device = core.device;
-  info.instance = core.instance->handle;
-  info.vulkanApiVersion = VK_API_VERSION_1_1;
-  info.pVulkanFunctions = &functions;
-  must(vmaCreateAllocator(&info, &core.allocator), "vmaCreateAllocator", "allocator", Stage::device, vk);
-  core.unified = find_unified(core);
-}
-
-Memory::Memory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Memory::~Memory() = default;
-
 bool Memory::unified() const {
-  return impl_->core->unified;
+  return core_->unified;
 }
 
 MemoryUse Memory::use() const {
-  const Core& core = *impl_->core;
+  const Core& core = *core_;
   return {core.allocated[0], core.allocated[1], core.allocated[2]};
 }
 
+Image Memory::image(const ImageShape& shape, const char* what) {
+  return Image(core_, shape, what);
+}
+
 Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
-  Core& core = *impl_->core;
+  Core& core = *core_;
   const uint64_t limit = core.features.max_allocation_bytes;
   if (bytes > limit || bytes > ~uint64_t{0} - 15) {
     fail(Code::LimitExceeded, Stage::device, what, "%s takes %llu bytes; %s allocates at most %llu at once", what,
@@ -152,7 +75,7 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
   if (result != VK_SUCCESS)
     refuse_memory(core, result, "vmaCreateBuffer", what,
                   format("%s of %llu bytes", what, static_cast<unsigned long long>(impl->bytes)));
-  impl->core = impl_->core;
+  impl->core = core_;
   impl->mapped = static_cast<std::byte*>(made.pMappedData);
   core.allocated[static_cast<size_t>(kind)] += impl->bytes;
   Buffer buffer(std::move(impl));

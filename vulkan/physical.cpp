@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vulkan/device_features.h"
+
 namespace pumice::engine {
 namespace {
 
@@ -49,7 +51,7 @@ void read_limits(const VkPhysicalDeviceProperties& core, const VkPhysicalDeviceM
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
 }
 
-// Vulkan asks every device for these, but does not ask in vain.
+// Vulkan requires these formats of every device. They are checked all the same: drivers may lack one.
 void read_formats(const Vk& vk, Physical& out) {
   constexpr VkImageUsageFlags kUsage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_SAMPLED_BIT;
   for (uint32_t f = 0; f < kImageFormats; ++f) {

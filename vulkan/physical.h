@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a physical device is and has, read before it is opened.
+// What a physical device is and supports, read before it is opened.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Physical {
   VkPhysicalDevice handle = nullptr;
   DeviceInfo info;
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
-  uint32_t api_version = 0;  // what may be used: the smaller one of the device's and the instance's
+  uint32_t api_version = 0;  // the smaller one of the device's and the instance's
   uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
   uint8_t cache_uuid[VK_UUID_SIZE] = {};
   uint32_t queue_family = ~0u;  // ~0: no compute queue
@@ -34,12 +34,5 @@ struct Extensions {
 VkFormat vulkan_format(ImageFormat format);
 
 std::vector<Physical> list_physical(const Instance& instance);
-
-// device_features.cpp: the optional features and subgroup sizes of out.info.features.
-void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalDeviceSubgroupProperties& subgroup,
-                   const VkPhysicalDeviceSubgroupSizeControlProperties& control, Physical& out);
-
-// Creates the logical device with one queue and exactly what `features` has.
-VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features);
 
 }  // namespace pumice::engine

@@ -10,8 +10,9 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "vulkan/core.h"
+#include "vulkan/descriptor.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/runnable.h"
 
 namespace pumice::engine {
 namespace {
@@ -43,7 +44,7 @@ struct Pipelines::Impl {
     info.pInitialData = body.data();
     VkResult result = core->vk.CreatePipelineCache(core->device, &info, nullptr, &cache);
     saved_bytes = body.size();
-    if (result != VK_SUCCESS && !body.empty()) {  // the driver does not want it: begin with an empty one
+    if (result != VK_SUCCESS && !body.empty()) {  // the driver refuses it: start with an empty one
       info.initialDataSize = saved_bytes = 0;
       result = core->vk.CreatePipelineCache(core->device, &info, nullptr, &cache);
     }
@@ -141,7 +142,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   out.handle = handle;
 }
 
-// The calling thread takes part, so that it works, if slower, where no thread can be started.
+// The calling thread works, too, so that pipelines are made where no thread can be started.
 void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out) {
   std::atomic<size_t> next{0};
   std::exception_ptr first;
@@ -189,7 +190,7 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys) {
   } catch (...) {
     error = std::current_exception();
   }
-  for (size_t i = 0; i < missing.size(); ++i) {  // what was made is kept, whatever became of the others
+  for (size_t i = 0; i < missing.size(); ++i) {  // what was made is kept, even where others failed
     if (out[i].handle == VK_NULL_HANDLE) continue;
     pipelines.emplace(std::move(missing[i]), std::make_unique<Pipeline>(out[i]));
     ++made;
@@ -198,7 +199,8 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys) {
   if (error) std::rethrow_exception(error);
 }
 
-Pipelines::Pipelines(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Pipelines::Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir)
+    : impl_(std::make_unique<Impl>(std::move(core), cache_dir)) {}
 Pipelines::~Pipelines() {
   save();
 }
@@ -238,10 +240,6 @@ void Pipelines::save() noexcept try {
   self.saved_bytes = bytes;
 } catch (...) {
   log(LogLevel::warning, "pipeline cache: out of memory; going on without");
-}
-
-std::unique_ptr<Pipelines> create_pipelines(std::shared_ptr<Core> core, const std::string& cache_dir) {
-  return std::make_unique<Pipelines>(std::make_unique<Pipelines::Impl>(std::move(core), cache_dir));
 }
 
 }  // namespace pumice::engine

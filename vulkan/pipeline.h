@@ -16,6 +16,8 @@ typedef struct VkDescriptorSetLayout_T* VkDescriptorSetLayout;
 
 namespace pumice::engine {
 
+struct Core;  // vulkan/core.h
+
 // `spec`: values of specialization constants 0, 1, ...; [0] is local_size_x.
 // `subgroup_size`: 0 = the driver's choice, else required (needs subgroup_size_control).
 struct PipelineKey {
@@ -34,8 +36,8 @@ struct Pipeline {
 
 class Pipelines {
  public:
-  // Makes those that are missing, on several threads. Throws DeviceUnsupported when the shader's features are not
-  // there.
+  // Makes those that are missing, on several threads. Throws DeviceUnsupported where the device lacks a feature that
+  // the shader needs.
   void prepare(std::span<const PipelineKey> keys);
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);
@@ -43,11 +45,12 @@ class Pipelines {
   void save() noexcept;
   uint32_t made() const;  // pipelines created in this process so far
 
-  struct Impl;
-  explicit Pipelines(std::unique_ptr<Impl> impl);
+  // `cache_dir` as in DeviceOptions.
+  Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir);
   ~Pipelines();
 
  private:
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -37,7 +37,7 @@ class File {
     while (bytes > 0) {
       const ssize_t done = function(fd_, data, bytes);
       if (done < 0 && errno == EINTR) continue;
-      if (done == 0) errno = EIO;  // shorter than fstat said
+      if (done == 0) errno = EIO;  // shorter than by fstat
       if (done <= 0) return false;
       data += done;
       bytes -= static_cast<size_t>(done);
@@ -92,7 +92,7 @@ void PipelineCacheFile::warn(const std::string& text) noexcept {
   log(LogLevel::warning, "pipeline cache: %s; going on without", text.c_str());
 }
 
-// Others could plant a file in a folder that everybody writes, and a driver is no parser of hostile bytes.
+// In a folder that all users may write, another user could put a file there; drivers do not check such bytes.
 bool PipelineCacheFile::open_folder(bool create) {
   if (create && !make_folders(folder_)) {
     warn("cannot make " + printable(folder_) + ": " + errno_text());
@@ -107,9 +107,9 @@ bool PipelineCacheFile::open_folder(bool create) {
   if (S_ISLNK(about.st_mode)) {
     problem = "is a symbolic link";
   } else if (!S_ISDIR(about.st_mode)) {
-    problem = "is no folder";
+    problem = "is not a folder";
   } else if (about.st_mode & S_IWOTH) {
-    problem = "is writable by everybody";
+    problem = "is writable by all users";
   } else if (about.st_uid != ::geteuid() && about.st_uid != 0) {
     problem = "belongs to another user";
   }
@@ -131,7 +131,7 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   };
   struct stat about{};
   if (::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    warn(printable(path_) + " is no regular file");
+    warn(printable(path_) + " is not a regular file");
     return {};
   }
   const auto bytes = static_cast<uint64_t>(about.st_size);
@@ -139,7 +139,7 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   if (bytes < sizeof(found) || bytes - sizeof(found) > kMaxPipelineCacheBytes) return refuse("has an impossible size");
   if (!file.read(&found, sizeof(found))) return refuse("cannot be read");
   if (std::memcmp(found.magic, expected_.magic, 4) != 0 || found.version != expected_.version) {
-    return refuse("is no pipeline cache of this version");
+    return refuse("is not a pipeline cache of this version");
   }
   PipelineCacheHeader expected = expected_;
   expected.body_bytes = bytes - sizeof(found);

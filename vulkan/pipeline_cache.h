@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline cache on disk. Whatever is wrong with the file or its folder costs one warning and a rebuild, never a
-// run.
+// The pipeline cache on disk. Any problem with the file or its folder is one warning and a rebuild, never a failed run.
 #pragma once
 
 #include <cstdint>

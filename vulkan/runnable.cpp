@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May this device make this pipeline? Asked before the driver is, which may answer a wrong question with a crash.
-#include "vulkan/core.h"
+#include "vulkan/runnable.h"
 
 namespace pumice::engine {
 namespace {

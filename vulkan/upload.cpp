@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "vulkan/upload.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "base/copy_pool.h"
-#include "vulkan/command_impl.h"
-#include "vulkan/core.h"
+#include "base/thread_pool.h"
+#include "vulkan/command.h"
+#include "vulkan/queue.h"
 
 namespace pumice::engine {
 namespace {
 
-constexpr size_t kThreads = 8;            // where more stop helping: the bus is full
+constexpr size_t kThreads = 8;            // more do not help: the bus is full
 constexpr size_t kPieceBytes = 1u << 20;  // of one thread at a time
 
 }  // namespace
@@ -19,14 +21,14 @@ struct Uploader::Impl {
     Chunk(const std::shared_ptr<Device>& device, uint64_t bytes)
         : staging(device->memory().buffer(bytes, MemoryKind::upload, "upload ring")), commands(device) {}
     Buffer staging;
-    Commands commands;  // goes first, and waits for what is on its way
+    Commands commands;  // destroyed first, and waits for its pending submit
     uint64_t used = 0;
     bool recording = false;
   };
 
   Impl(std::shared_ptr<Device> the_device, uint64_t bytes, uint32_t count)
       : device(std::move(the_device)),
-        core(*device->impl().core),
+        core(device->core()),
         chunk_bytes(std::max<uint64_t>(bytes, 4096)),
         max_chunks(std::max(count, 1u)) {}
 
@@ -42,7 +44,7 @@ struct Uploader::Impl {
   const size_t max_chunks;
   std::vector<std::unique_ptr<Chunk>> chunks;  // made as they are needed
   size_t current = 0;
-  CopyPool pool{kThreads};
+  ThreadPool pool{kThreads};
 };
 
 // The current chunk, ready to record into; waits until the device is done with it.
@@ -50,7 +52,7 @@ Uploader::Impl::Chunk& Uploader::Impl::recording_chunk() {
   if (current == chunks.size()) chunks.push_back(std::make_unique<Chunk>(device, chunk_bytes));
   Chunk& chunk = *chunks[current];
   if (!chunk.recording) {
-    device->impl().wait(chunk.commands.impl().submit);
+    device->queue().wait(chunk.commands.submission());
     chunk.commands.begin();
     chunk.used = 0;
     chunk.recording = true;
@@ -63,7 +65,7 @@ void Uploader::Impl::submit() {
   Chunk& chunk = *chunks[current];
   chunk.recording = false;
   chunk.commands.end();
-  device->impl().submit(chunk.commands.impl().submit);
+  device->queue().submit(chunk.commands.submission());
   current = (current + 1) % max_chunks;
 }
 
@@ -130,7 +132,7 @@ void Uploader::fill_zero(Slice target) {
     return;
   }
   Impl::Chunk& chunk = impl_->recording_chunk();
-  chunk.commands.barrier();  // a fill may touch what is put before or after it
+  chunk.commands.barrier();  // puts before and after it may write the same bytes
   chunk.commands.fill(target, 0);
   chunk.commands.barrier();
 }
@@ -141,7 +143,7 @@ void Uploader::submit() {
 
 void Uploader::flush() {
   impl_->submit();
-  for (const auto& chunk : impl_->chunks) impl_->device->impl().wait(chunk->commands.impl().submit);
+  for (const auto& chunk : impl_->chunks) impl_->device->queue().wait(chunk->commands.submission());
 }
 
 }  // namespace pumice::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VulkanMemoryAllocator as Pumice configures it: Vulkan 1.1, every function handed over from the seam.
+// VulkanMemoryAllocator as Pumice configures it: Vulkan 1.1, every function from the table of functions.h.
 #pragma once
 
 #include "vulkan/functions.h"

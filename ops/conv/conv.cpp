@@ -34,7 +34,7 @@ struct Conv : Convolution {
   Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
     integers = !is_float(x.dtype());
     direct = is_direct(groups, channels / groups);
-    textures = x.storage() == StorageClass::texture3d;
+    textures = x.storage() == StorageType::texture3d;
     if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
   }
 
@@ -250,7 +250,7 @@ ConvFacts Convolution::facts() const {
           .channels = weight.dim(0),
           .in_channels = x.dim(1),
           .patches = patches,
-          .textures = x.storage() == StorageClass::texture3d};
+          .textures = x.storage() == StorageType::texture3d};
 }
 
 void convolution(Graph& graph, const Convolution& given) {

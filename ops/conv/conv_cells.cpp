@@ -6,6 +6,7 @@
 #include "base/divide.h"
 #include "glsl/conv2d_to_channels_last.h"
 #include "glsl/conv2d_to_nchw.h"
+#include "graph/deferred.h"
 #include "ops/conv/conv_matrix.h"
 #include "ops/shared/shape.h"
 
@@ -44,7 +45,7 @@ std::shared_ptr<Cells> cells_of(Graph& graph, Tensor value) {
 
 bool has_cells(Graph& graph, Tensor value) {
   const auto known = cells_of(graph, value);
-  return known->tensor || (known->product && graph.is_deferred(value));
+  return known->tensor || (known->product && is_deferred(graph, value));
 }
 
 Tensor in_cells(Graph& graph, Tensor value) {
@@ -52,8 +53,9 @@ Tensor in_cells(Graph& graph, Tensor value) {
   if (known->tensor) return known->tensor;
   if (!has_cells(graph, value)) return known->tensor = lay_out(graph, value, false);
   const Tensor cells = known->tensor = graph.scratch(DType::i32, 1);
-  graph.write_deferred(
-      value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_cells(graph, value, cells); });
+  write_deferred(
+      graph, value, [&] { write_product(graph, *known->product, cells); },
+      [=, &graph] { from_cells(graph, value, cells); });
   return cells;
 }
 

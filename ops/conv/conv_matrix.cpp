@@ -15,6 +15,7 @@
 #include "glsl/conv2d_split_k_int8.h"
 #include "glsl/conv2d_to_channels_last.h"
 #include "glsl/include/math/activation.glslh"
+#include "graph/deferred.h"
 #include "ops/conv/conv_kernel.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
@@ -183,7 +184,7 @@ bool is_factor(double scale) {
 void offer(Graph& graph, const Product& product) {
   const auto p = std::make_shared<const Product>(product);
   cells_of(graph, p->out)->product = p;
-  graph.defer(p->out, [=, &graph] {
+  defer(graph, p->out, [=, &graph] {
     if (!p->addition.other) return write_product(graph, *p, p->out);
     const Tensor cells = cells_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
     write_product(graph, *p, cells);
@@ -238,11 +239,11 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
   }
   for (int side = 0; side < 2; ++side) {
     const auto made = cells_of(graph, first)->product;
-    const bool mine = made && graph.is_deferred(first) && graph.num_uses(first) == 1 && !made->addition.other;
+    const bool mine = made && is_deferred(graph, first) && num_uses(graph, first) == 1 && !made->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && made &&
                       made->integers == is_byte(out.dtype());
     const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.again.is_extreme();
-    if (mine && same && small && graph.same_shape(first, add.other) && graph.same_shape(first, out)) {
+    if (mine && same && small && same_shape(graph, first, add.other) && same_shape(graph, first, out)) {
       Product product = *made;
       product.out = out;
       product.addition = add;

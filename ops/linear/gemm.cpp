@@ -74,7 +74,7 @@ Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint3
     }
   };
   return graph.prepack("linear_pack", {weight}, DType::i32, {words}, pack,
-                       texture ? StorageClass::texture2d : StorageClass::buffer);
+                       texture ? StorageType::texture2d : StorageType::buffer);
 }
 
 // Bytes of a weight's row in the pairs of its scales or zero points.

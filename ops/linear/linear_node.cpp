@@ -275,7 +275,7 @@ Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, c
 }
 
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
-  const Tensor none = x.storage() == StorageClass::buffer ? x : Tensor();  // for a binding that takes buffers
+  const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
   if (quantized(weight.storage)) {
     reads.push_back(weight.scale);

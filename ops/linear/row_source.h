@@ -25,7 +25,7 @@ struct RowSource {
   DType real_dtype() const { return x.dtype() == DType::f16 ? DType::f16 : DType::f32; }
   int32_t shift() const { return high > 127 ? 128 : 0; }  // what makes the integers signed bytes
   bool may_have_zero() const;                             // some zero point, so shifted, may not be 0
-  bool texture() const { return x.storage() == StorageClass::texture3d; }
+  bool texture() const { return x.storage() == StorageType::texture3d; }
 };
 
 // The push constants of a shader that quantizes `m` rows, and its specialization constants from SOURCE_SPEC on.

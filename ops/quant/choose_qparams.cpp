@@ -38,7 +38,7 @@ void range(Launch& launch, Tensor range, Tensor x, const std::vector<int64_t>& b
   std::copy(b.size.begin(), b.size.end(), params.size);
   std::copy(b.block.begin(), b.block.end(), params.block);
   const Texels texels = texels_of(x);
-  const bool texture = x.storage() == StorageClass::texture3d;
+  const bool texture = x.storage() == StorageType::texture3d;
   params.columns = texels.columns;
   params.height = texels.height;
   launch.params(params);

@@ -3,7 +3,7 @@
 // is an operator's mistake about its own signature, and Internal.
 #include <cinttypes>
 
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 #include "ops/op.h"
 
 namespace pumice::engine {

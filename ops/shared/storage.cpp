@@ -24,7 +24,7 @@ bool take_textures(Graph& graph, Tensor& x, Tensor& out, Tensor* other) {
 void launch_copy(Launch& launch, const Tensor& out, const Tensor& in) {
   using namespace glsl::texture_copy;
   const Texels texels = texels_of(in);
-  const bool to_texture = out.storage() == StorageClass::texture3d;
+  const bool to_texture = out.storage() == StorageType::texture3d;
   launch.over(to_texture ? texels.count : quads(in));
   launch.params(Params{to_texture ? texels.count : u32(in.numel()), texels.columns, texels.height});
   launch.shader = &variant(glsl::texture_copy::dtype(in.dtype()), to_texture ? TO::texture3d : TO::buffer);

@@ -29,7 +29,7 @@ bool take_textures(Graph& graph, Tensor& x, Tensor& out, Tensor* other = nullptr
 
 // The launch of a copy to the other storage; both have the same live shape.
 void launch_copy(Launch& launch, const Tensor& out, const Tensor& in);
-// Adds the node that copies a value to its other storage. For Builder.
+// Adds the node that copies a value to its other storage. For OperatorCallbacks.
 void copy_storage(Graph& graph, Tensor out, Tensor in);
 
 }  // namespace pumice::engine

@@ -69,8 +69,8 @@ TEST(Infer, RecoversAfterAnError) {
   EXPECT_EQ(graph->impl().tensors[y].shape, Shape{4});
 }
 
-uint32_t storage(const Graph& graph, uint32_t tensor) {
-  return graph.impl().storage(tensor);
+uint32_t memory_root(const Graph& graph, uint32_t tensor) {
+  return graph.impl().memory_root(tensor);
 }
 
 TEST(InPlace, TakesOverAValueWithNoLaterUse) {
@@ -81,7 +81,7 @@ TEST(InPlace, TakesOverAValueWithNoLaterUse) {
   fake.call(kInPlace, {a, y}, b);
   const auto graph = fake.build();
   steps_of(*graph);
-  EXPECT_EQ(storage(*graph, b), a);
+  EXPECT_EQ(memory_root(*graph, b), a);
 }
 
 TEST(InPlace, NotWhenTheValueIsUsedAgain) {
@@ -94,7 +94,7 @@ TEST(InPlace, NotWhenTheValueIsUsedAgain) {
   fake.call(kCopy, {a}, c);
   const auto graph = fake.build();
   steps_of(*graph);
-  EXPECT_EQ(storage(*graph, b), b);
+  EXPECT_EQ(memory_root(*graph, b), b);
 }
 
 TEST(InPlace, NotOnWhatTheSameKernelReadsAnotherWay) {
@@ -106,8 +106,8 @@ TEST(InPlace, NotOnWhatTheSameKernelReadsAnotherWay) {
   fake.call(kInPlace, {a, flat}, b);
   const auto graph = fake.build();
   steps_of(*graph);
-  EXPECT_EQ(storage(*graph, flat), a);
-  EXPECT_EQ(storage(*graph, b), b);
+  EXPECT_EQ(memory_root(*graph, flat), a);
+  EXPECT_EQ(memory_root(*graph, b), b);
 }
 
 // A state, what is read of it, and its new value.
@@ -128,7 +128,7 @@ TEST(State, IsUpdatedInPlace) {
   fake.method().updates = {{fake.old, next}};
   const auto graph = fake.build();
   EXPECT_EQ(steps_of(*graph, true).size(), 3u);  // the input, two kernels, no copy
-  EXPECT_EQ(storage(*graph, next), fake.old);
+  EXPECT_EQ(memory_root(*graph, next), fake.old);
 }
 
 TEST(State, IsCopiedWhenTheOldValueIsReadLater) {
@@ -139,7 +139,7 @@ TEST(State, IsCopiedWhenTheOldValueIsReadLater) {
   fake.method().updates = {{fake.old, next}};
   const auto graph = fake.build();
   const auto all = steps_of(*graph, true);
-  EXPECT_EQ(storage(*graph, next), next);
+  EXPECT_EQ(memory_root(*graph, next), next);
   EXPECT_EQ(all.back().kind, StepKind::copy);
   EXPECT_EQ(all.back().writes[0].space, kFirstState);
   EXPECT_TRUE(all.back().barrier);
@@ -154,7 +154,7 @@ TEST(State, OldValueAsAnOutputIsKept) {
   const auto graph = fake.build();
   steps_of(*graph);
   EXPECT_NE(graph->impl().outputs[0], fake.old);
-  EXPECT_EQ(storage(*graph, graph->impl().outputs[0]), graph->impl().outputs[0]);
+  EXPECT_EQ(memory_root(*graph, graph->impl().outputs[0]), graph->impl().outputs[0]);
 }
 
 TEST(State, TwoStatesChangePlaces) {

@@ -89,7 +89,7 @@ TEST_P(Execute, InputsAreChecked) {  // R01, R02
               HasSubstr("dimension 0 ('s') is 1001, allowed are 1 to 1000"));
   EXPECT_THAT(refused({{DType::f32, none, x.data(), 0}}), HasSubstr("dimension 0 ('s') is 0"));
   EXPECT_THAT(refused({{DType::f32, negative, x.data(), 48}}), HasSubstr("dimension 0 ('s') is -4"));
-  EXPECT_THAT(refused({{DType::f32, right, x.data(), 47}}), HasSubstr("has 47 bytes, its shape asks for 48"));
+  EXPECT_THAT(refused({{DType::f32, right, x.data(), 47}}), HasSubstr("has 47 bytes, its shape needs 48"));
   EXPECT_THAT(refused({{DType::f32, right, nullptr, 48}}), HasSubstr("has no data"));
   EXPECT_EQ(error_of([&] { loaded.session->run(1, {}); }).code(), Code::InvalidArgument);
   run_adds(*loaded.session, 4, 1);

@@ -9,7 +9,7 @@
 #include "graph/build.h"
 #include "graph/encode.h"
 #include "graph/hazard.h"
-#include "graph/plan.h"
+#include "graph/infer.h"
 #include "test/support/error_of.h"
 
 namespace pumice::engine::test {
@@ -71,7 +71,7 @@ struct Fake {
   }
 };
 
-// Builds, infers at the hints, plans, places barriers; the hazard check must be content.
+// Builds, infers at the hints, plans, places barriers; find_hazard must find nothing.
 inline std::vector<Step> steps_of(Graph& graph, bool in_place = false) {
   if (!graph.impl().inferred) infer(graph, hints(graph.impl().method()));
   const Layout where = layout(graph);

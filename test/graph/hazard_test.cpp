@@ -71,7 +71,7 @@ TEST(Hazard, OverwrittenValueIsFound) {
 
 TEST(Hazard, UnwrittenValueIsFound) {
   std::vector<Step> steps{kernel({arena(16, 32, 3)}, {arena(0, 16, 1)})};
-  EXPECT_THAT(find_hazard(steps), HasSubstr("nobody wrote"));
+  EXPECT_THAT(find_hazard(steps), HasSubstr("no step wrote"));
 }
 
 // Random programs over a few cells; a value is read only while it is there. Every barrier placed is needed.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants on the device: packed once, shared, raw ones gone, batches, external ones, errors that leave nothing
-// behind.
+// Constants on the device: packed once, shared, raw ones freed, batches, external ones, errors that leak nothing.
 #include <map>
 #include <thread>
 

@@ -53,12 +53,39 @@ def without_header(root: Path) -> list[str]:
     return found
 
 
+FUNCTION = re.compile(
+    r"^(?!using|typedef|struct|class|enum|inline|constexpr|template|static|#|friend|\s|\}|extern)"
+    r"[^\n;{}]*?\b(\w+)\((?:[^;{}]|\{\})*?\)(?: noexcept)?(?: PUMICE_PRINTF\([^)]*\))?;",
+    re.MULTILINE,
+)
+
+
+def implemented_elsewhere(root: Path) -> list[str]:
+    """Functions that a header declares and the source file of its name does not define, on the lower floors."""
+    found = []
+    for folder in FLOORS[: FLOORS.index("ops")]:
+        for path in sources(root, folder):
+            if path.suffix != ".h":
+                continue
+            source = path.with_suffix(".cpp")
+            body = source.read_text(encoding="utf-8") if source.exists() else ""
+            header = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+            for name in FUNCTION.findall(header):
+                if not re.search(rf"^[^\s/#][^\n]*\b{name}\(", body, re.MULTILINE):
+                    found.append(f"{path.relative_to(root)} declares {name}")
+    return found
+
+
 def test_includes_go_one_way() -> None:
     assert not upward(ROOT)
 
 
 def test_every_source_file_has_its_header() -> None:
     assert not without_header(ROOT)
+
+
+def test_a_header_is_implemented_by_the_file_of_its_name() -> None:
+    assert not implemented_elsewhere(ROOT)
 
 
 def test_every_include_exists() -> None:
@@ -93,3 +120,13 @@ def test_a_planted_source_without_header_is_found(tmp_path: Path) -> None:
     (tmp_path / "graph").mkdir()
     (tmp_path / "graph/lonely.cpp").write_text("int lonely() { return 1; }\n")
     assert without_header(tmp_path) == ["graph/lonely.cpp"]
+
+
+def test_a_planted_function_of_another_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph/one.h").write_text(
+        "int first(int a);\ninline int second() { return 2; }\nint third(\n    int a);\n"
+    )
+    (tmp_path / "graph/one.cpp").write_text("int first(int a) { return a; }\n")
+    (tmp_path / "graph/two.cpp").write_text("int third(int a) { return a; }\n")
+    assert implemented_elsewhere(tmp_path) == ["graph/one.h declares third"]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "serialization/constants.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 

@@ -2,7 +2,8 @@
 #include <climits>
 
 #include "base/checked.h"
-#include "serialization/affine.h"
+#include "serialization/constants.h"
+#include "serialization/expr.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <random>
 
+#include "serialization/hash.h"
+#include "serialization/header.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
@@ -141,11 +143,11 @@ TEST(Header, F08_AnyAddressOfTheCaller) {
 TEST(Header, PaddingIsZero) {
   Bytes bytes = file(sample());
   const uint64_t end = 64 + get(bytes, kProgramSize, 8), constants = get(bytes, kConstantsOffset, 8);
-  ASSERT_LT(end, constants) << "the sample has no padding behind its program any more";
+  ASSERT_LT(end, constants) << "the sample has no padding after its program any more";
   for (uint64_t at = end; at < constants; at++) {
     Bytes bad = bytes;
     bad[at] = std::byte{1};
-    expect_error(Code::ChecksumMismatch, "padding behind the program", std::to_string(at), [&] { read_file(bad); });
+    expect_error(Code::ChecksumMismatch, "padding after the program", std::to_string(at), [&] { read_file(bad); });
   }
 }
 

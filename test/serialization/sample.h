@@ -2,6 +2,7 @@
 // A valid program that has one of everything, over operators that exist only here.
 #pragma once
 
+#include "serialization/signature.h"
 #include "test/serialization/write.h"
 
 namespace pumice::engine::test {

@@ -167,7 +167,7 @@ TEST(Schema, F16_EachEnum) {
   bad("methods[0].values[0].kind", 5, [](Model& m) { m.value(0).kind = static_cast<ValueKind>(5); });
   bad("methods[0].values[0].dtype", 8, [](Model& m) { m.value(0).dtype = static_cast<DType>(8); });
   bad("methods[0].ops[0].args[1].kind", 10, [](Model& m) { m.arg(0, 1).kind = static_cast<ArgKind>(10); });
-  bad("methods[0].values[5].storage", 3, [](Model& m) { m.value(5).storage = static_cast<StorageClass>(3); });
+  bad("methods[0].values[5].storage", 3, [](Model& m) { m.value(5).storage = static_cast<StorageType>(3); });
   bad("methods[0].exprs[2].op", 9, [](Model& m) { m.method().exprs[2].op = static_cast<ExprOp>(9); });
   bad("methods[0].ops[4].args[2].i", 8, [](Model& m) { m.arg(kMakeFull, 2).i = 8; });
   bad("methods[0].ops[4].args[2].i", -1, [](Model& m) { m.arg(kMakeFull, 2).i = -1; });

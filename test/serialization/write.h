@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "serialization/read.h"
 #include "serialization/write.h"
 
 namespace pumice::engine::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every test of a program that links test/support/main.cpp fails when Vulkan's validation layer says something about
+// Every test of a program that links test/support/main.cpp fails when Vulkan's validation layer reports something about
 // it.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace pumice::engine::test {
 
-// What the layer says while this lives was provoked on purpose.
+// Messages of the layer while this lives are expected.
 struct Provoked {
   Provoked();
   ~Provoked();

@@ -80,7 +80,7 @@ enum class Id {
 #undef PUMICE_ID
 };
 
-// "Create", "Allocate", "Destroy", "Free" and the kind of object behind it.
+// "Create", "Allocate", "Destroy", "Free" and the kind of object after it.
 inline std::string kind_after(const char* prefix, const std::string& function) {
   const std::string all = std::string("vk") + prefix;
   return function.compare(0, all.size(), all) == 0 ? function.substr(all.size()) : "";

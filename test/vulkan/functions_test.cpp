@@ -40,7 +40,7 @@ uint32_t scenario(const std::string& cache_dir = "off") {
 }
 
 // Every call of the scenario fails once with each result: a typed error that names call and result, or success where
-// the engine can go on without; nothing is left behind; the next attempt succeeds.
+// the engine can go on without; nothing leaks; the next attempt succeeds.
 TEST(Faults, EveryCallFailsOnce) {
   test::Folder folder;
   const std::string cache = (folder.path / "cache").string();

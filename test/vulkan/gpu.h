@@ -14,10 +14,12 @@
 #include "test/support/error_of.h"
 #include "vulkan/command.h"
 #include "vulkan/device.h"
+#include "vulkan/device_choice.h"
 #include "vulkan/functions.h"
 #include "vulkan/instance.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
+#include "vulkan/upload.h"
 
 namespace pumice::engine::test {
 

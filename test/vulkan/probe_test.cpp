@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// D11: a device whose matrices do not lie as the probe expects, or that computes wrong numbers, gets no kernels that
-// rely on it, and says so by name. The driver's part is played by thunks: it lists the shapes, and the words that come
-// back from the probe are those that the test wants.
+// A device whose matrices have other registers than the probe expects, or that computes wrong numbers, gets no kernels
+// that rely on them, and an error names the feature. Replaced Vulkan functions stand for the driver: they list the
+// shapes and return the words of the probe that the test wants.
 #include "vulkan/probe.h"
 #include "ops/linear/linear_kernel.h"
 #include "test/vulkan/gpu.h"

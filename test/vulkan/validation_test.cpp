@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime under the validation layer: nothing is said of right use, and something of wrong use.
+// The engine under the validation layer: no message for correct use, and one for wrong use.
 #include <string_view>
 
 #include "test/support/validation.h"
@@ -41,7 +41,7 @@ TEST_F(Validation, AllFeaturesAndNoneAreSilent) {
   }
 }
 
-// The controls: a layer that says nothing of these would validate nothing above.
+// The controls: with a layer that reports none of these, the tests above would show nothing.
 TEST_F(Validation, AMissingBarrierIsReported) {
   const test::Messages messages;
   const test::Provoked mistake;

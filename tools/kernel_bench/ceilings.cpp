@@ -8,6 +8,7 @@
 #include "glsl/bench_matrix.h"
 #include "tools/kernel_bench/timer.h"
 #include "tools/kernel_bench/values.h"
+#include "vulkan/upload.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 #include "glsl/include/math/activation.glslh"
 #include "ops/quant/requantize.h"
 #include "tools/kernel_bench/exact.h"
@@ -58,7 +58,7 @@ class Conv : public Problem {
 
   std::vector<Expected> expect(std::span<const uint64_t> indices) const override {
     std::vector<Expected> result(indices.size());
-    CopyPool pool(16);
+    ThreadPool pool(16);
     pool.run(indices.size(), 256, [&](size_t first, size_t count) {
       std::vector<double> patch(static_cast<size_t>(c_.terms()));
       for (size_t i = first; i < first + count; ++i) result[i] = answer(static_cast<int64_t>(indices[i]), patch);

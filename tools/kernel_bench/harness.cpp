@@ -5,24 +5,28 @@
 #include <cinttypes>
 #include <cstring>
 
+#include "graph/bind.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "ops/op.h"
+#include "serialization/read.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
 
 std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
   const TensorInfo& info = graph.tensors[tensor];
-  switch (info.home) {
-    case Home::packed:
-      return "packed constant '" + graph.packs[info.ref].what + "'";
-    case Home::constant:
+  switch (info.memory) {
+    case MemorySource::packed:
+      return "packed constant '" + graph.packed_constants[info.ref].what + "'";
+    case MemorySource::constant:
       return "constant '" + graph.method().values[tensor].name + "'";
-    case Home::status:
+    case MemorySource::status:
       return "status words";
     default:
       break;
   }
-  if (info.storage == StorageClass::texture3d && info.twin != kNone) return name_of(graph, info.twin);
+  if (info.storage == StorageType::texture3d && info.other_storage != kNone) return name_of(graph, info.other_storage);
   if (info.value == kNone) return format("scratch tensor %u", tensor);
   const Value& value = graph.method().values[info.value];
   return std::string(name(value.kind)) + " '" + value.name + "'";
@@ -32,7 +36,7 @@ enum class When : uint8_t { before, now, after };
 
 // Inputs go to their textures before the kernels run, and outputs come out of theirs afterwards; neither is timed.
 When when(const Graph::Impl& graph, const Node& node) {
-  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].twin != node.reads[0]) return When::now;
+  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].other_storage != node.reads[0]) return When::now;
   const auto is_in = [](const std::vector<uint32_t>& ids, uint32_t id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   };
@@ -45,7 +49,7 @@ When when(const Graph::Impl& graph, const Node& node) {
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
-  forced.storage = StorageChoice::as_exported;  // the case says
+  forced.storage = StorageOverride::as_exported;  // the case says
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, 1));
   return graph;
@@ -82,10 +86,10 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
   const std::vector<Step> all = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
   const auto need = [&](uint32_t tensor) {
     if (tensor == kNone) return;
-    const TensorInfo& info = impl().tensors[layout_.storage[tensor]];
-    if (info.storage != StorageClass::buffer)
-      return textures_.add(layout_.storage[tensor], info, name_of(impl(), tensor));
-    Place& place = places_[layout_.storage[tensor]];
+    const TensorInfo& info = impl().tensors[layout_.memory_root[tensor]];
+    if (info.storage != StorageType::buffer)
+      return textures_.add(layout_.memory_root[tensor], info, name_of(impl(), tensor));
+    Place& place = places_[layout_.memory_root[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
   };
   for (const Step& step : all) {
@@ -110,7 +114,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
 // that writes there.
 Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
-  if (textures_.has(layout_.storage[tensor])) return textures_.slice(layout_.storage[tensor], slot);
+  if (textures_.has(layout_.memory_root[tensor])) return textures_.slice(layout_.memory_root[tensor], slot);
   const Slice all = slice(tensor, slot);
   Slice bound = binding_range(all, part);
   if (bound.offset + bound.bytes == all.offset + all.bytes)
@@ -119,7 +123,7 @@ Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot)
 }
 
 Slice Harness::slice(uint32_t tensor, uint32_t slot) const {
-  const Place& place = places_.at(layout_.storage[tensor]);
+  const Place& place = places_.at(layout_.memory_root[tensor]);
   const Features& features = loaded_.device->features();
   const uint64_t front = options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, features.storage_alignment);
   return {place.buffer.handle(), front + slot * place.stride, layout_.bytes[tensor]};
@@ -132,15 +136,16 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   textures_.fill(commands, word);
   for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
     const TensorInfo& info = impl().tensors[id];
-    if (info.home == Home::packed && textures_.has(id))
-      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packs[info.ref].key).slice, word);
+    if (info.memory == MemorySource::packed && textures_.has(id))
+      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packed_constants[info.ref].key).slice, word);
   }
   commands.barrier();
   for (const auto& [tensor, place] : places_) {
     const TensorInfo& info = impl().tensors[tensor];
     Slice source;
-    if (info.home == Home::packed) source = loaded_.weights->packed(impl().packs[info.ref].key).slice;
-    if (info.home == Home::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
+    if (info.memory == MemorySource::packed)
+      source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
+    if (info.memory == MemorySource::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
     if (source.buffer == nullptr) continue;
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
       const Slice all = slice(tensor, slot);
@@ -152,7 +157,7 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   Uploader uploader(loaded_.device);
   const std::vector<uint32_t>& ids = impl().method().inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (!places_.contains(layout_.storage[ids[i]])) continue;  // no kernel reads it
+    if (!places_.contains(layout_.memory_root[ids[i]])) continue;  // no kernel reads it
     const uint64_t bytes = impl().bytes(ids[i]);
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
       const Slice all = slice(ids[i], slot);
@@ -208,7 +213,7 @@ Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
 
 Bytes Harness::read_output() {
   const uint32_t id = impl().outputs[0];
-  return read(places_.at(layout_.storage[id]), slice(id, 0).offset, output_bytes());
+  return read(places_.at(layout_.memory_root[id]), slice(id, 0).offset, output_bytes());
 }
 
 std::string Harness::damage(uint32_t word) {
@@ -246,7 +251,7 @@ uint64_t Harness::output_bytes() const {
 }
 
 void Harness::spoil_guard(uint32_t word) {
-  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].twin;
+  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].other_storage;
   if (texture != kNone && textures_.has(texture))
     textures_.spoil(texture, word);
   else

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/encode.h"
+#include "graph/build.h"
+#include "graph/record.h"
+#include "serialization/constants.h"
 #include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/textures.h"
 
@@ -17,7 +19,7 @@ namespace pumice::engine::kernel_bench {
 
 // The operators of the product and those that only kernel_bench has (baselines).
 std::span<const Signature> signatures();
-const Builder& builder();
+const OperatorCallbacks& builder();
 
 // A file, read, and its graphs, one for each kernel.
 struct Loaded {

@@ -5,8 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "graph/build.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "ops/op.h"
 #include "ops/shared/storage.h"
+#include "serialization/read.h"
 #include "tools/kernel_bench/baseline.h"
 #include "tools/kernel_bench/command.h"
 #include "tools/kernel_bench/harness.h"
@@ -54,12 +58,12 @@ std::span<const Signature> signatures() {
   return kAll;
 }
 
-const Builder& builder() {
+const OperatorCallbacks& builder() {
   static constexpr auto kOp = [](uint32_t op) -> const Op& {
     const size_t count = op_table().size();
     return op < count ? op_table()[op] : baselines()[op - count];
   };
-  static const Builder kBuilder{
+  static const OperatorCallbacks kBuilder{
       .add_nodes = [](Graph& graph, const Method& method,
                       const OpCall& call) { kOp(call.op).build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(kOp(op).signature.name); },

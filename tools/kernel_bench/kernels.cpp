@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
 #include "ops/linear/gemm.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"

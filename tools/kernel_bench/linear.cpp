@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 #include "glsl/include/math/activation.glslh"
 #include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/integers.h"
@@ -84,7 +84,7 @@ class Linear : public Problem {
     }
     firsts.push_back(order.size());
     std::vector<Expected> result(indices.size());
-    CopyPool pool(16);
+    ThreadPool pool(16);
     pool.run(firsts.size() - 1, 8, [&](size_t first, size_t count) {
       std::vector<double> weights(static_cast<size_t>(c_.k));
       for (size_t column = first; column < first + count; ++column) {

@@ -117,10 +117,10 @@ Bytes make_file(const Problem& problem, std::string_view op) {
       call.args.push_back({ArgKind::real, 0, value->real, {}});
     } else {
       const bool is_input = value->role == Given::Role::input;
-      const StorageClass storage = is_input && value->name == "x" && c.in_textures() ? StorageClass::texture3d
-                                   : !is_input && value->name == "weight" && c.weight_in_texture()
-                                       ? StorageClass::texture2d
-                                       : StorageClass::buffer;
+      const StorageType storage = is_input && value->name == "x" && c.in_textures() ? StorageType::texture3d
+                                  : !is_input && value->name == "weight" && c.weight_in_texture()
+                                      ? StorageType::texture2d
+                                      : StorageType::buffer;
       const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));
       const auto id = static_cast<uint32_t>(method.values.size());
       method.values.push_back({is_input ? ValueKind::input : ValueKind::constant, value->data.dtype,
@@ -131,7 +131,7 @@ Bytes make_file(const Problem& problem, std::string_view op) {
   }
   const auto out = static_cast<uint32_t>(method.values.size());
   method.values.push_back({ValueKind::output, problem.out_dtype(), dims(problem.out_shape(), true), -1, "out",
-                           c.in_textures() ? StorageClass::texture3d : StorageClass::buffer});
+                           c.in_textures() ? StorageType::texture3d : StorageType::buffer});
   method.outputs = call.outputs = {out};
   method.ops.push_back(std::move(call));
   return write_file(draft);

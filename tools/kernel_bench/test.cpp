@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/build.h"
 #include "graph/execute.h"
+#include "graph/graph_impl.h"
 #include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/command.h"
 #include "tools/kernel_bench/harness.h"

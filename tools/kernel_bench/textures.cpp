@@ -6,7 +6,7 @@
 
 #include "glsl/bench_texture.h"
 #include "glsl/bench_weight.h"
-#include "graph/image.h"
+#include "graph/image_shape.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/build.h"
+#include "graph/graph_impl.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine::kernel_bench {

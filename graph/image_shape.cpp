@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/image.h"
+#include "graph/image_shape.h"
 
 #include <algorithm>
 
@@ -49,12 +49,12 @@ uint32_t texels(int64_t count) {
 
 ImageShape image_shape(const TensorInfo& texture) {
   const Shape& shape = texture.shape;
-  if (texture.storage == StorageClass::texture2d) {
+  if (texture.storage == StorageType::texture2d) {
     const int64_t vectors = shape[0] / 4;
     return {ImageFormat::rgba32u, texels(std::min<int64_t>(vectors, kTexelsInARow)),
             texels((vectors + kTexelsInARow - 1) / kTexelsInARow), 0};
   }
-  // Without elements it is never touched, and its other sizes may be any.
+  // Without elements it is never read or written, and its other sizes may be any.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return {format_of(texture.dtype), 1, 1, 1};
   const size_t rank = shape.size();
   int64_t depth = 1;  // a tensor has at most 2^31 elements

@@ -7,24 +7,25 @@
 #include <mutex>
 #include <string>
 
-#include "graph/block_allocator.h"
+#include "graph/suballocator.h"
+#include "vulkan/device.h"
 
 namespace pumice::engine {
 
 struct SharedWeight {
   std::shared_ptr<Device> device;
-  Buffer buffer;  // or
-  Image image;
-  Part part;
+  Buffer buffer;  // either this
+  Image image;    // or this
+  Allocation allocation;
 };
 
-// A load that looks for what is there and then adds what it made; others wait meanwhile, so that nothing is made twice.
-// Keys say how the weight was made and of which contents.
+// One load that uses shared weights. Other loads wait while it lives, so that no weight is made twice.
 class SharedWeights {
  public:
   explicit SharedWeights(std::shared_ptr<Device> device);
-  std::shared_ptr<const SharedWeight> find(const std::string& key) const;               // null: make it
-  void add(const std::string& key, const std::shared_ptr<const SharedWeight>& weight);  // is on the device by now
+  // `key` tells how the weight is made and of which contents. Null: there is none, make it.
+  std::shared_ptr<const SharedWeight> find(const std::string& key) const;
+  void add(const std::string& key, const std::shared_ptr<const SharedWeight>& weight);  // it is on the device now
 
  private:
   std::shared_ptr<Device> device_;

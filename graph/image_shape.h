@@ -2,8 +2,8 @@
 // Which image holds a tensor that is a texture.
 #pragma once
 
-#include "graph/build.h"
-#include "vulkan/memory.h"
+#include "graph/graph_impl.h"
+#include "vulkan/image.h"
 
 namespace pumice::engine {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few threads that copy together: one core alone fills a fifth of a PCIe link.
+// Threads that share the pieces of one loop. The uploader copies with it, as one core alone fills a fifth of a PCIe
+// link.
 #pragma once
 
 #include <condition_variable>
@@ -12,10 +13,10 @@
 
 namespace pumice::engine {
 
-class CopyPool {
+class ThreadPool {
  public:
-  explicit CopyPool(size_t max_threads) : max_threads_(max_threads) {}
-  ~CopyPool();
+  explicit ThreadPool(size_t max_threads) : max_threads_(max_threads) {}
+  ~ThreadPool();
   // Calls work(first, count) over pieces of [0, total), on this thread and the others; returns when all are done, or
   // throws what a piece threw. Threads start at the first call with more than one piece.
   void run(size_t total, size_t piece, const std::function<void(size_t first, size_t count)>& work);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serialization/types.h"
+#include "base/dtype.h"
 
-#include <algorithm>
+#include "base/error.h"
 
 namespace pumice::engine {
 
@@ -27,58 +27,22 @@ const char* name(DType dtype) {
   return "?";
 }
 
-const char* name(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::input:
-      return "input";
-    case ValueKind::output:
-      return "output";
-    case ValueKind::constant:
-      return "constant";
-    case ValueKind::state:
-      return "state";
-    case ValueKind::scratch:
-      return "scratch";
+uint32_t device_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::i32:
+    case DType::i64:
+      return 4;
+    case DType::f16:
+      return 2;
+    case DType::boolean:
+    case DType::u8:
+    case DType::i8:
+      return 1;
+    case DType::i4:
+      break;
   }
-  return "?";
-}
-
-const char* name(StorageClass storage) {
-  switch (storage) {
-    case StorageClass::buffer:
-      return "buffer";
-    case StorageClass::texture3d:
-      return "texture3d";
-    case StorageClass::texture2d:
-      return "texture2d";
-  }
-  return "?";
-}
-
-const char* name(ArgKind kind) {
-  switch (kind) {
-    case ArgKind::none:
-      return "none";
-    case ArgKind::value:
-      return "tensor";
-    case ArgKind::integer:
-      return "int";
-    case ArgKind::real:
-      return "float";
-    case ArgKind::boolean:
-      return "bool";
-    case ArgKind::dtype:
-      return "dtype";
-    case ArgKind::expr:
-      return "expression";
-    case ArgKind::ints:
-      return "list of ints";
-    case ArgKind::exprs:
-      return "list of expressions";
-    case ArgKind::values:
-      return "list of tensors";
-  }
-  return "?";
+  fail(Code::BadDtype, Stage::plan, "", "%s has no element on the device", name(dtype));
 }
 
 CheckedU64 checked_elements(std::span<const int64_t> dims) {
@@ -86,12 +50,13 @@ CheckedU64 checked_elements(std::span<const int64_t> dims) {
   bool empty = false;
   for (const int64_t dim : dims) {
     if (dim < 0) return CheckedU64::none();
-    if (dim == 0)
+    if (dim == 0) {
       empty = true;
-    else
+    } else {
       count = count * static_cast<uint64_t>(dim);
+    }
   }
-  // An empty tensor is empty whatever its other sizes are, but they must still multiply without overflow.
+  // An empty tensor has no elements, but its other sizes must still multiply without overflow.
   return empty && count.ok() ? CheckedU64(0) : count;
 }
 
@@ -118,21 +83,9 @@ uint64_t file_bytes(DType dtype, std::span<const int64_t> dims) {
   return *bytes;
 }
 
-bool same_dims(const Value& a, const Value& b) {
-  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                    [](SymInt x, SymInt y) { return x.is_expr == y.is_expr && x.value == y.value; });
-}
-
 std::string text(std::span<const int64_t> dims) {
   std::string out;
   for (const int64_t dim : dims) out += (out.empty() ? "" : ", ") + std::to_string(dim);
-  return out;
-}
-
-std::string Where::text() const {
-  std::string out = up == nullptr ? std::string() : up->text() + ".";
-  out += field;
-  if (index >= 0) out += "[" + std::to_string(index) + "]";
   return out;
 }
 

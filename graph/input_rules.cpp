@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs against what the file says of them.
+#include "graph/input_rules.h"
+
 #include <cinttypes>
 
-#include "graph/execute.h"
+#include "base/error.h"
 
 namespace pumice::engine {
 
@@ -14,7 +15,7 @@ InputRules::InputRules(const Program& program, uint32_t method) : method_(progra
       dims.push_back({size.is_expr ? Dim::Rule::expr : Dim::Rule::fixed, size.value, {}});
   }
   const auto forms = affine(method_);
-  for (const bool alone : {true, false}) {  // a symbol that is a size by itself is learned there
+  for (const bool alone : {true, false}) {  // a symbol that is a size by itself gets its value there
     for (std::vector<Dim>& dims : dims_) {
       for (Dim& dim : dims) {
         if (dim.rule != Dim::Rule::expr) continue;
@@ -49,7 +50,7 @@ void InputRules::check_tensor(size_t index, const InputView& input) const {
          value.dims.size());
 }
 
-// What dimension `d` says of its symbol.
+// The value of the symbol in dimension `d`.
 int64_t InputRules::symbol_of(size_t input, size_t d, int64_t got) const {
   const Affine& form = dims_[input][d].binds;
   const Symbol& symbol = method_.symbols[static_cast<size_t>(form.symbol)];
@@ -92,14 +93,14 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
         const int64_t want = exprs[static_cast<size_t>(dims_[i][d].value)];
         if (inputs[i].dims[d] != want)
           fail(Code::InvalidArgument, Stage::input, path(i),
-               "dimension %zu is %" PRId64 ", the other dimensions given ask for %" PRId64, d, inputs[i].dims[d], want);
+               "dimension %zu is %" PRId64 ", the other dimensions given need %" PRId64, d, inputs[i].dims[d], want);
       }
     }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint64_t want = file_bytes(inputs[i].dtype, inputs[i].dims);
     if (inputs[i].bytes != want)
-      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape asks for %" PRIu64,
+      fail(Code::InvalidArgument, Stage::input, path(i), "has %" PRIu64 " bytes, its shape needs %" PRIu64,
            inputs[i].bytes, want);
     if (inputs[i].data == nullptr && want != 0) fail(Code::InvalidArgument, Stage::input, path(i), "has no data");
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/copy_pool.h"
+#include "base/thread_pool.h"
 
 #include <algorithm>
 #include <system_error>
@@ -7,7 +7,7 @@
 
 namespace pumice::engine {
 
-CopyPool::~CopyPool() {
+ThreadPool::~ThreadPool() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -16,7 +16,7 @@ CopyPool::~CopyPool() {
   for (std::thread& each : threads_) each.join();
 }
 
-void CopyPool::start() {
+void ThreadPool::start() {
   const size_t wanted = std::min<size_t>(max_threads_, std::max(std::thread::hardware_concurrency(), 1u));
   try {
     threads_.reserve(wanted);
@@ -30,11 +30,11 @@ void CopyPool::start() {
         }
       });
     }
-  } catch (const std::system_error&) {  // fewer threads, then
+  } catch (const std::system_error&) {  // go on with fewer threads
   }
 }
 
-void CopyPool::take_pieces(std::unique_lock<std::mutex>& lock) {
+void ThreadPool::take_pieces(std::unique_lock<std::mutex>& lock) {
   ++busy_;
   while (next_ < total_) {
     const size_t first = next_;
@@ -56,7 +56,7 @@ void CopyPool::take_pieces(std::unique_lock<std::mutex>& lock) {
   if (--busy_ == 0) done_.notify_all();
 }
 
-void CopyPool::run(size_t total, size_t piece, const std::function<void(size_t, size_t)>& work) {
+void ThreadPool::run(size_t total, size_t piece, const std::function<void(size_t, size_t)>& work) {
   if (total <= piece) {
     if (total > 0) work(0, total);
     return;

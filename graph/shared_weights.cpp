@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/shared.h"
+#include "graph/shared_weights.h"
 
 #include <map>
 
 namespace pumice::engine {
 namespace {
 
-// A weight keeps its device alive, so a device's address is not given to another while there is an entry for it.
+// A weight keeps its device alive, so no other device gets its address while there is an entry for it.
 struct Registry {
   std::mutex mutex;
   std::map<std::pair<const Device*, std::string>, std::weak_ptr<const SharedWeight>> weights;
 };
 
-// Never destroyed: at exit a driver may be gone before it.
+// Never destroyed: at exit the driver may be unloaded before it.
 Registry& registry() {
   static auto& registry = *new Registry;
   return registry;

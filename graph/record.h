@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// From steps to a recorded command buffer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/encode.h"
+#include "graph/weights.h"
+#include "vulkan/command.h"
+
+namespace pumice::engine {
+
+// The buffers of a session. Images belong to an encoding.
+struct SessionBuffers {
+  const Weights& weights;
+  const Buffer &arena, &upload, &download, &status;
+  std::span<const Buffer> states;
+  bool in_place;
+};
+
+// A recorded run of a method at given symbols.
+struct Encoding {
+  std::vector<int64_t> symbols;
+  bool timed = false;  // a timestamp before each step and one at the end
+  Ports ports;
+  std::vector<Step> steps;
+  Plan plan;
+  std::vector<Image> images;
+  std::unique_ptr<Commands> commands;
+  const uint32_t* status = nullptr;  // four words, or null when no kernel reports
+  uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
+};
+
+// Prepares the pipelines, sets the ports' data and records.
+void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
+            const SessionBuffers& buffers, Encoding& encoding);
+
+// Returns where a tensor of the graph lies, cut to a range. kNone: 16 bytes that no kernel reads.
+using Bind = std::function<Slice(uint32_t tensor, const BindingRange& range)>;
+// Adds the dispatches of a node to a recording under way.
+void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands);
+
+}  // namespace pumice::engine

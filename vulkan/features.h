@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device can do, as data: features, limits, and the user's switches (PUMICE_FEATURES).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "glsl/shader.h"
+
+namespace pumice::engine {
+
+// A cooperative matrix product of a subgroup: m x k times k x n.
+struct MatrixShape {
+  uint32_t m = 0, n = 0, k = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
+using MatrixShapes = std::array<MatrixShape, 8>;  // the largest first; m = 0 ends it
+
+// Texels of images: four elements each. An image is a value's storage in a texture, see StorageType.
+enum class ImageFormat : uint8_t { rgba32f, rgba16f, rgba32i, rgba8i, rgba8u, rgba32u };
+inline constexpr uint32_t kImageFormats = 6;
+
+// Overrides, for tests, the StorageType that the file gives each value: "storage=buffers", "storage=textures".
+enum class StorageOverride : uint8_t { as_exported, buffers, textures };
+
+// What the choice of a kernel may depend on. Plain data, so that selection is tested without a GPU.
+struct Features {
+  uint64_t bits = 0;  // of Feature
+  uint32_t subgroup_size = 1, min_subgroup_size = 1, max_subgroup_size = 1;
+  uint32_t max_invocations = 128;  // of one workgroup, x also
+  uint32_t max_shared_bytes = 16384;
+  uint32_t max_push_bytes = 128;
+  uint32_t max_groups[3] = {65535, 65535, 65535};
+  uint64_t max_storage_bytes = 1ull << 27;  // of one binding
+  uint64_t max_allocation_bytes = 1ull << 30;
+  uint64_t storage_alignment = 256;                  // of a binding's offset
+  MatrixShapes matrix_f16{};                         // of f16 and f16, summed in f32
+  MatrixShapes matrix_s8{};                          // of s8 and s8, summed in s32
+  uint32_t max_image_3d = 256, max_image_2d = 4096;  // texels along each axis
+  // Bit f: ImageFormat f may be read and written in a 2D and 3D image.
+  uint32_t image_formats = (1u << kImageFormats) - 1;
+  StorageOverride storage = StorageOverride::as_exported;
+  bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
+  std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
+  bool has(Feature feature) const { return bits & bit(feature); }
+  bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
+};
+
+// The poorest device Pumice runs on: every limit at Vulkan 1.1's minimum, nothing optional.
+Features baseline_features();
+
+// `text` is a comma list. An unknown name throws InvalidArgument with the nearest one.
+//   -coopmat               takes a feature away
+//   none                   takes all optional features away
+//   +coopmat               after "none": gives a feature of the device back
+// For tests and measurements:
+//   subgroup=8             forces a subgroup size that the device has
+//   storage=buffers        or storage=textures: overrides the file, for every value whose operators have such kernels
+//   matrix=16x8x16         prefers cooperative matrices of that shape
+//   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
+//   like_gpu               a CPU driver runs the kernels that a GPU would get
+//   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider
+//   max_allocation=, max_shared= (bytes), max_invocations=, max_groups= (along each axis), max_image_3d=,
+//   max_image_2d= (texels along each axis), alignment= (of a binding's offset): the same
+Features apply(Features features, const std::string& text);
+
+}  // namespace pumice::engine

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/queue.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+namespace pumice::engine {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kSpin{2};
+constexpr uint64_t kTimeout = 60'000'000'000;
+constexpr uint64_t kCpuTimeout = 10 * kTimeout;  // a CPU driver compiles a kernel when it runs for the first time
+
+[[noreturn]] void refuse_lost(const Core& core, const char* why) {
+  fail(Code::DeviceLost, Stage::execute, "device", "%s is lost (%s); load the program again to go on on a new device",
+       core.vk.device.c_str(), why);
+}
+
+}  // namespace
+
+Queue::Queue(Core& core) : core_(core) {
+  core.vk.GetDeviceQueue(core.device, core.physical.queue_family, 0, &queue_);
+}
+
+void Queue::submit(Submit& submit) {
+  if (core_.process != getpid()) {
+    fail(Code::WrongState, Stage::execute, "device",
+         "the device was opened by process %d and a forked child cannot use it; load the program in the child",
+         core_.process);
+  }
+  if (core_.lost) refuse_lost(core_, "since an earlier call");
+  if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer already runs");
+  VkSubmitInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &submit.commands;
+  VkResult result;
+  {
+    std::lock_guard lock(mutex_);
+    result = core_.vk.QueueSubmit(queue_, 1, &info, submit.fence);
+  }
+  if (result == VK_ERROR_DEVICE_LOST) core_.declare_lost();
+  must(result, "vkQueueSubmit", "commands", Stage::execute, core_.vk);
+  submit.pending = true;
+}
+
+// Polls the fence for a short while, as a sleeping thread wakes 15 to 25 us late (H200, driver 580.159). Not on a CPU
+// driver, whose work it would slow; not on other kinds than discrete GPUs, which may run on a battery; and not where
+// the last run took longer than the polling.
+void Queue::spin(const Submit& submit) const {
+  if (submit.is_long || core_.physical.type != VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return;
+  const auto end = Clock::now() + kSpin;
+  while (core_.vk.GetFenceStatus(core_.device, submit.fence) == VK_NOT_READY && Clock::now() < end) continue;
+}
+
+void Queue::wait(Submit& submit, uint64_t timeout_ns) {
+  if (!submit.pending) return;
+  const Vk& vk = core_.vk;
+  const auto begin = Clock::now();
+  if (timeout_ns == 0) timeout_ns = core_.features.cpu ? kCpuTimeout : kTimeout;
+  if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // the wait below returns an error of it again
+  const VkResult result = vk.WaitForFences(core_.device, 1, &submit.fence, VK_TRUE, timeout_ns);
+  submit.is_long = Clock::now() - begin > kSpin;
+  if (result == VK_TIMEOUT) {
+    core_.lost = true;
+    core_.hung = submit.fence;
+    fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
+         vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
+  }
+  if (result != VK_SUCCESS) core_.declare_lost();  // the state of the submit is unknown now
+  submit.pending = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
+  if (submit.pending) core_.hung = submit.fence;
+  must(result, "vkWaitForFences", "commands", Stage::execute, vk);
+  const VkResult reset = vk.ResetFences(core_.device, 1, &submit.fence);
+  if (reset != VK_SUCCESS) core_.lost = true;  // a fence that stays signalled would end the next wait too early
+  must(reset, "vkResetFences", "commands", Stage::execute, vk);
+}
+
+}  // namespace pumice::engine
