@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "serialization/constants.h"
+#include "serialization/hash.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 

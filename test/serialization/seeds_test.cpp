@@ -5,6 +5,8 @@
 #include <iterator>
 
 #include "ops/op.h"
+#include "serialization/constants.h"
+#include "serialization/expr.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 

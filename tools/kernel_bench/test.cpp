@@ -8,6 +8,8 @@
 
 #include "graph/execute.h"
 #include "graph/graph_impl.h"
+#include "graph/infer.h"
+#include "graph/limits.h"
 #include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/command.h"
 #include "tools/kernel_bench/harness.h"
