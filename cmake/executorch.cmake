@@ -18,7 +18,7 @@ add_library(pumice_executorch SHARED ${executorch_sources})
 add_library(pumice::executorch ALIAS pumice_executorch)
 get_target_property(executorch_include executorch::runtime INTERFACE_INCLUDE_DIRECTORIES)
 target_include_directories(pumice_executorch SYSTEM PRIVATE ${executorch_include})
-target_link_libraries(pumice_executorch PRIVATE pumice_capi executorch::runtime)
+target_link_libraries(pumice_executorch PRIVATE pumice_runtime executorch::runtime)
 target_compile_definitions(pumice_executorch PRIVATE PUMICE_EXECUTORCH_VERSION="${executorch_VERSION}")
 target_link_options(pumice_executorch PRIVATE LINKER:--as-needed
                     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/executorch.map")

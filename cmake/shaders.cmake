@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # ops/*.cpp -> the registry; glsl/*.glsl -> SPIR-V, a typed header glsl/<stem>.h each, and one assembler file that holds
 # all. Sets PUMICE_OP_SOURCES and PUMICE_SHADER_BLOBS; the target pumice_shaders makes the headers. The same for the
-# shaders of the kernel lab: PUMICE_LAB_SHADER_BLOBS, pumice_lab_shaders, and PUMICE_SHADER_TABLE, its list of them all.
+# shaders of the kernel bench: PUMICE_BENCH_SHADER_BLOBS, pumice_bench_shaders, and PUMICE_SHADER_TABLE, its list of them all.
 file(GLOB op_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*.cpp")
-file(GLOB op_common CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/common/*.cpp")
+file(GLOB op_shared CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ops/*/*.cpp")
 file(GLOB shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/glsl/*.glsl")
 
 # PUMICE_OPS keeps some operators and the shaders that begin with their stems.
@@ -21,7 +21,7 @@ foreach(file IN LISTS op_files)
   string(APPEND PUMICE_OP_CALLS "    add(${stem}_ops());\n")
 endforeach()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/registry.cpp.in" "${PUMICE_GENERATED}/ops/registry.cpp" @ONLY)
-set(PUMICE_OP_SOURCES ${op_files} ${op_common} "${PUMICE_GENERATED}/ops/registry.cpp")
+set(PUMICE_OP_SOURCES ${op_files} ${op_shared} "${PUMICE_GENERATED}/ops/registry.cpp")
 
 # The shaders of a list of files: sets NAME_headers, and makes BLOBS, the assembler file that holds their SPIR-V.
 function(pumice_shader_set name blobs)
@@ -62,11 +62,11 @@ foreach(file IN LISTS shader_files)
   string(APPEND PUMICE_SHADER_INCLUDES "#include \"glsl/${stem}.h\"\n")
   string(APPEND PUMICE_SHADER_ROWS "      {\"${stem}\", glsl::${stem}::axes, glsl::${stem}::kVariants},\n")
 endforeach()
-set(PUMICE_SHADER_TABLE "${PUMICE_GENERATED}/lab/shaders.cpp")
+set(PUMICE_SHADER_TABLE "${PUMICE_GENERATED}/kernel_bench/shaders.cpp")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/shader_table.cpp.in" "${PUMICE_SHADER_TABLE}" @ONLY)
 
-# Those of the kernel lab: ceilings and baselines. No operator of the product can ask for one.
-file(GLOB lab_shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/lab/glsl/*.glsl")
-set(PUMICE_LAB_SHADER_BLOBS "${PUMICE_GENERATED}/glsl/lab_blobs.S")
-pumice_shader_set(lab "${PUMICE_LAB_SHADER_BLOBS}" ${lab_shader_files})
-add_custom_target(pumice_lab_shaders DEPENDS ${lab_headers})
+# Those of the kernel bench: ceilings and baselines. No operator of the product can ask for one.
+file(GLOB bench_shader_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/kernel_bench/glsl/*.glsl")
+set(PUMICE_BENCH_SHADER_BLOBS "${PUMICE_GENERATED}/glsl/bench_blobs.S")
+pumice_shader_set(bench "${PUMICE_BENCH_SHADER_BLOBS}" ${bench_shader_files})
+add_custom_target(pumice_bench_shaders DEPENDS ${bench_headers})

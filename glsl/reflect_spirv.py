@@ -11,7 +11,7 @@ MAGIC = 0x07230203
 MAX_PUSH_BYTES = 128  # what every Vulkan device has, and so below
 MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 
-# pumice::Feature, in its order (runtime/shader.h).
+# pumice::engine::Feature, in its order (glsl/shader.h).
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
     "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments",
@@ -46,7 +46,7 @@ CAPABILITIES = {
 
 CAPABILITY, NAME, MEMBER_NAME, DECORATE, MEMBER_DECORATE = 17, 5, 6, 71, 72
 TYPE_IMAGE, SAMPLED, STORAGE = 25, 1, 2  # the last two: what the operand `sampled` says
-# Kinds of bindings, pumice::Binding in its order.
+# Kinds of bindings, pumice::engine::Binding in its order.
 BUFFER, TEXTURE, IMAGE = range(3)
 TYPE_INT, TYPE_FLOAT, TYPE_ARRAY, TYPE_STRUCT, TYPE_POINTER, CONSTANT, VARIABLE = 21, 22, 28, 30, 32, 43, 59
 SPEC_CONSTANTS = (48, 49, 50)  # True, False, a number
@@ -168,7 +168,7 @@ class Module:
         for capability in self._capabilities:
             if capability not in CAPABILITIES:
                 self._fail(
-                    f"SPIR-V capability {capability} has no Feature: add it to runtime/shader.h and to CAPABILITIES of "
+                    f"SPIR-V capability {capability} has no Feature: add it to glsl/shader.h and to CAPABILITIES of "
                     "glsl/reflect_spirv.py, or do without it"
                 )
             feature = CAPABILITIES[capability]

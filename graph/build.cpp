@@ -3,7 +3,7 @@
 
 #include <cinttypes>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void add_values(Graph::Impl& graph) {
@@ -111,4 +111,4 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
   return graph;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,7 +12,7 @@
 
 #include "graph/graph.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 inline constexpr uint32_t kNone = ~0u;
 
@@ -54,7 +54,7 @@ struct Node {
   uint32_t level = 0;  // nodes of one level do not depend on each other
   bool inferred = false;
   std::vector<uint32_t> used_tensors = {}, used_exprs = {};  // whose live sizes the launch asked for
-  std::vector<Record> records = {};  // what the launch said for the live shapes; empty: nothing runs
+  std::vector<Dispatch> dispatches = {};  // what the launch said for the live shapes; empty: nothing runs
 };
 
 // A constant made at load.
@@ -147,7 +147,7 @@ uint32_t infer(Graph& graph, std::span<const int64_t> symbols);
 std::vector<int64_t> hints(const Method& method);
 
 // Runs the launch of a pack or node and checks what it said against the shader and the features. Its parts that run.
-std::vector<Record> launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
+std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
 
 // Both throw DeviceUnsupported with the value's name, its bytes and the limit, for what the graph's device cannot hold
 // at once or bind to a kernel: check_weights of what stays on the device, check_bindings of everything at the live
@@ -166,4 +166,4 @@ void with_path(const Graph::Impl& graph, uint32_t call, const Body& body) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

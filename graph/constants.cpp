@@ -4,7 +4,7 @@
 
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 bool Graph::Impl::has_bytes(uint32_t constant) const {
   return !program->constants[constant].external || facts->external;
@@ -71,4 +71,4 @@ std::optional<Graph::Scale> Graph::bad_scale(Tensor constant) const {
   return result;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace pumice {
+namespace pumice::engine {
 
 int64_t read_i64(const std::byte* in, uint64_t position) {
   int64_t value;
@@ -46,4 +46,4 @@ void widen_i32(std::byte* out, const std::byte* in, uint64_t count) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace pumice {
+namespace pumice::engine {
 
 inline constexpr uint64_t kNoPosition = ~uint64_t{0};
 
@@ -16,4 +16,4 @@ uint64_t copy_bool(std::byte* out, const std::byte* in, uint64_t count);
 void widen_i32(std::byte* out, const std::byte* in, uint64_t count);
 int64_t read_i64(const std::byte* in, uint64_t position);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Nodes added meanwhile belong to `call`.
@@ -66,4 +66,4 @@ bool Graph::same_shape(Tensor a, Tensor b) const {
   return same;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Port port(const Graph::Impl& graph, uint32_t tensor) {
@@ -45,17 +45,17 @@ Range staged(Space space, const Port& port) {
 
 }  // namespace
 
-PipelineKey pipeline_key(const Record& record) {
+PipelineKey pipeline_key(const Dispatch& record) {
   return {.shader = record.shader, .spec = record.spec, .subgroup_size = record.subgroup_size};
 }
 
-Slice window(const Slice& tensor, const Window& window) {
+Slice binding_range(const Slice& tensor, const BindingRange& range) {
   if (tensor.view != nullptr) return tensor;
-  const uint64_t bytes = window.bytes != 0 ? (window.bytes + 15) & ~uint64_t{15} : tensor.bytes - window.begin;
-  if (window.begin > tensor.bytes || bytes > tensor.bytes - window.begin)
-    fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, window.begin,
-         window.begin + bytes, tensor.bytes);
-  return {tensor.buffer, tensor.offset + window.begin, bytes};
+  const uint64_t bytes = range.bytes != 0 ? (range.bytes + 15) & ~uint64_t{15} : tensor.bytes - range.begin;
+  if (range.begin > tensor.bytes || bytes > tensor.bytes - range.begin)
+    fail(Code::Internal, Stage::encode, "", "bytes %" PRIu64 " to %" PRIu64 " of a tensor of %" PRIu64, range.begin,
+         range.begin + bytes, tensor.bytes);
+  return {tensor.buffer, tensor.offset + range.begin, bytes};
 }
 
 Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
@@ -97,7 +97,7 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   for (uint32_t n = 0; n < impl.nodes.size(); ++n) {
     const Node& node = impl.nodes[n];
     const bool copies = node.kind == NodeKind::copy && impl.bytes(node.writes[0]) > 0;
-    if (!copies && node.records.empty()) continue;
+    if (!copies && node.dispatches.empty()) continue;
     Step step{.kind = copies ? StepKind::copy : StepKind::dispatch, .node = n};
     for (const uint32_t id : node.writes) step.writes.push_back(at(id));
     for (const uint32_t id : node.reads) {
@@ -124,4 +124,4 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   return steps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

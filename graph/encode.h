@@ -10,9 +10,9 @@
 #include "graph/hazard.h"
 #include "graph/plan.h"
 #include "graph/prepack.h"
-#include "runtime/command.h"
+#include "vulkan/command.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Where the host writes an input or reads an output.
 struct Port {
@@ -59,14 +59,14 @@ struct Encoding {
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout, const Storages& storages,
             Encoding& encoding);
 
-PipelineKey pipeline_key(const Record& record);
+PipelineKey pipeline_key(const Dispatch& record);
 
 // What a kernel sees of a tensor; of a texture everything.
-Slice window(const Slice& tensor, const Window& window);
+Slice binding_range(const Slice& tensor, const BindingRange& range);
 
-// Where a tensor of the graph lies (kNone: 16 bytes that no kernel reads), cut to a window.
-using Bind = std::function<Slice(uint32_t tensor, const Window& part)>;
+// Where a tensor of the graph lies (kNone: 16 bytes that no kernel reads), cut to a range.
+using Bind = std::function<Slice(uint32_t tensor, const BindingRange& part)>;
 // The dispatches of a node, into a recording under way.
 void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands);
 
-}  // namespace pumice
+}  // namespace pumice::engine

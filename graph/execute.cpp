@@ -8,9 +8,9 @@
 
 #include "glsl/include/modes.glslh"
 #include "graph/convert.h"
-#include "runtime/command.h"
+#include "vulkan/command.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
@@ -64,6 +64,15 @@ void Session::run(uint32_t method, std::span<const InputView> inputs) {
   last_ = &execute(method, inputs, false);
 }
 
+void Session::call(uint32_t method, std::span<const InputView> inputs, const Room& room) {
+  const Entry entry(*this);
+  last_ = &execute(method, inputs, false);
+  for (uint32_t i = 0; i < last_->ports.outputs.size(); ++i) {
+    const Port& output = last_->ports.outputs[i];
+    if (void* data = room(i, {output.dtype, output.shape, host_bytes(output)})) copy_out(output, data);
+  }
+}
+
 Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed) {
   last_ = nullptr;
   MethodState& method = method_at(method_index);
@@ -95,7 +104,7 @@ Encoding& Session::encoding(MethodState& method, bool timed) {
 std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
-  Layout layout = pumice::layout(*method.graph);
+  Layout layout = pumice::engine::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
   fresh->timed = timed;
@@ -231,6 +240,10 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
   if (bytes != host_bytes(output) || (data == nullptr && bytes != 0))
     fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64,
          bytes, host_bytes(output));
+  copy_out(output, data);
+}
+
+void Session::copy_out(const Port& output, void* data) {
   if (output.count == 0) return;
   if (output.dtype == DType::i64) {
     widen_i32(static_cast<std::byte*>(data), output.data, output.count);
@@ -256,4 +269,4 @@ SessionMemory Session::memory() const {
   return memory;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

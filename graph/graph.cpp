@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "base/checked.h"
 #include "graph/build.h"
-#include "serialization/checked.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::vector<uint32_t> ids(const std::vector<Tensor>& tensors) {
@@ -165,10 +165,10 @@ void Launch::over(uint64_t count, uint32_t size) {
   spec[0] = size;
 }
 
-void Launch::next_part() {
-  Record& part = *this;
-  parts.push_back(std::move(part));
-  part = Record{};
+void Launch::next_dispatch() {
+  Dispatch& dispatch = *this;
+  dispatches.push_back(std::move(dispatch));
+  dispatch = Dispatch{};
 }
 
 int64_t Launch::size(SymInt size) const {
@@ -220,4 +220,4 @@ std::string Graph::Impl::path(uint32_t call_index) const {
   return format("methods[%u].ops[%u] (%s)", method_index, call_index, op_name(method().ops[call_index].op).c_str());
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

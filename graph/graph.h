@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "glsl/shader.h"
 #include "graph/tensor.h"
-#include "runtime/device.h"
-#include "runtime/shader.h"
+#include "vulkan/device.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A part of a tensor's bytes as a kernel sees it: `begin` is a multiple of Features::storage_alignment; bytes 0: up to
 // the end.
-struct Window {
+struct BindingRange {
   uint64_t begin = 0, bytes = 0;
 };
 
 // One dispatch of a kernel call.
-struct Record {
+struct Dispatch {
   const Shader* shader = nullptr;  // stays null: nothing to run (an empty output, a view)
   std::vector<uint32_t> spec =
       {};  // specialization constants; spec[0] is the workgroup's size, set by over() or by hand
@@ -33,15 +33,16 @@ struct Record {
   uint64_t flops = 0;  // for reports; 0 = not counted
   uint64_t bytes = 0;  // for reports: read and written; 0 = every tensor once, whole
   std::vector<std::byte> push = {};
-  std::vector<Window> windows = {};  // of the bindings, in their order; those behind the last: the whole tensor
+  std::vector<BindingRange> binding_ranges =
+      {};  // of the bindings, in their order; those behind the last: the whole tensor
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
 };
 
 // Filled by an operator's launch function from live shapes; read by encode.
-struct Launch : Record {
+struct Launch : Dispatch {
   const Features& features;
   const Graph& graph;
-  std::vector<Record> parts = {};  // those that are complete
+  std::vector<Dispatch> dispatches = {};  // those that are complete
 
   Launch(const Features& the_features, const Graph& the_graph) : features(the_features), graph(the_graph) {}
 
@@ -56,7 +57,7 @@ struct Launch : Record {
   int64_t size(SymInt size) const;  // a size argument's live value
   // For calls in several dispatches, on tensors larger than a binding: ends one, the next is said from scratch. Parts
   // of a call run one after another, those of a weight's packing in any order or at once. Not needed behind the last.
-  void next_part();
+  void next_dispatch();
 };
 
 using LaunchFunction = std::function<void(Launch&)>;
@@ -140,4 +141,4 @@ class Graph {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

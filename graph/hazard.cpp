@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // What was touched since the last barrier. Long lists are cut by a barrier, which is cheaper than searching them.
@@ -121,4 +121,4 @@ std::string find_hazard(std::span<const Step> steps) {
   return race.empty() ? find_overwritten(steps, touches) : race;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 
 // Memory that does not overlap between spaces. States are kFirstState + index, images kFirstImage + index. kFixed:
 // weights, never written.
@@ -39,4 +39,4 @@ void place_barriers(std::vector<Step>& steps);
 // "" when there is none. Naive on purpose.
 std::string find_hazard(std::span<const Step> steps);
 
-}  // namespace pumice
+}  // namespace pumice::engine

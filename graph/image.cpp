@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 ImageFormat format_of(DType dtype) {
@@ -67,4 +67,4 @@ uint64_t texel_bytes(const ImageShape& image) {
   return bytes_of(image.format) * image.width * image.height * std::max<uint64_t>(image.depth, 1);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "graph/build.h"
-#include "runtime/memory.h"
+#include "vulkan/memory.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // glsl/include/packed.glslh reads vector i of a weight from texel (i % 4096, i / 4096).
 inline constexpr uint32_t kTexelsInARow = 4096;
@@ -15,4 +15,4 @@ ImageShape image_shape(const TensorInfo& texture);
 // Of its texels; a device may take more.
 uint64_t texel_bytes(const ImageShape& image);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void unique(std::vector<uint32_t>& list) {
@@ -42,7 +42,7 @@ void run(Graph& graph, Node& node) {
     if (node.kind == NodeKind::view) {
       node.shape(Launch(impl.features, graph));
     } else {
-      node.records = launch(graph, node.launch, node.writes.size() + node.reads.size());
+      node.dispatches = launch(graph, node.launch, node.writes.size() + node.reads.size());
     }
   }
   if (node.kind != NodeKind::dispatch && impl.bytes(node.writes[0]) != impl.bytes(node.reads[0]))
@@ -75,25 +75,27 @@ void set_declared(Graph::Impl& graph) {
 }
 
 // Bugs of operators, and limits of the device.
-void check_part(const Features& features, Record& part, size_t bindings) {
-  const Shader& shader = *part.shader;
+void check_dispatch(const Features& features, Dispatch& dispatch, size_t bindings) {
+  const Shader& shader = *dispatch.shader;
   const auto bug = [&](const char* what, uint64_t got, uint64_t want) {
     fail(Code::Internal, Stage::plan, "", "%s: %" PRIu64 " %s, the shader has %" PRIu64, shader.name, got, what, want);
   };
   if (bindings != shader.num_bindings) bug("bindings", bindings, shader.num_bindings);
-  if (part.windows.size() > bindings) bug("windows", part.windows.size(), shader.num_bindings);
-  if (part.push.size() != shader.push_bytes) bug("bytes of push constants", part.push.size(), shader.push_bytes);
-  if (part.spec.empty()) part.spec.push_back(128);
-  if (part.spec.size() > shader.num_spec) bug("specialization constants", part.spec.size(), shader.num_spec);
+  if (dispatch.binding_ranges.size() > bindings)
+    bug("binding_ranges", dispatch.binding_ranges.size(), shader.num_bindings);
+  if (dispatch.push.size() != shader.push_bytes)
+    bug("bytes of push constants", dispatch.push.size(), shader.push_bytes);
+  if (dispatch.spec.empty()) dispatch.spec.push_back(128);
+  if (dispatch.spec.size() > shader.num_spec) bug("specialization constants", dispatch.spec.size(), shader.num_spec);
   for (int axis = 0; axis < 3; ++axis) {
-    if (part.groups[axis] > features.max_groups[axis])
+    if (dispatch.groups[axis] > features.max_groups[axis])
       fail(Code::LimitExceeded, Stage::plan, "", "%s: %u workgroups along %c, the device takes %u", shader.name,
-           part.groups[axis], 'x' + axis, features.max_groups[axis]);
+           dispatch.groups[axis], 'x' + axis, features.max_groups[axis]);
   }
-  if (part.spec[0] > features.max_invocations || !features.runs(shader))
+  if (dispatch.spec[0] > features.max_invocations || !features.runs(shader))
     fail(Code::DeviceUnsupported, Stage::plan, "",
          "%s needs features %#" PRIx64 " and %u invocations; the device has %#" PRIx64 " and %u", shader.name,
-         shader.features, part.spec[0], features.bits, features.max_invocations);
+         shader.features, dispatch.spec[0], features.bits, features.max_invocations);
 }
 
 }  // namespace
@@ -104,13 +106,13 @@ std::vector<int64_t> hints(const Method& method) {
   return result;
 }
 
-std::vector<Record> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
+std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
   Launch said(graph.impl().features, graph);
   function(said);
-  said.next_part();
-  std::erase_if(said.parts, [](const Record& part) { return !part.runs(); });
-  for (Record& part : said.parts) check_part(graph.impl().features, part, bindings);
-  return std::move(said.parts);
+  said.next_dispatch();
+  std::erase_if(said.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
+  for (Dispatch& dispatch : said.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
+  return std::move(said.dispatches);
 }
 
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {
@@ -135,4 +137,4 @@ uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {
   return launches;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

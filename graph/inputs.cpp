@@ -4,7 +4,7 @@
 
 #include "graph/execute.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 InputRules::InputRules(const Program& program, uint32_t method) : method_(program.methods[method]) {
   std::vector<bool> bound(method_.symbols.size(), false);
@@ -105,4 +105,4 @@ void InputRules::bind(std::span<const InputView> inputs, std::vector<int64_t>& s
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

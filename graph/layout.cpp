@@ -6,7 +6,7 @@
 #include "graph/image.h"
 #include "graph/plan.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // In order of time, each texture in an image of its shape that is free again, or in a new one.
@@ -92,4 +92,4 @@ Layout layout(const Graph& graph) {
   return result;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

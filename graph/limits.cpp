@@ -6,7 +6,7 @@
 #include "graph/build.h"
 #include "graph/image.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string label(const Graph::Impl& graph, uint32_t id) {
@@ -28,10 +28,11 @@ std::string label(const Graph::Impl& graph, uint32_t id) {
   return given.empty() ? format("value %u, ", tensor.value) + type : "value " + quoted(given);
 }
 
-uint64_t bound(const Graph::Impl& graph, uint32_t id, const Record& part, size_t binding) {
-  const Window window = binding < part.windows.size() ? part.windows[binding] : Window{};
+uint64_t bound(const Graph::Impl& graph, uint32_t id, const Dispatch& dispatch, size_t binding) {
+  const BindingRange range =
+      binding < dispatch.binding_ranges.size() ? dispatch.binding_ranges[binding] : BindingRange{};
   const uint64_t all = graph.bytes(id);
-  return window.bytes != 0 ? window.bytes : all - std::min(window.begin, all);
+  return range.bytes != 0 ? range.bytes : all - std::min(range.begin, all);
 }
 
 void check_image(const Graph::Impl& graph, uint32_t id) {
@@ -49,7 +50,7 @@ void check_image(const Graph::Impl& graph, uint32_t id) {
          name(graph.tensors[id].storage));
 }
 
-void check_part(const Graph::Impl& graph, const std::vector<uint32_t>& bindings, const Record& part) {
+void check_dispatch(const Graph::Impl& graph, const std::vector<uint32_t>& bindings, const Dispatch& dispatch) {
   const uint64_t limit = graph.features.max_storage_bytes;
   for (size_t b = 0; b < bindings.size(); ++b) {
     if (bindings[b] == kNone) continue;
@@ -57,12 +58,12 @@ void check_part(const Graph::Impl& graph, const std::vector<uint32_t>& bindings,
       check_image(graph, bindings[b]);
       continue;
     }
-    const uint64_t bytes = bound(graph, bindings[b], part, b);
+    const uint64_t bytes = bound(graph, bindings[b], dispatch, b);
     if (bytes > limit)
       fail(Code::DeviceUnsupported, Stage::plan, "",
            "%s takes %" PRIu64 " bytes; one storage buffer of this device has at most %" PRIu64
            " (maxStorageBufferRange), and %s does not split it",
-           label(graph, bindings[b]).c_str(), bytes, limit, part.shader->name);
+           label(graph, bindings[b]).c_str(), bytes, limit, dispatch.shader->name);
   }
 }
 
@@ -89,7 +90,8 @@ void check_weights(const Graph& graph) {
     with_path(impl, pack.call, [&] {
       check_allocation(impl, pack.result);
       const std::vector<uint32_t> bindings = joined({pack.result}, pack.inputs);
-      for (const Record& part : launch(graph, pack.launch, bindings.size())) check_part(impl, bindings, part);
+      for (const Dispatch& dispatch : launch(graph, pack.launch, bindings.size()))
+        check_dispatch(impl, bindings, dispatch);
     });
   }
   for (const Node& node : impl.nodes) {
@@ -101,7 +103,7 @@ void check_weights(const Graph& graph) {
       for (const uint32_t id : bindings) {
         if (id != kNone) check_allocation(impl, id);
       }
-      for (const Record& part : node.records) check_part(impl, bindings, part);
+      for (const Dispatch& dispatch : node.dispatches) check_dispatch(impl, bindings, dispatch);
     });
   }
 }
@@ -111,9 +113,9 @@ void check_bindings(const Graph& graph) {
   for (const Node& node : impl.nodes) {
     with_path(impl, node.call, [&] {
       const std::vector<uint32_t> bindings = joined(node.writes, node.reads);
-      for (const Record& part : node.records) check_part(impl, bindings, part);
+      for (const Dispatch& dispatch : node.dispatches) check_dispatch(impl, bindings, dispatch);
     });
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

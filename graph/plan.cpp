@@ -7,9 +7,9 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kMaxBytes = uint64_t{1} << 63;
@@ -152,4 +152,4 @@ Plan plan(std::span<const Interval> intervals) {
   return best;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/memory.h"
+#include "vulkan/memory.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class Graph;
 
@@ -41,4 +41,4 @@ struct Layout {
 
 Layout layout(const Graph& graph);
 
-}  // namespace pumice
+}  // namespace pumice::engine

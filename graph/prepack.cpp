@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw constants that a node reads go to blocks that stay. Those that only packs read pass through temporary memory, a
-// batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the windows. What
-// another program has on the device already is not made again.
+// batch at a time, so that the peak is the packed weights plus one batch; of a pack in parts only the binding_ranges.
+// What another program has on the device already is not made again.
 #include "graph/prepack.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "graph/image.h"
 #include "serialization/fingerprint.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kBatchBytes = uint64_t{64} << 20;  // of raw constants at once, unless one is larger
@@ -72,10 +72,10 @@ class Prepack {
         continue;
       }
       if (impl.tensors[pack.result].storage == StorageClass::buffer) expect(impl.bytes(pack.result));
-      std::vector<Record> parts;
+      std::vector<Dispatch> parts;
       with_path(impl, pack.call, [&] { parts = launch(graph, pack.launch, pack.inputs.size() + 1); });
       if (parts.empty()) parts.emplace_back();  // nothing to run, but the result has its place
-      for (Record& part : parts) {
+      for (Dispatch& part : parts) {
         packs_.push_back({&graph, &pack, std::move(part)});
         for (size_t i = 0; i < pack.inputs.size(); ++i) {
           if (const auto key = constant(packs_.back(), i)) ++uses_[*key];
@@ -106,10 +106,12 @@ class Prepack {
   struct Job {
     const Graph* graph;
     const Pack* pack;
-    Record part;
+    Dispatch part;
     const Graph::Impl& impl() const { return graph->impl(); }
     // Of the result (0), or of input i (i + 1).
-    Window window(size_t binding) const { return binding < part.windows.size() ? part.windows[binding] : Window{}; }
+    BindingRange binding_range(size_t binding) const {
+      return binding < part.binding_ranges.size() ? part.binding_ranges[binding] : BindingRange{};
+    }
   };
 
   // What a job reads of its input i, where that is a constant of the file.
@@ -117,9 +119,9 @@ class Prepack {
     const uint32_t root = job.impl().view_root(job.pack->inputs[i]);
     const TensorInfo& info = job.impl().tensors[root];
     if (info.home != Home::constant) return std::nullopt;
-    const Window window = job.window(i + 1);
-    const uint64_t bytes = window.bytes != 0 ? window.bytes : job.impl().bytes(root) - window.begin;
-    return Key{info.ref, info.dtype, window.begin, bytes};
+    const BindingRange range = job.binding_range(i + 1);
+    const uint64_t bytes = range.bytes != 0 ? range.bytes : job.impl().bytes(root) - range.begin;
+    return Key{info.ref, info.dtype, range.begin, bytes};
   }
 
   void keep(const Graph::Impl& graph, uint32_t id) {
@@ -261,7 +263,7 @@ class Prepack {
     commands.begin();
     std::set<std::string> fresh;  // packed since the last barrier
     for (const Job& job : jobs) {
-      std::vector<Slice> bindings{window(result(job, commands).slice, job.window(0))};
+      std::vector<Slice> bindings{binding_range(result(job, commands).slice, job.binding_range(0))};
       for (size_t i = 0; i < job.pack->inputs.size(); ++i) bindings.push_back(input(job, i, fresh, commands));
       if (bindings[0].view != nullptr && fresh.contains(job.pack->key)) {  // parts of an image are bound as one
         commands.barrier();
@@ -307,7 +309,7 @@ class Prepack {
     if (const auto key = constant(job, i)) {
       const auto kept = kept_.find({key->constant, key->dtype});
       if (kept == kept_.end()) return raw_.at(*key).part.slice;
-      return window(weights_.constants_.at(kept->first).slice, {key->begin, key->bytes});
+      return binding_range(weights_.constants_.at(kept->first).slice, {key->begin, key->bytes});
     }
     const std::string& made = job.impl().packs[job.impl().tensors[job.impl().view_root(id)].ref].key;
     if (fresh.contains(made)) {
@@ -316,7 +318,7 @@ class Prepack {
     }
     Slice slice = weights_.packed(made).slice;
     slice.bytes = std::min(slice.bytes, padded(job.impl().bytes(id), 16));
-    return window(slice, job.window(i + 1));
+    return binding_range(slice, job.binding_range(i + 1));
   }
 
   Weights& weights_;
@@ -368,4 +370,4 @@ const Part& Weights::packed(const std::string& key) const {
   return packed_.at(key);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,11 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/blocks.h"
+#include "graph/block_allocator.h"
 #include "graph/build.h"
 #include "graph/shared.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class Weights {
  public:
@@ -31,7 +31,7 @@ class Weights {
   friend class Prepack;
   std::map<std::pair<uint32_t, DType>, Part> constants_;
   std::unordered_map<std::string, Part> packed_;
-  Blocks blocks_;
+  BlockAllocator blocks_;
   std::vector<Image> images_;
   std::vector<std::shared_ptr<const SharedWeight>> shared_;  // instead of blocks and images
 };
@@ -46,4 +46,4 @@ struct StateInfo {
 };
 std::vector<StateInfo> states(const Program& program, std::span<const std::unique_ptr<Graph>> graphs);
 
-}  // namespace pumice
+}  // namespace pumice::engine

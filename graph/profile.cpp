@@ -4,7 +4,7 @@
 
 #include "graph/execute.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string text(const Graph::Impl& graph, uint32_t tensor) {
@@ -28,7 +28,7 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
 // What a call reads and writes: as its parts say, else every tensor once, however often it is bound.
 uint64_t moved(const Graph::Impl& graph, const Node& node) {
   uint64_t said = 0;
-  for (const Record& part : node.records) said += part.bytes;
+  for (const Dispatch& dispatch : node.dispatches) said += dispatch.bytes;
   if (said != 0) return said;
   std::vector<uint32_t> reads = node.reads;
   std::sort(reads.begin(), reads.end());
@@ -63,12 +63,12 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     row.call = node.call;
   }
   if (node.kind == NodeKind::dispatch) {
-    row.kernel = node.records[0].shader->name;
-    const Shader* last = node.records.back().shader;
-    if (last != nullptr && last != node.records[0].shader) row.kernel += format(" + %s", last->name);
+    row.kernel = node.dispatches[0].shader->name;
+    const Shader* last = node.dispatches.back().shader;
+    if (last != nullptr && last != node.dispatches[0].shader) row.kernel += format(" + %s", last->name);
   }
   if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
-  for (const Record& part : node.records) row.flops += part.flops;
+  for (const Dispatch& dispatch : node.dispatches) row.flops += dispatch.flops;
   return row;
 }
 
@@ -89,4 +89,4 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
   return rows;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "graph/encode.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Where a tensor lies on the device.
@@ -79,13 +79,14 @@ void set_data(const Graph::Impl& graph, const Storages& storages, const Places& 
 void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands) {
   std::vector<uint32_t> tensors = node.writes;
   tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
-  for (const Record& part : node.records) {
+  for (const Dispatch& dispatch : node.dispatches) {
     // Windows of an output may overlap (columns of the same rows). Parts are as large as a binding: waiting is cheap.
-    if (&part != &node.records[0]) commands.barrier();
+    if (&dispatch != &node.dispatches[0]) commands.barrier();
     std::vector<Slice> bindings;
     for (size_t b = 0; b < tensors.size(); ++b)
-      bindings.push_back(bind(tensors[b], b < part.windows.size() ? part.windows[b] : Window{}));
-    commands.dispatch(device.pipelines().get(pipeline_key(part)), bindings, part.push, part.groups);
+      bindings.push_back(
+          bind(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
+    commands.dispatch(device.pipelines().get(pipeline_key(dispatch)), bindings, dispatch.push, dispatch.groups);
   }
 }
 
@@ -97,13 +98,13 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
     if (step.kind != StepKind::dispatch) continue;
-    for (const Record& part : impl.nodes[step.node].records) keys.push_back(pipeline_key(part));
+    for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
   }
   device->pipelines().prepare(keys);
   set_data(impl, storages, places, encoding);
 
-  const Bind bind = [&](uint32_t tensor, const Window& part) {
-    return window(tensor == kNone ? places.empty() : places.of(tensor).slice, part);
+  const Bind bind = [&](uint32_t tensor, const BindingRange& part) {
+    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, part);
   };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
@@ -128,4 +129,4 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   commands.end();
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

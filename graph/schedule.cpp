@@ -7,7 +7,7 @@
 
 #include "graph/build.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kEnd = kNone;  // the level of what happens after the last node
@@ -177,4 +177,4 @@ void schedule(Graph::Impl& graph) {
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,7 +3,7 @@
 
 #include <map>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // A weight keeps its device alive, so a device's address is not given to another while there is an entry for it.
@@ -32,4 +32,4 @@ void SharedWeights::add(const std::string& key, const std::shared_ptr<const Shar
   registry().weights[{device_.get(), key}] = weight;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <string>
 
-#include "graph/blocks.h"
+#include "graph/block_allocator.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct SharedWeight {
   std::shared_ptr<Device> device;
@@ -31,4 +31,4 @@ class SharedWeights {
   std::unique_lock<std::mutex> lock_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

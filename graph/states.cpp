@@ -3,7 +3,7 @@
 
 #include "graph/prepack.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 std::vector<StateInfo> states(const Program& program, std::span<const std::unique_ptr<Graph>> graphs) {
   std::vector<StateInfo> result(program.states.size());
@@ -30,4 +30,4 @@ std::vector<StateInfo> states(const Program& program, std::span<const std::uniqu
   return result;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values in two storages: who has the value, and the copies between.
+#include "base/error.h"
 #include "graph/build.h"
-#include "runtime/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 bool Graph::in_texture(Tensor value) const {
   const TensorInfo& tensor = impl_->tensors[value.id()];
@@ -55,4 +55,4 @@ void Graph::Impl::hold(Tensor tensor) {
   copying = false;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,10 +3,10 @@
 
 #include <cinttypes>
 
+#include "base/checked.h"
 #include "graph/build.h"
-#include "serialization/checked.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string text(const Shape& shape) {
@@ -109,4 +109,4 @@ void Tensor::resize(const Shape& shape) const {
   tensor.shape = shape;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include "serialization/program.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 class Graph;
 
@@ -41,4 +41,4 @@ class Tensor {
 // Bytes one element takes on the device: f32 4, f16 2, i32 and i64 4, bool, u8 and i8 1.
 uint32_t device_bytes(DType dtype);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,11 +6,11 @@
 #include "glsl/binary_compare.h"
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "ops/common/conv.h"
-#include "ops/common/shape.h"
+#include "ops/conv/conv.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Both operands of a call, the tensor standing in for a number where a binding is needed.
@@ -158,4 +158,4 @@ std::span<const Op> binary_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,10 +2,10 @@
 // out = x as `dtype`, as tensor.to(dtype) has it. Between i64 and i32 nothing runs: both are 32 bits on the device.
 #include "glsl/cast.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 DType stored(DType dtype) {
@@ -36,4 +36,4 @@ std::span<const Op> cast_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,10 +2,10 @@
 // Concatenates tensors along a dimension: four inputs a kernel, more through temporaries.
 #include "glsl/cat.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kInputs = 4;
@@ -70,4 +70,4 @@ std::span<const Op> cat_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,14 +3,14 @@
 // operators give (torchao.choose_qparams_affine, quantized_decomposed.choose_qparams*). `mapping` and `steps`:
 // QPARAMS_* and STEPS_* of glsl/include/modes.glslh. Results have a dimension for each of x: the number of blocks along
 // it.
-#include "ops/common/choose_qparams.h"
+#include "ops/quant/choose_qparams.h"
 
 #include <cinttypes>
 
 #include "glsl/choose_qparams_range.h"
 #include "glsl/include/modes.glslh"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "choose_qparams";
@@ -43,4 +43,4 @@ std::span<const Op> choose_qparams_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

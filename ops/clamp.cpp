@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 uint32_t bound(const Args& args, uint32_t index, DType dtype, double none) {
@@ -43,4 +43,4 @@ std::span<const Op> clamp_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,11 +4,11 @@
 //   real = act(sum of (x - x_zero) * (weight - zero) * (x_scale * scale) + bias)
 // conv2d_q8ta_q8csw returns it; q8ta_conv2d returns clamp(round(real / out_scale) + out_zero, qmin, qmax), next to the
 // exact quotient: only one so close to a tie may round to the other side. Padding is x_zero, a real 0. Kernels:
-// ops/common/conv.h.
+// ops/conv/conv.h.
 #include "glsl/conv2d_tiled_int8.h"
-#include "ops/common/conv.h"
+#include "ops/conv/conv.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // The arguments from x to x_zero.
@@ -68,4 +68,4 @@ std::span<const Op> conv2d_q8ta_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -7,10 +7,10 @@
 #include <functional>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // The output's elements in order read the input at base + sum(coordinate * stride), coordinates counting over `sizes`.
@@ -178,4 +178,4 @@ std::span<const Op> copy_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

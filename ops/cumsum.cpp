@@ -2,10 +2,10 @@
 // Running sums along a dimension, in fp32 or integers (Python casts what is narrower).
 #include "glsl/cumsum.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void cumsum(Graph& graph, Args args) {
@@ -34,4 +34,4 @@ std::span<const Op> cumsum_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

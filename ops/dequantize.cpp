@@ -7,10 +7,10 @@
 #include <cinttypes>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/blocks.h"
-#include "ops/common/storage.h"
+#include "ops/quant/blocks.h"
+#include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "dequantize";
@@ -55,4 +55,4 @@ std::span<const Op> dequantize_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

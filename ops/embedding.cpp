@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i.., :] = weight[index[i..], :]. An index out of range fails the run (InvalidArgument) and reads nothing out of
 // bounds. Float weights are copied bit for bit. embedding_q4gsw and embedding_q8gsw read (weight - zero) * scale from
-// the packed layout of ops/common/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y|
+// the packed layout of ops/linear/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y|
 // for the output's type.
 #include <cinttypes>
 
 #include "glsl/embedding.h"
 #include "glsl/embedding_packed.h"
-#include "ops/common/gemm.h"
-#include "ops/common/shape.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void resize(Tensor out, Tensor index, int64_t columns) {
@@ -24,8 +24,8 @@ void check_index(Tensor index, const char* op) {
         name(index.dtype()));
 }
 
-// Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their windows in output
-// and indices; part: there are several. `row`: the bytes of a row of the table.
+// Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their binding_ranges in
+// output and indices; part: there are several. `row`: the bytes of a row of the table.
 template <class Run>
 void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowBlock>& tables, const Run& run) {
   const int64_t columns = out.dim(-1);
@@ -36,11 +36,11 @@ void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowBl
   const bool part = positions.size() * tables.size() > 1;
   for (const RowBlock& block : positions) {
     for (const RowBlock& rows : tables) {
-      launch.windows = {window(block, count, out_row), {}, {}, window(block, count, 4)};
+      launch.binding_ranges = {binding_range(block, count, out_row), {}, {}, binding_range(block, count, 4)};
       launch.over((static_cast<uint64_t>(block.count) * static_cast<uint64_t>(columns) + 3) / 4);
       launch.bytes = rows.first == 0 ? block.count * (4 + row + out_row) : 0;  // each row is in one block of the table
       run(block, rows, part);
-      launch.next_part();
+      launch.next_dispatch();
     }
   }
 }
@@ -61,7 +61,7 @@ void embedding(Graph& graph, Args args) {
       launch.spec.push_back(part);
       launch.params(glsl::embedding::Params{at.count * k, at.first, n, rows.first, rows.count, k, call});
       launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
-      launch.windows[2] = window(rows, n, row);
+      launch.binding_ranges[2] = binding_range(rows, n, row);
     });
   });
 }
@@ -83,9 +83,9 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
       launch.shader =
           &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8,
                    static_cast<WEIGHT_STORAGE>(w.texture));
-      const auto [weights, scale, zero] = weight_windows(w, rows);
-      launch.windows[2] = weights;
-      launch.windows.insert(launch.windows.end(), {scale, zero});
+      const auto [weights, scale, zero] = weight_binding_ranges(w, rows);
+      launch.binding_ranges[2] = weights;
+      launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero});
     });
   });
 }
@@ -116,4 +116,4 @@ std::span<const Op> embedding_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,10 +4,10 @@
 #include "glsl/full.h"
 
 #include "glsl/full_arange.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void full(Graph& graph, Args args) {
@@ -51,4 +51,4 @@ std::span<const Op> full_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

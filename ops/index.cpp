@@ -5,10 +5,10 @@
 
 #include "glsl/index_gather.h"
 #include "glsl/index_linear.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void check_index(Tensor index, const char* op) {
@@ -108,4 +108,4 @@ std::span<const Op> index_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

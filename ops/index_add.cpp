@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void index_add(Graph& graph, Args args) {
@@ -44,4 +44,4 @@ std::span<const Op> index_add_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

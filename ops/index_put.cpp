@@ -5,10 +5,10 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/index_put_last.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Up to this many positions, every invocation looks through all of them itself; beyond, a table is made first.
@@ -65,4 +65,4 @@ std::span<const Op> index_put_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight
-// that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/common/gemm.h.
-// Error: linear_error of ops/common/linear_kernel.h.
+// that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/linear/gemm.h.
+// Error: linear_error of ops/linear/linear_kernel.h.
 #include "glsl/linear_gemv.h"
-#include "ops/common/gemm.h"
+#include "ops/linear/gemm.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void linear(Graph& graph, Args args) {
@@ -26,4 +26,4 @@ std::span<const Op> linear_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]) +
 // residual[..., n], weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost
-// nothing. Shaders, layout and choice of kernel: ops/common/gemm.h.
+// nothing. Shaders, layout and choice of kernel: ops/linear/gemm.h.
 //
-// Error: linear_error of ops/common/linear_kernel.h. weight - zero is exact, and scaled before or after a partial sum
+// Error: linear_error of ops/linear/linear_kernel.h. weight - zero is exact, and scaled before or after a partial sum
 // of it, so a weight equal to its zero point adds nothing.
 #include "glsl/linear_gemv.h"
-#include "ops/common/gemm.h"
+#include "ops/linear/gemm.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void linear_q4gsw(Graph& graph, Args args) {
@@ -32,4 +32,4 @@ std::span<const Op> linear_q4gsw_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,9 +4,9 @@
 #include <cinttypes>
 
 #include "glsl/linear_gemv.h"
-#include "ops/common/gemm.h"
+#include "ops/linear/gemm.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // `act`: the index of that argument; the residual is behind it.
@@ -41,4 +41,4 @@ std::span<const Op> linear_q8csw_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,12 +2,12 @@
 // int8 in and out, both with a scale and a zero point for each row of x (one for each token); int4 weights with a scale
 // and maybe a zero point for each group of `group` columns:
 //   out = clamp(round(((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, -128, 127)
-// Shaders, layout and choice of kernel: ops/common/linear_int8.h. Rounding: that of q8ta_linear in ops/linear_q8ta.cpp.
+// Shaders, layout and choice of kernel: ops/linear/linear_int8.h. Rounding: that of q8ta_linear in ops/linear_q8ta.cpp.
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_gemv.h"
-#include "ops/common/linear_int8.h"
+#include "ops/linear/linear_int8.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "linear_qta8a_qga4w_qta8o";
@@ -54,4 +54,4 @@ std::span<const Op> linear_qta8a_qga4w_qta8o_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,10 +3,10 @@
 // in order of x's bits (of i8: 0..127, -128..-1). Exact.
 #include "glsl/lookup.h"
 
-#include "ops/common/qparams.h"
-#include "ops/common/shape.h"
+#include "ops/quant/qparams.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void lookup(Graph& graph, Args args) {
@@ -32,4 +32,4 @@ std::span<const Op> lookup_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,10 +9,10 @@
 #include <cinttypes>
 #include <numeric>
 
-#include "ops/common/gemm.h"
-#include "ops/common/shape.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kBatchRank = 4;  // of size, a_batch and b_batch in matmul.glsl
@@ -152,4 +152,4 @@ std::span<const Op> matmul_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

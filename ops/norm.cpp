@@ -3,11 +3,11 @@
 // all behind.
 #include "glsl/norm.h"
 
-#include "ops/common/rows.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/rows.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // `groups`: of group_norm, else 0.
@@ -75,4 +75,4 @@ std::span<const Op> norm_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A tensor or a number, for operators whose either side may be a Python scalar.
 struct Operand {
@@ -56,4 +56,4 @@ struct Op {
 std::span<const Op> op_table();
 std::span<const Signature> op_signatures();
 
-}  // namespace pumice
+}  // namespace pumice::engine

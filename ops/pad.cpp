@@ -3,10 +3,10 @@
 // it, and so on; negative ones cut off.
 #include "glsl/pad.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void pad(Graph& graph, Args args) {
@@ -54,4 +54,4 @@ std::span<const Op> pad_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,10 +2,10 @@
 // Pooling over the last two dimensions: max_pool2d, avg_pool2d, adaptive_avg_pool2d. `pads`: above, left, below, right.
 //
 // Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
-#include "ops/common/pooling.h"
-#include "ops/common/shape.h"
+#include "ops/shared/pooling.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void max_pool2d(Graph& graph, Args args) {
@@ -52,4 +52,4 @@ std::span<const Op> pool2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

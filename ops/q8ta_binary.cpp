@@ -4,11 +4,11 @@
 // With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
 #include "glsl/q8ta_binary.h"
 
-#include "ops/common/conv.h"
-#include "ops/common/requantize.h"
-#include "ops/common/shape.h"
+#include "ops/conv/conv.h"
+#include "ops/quant/requantize.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::q8ta_binary::BINARY;
@@ -65,4 +65,4 @@ std::span<const Op> q8ta_binary_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means of 8-bit integers of a constant scale and zero point, requantized: q8ta_avg_pool2d, q8ta_adaptive_avg_pool2d.
 // Sums are exact; what comes out is next to the exact quotient.
-#include "ops/common/pooling.h"
-#include "ops/common/requantize.h"
+#include "ops/quant/requantize.h"
+#include "ops/shared/pooling.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void q8ta_avg_pool2d(Graph& graph, Args args) {
@@ -40,4 +40,4 @@ std::span<const Op> q8ta_pool2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,10 +4,10 @@
 // those of eager PyTorch on processors with fused multiply-adds (x86 with AVX2).
 #include "glsl/q8ta_upsample2d.h"
 
-#include "ops/common/requantize.h"
-#include "ops/common/resize.h"
+#include "ops/quant/requantize.h"
+#include "ops/shared/resize.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::q8ta_upsample2d::ORDER;
@@ -45,4 +45,4 @@ std::span<const Op> q8ta_upsample2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

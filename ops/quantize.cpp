@@ -10,10 +10,10 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize_f64.h"
-#include "ops/common/blocks.h"
-#include "ops/common/storage.h"
+#include "ops/quant/blocks.h"
+#include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "quantize";
@@ -91,4 +91,4 @@ std::span<const Op> quantize_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

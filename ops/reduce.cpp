@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 struct Reduction {
@@ -158,4 +158,4 @@ std::span<const Op> reduce_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -12,11 +12,11 @@
 #include <cinttypes>
 
 #include "glsl/sdpa_matrix.h"
-#include "ops/common/gemm.h"
-#include "ops/common/sdpa_kernel.h"
-#include "ops/common/shape.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/sdpa_kernel.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 struct Sizes {
@@ -148,4 +148,4 @@ std::span<const Op> sdpa_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

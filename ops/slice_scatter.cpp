@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void slice_scatter(Graph& graph, Args args) {
@@ -64,4 +64,4 @@ std::span<const Op> slice_scatter_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,11 +2,11 @@
 // softmax and log_softmax over the last dimension (Python moves another one there).
 #include "glsl/softmax.h"
 
-#include "ops/common/rows.h"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/rows.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 template <bool kLog>
@@ -35,4 +35,4 @@ std::span<const Op> softmax_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,10 +2,10 @@
 // triu and tril: the part of every matrix on and above, or on and below, a diagonal; zeros elsewhere.
 #include "glsl/tri.h"
 
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 template <bool kUpper>
@@ -34,4 +34,4 @@ std::span<const Op> tri_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,11 +3,11 @@
 // form.
 #include "glsl/unary.h"
 
-#include "ops/common/shape.h"
-#include "ops/common/storage.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/storage.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::unary::FUNCTION;
@@ -93,4 +93,4 @@ std::span<const Op> unary_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,9 +8,9 @@
 
 #include <cinttypes>
 
-#include "ops/common/resize.h"
+#include "ops/shared/resize.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::upsample2d::UPSAMPLE;
@@ -44,4 +44,4 @@ std::span<const Op> upsample2d_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,7 +2,7 @@
 // out = x under another shape; no data moves. One size may be -1: what is left.
 #include "ops/op.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Shape resolve(const Launch& launch, const Tensor& x, const std::vector<SymInt>& sizes) {
@@ -41,4 +41,4 @@ std::span<const Op> view_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -3,10 +3,10 @@
 #include "glsl/where.h"
 
 #include "glsl/include/modes.glslh"
-#include "ops/common/shape.h"
 #include "ops/op.h"
+#include "ops/shared/shape.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 void where(Graph& graph, Args args) {
@@ -55,4 +55,4 @@ std::span<const Op> where_ops() {
   return kOps;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

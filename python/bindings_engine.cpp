@@ -2,13 +2,13 @@
 #include "python/bindings_engine.h"
 
 #include "ops/op.h"
-#include "runtime/instance.h"
+#include "vulkan/instance.h"
 
 std::vector<OpRow> pumice_op_table() {
   std::vector<OpRow> rows;
-  for (const pumice::Op& op : pumice::op_table()) {
+  for (const pumice::engine::Op& op : pumice::engine::op_table()) {
     std::map<std::string, std::vector<std::string>> axes;
-    for (const pumice::Axis& axis : op.variants)
+    for (const pumice::engine::Axis& axis : op.variants)
       axes.emplace(axis.name, std::vector<std::string>(axis.values.begin(), axis.values.end()));
     rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, std::move(axes));
   }
@@ -16,5 +16,5 @@ std::vector<OpRow> pumice_op_table() {
 }
 
 uint64_t pumice_validation_messages() {
-  return pumice::validation_messages();
+  return pumice::engine::validation_messages();
 }

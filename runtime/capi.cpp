@@ -4,7 +4,7 @@
 #include "runtime/capi_guard.h"
 #include "runtime/capi_handles.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 static_assert(PUMICE_OK == static_cast<uint32_t>(Code::Ok) && PUMICE_IO_ERROR == static_cast<uint32_t>(Code::IoError) &&
@@ -67,9 +67,9 @@ void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine
 
-using namespace pumice;  // NOLINT: the functions below are C
+using namespace pumice::engine;  // NOLINT: the functions below are C
 
 const pumice_error* pumice_last_error(void) {
   return &last_error();
@@ -92,11 +92,11 @@ pumice_status pumice_devices(char** json) {
 }
 
 pumice_status pumice_check(const void* file, uint64_t bytes) {
-  return guarded([&] { prove(bytes_of(file, bytes)); });
+  return guarded([&] { validate(bytes_of(file, bytes)); });
 }
 
 pumice_status pumice_check_file(const char* path) {
-  return guarded([&] { prove_file(&required(path, "path")); });
+  return guarded([&] { validate_file(&required(path, "path")); });
 }
 
 pumice_status pumice_inspect(const void* file, uint64_t bytes, char** json) {

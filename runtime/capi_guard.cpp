@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 struct LastError {
@@ -43,4 +43,4 @@ void must_be_parent() {
          "this process was forked after Pumice was used; load the model in a fresh process");
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -10,10 +10,10 @@
 #include <string>
 #include <system_error>
 
+#include "base/error.h"
 #include "pumice/pumice.h"
-#include "runtime/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // Of the calling thread; never throws.
 pumice_status set_error(Code code, const char* stage, const char* path, const char* text) noexcept;
@@ -78,4 +78,4 @@ inline char* handed_over(const std::string& text) {
   return copy;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -9,7 +9,7 @@
 
 #include "runtime/model.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A handle is a slot and the slot's generation, which changes when the object goes. Zero is never one.
 template <class T>
@@ -78,4 +78,4 @@ inline Handles<SessionEntry>& sessions() {
   return handles;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

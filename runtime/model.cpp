@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
-#include "ops/common/storage.h"
 #include "ops/op.h"
+#include "ops/shared/storage.h"
 #include "runtime/model_file.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 const Builder& builder() {
@@ -78,14 +78,14 @@ std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
                                    options);
 }
 
-void prove(std::span<const std::byte> file) {
+void validate(std::span<const std::byte> file) {
   const Program program = read(file, op_signatures());
   plan_all(program, build_all(program, baseline_features(), std::make_shared<ConstantFacts>()));
 }
 
-void prove_file(const std::string& path) {
+void validate_file(const std::string& path) {
   const FileBytes file(path);
-  prove(file.bytes());
+  validate(file.bytes());
   file.check_unchanged();
 }
 
@@ -96,4 +96,4 @@ std::string inspect_file(const std::string& path) {
   return text;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

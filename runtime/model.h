@@ -8,7 +8,7 @@
 
 #include "graph/execute.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
@@ -35,8 +35,8 @@ class Model {
 };
 
 // All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.
-void prove(std::span<const std::byte> file);
-void prove_file(const std::string& path);
+void validate(std::span<const std::byte> file);
+void validate_file(const std::string& path);
 
 // As JSON text: what is in a file (runs the gates first), a model's device and methods, every device.
 std::string inspect(std::span<const std::byte> file);
@@ -59,4 +59,4 @@ const Symbol* symbol(const Method& method, SymInt size);
 std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
                                     const std::shared_ptr<ConstantFacts>& facts);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "runtime/model.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using Wide = __int128;
@@ -78,4 +78,4 @@ const Symbol* symbol(const Method& method, SymInt size) {
   return &method.symbols[static_cast<size_t>(method.exprs[static_cast<size_t>(size.value)].a)];
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

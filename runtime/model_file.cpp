@@ -12,9 +12,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr uint64_t kMapBytes = uint64_t{64} << 20;  // from here on a file is mapped
@@ -133,4 +133,4 @@ void FileBytes::check_unchanged() const {
   if (!same) fail(Code::IoError, Stage::header, path_, "the file changed while it was read");
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

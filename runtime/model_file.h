@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace pumice {
+namespace pumice::engine {
 
 // Small files are read. Large ones are mapped, guarded: when somebody cuts the file meanwhile, the missing pages read
 // as zeros instead of raising SIGBUS, a hash then fails, and check_unchanged says why.
@@ -38,4 +38,4 @@ class FileBytes {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace pumice
+}  // namespace pumice::engine

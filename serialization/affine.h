@@ -4,7 +4,7 @@
 
 #include "serialization/program.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 struct Affine {
   int64_t symbol = -1, factor = 0, offset = 0;  // symbol -1: the number `offset`, and factor is 0
@@ -20,4 +20,4 @@ std::optional<int64_t> solve(const Affine& expr, int64_t size);
 // What Program::required_features names when a symbol is the size of an input only as part of such an expression.
 inline constexpr std::string_view kAffineInputs = "affine_inputs";
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 
 #include "serialization/method.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 bool fits(ParamType type, const Arg& arg) {
@@ -102,4 +102,4 @@ void MethodChecker::call(OpCall& call, const Where& at) {
   call.op = op.index;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include "serialization/types.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 std::string path(size_t index, const char* field) {
@@ -129,4 +129,4 @@ std::span<const std::byte> constant_bytes(const Program& program, uint32_t index
   return *bytes;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

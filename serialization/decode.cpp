@@ -7,7 +7,7 @@
 #include "serialization/text.h"
 #include "serialization/types.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 static_assert(static_cast<int>(fb::DType_MAX) == static_cast<int>(DType::i4));
@@ -217,4 +217,4 @@ Program decode(std::span<const std::byte> bytes, const Limits& limits, std::vect
   return Decoder(limits, bytes.size()).program(fb::GetProgram(bytes.data()), op_names);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "serialization/affine.h"
 #include "serialization/types.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Rounded towards minus infinity, as Python's // does.
@@ -113,4 +113,4 @@ std::optional<int64_t> solve(const Affine& expr, int64_t size) {
   return floordiv(*product, expr.factor).value();
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

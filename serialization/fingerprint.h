@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <span>
 
-namespace pumice {
+namespace pumice::engine {
 
 // Two contents have the same one by a chance of 2^-128. It is made with a secret of this process: a file cannot bring
 // contents that are taken for others.
 std::array<uint64_t, 2> fingerprint(std::span<const std::byte> bytes);
 
-}  // namespace pumice
+}  // namespace pumice::engine

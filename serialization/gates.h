@@ -8,7 +8,7 @@
 
 #include "serialization/signature.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 // A place in the program ("methods[0].values[17].dims[2]") as a chain on the call stack; it becomes text only for an
 // error.
@@ -63,4 +63,4 @@ void check_method(Method& method, const Program& program, std::span<const Operat
 // Segments inside the section, in order, zero between; with `verify_hashes`, their bytes.
 void check_constants(const Program& program, bool verify_hashes);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 
 #include <random>
 
-namespace pumice {
+namespace pumice::engine {
 
 uint64_t hash64(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
@@ -25,4 +25,4 @@ std::array<uint64_t, 2> fingerprint(std::span<const std::byte> bytes) {
   return {hash.low64, hash.high64};
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

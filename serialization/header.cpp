@@ -4,10 +4,10 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "serialization/checked.h"
+#include "base/checked.h"
 #include "serialization/gates.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr std::string_view kMagic = "PMC1";
@@ -125,4 +125,4 @@ void check_zero(std::span<const std::byte> file, uint64_t first, uint64_t last, 
   }
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

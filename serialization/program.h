@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class DType : uint8_t { f32 = 0, f16 = 1, i32 = 2, i64 = 3, boolean = 4, u8 = 5, i8 = 6, i4 = 7 };
 enum class ValueKind : uint8_t { input = 0, output = 1, constant = 2, state = 3, scratch = 4 };
@@ -157,4 +157,4 @@ std::span<const std::byte> constant_bytes(const Program& program, uint32_t index
 // Throws BadShape on overflow or division by zero.
 std::vector<int64_t> evaluate(const Method& method, std::span<const int64_t> symbols);
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,7 +5,7 @@
 
 #include "serialization/gates.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 Program read(std::span<const std::byte> file, std::span<const Signature> signatures, const Limits& limits,
              bool verify_hashes) {
@@ -34,4 +34,4 @@ Program read(std::span<const std::byte> file, std::span<const Signature> signatu
   return program;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -8,7 +8,7 @@
 #include "serialization/affine.h"
 #include "serialization/types.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // Features that change how version 1 is read; a file lists those it needs.
@@ -109,4 +109,4 @@ void check_semantics(Program& program, std::span<const OpName> op_names, std::sp
   check_states(program);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

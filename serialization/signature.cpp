@@ -3,7 +3,7 @@
 
 #include <optional>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr std::string_view kTypes[] = {"Tensor", "Tensors", "operand", "int",  "float",
@@ -73,4 +73,4 @@ Parameters parse(const Signature& signature) {
   return out;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

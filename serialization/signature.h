@@ -6,7 +6,7 @@
 
 #include "serialization/program.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class ParamType : uint8_t { tensor, tensors, operand, integer, real, boolean, dtype, size, ints, sizes };
 
@@ -27,4 +27,4 @@ struct Parameters {
 // Throws Internal: an operator's own text is wrong.
 Parameters parse(const Signature& signature);
 
-}  // namespace pumice
+}  // namespace pumice::engine

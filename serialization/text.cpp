@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 // The bytes of the UTF-8 sequence that starts at text[at] (0: none does), and its code point.
@@ -38,4 +38,4 @@ const char* text_problem(std::string_view text, Lines lines) {
   return nullptr;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

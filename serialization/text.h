@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace pumice {
+namespace pumice::engine {
 
 enum class Lines : uint8_t { one, many };  // many: newline and tab are allowed
 
@@ -13,4 +13,4 @@ enum class Lines : uint8_t { one, many };  // many: newline and tab are allowed
 // refused.
 const char* text_problem(std::string_view text, Lines lines);
 
-}  // namespace pumice
+}  // namespace pumice::engine

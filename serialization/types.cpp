@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace pumice {
+namespace pumice::engine {
 
 const char* name(DType dtype) {
   switch (dtype) {
@@ -136,4 +136,4 @@ std::string Where::text() const {
   return out;
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

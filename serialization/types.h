@@ -2,10 +2,10 @@
 // Names and sizes of types, with checked results. Private to serialization/; program.h has the public part.
 #pragma once
 
-#include "serialization/checked.h"
+#include "base/checked.h"
 #include "serialization/gates.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 const char* name(ArgKind kind);
 CheckedU64 checked_elements(std::span<const int64_t> dims);
@@ -13,4 +13,4 @@ CheckedU64 checked_file_bytes(DType dtype, std::span<const int64_t> dims);
 bool same_dims(const Value& a, const Value& b);   // written alike
 std::string text(std::span<const int64_t> dims);  // "2, 3"
 
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 #include "serialization/gates.h"
 #include "serialization/schema_generated.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 enum class Kind : uint8_t { scalar, string, scalars, strings, tables };
@@ -185,4 +185,4 @@ void verify(std::span<const std::byte> bytes, const Limits& limits) {
   if (!fb::VerifyProgramBuffer(verifier)) locate(bytes, max_tables);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

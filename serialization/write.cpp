@@ -6,7 +6,7 @@
 
 #include "serialization/schema_generated.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 constexpr size_t kHeader = kHeaderSize;
@@ -118,4 +118,4 @@ void reseal(Bytes& file) {
   put(file, 56, hash64(std::span(file).first(56)), 8);
 }
 
-}  // namespace pumice
+}  // namespace pumice::engine

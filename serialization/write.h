@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A writer of .pumice files for the kernel lab and for tests. Nothing is checked: that is what `read` is for. Models
+// A writer of .pumice files for kernel_bench and for tests. Nothing is checked: that is what `read` is for. Models
 // are written by python/pumice/format/writer.py.
 #pragma once
 
 #include "serialization/gates.h"
 
-namespace pumice {
+namespace pumice::engine {
 
 using Bytes = std::vector<std::byte>;
 
@@ -25,4 +25,4 @@ Bytes write_file(const Draft& draft);
 // Makes the header's two hashes right again, as far as the header points inside of the file.
 void reseal(Bytes& file);
 
-}  // namespace pumice
+}  // namespace pumice::engine

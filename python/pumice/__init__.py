@@ -24,8 +24,8 @@ from pumice.runtime.session import (
     why_no_devices,
 )
 
-# Loaded when they are first used; __init__.pyi has their types. The modules are not named as the functions: a submodule,
-# once imported, would take the name of the function.
+# Loaded when they are first used; __init__.pyi has their types. No module has the name of its function: once imported,
+# it would take the function's place.
 _NEEDS_TORCH = {
     "export": "exporter",
     "ExportOptions": "lowering.options",

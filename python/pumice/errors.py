@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of Pumice, each with a code (a name of runtime/error.h), a stage, and the object it is about."""
+"""The errors of Pumice, each with a code (a name of base/error.h), a stage, and the object it is about."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def require(name: str, known: Iterable[str], what: str) -> str:
 
 
 def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:
-    """The exception for an error of the runtime, by the group its code is in (runtime/error.h, enum Code)."""
+    """The exception for an error of the runtime, by the group its code is in (base/error.h, enum Code)."""
     groups = ((range(1, 32), InvalidFileError), (range(32, 64), InvalidInputError), (range(64, 96), DeviceError))
     kind = next((error for codes, error in groups if int(code) in codes), Error)
     return kind(f"{path}: {text}" if path and path not in text else text, code=name, stage=stage, path=path)

@@ -23,7 +23,7 @@ from pumice.lowering.lower import lower
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
-from pumice.lowering.treespec import dim_names
+from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
 from pumice.passes.storage import place_storage
 
@@ -53,6 +53,9 @@ def export(
     lowered = lower(decomposed, removed, options, origins, dims)
     if lowered.report.reasons:
         raise unsupported(lowered.report)
+    if isinstance(module, torch.nn.Module):
+        method = lowered.program.methods[0]
+        method.in_spec = with_signature(method.in_spec, module)
     place_storage(lowered, options.storage)
     return Program(lowered.program, lowered.report)
 

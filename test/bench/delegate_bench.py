@@ -20,7 +20,7 @@ import pumice
 from pumice.executorch import PumicePartitioner
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "python" / "demo"))
+sys.path.insert(0, str(ROOT / "examples"))
 
 
 def write(pte: Path, alone: Path) -> None:

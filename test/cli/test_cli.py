@@ -33,9 +33,7 @@ def run(*command: object, code: int = 0, **environment: str) -> subprocess.Compl
 def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     path, report = folder / "mlp.pumice", folder / "report.json"
-    done = run(
-        BIN / "pumice", "export", "python/demo/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report
-    )
+    done = run(BIN / "pumice", "export", "examples/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
     assert "linear_q4gsw" in done.stderr and "MB" in done.stdout
     facts = json.loads(report.read_text())
     assert "linear_q4gsw" in json.dumps(facts)
@@ -49,11 +47,9 @@ def tool(request) -> Path:
 
 def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
     import torch
+    from mlp import build
 
     import pumice
-
-    sys.path.insert(0, str(ROOT / "python/demo"))
-    from mlp import build
 
     module = build()[0]
     pumice.quantize(module, "int4", group_size=32)
@@ -81,7 +77,7 @@ def test_inspect_check_devices(tool, model) -> None:
 def test_values_in_textures(tmp_path) -> None:
     path = tmp_path / "mlp.pumice"
     words = ("--quantize", "int4", "--storage", "texture", "-o", path)
-    run(BIN / "pumice", "export", "python/demo/mlp.py:build", *words)
+    run(BIN / "pumice", "export", "examples/mlp.py:build", *words)
     text = run(BIN / "pumice", "inspect", path).stdout
     assert "texture3d" in text and "texture2d" in text and "images, shared by values in textures" in text
     device = ("--device", "llvmpipe", "--shape", "x=3x256")
@@ -139,7 +135,7 @@ def test_export_errors_name_the_line(tmp_path) -> None:
     done = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", "-o", tmp_path / "bad.pumice", code=3)
     assert "det" in done.stderr and "bad.py:4" in done.stderr
     assert not (tmp_path / "bad.pumice").exists()
-    for source in ("nothing.py:build", "python/demo/mlp.py", "python/demo/mlp.py:none", "none.pt2"):
+    for source in ("nothing.py:build", "examples/mlp.py", "examples/mlp.py:none", "none.pt2"):
         run(BIN / "pumice", "export", source, "-o", tmp_path / "x.pumice", code=2)
 
 

@@ -40,15 +40,18 @@ def test_list(tool) -> None:
     facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--case", "m=128", "--json").stdout)
     (row,) = facts["operators"]
     kernels = {kernel["kernel"]: kernel for kernel in row["kernels"]}
-    assert kernels["pick"]["is"] in kernels and kernels["gemv1"]["why_not"] == ""
-    assert kernels["gemv1"]["why_unfit"] == "is made for GPUs" and kernels["gemvr8"]["why_unfit"] == ""
+    assert kernels["pick"]["is"] in kernels and kernels["gemv1"]["unsupported_reason"] == ""
+    assert (
+        kernels["gemv1"]["not_recommended_reason"] == "is made for GPUs"
+        and kernels["gemvr8"]["not_recommended_reason"] == ""
+    )
     assert any(shader["shader"] == "softmax" for shader in facts["shaders"])
 
 
 def test_list_says_what_a_device_lacks(tool) -> None:
     facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--features", "none", "--json").stdout)
     plain = next(kernel for kernel in facts["operators"][0]["kernels"] if kernel["kernel"] == "plain")
-    assert "storage8" in plain["why_not"]
+    assert "storage8" in plain["unsupported_reason"]
 
 
 def test_test_passes_and_counts(tool) -> None:
@@ -136,7 +139,7 @@ def test_storages_of_other_commands(tool) -> None:
     done = run(*tool, "test", "--op", "quantize", "--storage", "texture3d", "--case", "m=5,k=13", "--kernel", "pick")
     assert "1 run, 0 skipped, 0 failed" in done.stdout
     facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--storage", "textures", "--json").stdout)
-    kernels = {kernel["kernel"]: kernel["why_not"] for kernel in facts["operators"][0]["kernels"]}
+    kernels = {kernel["kernel"]: kernel["unsupported_reason"] for kernel in facts["operators"][0]["kernels"]}
     assert kernels["gemv1"] == kernels["pick"] == "" and "textures" in kernels["matrix64x64"]
     case = ("--case", "m=2,n=64,k=64,storage=textures", "--kernel", "pick", "--seconds", "0.01", "--no-ceilings")
     (row,) = json.loads(run(*tool, "bench", *case, "--json").stdout)["rows"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ host of docs/executorch_host, built against an installed kit and ExecuTorch's wheel."""
+"""The C++ host of examples/executorch_host, built against an installed kit and ExecuTorch's wheel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from lowered import Atan, Lowered
+from support.lowered import Atan, Lowered
 from torch import nn
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_the_host_runs_what_python_lowered(tmp_path) -> None:
     kit, site = tmp_path / "kit", importlib.util.find_spec("executorch.runtime").origin
     run("cmake", "--install", BUILD, "--prefix", kit)
     package = Path(site).parents[1] / "share/cmake"
-    source = ROOT / "docs/executorch_host"
+    source = ROOT / "examples/executorch_host"
     options = [f"-DCMAKE_PREFIX_PATH={kit}", f"-Dexecutorch_DIR={package}", "-G", "Ninja"]
     run("cmake", "-S", source, "-B", tmp_path / "host", *options)
     run("cmake", "--build", tmp_path / "host")

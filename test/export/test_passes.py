@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import decomposed, live, normalized
+from support.graphs import decomposed, live, normalized
 from torch import nn
 
 from pumice.lowering.folding import Constants

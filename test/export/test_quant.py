@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import decomposed, selection
+from support.graphs import decomposed, selection
 from torch import nn
 
 import pumice

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import Function
+from support.graphs import Function
 
 import pumice
 from pumice.format import ir

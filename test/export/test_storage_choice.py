@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import check_linear
-from textures import TEXTURE, Apply, Mixed, layer
+from support.quantized import check_linear
+from support.textures import TEXTURE, Apply, Mixed, layer
 
 import pumice
 from pumice.format import ir

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.unfused import Function, check_pattern
 from torch import nn
 from torch.nn import functional as F
-from unfused import Function, check_pattern
 
 ACTIVATIONS = {
     "relu": F.relu,

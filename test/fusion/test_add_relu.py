@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from unfused import Function, check_pattern
+from support.unfused import Function, check_pattern
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (7,)], ids=str)

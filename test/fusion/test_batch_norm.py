@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.unfused import check_pattern
 from torch import nn
-from unfused import check_pattern
 
 
 def norm(channels: int) -> nn.Module:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import torch
+from support.unfused import Function, check_pattern
 from torch import nn
-from unfused import Function, check_pattern
 
 
 def test_bias() -> None:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import torch
+from support.unfused import check_pattern
 from torch import nn
-from unfused import check_pattern
 
 
 def test_zeros_around_an_image() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.unfused import check_pattern
 from torch import nn
 from torchao.quantization import Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig, quantize_
-from unfused import check_pattern
 
 import pumice
 

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import torch
-from quantized import Apply
+from support.quantized import Apply
+from support.unfused import check_pattern
 from torch.nn import functional as F
-from unfused import check_pattern
 
 ao = torch.ops.torchao
 

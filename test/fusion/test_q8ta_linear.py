@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from schemes import inputs, layers, pt2e
-from unfused import check_pattern
+from support.schemes import inputs, layers, pt2e
+from support.unfused import check_pattern
 
 
 @pytest.mark.parametrize("by_channel", [False, True])

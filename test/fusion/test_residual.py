@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.unfused import Function, check_pattern
 from torch import nn
-from unfused import Function, check_pattern
 
 import pumice
 

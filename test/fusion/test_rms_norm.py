@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from unfused import check_pattern
+from support.unfused import check_pattern
 
 FORMS = {
     "weight last": lambda x, w: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w,

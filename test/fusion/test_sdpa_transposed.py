@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import torch
+from support.unfused import Function, check_pattern
 from torch.nn import functional as F
-from unfused import Function, check_pattern
 
 
 def test_sdpa_transposed() -> None:

@@ -17,9 +17,9 @@ namespace {
 
 void load(std::span<const std::byte> file) {
   try {
-    pumice::prove(file);
-  } catch (const pumice::Error& error) {
-    if (error.code() != pumice::Code::Internal) return;
+    pumice::engine::validate(file);
+  } catch (const pumice::engine::Error& error) {
+    if (error.code() != pumice::engine::Code::Internal) return;
     std::fprintf(stderr, "Internal at %s: %s\n", error.path().c_str(), error.what());
     std::abort();
   }
@@ -30,14 +30,14 @@ void load(std::span<const std::byte> file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   load({bytes, size});
-  pumice::test::Bytes resealed(bytes, bytes + size);
-  pumice::test::reseal(resealed);
+  pumice::engine::test::Bytes resealed(bytes, bytes + size);
+  pumice::engine::test::reseal(resealed);
   if (!std::equal(resealed.begin(), resealed.end(), bytes)) load(resealed);
   return 0;
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  using namespace pumice::test;
+  using namespace pumice::engine::test;
   if (size < 64 || seed % 16 == 0) return LLVMFuzzerMutate(data, size, max_size);
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   const Bytes file(bytes, bytes + size);
@@ -48,7 +48,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   std::copy_n(bytes + 64, std::min<uint64_t>(length, program.size()), program.begin());
   program.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(program.data()),
                                   std::min<uint64_t>(length, program.size()), program.size()));
-  const Bytes out = pumice::write_file(program, std::span(file).subspan(constants));
+  const Bytes out = pumice::engine::write_file(program, std::span(file).subspan(constants));
   if (out.size() > max_size) return size;
   std::memcpy(data, out.data(), out.size());
   return out.size();

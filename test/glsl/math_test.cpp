@@ -6,9 +6,9 @@
 
 #include "glsl/cast.h"
 #include "glsl/unary.h"
-#include "test/runtime/gpu.h"
+#include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using glsl::unary::FUNCTION;
@@ -189,4 +189,4 @@ TEST(Cast, FloatToIntegerTruncatesAndSaturates) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

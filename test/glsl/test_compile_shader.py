@@ -61,7 +61,7 @@ class Work:
         """Compiles C++ against the header; nothing is linked."""
         self.header(text)
         source = self.out / "use.cpp"
-        source.write_text('#include "toy.h"\nusing namespace pumice::glsl::toy;\n' + "\n".join(code))
+        source.write_text('#include "toy.h"\nusing namespace pumice::engine::glsl::toy;\n' + "\n".join(code))
         flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}", f"-I{self.out}"]
         return subprocess.run(["g++", *flags, str(source)], capture_output=True, text=True, check=False)
 
@@ -218,6 +218,6 @@ def test_a_module_that_is_none(work: Work) -> None:
 
 
 def test_features_are_those_of_the_runtime() -> None:
-    text = (ROOT / "runtime/shader.h").read_text()
+    text = (ROOT / "glsl/shader.h").read_text()
     declared = re.search(r"enum class Feature : uint8_t \{(.*?)\}", text, re.DOTALL)
     assert declared and tuple(re.findall(r"\w+", declared[1])) == FEATURES

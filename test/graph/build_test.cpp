@@ -4,7 +4,7 @@
 
 #include "test/graph/fake.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 using testing::HasSubstr;
@@ -218,4 +218,4 @@ TEST(Levels, RandomProgramsKeepTheirValues) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

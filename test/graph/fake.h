@@ -10,9 +10,9 @@
 #include "graph/encode.h"
 #include "graph/hazard.h"
 #include "graph/plan.h"
-#include "test/error_of.h"
+#include "test/support/error_of.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 inline constexpr Shader kOne{"fake_copy", nullptr, 0, 2, 0, 1, 0};
 inline constexpr Shader kTwo{"fake_in_place", nullptr, 0, 3, 0, 1, 0};
@@ -47,10 +47,10 @@ struct Fake {
     method().ops.push_back(std::move(call));
   }
   std::unique_ptr<Graph> build() {
-    return pumice::build(program, 0, baseline_features(),
-                         {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
-                          .op_name = [](uint32_t op) { return format("fake%u", op); }},
-                         std::make_shared<ConstantFacts>());
+    return pumice::engine::build(program, 0, baseline_features(),
+                                 {.add_nodes = [this](Graph& g, const Method&, const OpCall& c) { add(g, c); },
+                                  .op_name = [](uint32_t op) { return format("fake%u", op); }},
+                                 std::make_shared<ConstantFacts>());
   }
 
  private:
@@ -80,4 +80,4 @@ inline std::vector<Step> steps_of(Graph& graph, bool in_place = false) {
   return result;
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -7,7 +7,7 @@
 
 #include <random>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(Hazard, RandomProgramsNeedEveryBarrier) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,7 +2,7 @@
 // A weight larger than one storage buffer of the CPU driver (128 MiB), a tied head and embedding: W10, W11.
 #include "test/graph/make.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 constexpr uint32_t kRows = 151'937, kColumns = 2048;  // a real vocabulary, and one more
@@ -33,7 +33,7 @@ TEST(Large, ATiedWeightOfMoreThanABindingIsSplit) {
   const uint32_t rows = maker.value(ValueKind::output, DType::f32, {fixed(5), fixed(kColumns)});
   maker.op("linear_q4gsw", {tensor(in), tensor(w), tensor(s), {}, {}, integer(kColumns), integer(0), {}}, {out});
   maker.op("embedding_q4gsw", {tensor(w), tensor(s), {}, tensor(ids), integer(kColumns)}, {rows});
-  const auto model = pumice::Model::load([&] { return device; }, maker.file());
+  const auto model = pumice::engine::Model::load([&] { return device; }, maker.file());
   const auto session = model->session();
   EXPECT_LT(session->memory().weights, weight.size() + (uint64_t{4} << 20)) << "packed once, the raw form is gone";
   EXPECT_GT(weight.size(), uint64_t{1} << 27);
@@ -56,4 +56,4 @@ TEST(Large, ATiedWeightOfMoreThanABindingIsSplit) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -10,10 +10,10 @@
 
 #include "ops/op.h"
 #include "runtime/model.h"
-#include "test/error_of.h"
 #include "test/serialization/write.h"
+#include "test/support/error_of.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 inline SymInt fixed(int64_t size) {
   return {false, size};
@@ -123,4 +123,4 @@ std::vector<T> output(const Session& session, uint32_t index) {
   return data;
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

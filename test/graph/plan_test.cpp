@@ -6,9 +6,9 @@
 
 #include <random>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using Intervals = std::vector<Interval>;
@@ -115,4 +115,4 @@ TEST(Plan, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -6,7 +6,7 @@
 
 #include "test/graph/make.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 using testing::Each;
@@ -38,7 +38,7 @@ Used load_and_run(const Maker& maker, int64_t k = kK) {
   const auto device = open_device();
   const uint64_t before = device->memory().use().device_bytes;
   const Bytes file = maker.file();
-  const auto model = pumice::Model::load([&] { return device; }, file);
+  const auto model = pumice::engine::Model::load([&] { return device; }, file);
   const uint64_t after = device->memory().use().device_bytes;
   const auto session = model->session();
   const std::vector<float> x(static_cast<size_t>(k), 1.0f);
@@ -77,8 +77,8 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   maker.model.constants.clear();
   const Bytes file = maker.file();
   int asked = 0;
-  const auto model =
-      pumice::Model::load(open_device, file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
+  const auto model = pumice::engine::Model::load(
+      open_device, file, [&](std::string_view key) -> std::optional<std::span<const std::byte>> {
         EXPECT_EQ(key, "c0");
         ++asked;
         return data;
@@ -90,11 +90,11 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   Bytes other = data;
   other[3] ^= std::byte{1};
   EXPECT_EQ(error_of([&] {
-              pumice::Model::load(open_device, file,
-                                  [&](auto) { return std::optional(std::span<const std::byte>(other)); });
+              pumice::engine::Model::load(open_device, file,
+                                          [&](auto) { return std::optional(std::span<const std::byte>(other)); });
             }).code(),
             Code::WeightsMismatch);
-  EXPECT_EQ(error_of([&] { pumice::Model::load(open_device, file); }).code(), Code::WeightsMismatch);
+  EXPECT_EQ(error_of([&] { pumice::engine::Model::load(open_device, file); }).code(), Code::WeightsMismatch);
 }
 
 // A file whose constants are all outside of it.
@@ -109,12 +109,12 @@ class Apart {
     maker.model.constants.clear();
     file_ = maker.file();
   }
-  std::shared_ptr<const pumice::Model> load(const std::shared_ptr<Device>& device) const {
+  std::shared_ptr<const pumice::engine::Model> load(const std::shared_ptr<Device>& device) const {
     const auto bytes = [this](std::string_view key) {
       const auto [offset, size] = places_.at(std::string(key));
       return std::optional(std::span(data_).subspan(offset, size));
     };
-    return pumice::Model::load([&] { return device; }, file_, bytes);
+    return pumice::engine::Model::load([&] { return device; }, file_, bytes);
   }
 
  private:
@@ -122,7 +122,7 @@ class Apart {
   std::map<std::string, std::pair<uint64_t, uint64_t>> places_;
 };
 
-void expect_outputs(const pumice::Model& model, float value) {
+void expect_outputs(const pumice::engine::Model& model, float value) {
   const auto session = model.session();
   session->run(0, std::vector{view(DType::f32, std::vector<float>(1024, 1.0f), {1, 1024})});
   EXPECT_THAT(output<float>(*session, 0), Each(value));
@@ -174,11 +174,11 @@ TEST(Prepack, ARefusedLoadLeavesNothing) {
   const uint32_t out = maker.value(ValueKind::output, DType::f32, {fixed(4)});
   maker.op("where", {tensor(c), tensor(x), integer(0)}, {out});
   const Bytes file = maker.file();
-  const Error error = error_of([&] { pumice::Model::load([&] { return device; }, file); });
+  const Error error = error_of([&] { pumice::engine::Model::load([&] { return device; }, file); });
   EXPECT_EQ(error.path(), "constants[0]");
   EXPECT_THAT(error.what(), HasSubstr("element 2"));
   EXPECT_EQ(device->memory().use().device_bytes, before);
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

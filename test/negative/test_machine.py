@@ -101,7 +101,7 @@ def test_loading_and_unloading_leaves_nothing_behind() -> None:
 
 
 def test_a_device_that_computes_wrong_numbers_is_refused(monkeypatch) -> None:
-    """D11. Kernels that rely on where a driver keeps matrices are probed: test/runtime/features_test.cpp."""
+    """D11. Kernels that rely on where a driver keeps matrices are probed: test/vulkan/features_test.cpp."""
 
     class Wrong:
         def __init__(self, session: pumice.Session) -> None:

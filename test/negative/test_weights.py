@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from one_call import OneCall
-from quantized import Apply, quantized
+from support.one_call import OneCall
+from support.quantized import Apply, quantized
 from torch.nn import functional as F
 
 import pumice

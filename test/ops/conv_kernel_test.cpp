@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/conv_kernel.h"
+#include "ops/conv/conv_kernel.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -101,4 +101,4 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -2,9 +2,9 @@
 // Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
 #include <gtest/gtest.h>
 
-#include "ops/common/linear_kernel.h"
+#include "ops/linear/linear_kernel.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -193,19 +193,19 @@ TEST(PickIntegers, FragmentsForFewRows) {
   EXPECT_EQ(pick_linear(integers(16, 0, Storage::q8), dots(gpu())).name, "dotw4");
   LinearShape floats = int4(16, 14336, 4096);
   floats.dtype = DType::f32;
-  EXPECT_NE(why_not(linear_kernel("gemvf16x2"), floats, features), "");
+  EXPECT_NE(unsupported_reason(linear_kernel("gemvf16x2"), floats, features), "");
 }
 
 TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
-  EXPECT_NE(why_not(linear_kernel("dot1"), integers(1, 0, Storage::q8, 40000), dots(gpu())), "");
+  EXPECT_NE(unsupported_reason(linear_kernel("dot1"), integers(1, 0, Storage::q8, 40000), dots(gpu())), "");
   EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8, 40000), dots(gpu())).input, Input::floats);
-  EXPECT_EQ(why_not(linear_kernel("dot_tile64x64"), integers(512, 32, Storage::q4, 40000), dots(gpu())), "");
+  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, Storage::q4, 40000), dots(gpu())), "");
 }
 
 TEST(PickIntegers, FloatsAreNotForThem) {
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.input == Input::floats) continue;
-    EXPECT_NE(why_not(kernel, {1, 64, 64, 32, Storage::q4}, dots(gpu())), "") << kernel.name;
+    EXPECT_NE(unsupported_reason(kernel, {1, 64, 64, 32, Storage::q4}, dots(gpu())), "") << kernel.name;
   }
 }
 
@@ -233,7 +233,7 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
                                   .textures = x,
                                   .weight_texture = weight};
           const LinearKernel& kernel = pick_linear(shape, features);
-          EXPECT_EQ(why_not(kernel, shape, features), "") << kernel.name;
+          EXPECT_EQ(unsupported_reason(kernel, shape, features), "") << kernel.name;
           const bool dots = integers && !features.cpu && features.has(Feature::int_dot) && (m == 1 || m > 16);
           EXPECT_EQ(kernel.input == Input::words, dots) << m << " " << kernel.name;
         }
@@ -251,7 +251,7 @@ TEST(PickLinear, EverythingPickedFits) {
         for (const int64_t k : {1, 63, 64, 65, 384, 4096, 16384}) {
           const LinearShape shape = k % 32 == 0 ? int4(m, n, k) : LinearShape{m, n, k};
           const LinearKernel& kernel = pick_linear(shape, features);
-          EXPECT_EQ(why_not(kernel, shape, features), "") << kernel.name;
+          EXPECT_EQ(unsupported_reason(kernel, shape, features), "") << kernel.name;
           EXPECT_LE(pick_tile(1, m, n, features).parts(), features.max_invocations);
           if (kernel.family == Family::gemv) {
             const uint32_t lanes = gemv_lanes(kernel, k, features);
@@ -276,7 +276,7 @@ TEST(PickLinear, IsMeantForTheCase) {
           LinearShape live = shape;
           live.textures = textures;
           const LinearKernel& kernel = pick_linear(live, features);
-          EXPECT_EQ(why_unfit(kernel, live, features), "") << kernel.name << " " << m;
+          EXPECT_EQ(not_recommended_reason(kernel, live, features), "") << kernel.name << " " << m;
         }
       }
     }
@@ -287,7 +287,7 @@ TEST(PickLinear, KernelsMeantForACpu) {
   const auto meant = [](int64_t m) {
     std::string all;
     for (const LinearKernel& kernel : linear_kernels()) {
-      if (why_unfit(kernel, integers(m, 32), dots(cpu())).empty()) all += std::string(kernel.name) + " ";
+      if (not_recommended_reason(kernel, integers(m, 32), dots(cpu())).empty()) all += std::string(kernel.name) + " ";
     }
     return all;
   };
@@ -295,8 +295,8 @@ TEST(PickLinear, KernelsMeantForACpu) {
   EXPECT_EQ(meant(2), "gemvr1 gemvr2 ");
   EXPECT_EQ(meant(4), "gemvr2 gemvr4 ");
   for (const int64_t m : {5, 8, 128}) EXPECT_EQ(meant(m), "gemvr4 gemvr8 ") << m;
-  EXPECT_EQ(why_unfit(linear_kernel("gemv1"), integers(1, 32), dots(cpu())), "is made for GPUs");
-  EXPECT_EQ(why_unfit(linear_kernel("gemvr1"), integers(1, 32), dots(gpu())), "is made for CPU drivers");
+  EXPECT_EQ(not_recommended_reason(linear_kernel("gemv1"), integers(1, 32), dots(cpu())), "is made for GPUs");
+  EXPECT_EQ(not_recommended_reason(linear_kernel("gemvr1"), integers(1, 32), dots(gpu())), "is made for CPU drivers");
 }
 
 TEST(Kernels, TilesDivideIntoStripsAndQuads) {
@@ -322,4 +322,4 @@ TEST(Choose, TakesANameAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

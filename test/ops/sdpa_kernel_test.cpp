@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How attention is divided is a pure function of sizes and features.
-#include "ops/common/sdpa_kernel.h"
+#include "ops/shared/sdpa_kernel.h"
 
 #include <gtest/gtest.h>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 Features gpu() {
@@ -71,4 +71,4 @@ TEST(SdpaKernel, Fits) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/split.h"
+#include "ops/shared/split.h"
 
 #include <gtest/gtest.h>
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 TEST(SplitRows, BlocksCoverAllRowsFitAndAreAligned) {
@@ -20,7 +20,7 @@ TEST(SplitRows, BlocksCoverAllRowsFitAndAreAligned) {
           for (const RowBlock& block : blocks) {
             EXPECT_EQ(block.first, next);
             EXPECT_EQ(block.first % unit, 0u);
-            const Window part = window(block, rows, row);
+            const BindingRange part = binding_range(block, rows, row);
             EXPECT_EQ(part.begin % alignment, 0u);
             EXPECT_TRUE(blocks.size() == 1 || block.count * row <= limit);
             next += block.count;
@@ -39,4 +39,4 @@ TEST(SplitRows, SmallerPiecesWhereThereIsAChoice) {
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -5,8 +5,8 @@ import operator
 
 import pytest
 import torch
-from budget import ACTIVATION, ARITHMETIC, EXACT, POW, Budget
-from many import FLOATS, Many, normal
+from support.budget import ACTIVATION, ARITHMETIC, EXACT, POW, Budget
+from support.many import FLOATS, Many, normal
 from torch.nn import functional as F
 
 INF, NAN = float("inf"), float("nan")

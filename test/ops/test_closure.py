@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import schemes
 import torch
+from support import schemes
 from torch.testing._internal.common_methods_invocations import op_db
 
 import pumice

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_call import OneCall
+from support.one_call import OneCall
 
 import pumice
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
-from int8 import check_integers
-from one_call import OneCall
-from quantized import check_product
+from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
+from support.int8 import check_integers
+from support.one_call import OneCall
+from support.quantized import check_product
 
 import pumice
 

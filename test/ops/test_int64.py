@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import Many
-from one_call import OneCall
+from support.many import Many
+from support.one_call import OneCall
 
 import pumice
 from pumice.format.ir import DType

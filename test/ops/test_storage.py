@@ -6,11 +6,11 @@ chosen test/export/test_storage_choice.py."""
 from __future__ import annotations
 
 import pytest
-import schemes
 import torch
-from budget import ACTIVATION, MATMUL, Budget
-from quantized import check_linear, quantized
-from textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, layer
+from support import schemes
+from support.budget import ACTIVATION, MATMUL, Budget
+from support.quantized import check_linear, quantized
+from support.textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, layer
 from torch.nn import functional as F
 
 import pumice

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import ACTIVATION, ARITHMETIC, EXACT, EXP, LOG, ROOT, Budget
+from support.budget import ACTIVATION, ARITHMETIC, EXACT, EXP, LOG, ROOT, Budget
 
 from pumice.ops.unary import _FUNCTIONS, _ROUNDING
 

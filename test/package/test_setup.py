@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 INSTALL = """
 import sys
 from pathlib import Path
-sys.path.insert(0, "third-party")
+sys.path.insert(0, "tools")
 from setup import bring
 from setup.progress import Board, StepFailed
 bring.PYTHON, bring._drop_half_installed = Path(sys.executable), lambda: None

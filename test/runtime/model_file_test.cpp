@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "test/runtime/gpu.h"
+#include "test/vulkan/gpu.h"
 
-namespace pumice {
+namespace pumice::engine {
 namespace {
 
 using test::error_of;
@@ -68,4 +68,4 @@ TEST_F(FileTest, OnlyRegularFiles) {  // F21
 }
 
 }  // namespace
-}  // namespace pumice
+}  // namespace pumice::engine

@@ -4,7 +4,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 TEST(Constants, BytesOfTheFileAndFromOutside) {
@@ -44,4 +44,4 @@ TEST(Constants, HashesOnSeveralThreads) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/error.h"
+#include "base/error.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 // `body` throws an Error with this code; returns its path and text as "path: text" for further checks.
 template <class Body>
@@ -29,4 +29,4 @@ void expect_error(Code code, const std::string& path, const std::string& part, B
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

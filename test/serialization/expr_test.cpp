@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <climits>
 
+#include "base/checked.h"
 #include "serialization/affine.h"
-#include "serialization/checked.h"
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 int64_t apply(ExprOp op, int64_t a, int64_t b) {
@@ -127,4 +127,4 @@ TEST(FileBytes, NothingWraps) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -5,7 +5,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 constexpr int kFlips = 10'000;
@@ -73,4 +73,4 @@ TEST(Flip, F10_WordsAtTheirLimits) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -6,7 +6,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 enum Offset : size_t {
@@ -158,4 +158,4 @@ TEST(Header, Hashes) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -4,7 +4,7 @@
 
 #include "test/serialization/write.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
 inline constexpr Signature kSignatures[] = {
     {"relu", 1, "Tensor x -> Tensor"},
@@ -116,4 +116,4 @@ inline Program read_file(const Bytes& bytes, bool verify_hashes = true) {
   return read(bytes, kSignatures, {}, verify_hashes);
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -6,7 +6,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 // The program section of the sample, to be damaged through the generated accessors.
@@ -192,4 +192,4 @@ TEST(Schema, F24_UnknownField) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -8,7 +8,7 @@
 #include "test/serialization/expect.h"
 #include "test/serialization/sample.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 Bytes seed(const std::filesystem::path& path) {
@@ -65,4 +65,4 @@ TEST(Signatures, OfEveryOperatorParse) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

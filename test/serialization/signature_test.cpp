@@ -4,7 +4,7 @@
 #include "serialization/text.h"
 #include "test/serialization/expect.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 namespace {
 
 Parameters parse_text(const char* text) {
@@ -57,4 +57,4 @@ TEST(Text, ControlCharacters) {
 }
 
 }  // namespace
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -6,10 +6,10 @@
 
 #include "serialization/write.h"
 
-namespace pumice::test {
+namespace pumice::engine::test {
 
-using pumice::Bytes;
-using pumice::reseal;
+using pumice::engine::Bytes;
+using pumice::engine::reseal;
 
 struct Model : Draft {
   Method& method() { return program.methods[0]; }
@@ -31,4 +31,4 @@ inline Bytes file(const Model& model) {
   return write_file(model);
 }
 
-}  // namespace pumice::test
+}  // namespace pumice::engine::test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pumice kernel list`, `test` and `bench`: runtime/lab, with tables, progress and a picture."""
+"""`pumice kernel list`, `test` and `bench`: tools/kernel_bench, with tables, progress and a picture."""
 
 from __future__ import annotations
 
@@ -81,9 +81,11 @@ def list_(as_json: bool, **options: Any) -> None:
         table.add_column("here")
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]
-            here = f"it {each['why_not']}" if each["why_not"] else f"is {each['is']}" if is_other else "runs"
-            if here == "runs" and each["why_unfit"]:
-                here = f"runs when forced: it {each['why_unfit']}"
+            here = f"is {each['is']}" if is_other else "runs"
+            if each["unsupported_reason"]:
+                here = f"it {each['unsupported_reason']}"
+            if here == "runs" and each["not_recommended_reason"]:
+                here = f"runs when forced: it {each['not_recommended_reason']}"
             table.add_row(each["kernel"], escape(here))
         console.print(table)
     others = [row["op"] for row in facts["operators"] if not row["cases"]]
@@ -211,7 +213,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
-    """Everything the lab said, as one document; progress on stderr where somebody looks at it."""
+    """Everything kernel_bench said, as one document; progress on stderr where somebody looks at it."""
     all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": []}
     terminal = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

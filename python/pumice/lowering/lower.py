@@ -180,17 +180,30 @@ def _name_inputs(program: ExportedProgram | Part, method: ir.Method) -> list[str
     keywords = nesting_of(kwargs, leaves, "an argument")
     method.in_spec = nesting.dump({"t": [arguments, keywords], "names": names})
     parameters = [*zip(names, arguments["t"], strict=True), *keywords["d"]]
-    return [leaf for name, item in parameters for leaf in nesting.leaf_names(item, name)]
+    return _unique([leaf for name, item in parameters for leaf in nesting.leaf_names(item, name)])
 
 
 def _name_outputs(program: ExportedProgram | Part, method: ir.Method) -> list[str]:
     """Writes Method.out_spec; returns the results' names: keys of a dict, "output.0" in a tuple, "output" if alone."""
     specs = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
     if isinstance(program, Part):
-        return [spec.arg.name for spec in specs]
+        return _unique([spec.arg.name for spec in specs])
     spec = nesting_of(program.call_spec.out_spec, iter(_leaves(specs)), "a result")
     method.out_spec = nesting.dump(spec)
-    return [f"output.{name}" if name[:1].isdigit() else name or "output" for name in nesting.leaf_names(spec, "")]
+    names = nesting.leaf_names(spec, "")
+    return _unique([f"output.{name}" if name[:1].isdigit() else name or "output" for name in names])
+
+
+def _unique(names: list[str]) -> list[str]:
+    """No name twice, as the reader demands: {"a.b": x, "a": {"b": y}} has "a.b" and "a.b_2"."""
+    taken, used, made = set(names), set[str](), list[str]()
+    for name in names:
+        unique, number = name, 2
+        while unique in used or (unique != name and unique in taken):
+            unique, number = f"{name}_{number}", number + 1
+        used.add(unique)
+        made.append(unique)
+    return made
 
 
 def _leaves(specs: Iterable[Any]) -> list[Any]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import collections
 import inspect
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from pumice.errors import UnsupportedError
+from pumice.runtime import nesting as nests
+
+_MAX_DEFAULT = 4096  # characters of a default that goes into the file
 
 
 def nesting(spec: Any, leaves: Iterator[Any], what: str) -> Any:
@@ -59,6 +63,42 @@ def _pairs(keys: Any, items: list[Any], what: str) -> list[list[Any]]:
 
 def _unsupported(what: str, text: str) -> UnsupportedError:
     return UnsupportedError(f"{what} {text}", [f"{what} {text}"], code="InvalidArgument", path=what)
+
+
+def with_signature(in_spec: str, module: torch.nn.Module) -> str:
+    """Method.in_spec with what forward's signature says: the order of its parameters, and their defaults."""
+    try:
+        parameters = list(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError):
+        return in_spec
+    spec = json.loads(in_spec)
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = positional[len(spec["names"]) :]  # *args are among the names, after all others
+    if rest or spec["t"][1]["d"]:
+        spec["positional"] = [*spec["names"], *rest]
+    defaults = [[p.name, _default(p.default)] for p in parameters if p.default is not p.empty]
+    if known := [pair for pair in defaults if pair[1] is not None]:
+        spec["defaults"] = known
+    return nests.dump(spec)
+
+
+def _default(value: Any) -> Any:
+    """The nest of a default; None for a tensor and for what has no nest."""
+    try:
+        spec = _plain(value)
+        return spec if len(nests.dump(spec)) <= _MAX_DEFAULT else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    if value is None or type(value) in (bool, int, float, str):
+        return constant(value)
+    if type(value) is tuple or type(value) is list:
+        return {"t" if type(value) is tuple else "l": [_plain(item) for item in value]}
+    if type(value) is dict and all(type(key) in (str, int) for key in value):
+        return {"d": [[key, _plain(item)] for key, item in value.items()]}
+    raise TypeError(f"no nest for a {type(value).__name__}")
 
 
 def dim_names(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], dynamic_shapes: Any) -> list[dict[int, str]]:

@@ -33,7 +33,7 @@ CONVOLUTIONS = (
 )
 PADS = (aten.constant_pad_nd.default, aten.pad.default)
 BATCH_NORMS = (aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default)
-MOST_PADDING = 2**15  # as ops/common/patch.cpp has it
+MOST_PADDING = 2**15  # as ops/shared/patch.cpp has it
 MOST_COLUMNS = 2**31 // 255**2  # of a weight whose products with integers are summed in 32 bits
 
 

@@ -9,12 +9,20 @@
     {"n": 1}          None           {"c": 3}       a constant that is not a tensor (bool, int, float, str)
 
 The arguments of a call are {"t": [{"t": positional}, {"d": keyword}], "names": [...]}: the nesting of torch.export, and
-the names of forward's positional parameters.
+the names of forward's positional parameters. Where export knew forward itself, two more fields follow; a file without
+them comes from a saved program, or from before there were any:
+
+    "positional": [name, ..]      every parameter that may be given by position, in forward's order
+    "defaults": [[name, s], ..]   forward's defaults, as far as they can be written down
+
+What is not a tensor is fixed at export. A call may leave it out only if forward's default is the same value, since the
+eager module would compute with the default.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -44,9 +52,26 @@ def parse_arguments(text: str, tensors: int) -> Any:
         and [next(iter(part), "") if isinstance(part, dict) else "" for part in spec["t"]] == ["t", "d"]
         and isinstance(spec.get("names"), list)
         and all(isinstance(name, str) for name in [*spec["names"], *(key for key, _ in spec["t"][1]["d"])])
+        and _is_signature(spec)
     ):
         raise _damaged("in_spec", "the arguments of a call have another form")
     return spec
+
+
+def _is_signature(spec: Any) -> bool:
+    """Whether "positional" and "defaults" have their form, where they are there."""
+    positional, defaults = spec.get("positional", []), spec.get("defaults", [])
+    try:
+        return (
+            isinstance(positional, list)
+            and len(set(positional)) == len(positional)
+            and all(isinstance(name, str) for name in positional)
+            and isinstance(defaults, list)
+            and len(dict(defaults)) == len(defaults)
+            and all(isinstance(name, str) and _count(item) == 0 for name, item in defaults)
+        )
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 def parse_results(text: str, tensors: int) -> Any:
@@ -112,23 +137,28 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Any:
 
 
 def flatten(spec: Any, args: tuple, kwargs: Mapping[str, Any], names: list[str]) -> list[Any]:
-    """The tensors of a call in the file's order. Arguments may be given by position or by name, as to the module; what
-    export fixed must be given as it was then, or left out.
+    """The tensors of a call in the file's order. Arguments may be given by position or by name, as to the module. What
+    export fixed must be given as it was then; it may be left out where forward's default is that value.
 
     `names`: the names of the leaves, which stand in for parameters when the file has no spec (positional tensors only).
     """
     if spec is None:
         spec = {"t": [{"t": [None] * len(names)}, {"d": []}], "names": names}
     positional, keyword = spec["t"][0]["t"], dict(spec["t"][1]["d"])
-    parameters = dict(zip(spec.get("names") or names, positional, strict=False)) | keyword
+    parameters = dict(zip(spec.get("names") or names, positional, strict=False))
+    order = spec.get("positional", list(parameters))
+    parameters |= keyword
+    defaults = dict(spec.get("defaults", []))
     wanted = f"expected {len(parameters)} argument(s) ({', '.join(parameters)})"
-    if len(args) > len(parameters):
-        raise _bad(f"{wanted}, got {len(args)}")
-    given = dict(zip(parameters, args, strict=False))
+    if len(args) > len(order) and keyword and "positional" not in spec and len(args) <= len(parameters):
+        raise _bad(f"give {', '.join(map(repr, keyword))} by name: the file does not say where forward takes them")
+    if len(args) > len(order):
+        raise _bad(f"{wanted}, got {len(args)}" + (" by position" if len(args) <= len(parameters) else ""))
+    given = dict(zip(order, args, strict=False))
     if twice := sorted(set(given) & set(kwargs)):
         raise _bad(f"'{twice[0]}' is given twice")
     given |= kwargs
-    if unknown := sorted(set(given) - set(parameters)):
+    if unknown := sorted(set(given) - set(parameters) - set(defaults) - set(order)):
         raise _bad(f"{wanted}, got unknown {', '.join(unknown)}")
     leaves: list[Any] = []
     for name, item in parameters.items():
@@ -136,7 +166,56 @@ def flatten(spec: Any, args: tuple, kwargs: Mapping[str, Any], names: list[str])
             _collect(item, given[name], name, leaves)
         elif not is_constant(item):
             raise _bad(f"{wanted}, got {len(given)}: '{name}' is missing")
+        elif name not in defaults or not _same(item, defaults[name]):
+            raise _bad(_left_out(name, item, defaults))
+    for name in given:
+        if name not in parameters and name not in defaults:
+            raise _bad(f"'{name}' was left out at export, so forward's default is in the file: leave it out")
+        if name not in parameters:
+            _collect(defaults[name], given[name], name, leaves)
     return leaves
+
+
+def _left_out(name: str, fixed: Any, defaults: Mapping[str, Any]) -> str:
+    value = _repr(fixed)
+    default = f"forward's default is {_repr(defaults[name])}" if name in defaults else "the file has no default for it"
+    return f"'{name}' is missing: it was fixed to {value} at export and {default}; {_way_out(value)}"
+
+
+def _way_out(value: str) -> str:
+    return f"pass exactly {value}, or export again with the other value or a tensor"
+
+
+def _repr(spec: Any) -> str:
+    """A nest without tensors as Python writes it."""
+    text = repr(unflatten(spec, iter(())))
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two nests without tensors hold the same: kinds, keys, and constants by type and value."""
+    kind = next(iter(a))
+    if kind != next(iter(b)):
+        return False
+    if kind == "c":
+        return same_constant(a["c"], b["c"])
+    ours, theirs = items(a), items(b)
+    if kind in ("d", "o"):
+        ours, theirs = (sorted(pairs, key=lambda pair: repr(pair[0])) for pairs in (ours, theirs))
+    return [key for key, _ in ours] == [key for key, _ in theirs] and all(
+        _same(x, y) for (_, x), (_, y) in zip(ours, theirs, strict=True)
+    )
+
+
+def same_constant(value: Any, fixed: Any) -> bool:
+    """1, 1.0 and True are three values; so are 0.0 and -0.0; NaN is itself."""
+    if type(value) is not type(fixed):
+        return False
+    if isinstance(value, float):
+        if math.isnan(value) or math.isnan(fixed):
+            return math.isnan(value) and math.isnan(fixed)
+        return value == fixed and math.copysign(1, value) == math.copysign(1, fixed)
+    return value == fixed
 
 
 def is_constant(spec: Any) -> bool:
@@ -169,6 +248,9 @@ def _collect(spec: Any, value: Any, path: str, leaves: list[Any]) -> None:
     if kind in ("d", "o"):
         keys = [key for key, _ in spec[kind]]
         if kind == "o" and not isinstance(value, Mapping) and all(hasattr(value, key) for key in keys):
+            for field in getattr(value, "__dataclass_fields__", ()):  # torch keeps no field that was None at export
+                if field not in keys and getattr(value, field, None) is not None:
+                    raise _bad(_changed(f"{path}.{field}", "None", getattr(value, field)))
             value = {key: getattr(value, key) for key in keys}
         if not isinstance(value, Mapping) or set(value) != set(keys):
             raise _bad(f"'{path}': expected a dict with {keys}, got {_short(value)}")
@@ -178,12 +260,15 @@ def _collect(spec: Any, value: Any, path: str, leaves: list[Any]) -> None:
             raise _bad(f"'{path}': expected a sequence of {len(spec[kind])}, got {_short(value)}")
         parts = list(value)
     else:
-        fixed = spec.get("c")
-        if type(value) is not type(fixed) or value != fixed:
-            raise _bad(f"'{path}' was fixed to {fixed!r} at export, got {_short(value)}; export again to change it")
+        if not same_constant(value, spec.get("c")):
+            raise _bad(_changed(path, _repr(spec), value))
         return
     for (key, item), part in zip(items(spec), parts, strict=True):
         _collect(item, part, f"{path}.{key}", leaves)
+
+
+def _changed(path: str, fixed: str, value: Any) -> str:
+    return f"'{path}' was fixed to {fixed} at export, got {_short(value)}; {_way_out(fixed)}"
 
 
 def _bad(text: str) -> InvalidInputError:

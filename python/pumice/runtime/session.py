@@ -98,8 +98,8 @@ class ProfileRow:
 class Session:
     """A loaded model: weights and state on a device. Call it as you would call the module.
 
-    One thread at a time may use a session (a second one gets InvalidInputError with code "Busy"); several sessions run
-    side by side.
+    Threads may share a session: their calls (and reset, memory, profile) wait for one another, and each gets the
+    results of its own inputs. Several sessions run side by side.
     """
 
     def __init__(self, native: Any, method: str | None = None) -> None:

@@ -7,8 +7,9 @@
  * answered with PUMICE_WRONG_STATE, never with a crash. Structs begin with their size (PUMICE_INIT), so that they may
  * grow.
  *
- * Threads: every function may be called from any thread. A session serves one call at a time; a second one gets
- * PUMICE_BUSY.
+ * Threads: every function may be called from any thread. A session serves one call at a time; a second one waits.
+ * pumice_session_run and pumice_session_read are two calls, and another thread's run may come between them: threads
+ * that share a session use pumice_session_call, which is one.
  */
 #ifndef PUMICE_PUMICE_H_
 #define PUMICE_PUMICE_H_
@@ -152,7 +153,17 @@ typedef struct pumice_tensor {
   uint64_t bytes;
 } pumice_tensor;
 
-/* Copies the inputs, runs, waits. On an error there are no outputs. */
+/* Tells where an output of a call goes: `*data` becomes room for output->bytes, or stays null when it is not wanted.
+ * Nonzero: there is no room, and the call ends with PUMICE_CANCELLED (the state has moved on). `output`: dtype and
+ * shape, good until the function returns. It must not throw; what it asks of the same session gets PUMICE_BUSY. */
+typedef int (*pumice_room)(void* user, uint32_t index, const pumice_tensor* output, void** data);
+
+/* Copies the inputs, runs, waits, copies each output to where `room` says. Another thread's call of the session comes
+ * before or after all of that, so every thread gets the outputs of its own inputs. */
+PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                             uint32_t num_inputs, pumice_room room, void* user);
+
+/* The same in steps, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
 PUMICE_API pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                             uint32_t num_inputs);
 /* Shape and size of an output of the last run. */

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What glsl/compile_shader.py knows of one compiled variant, read back from its SPIR-V. The generated headers
+// (glsl/<stem>.h in the build tree, namespace pumice::engine::glsl::<stem>) are the only makers of these.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace pumice::engine {
+
+// Optional things a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
+// The last one is found out when a device is opened: a matrix lies in registers as vulkan/probe.h says.
+enum class Feature : uint8_t {
+  float16,
+  int8,
+  int16,
+  int64,
+  storage16,
+  storage8,
+  int_dot,
+  coopmat,
+  memory_model,
+  bfloat16,
+  subgroup_arithmetic,
+  subgroup_shuffle,
+  subgroup_clustered,
+  subgroup_size_control,
+  fragments,
+};
+inline constexpr uint32_t kNumFeatures = 15;
+const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
+constexpr uint64_t bit(Feature feature) {
+  return uint64_t{1} << static_cast<uint8_t>(feature);
+}
+
+struct Shader {
+  const char* name;  // "softmax[f16]"
+  const uint32_t* words;
+  uint32_t num_words;
+  uint32_t num_bindings;  // 0 .. num_bindings - 1 of set 0
+  uint32_t push_bytes;    // size of the push-constant block; at most 128
+  uint32_t num_spec;      // specialization constants 0 .. num_spec - 1; 0 is local_size_x
+  uint64_t features;      // bits of Feature the variant's capabilities ask for
+  uint64_t kinds = 0;     // of the bindings: two bits each, see Binding; 0: all are storage buffers
+};
+
+// buffer: a storage buffer. texture: an image that is only read (a sampled image, fetched texel by texel). image: a
+// storage image, written.
+enum class Binding : uint8_t { buffer, texture, image };
+inline constexpr uint32_t kBindingKinds = 3, kMaxBindings = 32;
+constexpr Binding binding_kind(const Shader& shader, size_t index) {
+  return static_cast<Binding>(shader.kinds >> (2 * index) & 3);
+}
+
+// One `#pragma variant NAME a b c` line of a shader, for tables that Python reads.
+struct Axis {
+  std::string_view name;
+  std::span<const std::string_view> values;
+};
+
+}  // namespace pumice::engine

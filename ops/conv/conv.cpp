@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/conv.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <numeric>
+
+#include "base/divide.h"
+#include "glsl/conv2d_depthwise.h"
+#include "glsl/conv2d_depthwise_int8.h"
+#include "glsl/conv2d_direct.h"
+#include "glsl/conv2d_direct_int8.h"
+#include "glsl/conv2d_tiled.h"
+#include "glsl/conv2d_tiled_int8.h"
+#include "glsl/include/activation.glslh"
+#include "glsl/include/modes.glslh"
+#include "ops/conv/conv_matrix.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/storage.h"
+
+namespace pumice::engine {
+namespace {
+
+// Sums of products of differences of bytes stay within 32 bits up to here.
+constexpr int64_t kIntegerColumns = (int64_t{1} << 31) / (255 * 255);
+
+// What is known when the graph is built.
+struct Conv : Convolution {
+  uint32_t channels, k;  // of all groups; of one
+  bool integers, direct;
+  PackedWeight packed = {};  // unless direct
+  bool textures;             // x and out are
+
+  Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
+    integers = !is_float(x.dtype());
+    direct = is_direct(groups, channels / groups);
+    textures = x.storage() == StorageClass::texture3d;
+    if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
+  }
+
+  std::vector<Tensor> reads() const {
+    const Tensor any = textures ? Tensor() : x;
+    std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : any};
+    if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : any});
+    if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
+    return reads;
+  }
+
+  // Columns of the output that are computed: of a texture whole quads.
+  int64_t width() const { return textures ? ceil_div(out.dim(3), 4) * 4 : out.dim(3); }
+  // Outputs that are, of so many channels.
+  uint64_t outputs(int64_t of_channels) const { return u32(of_channels * out.dim(2) * width()); }
+};
+
+// What a dispatch computes: output channels of some images.
+struct Part {
+  RowBlock images, channels;
+};
+
+template <class Params>
+Params describe(Launch& launch, const Conv& c, const Part& part, bool whole_quads) {
+  Params params{};
+  params.batch = part.images.count;
+  params.groups = u32(c.groups);
+  params.in_channels = u32(c.x.dim(1) / c.groups);
+  params.in_h = u32(c.x.dim(2));
+  params.in_w = u32(c.x.dim(3));
+  params.out_channels = part.channels.count / params.groups;
+  params.out_h = u32(c.out.dim(2));
+  params.out_w = u32(c.out.dim(3));
+  put(params, c.patches);
+  params.k = c.k;
+  // The sizes that most kernels have: others are not worth a pipeline each.
+  const auto known = [](int64_t size) { return size == 1 || size == 3 ? static_cast<uint32_t>(size) : 0u; };
+  const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
+  launch.spec.insert(
+      launch.spec.end(),
+      {bool(c.bias), has_zero, whole_quads || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
+       known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
+  const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
+  launch.flops = 2ull * part.images.count * part.channels.count * plane * c.k;
+  return params;
+}
+
+// Of shaders that take integers.
+template <class Params>
+Params with_numbers(Params params, const Conv& c) {
+  params.x_zero = static_cast<int32_t>(c.x_zero);
+  params.x_scale = static_cast<float>(c.x_scale);
+  put(params, c.again);
+  return params;
+}
+
+void launch_direct(Launch& launch, const Conv& c, const Part& part) {
+  launch.over((c.outputs(part.images.count * c.out.dim(1)) + 3) / 4);
+  const bool whole_quads = c.out.dim(3) % 4 == 0;
+  if (c.integers) {
+    using namespace glsl::conv2d_direct_int8;
+    launch.params(with_numbers(describe<Params>(launch, c, part, whole_quads), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
+  } else {
+    using namespace glsl::conv2d_direct;
+    launch.params(describe<Params>(launch, c, part, whole_quads));
+    launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same, static_cast<STORAGE>(c.textures));
+  }
+}
+
+template <class Params>
+Params describe_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
+  const Patches& p = c.patches;
+  const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
+  launch.over(static_cast<uint64_t>(part.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
+  const auto params = describe<Params>(launch, c, part, true);
+  // All sizes, for the window to be in registers.
+  launch.spec[5] = params.kernel_h;
+  launch.spec[6] = params.kernel_w;
+  launch.spec.insert(launch.spec.end(),
+                     {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]), columns});
+  return params;
+}
+
+void launch_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
+  if (c.integers) {
+    using namespace glsl::conv2d_depthwise_int8;
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, part, columns), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+  } else {
+    using namespace glsl::conv2d_depthwise;
+    launch.params(describe_depthwise<Params>(launch, c, part, columns));
+    launch.shader = &variant(dtype(c.x.dtype()));
+  }
+}
+
+int64_t pixels(const Conv& c, const Part& part) {
+  return static_cast<int64_t>(c.outputs(part.images.count));
+}
+
+template <class Params>
+Params describe_tiles(Launch& launch, const Conv& c, const Part& part, const Tile& tile) {
+  const int64_t of_group = part.channels.count / c.groups;
+  // A group that begins inside of a strip has up to 15 rows of others in front.
+  const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
+  const int64_t row_blocks = ceil_div(rows, tile.bm);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.parts());
+  auto params = describe<Params>(launch, c, part, c.out.dim(2) * c.out.dim(3) % 4 == 0);
+  launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
+  params.tiles = strip_tiles(c.k);
+  params.row_blocks = static_cast<uint32_t>(row_blocks);
+  params.channels = c.channels;
+  return params;
+}
+
+void launch_tiled(Launch& launch, const Conv& c, const Part& part) {
+  const Tile tile = pick_tile(c.groups, part.channels.count / c.groups, u32(pixels(c, part)), launch.features);
+  if (c.integers) {
+    using namespace glsl::conv2d_tiled_int8;
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, part, tile), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
+  } else {
+    using namespace glsl::conv2d_tiled;
+    launch.params(describe_tiles<Params>(launch, c, part, tile));
+    const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
+    launch.shader = &variant(dtype(c.x.dtype()), weight, static_cast<STORAGE>(c.textures));
+  }
+}
+
+void launch_part(Launch& launch, const Conv& c, const Part& part) {
+  if (!c.direct) return launch_tiled(launch, c, part);
+  ConvFacts facts = c.facts();
+  facts.width = c.out.dim(3);
+  const uint32_t columns = depthwise_columns(facts, launch.features);
+  columns != 0 ? launch_depthwise(launch, c, part, columns) : launch_direct(launch, c, part);
+}
+
+uint64_t image_bytes(const Tensor& x) {
+  return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
+}
+
+// Images in blocks that bindings of the device hold, mostly one; they begin where a binding may. Where not even as few
+// as that fit, one block: check_bindings then names the value.
+std::vector<RowBlock> image_blocks(const Conv& c, const Features& features) {
+  const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
+                 align = std::max<uint64_t>(features.storage_alignment, 16);
+  const uint64_t step = align / std::gcd(align, std::gcd(x, out));
+  const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
+  if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
+  std::vector<RowBlock> blocks;
+  for (uint64_t first = 0; first < batch; first += fits)
+    blocks.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(std::min(fits, batch - first))});
+  return blocks;
+}
+
+// In the order of Conv::reads, behind the output: its channels of a block begin where a binding may, too.
+std::vector<BindingRange> binding_ranges(const Conv& c, const Part& part) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  const BindingRange x = binding_range(part.images, batch, image_bytes(c.x));
+  BindingRange out = binding_range(part.images, batch, image_bytes(c.out));
+  const uint64_t first = image_bytes(c.out) / c.channels * part.channels.first;
+  out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+  const BindingRange bias = c.bias ? BindingRange{uint64_t{part.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
+  if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
+  const auto [weight, scale, zero] = weight_binding_ranges(c.packed, part.channels);
+  return {out, x, weight, bias, scale, zero};
+}
+
+void launch_parts(Launch& launch, const Conv& c) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  if (c.textures) return launch_part(launch, c, {{0, batch}, {0, c.channels}});
+  // A group's channels stay together.
+  std::vector<RowBlock> channels = {{0, c.channels}};
+  if (!c.direct && c.groups == 1) channels = weight_blocks(c.packed, launch.features);
+  for (const RowBlock& images : image_blocks(c, launch.features)) {
+    for (const RowBlock& block : channels) {
+      const Part part{images, block};
+      launch_part(launch, c, part);
+      launch.binding_ranges = binding_ranges(c, part);
+      if (!c.scale) launch.binding_ranges.resize(4);
+      launch.next_dispatch();
+    }
+  }
+}
+
+// Whether each value fits a binding as kernels that take no blocks would have it, as far as is known now.
+bool is_small(const Convolution& c, const Features& features) {
+  const ConvShape shape = c.facts().shape();
+  const int64_t packed = shape.channels * ceil_div(shape.cells, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
+                out = c.out.numel() * device_bytes(c.out.dtype());
+  return static_cast<uint64_t>(std::max({packed, x, out})) <= features.max_storage_bytes;
+}
+
+}  // namespace
+
+bool Convolution::is_pointwise() const {
+  const Patches& p = patches;
+  return p.kernel == std::array<int64_t, 2>{1, 1} && p.stride == p.kernel && p.pads == std::array<int64_t, 4>{};
+}
+
+Shape Convolution::out_shape() const {
+  const int64_t want = groups * (weight.dim(1) / (patches.kernel[0] * patches.kernel[1]));
+  check(x.dim(1) == want, "%s: x has %" PRId64 " channels, not %" PRId64, op, x.dim(1), want);
+  return {x.dim(0), weight.dim(0), patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
+}
+
+ConvFacts Convolution::facts() const {
+  return {.x = x.dtype(),
+          .out = out.dtype(),
+          .quantized = bool(scale),
+          .has_zero = bool(zero),
+          .groups = groups,
+          .channels = weight.dim(0),
+          .in_channels = x.dim(1),
+          .patches = patches,
+          .textures = x.storage() == StorageClass::texture3d};
+}
+
+void convolution(Graph& graph, const Convolution& given) {
+  const char* op = given.op;
+  const Tensor x = given.x, weight = given.weight, scale = given.scale, zero = given.zero;
+  check(x.rank() == 4, "%s: x has rank %u, not 4", op, x.rank());
+  check(weight.is_constant() && weight.rank() == 2 && weight.numel() > 0,
+        "%s: the weight must be a constant matrix that is not empty", op);
+  if (weight.dtype() == DType::i8) {
+    const Shape want = {weight.dim(0), 1};
+    check(scale && scale.is_constant() && scale.dtype() == DType::f32 && scale.shape() == want,
+          "%s: the scales of the weight must be a constant f32 [%" PRId64 ", 1]", op, want[0]);
+    check(!zero || (zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want),
+          "%s: the zero points of the weight must be a constant i8 [%" PRId64 ", 1]", op, want[0]);
+  } else {
+    check(weight.dtype() == x.dtype() && is_float(x.dtype()) && !scale, "%s: x is %s, the weight %s", op,
+          name(x.dtype()), name(weight.dtype()));
+  }
+  const int64_t channels = weight.dim(0), k = weight.dim(1);
+  const auto [height, width] = given.patches.kernel;
+  const bool integers = !is_float(x.dtype());
+  check(given.groups >= 1 && channels % given.groups == 0, "%s: %" PRId64 " output channels in %" PRId64 " groups", op,
+        channels, given.groups);
+  check(k % (height * width) == 0, "%s: the weight has %" PRId64 " columns for a kernel of %" PRId64 " x %" PRId64, op,
+        k, height, width);
+  check_epilogue(op, DType::f32, {.bias = given.bias, .residual = {}, .act = given.act});
+  check(!given.bias || given.bias.dim(0) == channels, "%s: the bias does not have %" PRId64 " elements", op, channels);
+  check(!integers || k <= kIntegerColumns, "%s: sums of %" PRId64 " products of integers; 32 bits hold %" PRId64, op, k,
+        kIntegerColumns);
+  Convolution known = given;
+  if (zero && graph.is_zero(zero)) known.zero = {};
+  if (known.act == ACT_RELU && is_byte(known.out.dtype())) {
+    known.again = above_zero(known.again);
+    known.act = ACT_NONE;
+  }
+  take_textures(graph, known.x, known.out);
+  if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
+    return convolution_by_matrices(graph, known);
+  const Conv c(graph, known);
+  graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
+    c.out.resize(c.out_shape());
+    if (c.out.numel() == 0) return;
+    u32(c.x.numel());
+    u32(c.out.numel());
+    launch_parts(launch, c);
+  });
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/conv_cells.h"
+
+#include <string>
+
+#include "base/divide.h"
+#include "glsl/conv2d_cells.h"
+#include "glsl/conv2d_planes.h"
+#include "ops/conv/conv_matrix.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr int64_t kCellBytes = 16;
+
+Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
+  const Tensor cells = graph.scratch(DType::i32, 1);
+  graph.dispatch({cells}, {x}, [=](Launch& launch) {
+    using namespace glsl::conv2d_cells;
+    const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
+    const int64_t of_pixel = count_cells(x.dim(1), x.dtype());
+    const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
+    cells.resize({runs ? x.dim(0) * plane * of_pixel * kCellBytes / 4 : 0});
+    if (!runs) return;
+    launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
+    launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
+    const uint32_t together = of_pixel % 4 == 0 ? 4 : of_pixel % 2 == 0 ? 2 : 1;
+    launch.spec.insert(launch.spec.end(), {at_once == 4, together});
+    launch.shader = &variant(in(x.dtype()));
+  });
+  return cells;
+}
+
+}  // namespace
+
+int64_t count_cells(int64_t channels, DType dtype) {
+  return ceil_div(channels * device_bytes(dtype), kCellBytes);
+}
+
+std::shared_ptr<Cells> cells_of(Graph& graph, Tensor value) {
+  return graph.shared<Cells>("cells " + std::to_string(value.id()));
+}
+
+bool has_cells(Graph& graph, Tensor value) {
+  const auto known = cells_of(graph, value);
+  return known->tensor || (known->product && graph.is_deferred(value));
+}
+
+Tensor in_cells(Graph& graph, Tensor value) {
+  const auto known = cells_of(graph, value);
+  if (known->tensor) return known->tensor;
+  if (!has_cells(graph, value)) return known->tensor = lay_out(graph, value, false);
+  const Tensor cells = known->tensor = graph.scratch(DType::i32, 1);
+  graph.write_deferred(
+      value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_cells(graph, value, cells); });
+  return cells;
+}
+
+Tensor odd_in_cells(Graph& graph, Tensor value) {
+  return lay_out(graph, value, true);
+}
+
+void from_cells(Graph& graph, Tensor out, Tensor cells) {
+  graph.dispatch({out}, {cells}, [=](Launch& launch) {
+    using namespace glsl::conv2d_planes;
+    launch.over(quads(out));
+    launch.params(Params{u32(out.numel()), u32(out.dim(1)), u32(out.dim(2) * out.dim(3))});
+    launch.shader = &variant(dtype(out.dtype()));
+  });
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a convolution as a product of packed cells: by cooperative matrices
+// (glsl/include/conv_matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and
+// features.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/linear/linear_kernel.h"
+
+namespace pumice::engine {
+
+// A product of [channels, k] and [k, pixels of the batch]; k in cells of 16 bytes, 8 fp16 or 16 int8 of them.
+struct ConvShape {
+  int64_t channels, pixels, cells;
+  bool integers = false;
+};
+
+// Channels along the rows of the tile.
+struct ConvKernel {
+  std::string_view name;  // as Features::kernel forces it
+  bool integers;
+  Tile tile;  // its parts are subgroups, or invocations of dot products
+  bool dot = false;
+};
+
+// So many workgroups take a part of k each.
+struct ConvPick {
+  const ConvKernel* kernel = nullptr;
+  uint32_t splits = 1;
+};
+
+// Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
+std::span<const ConvKernel> conv_cell_kernels();
+std::string unsupported_reason(const ConvKernel& kernel, const Features& features);
+// Null where no kernel can, or where conv_tiled.glslh is better. Features::kernel forces one by its name; those of
+// other operators, and of the other dtype, leave the choice.
+ConvPick pick_conv(const ConvShape& shape, const Features& features);
+// Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.
+bool is_conv_kernel(std::string_view name);
+uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
+uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);
+const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features);
+
+}  // namespace pumice::engine

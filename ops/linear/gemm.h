@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operators around matrix products share: prepacked weights, and the linear node itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ops/linear/linear_kernel.h"
+#include "ops/op.h"
+#include "ops/shared/split.h"
+
+namespace pumice::engine {
+
+// The layout of glsl/include/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
+inline constexpr uint32_t kStripRows = 16, kTileColumns = 64;
+constexpr uint32_t strips(uint32_t n) {
+  return (n + kStripRows - 1) / kStripRows;
+}
+constexpr uint32_t strip_tiles(uint32_t k) {
+  return (k + kTileColumns - 1) / kTileColumns;
+}
+constexpr bool quantized(Storage storage) {
+  return storage == Storage::q4 || storage == Storage::q8;
+}
+
+// A weight [n, k] in that layout, made at load.
+struct PackedWeight {
+  Tensor weight, scale, zero;  // scale and zero: quantized ones only; zero: empty when all zero points are 0
+  Storage storage = Storage::f32;
+  uint32_t n = 0, k = 0;
+  uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
+  bool scale_f16 = false;
+  bool texture = false;  // the weight is a texture2d
+  // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: matrix.glslh then has
+  // a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
+  struct {
+    bool tame = false;
+    int32_t shift = 0;
+  } scales = {};
+};
+
+// `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G]
+// (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns. `textures`: the
+// operator takes the weight in a texture, too, where the file has it so.
+PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
+                         int64_t group = 0, bool textures = false);
+
+// Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
+// (there the scale's again when it is empty).
+std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
+uint64_t row_bytes(const PackedWeight& weight);  // of a row of the packed weight, with its scales and zero points
+std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowBlock& block);
+
+// out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
+// of glsl/include/activation.glslh.
+struct Epilogue {
+  Tensor bias, residual;
+  int64_t act = 0;
+  uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
+  Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
+  // Columns of a row of x in a buffer: the weight's, a multiple of 8 of them or any number; or zeros behind those, up
+  // to whole tiles.
+  enum class Columns : uint8_t { octets, any, tiles } columns = Columns::octets;
+};
+// Throws unless the tensors of the end have types that go with an x of `dtype`.
+void check_epilogue(const char* op, DType dtype, const Epilogue& end);
+// The shape of `out`, live; throws when something does not fit it.
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end);
+// What a kernel for floats reads, and its launch: dispatches over blocks of x's rows and of the weight's that bindings
+// of the device hold, mostly one. `m`, the rows of x, is not 0.
+std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end);
+void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight, uint32_t m,
+                   const Epilogue& end);
+// Adds the node of a linear of floats.
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end);
+
+// Checks an `act` argument.
+uint32_t activation(int64_t act, const char* op);
+
+// Where the device lets subgroups vary: of the size that features say, and full.
+void require_subgroups(Launch& launch);
+
+// Workgroups counted along x, then y (group() of glsl/include/launch.glslh).
+void over_groups(Launch& launch, uint64_t groups, uint32_t lanes);
+
+}  // namespace pumice::engine

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of the kernels that multiply integers.
+#include <algorithm>
+
+#include "glsl/include/modes.glslh"
+#include "glsl/linear_dot_gemv.h"
+#include "glsl/linear_dot_tiled.h"
+#include "glsl/linear_matrix_int8.h"
+#include "glsl/linear_matrix_int8_groups.h"
+#include "glsl/linear_pack_sums.h"
+#include "ops/linear/linear_int8.h"
+
+namespace pumice::engine {
+namespace {
+
+// Rows of x from `first` on, and of the weight.
+struct Part {
+  RowBlock rows, columns;
+};
+
+template <class Params>
+Params params_of(const IntegerProduct& p, const Part& part, uint32_t m, uint32_t row_blocks, bool words) {
+  const PackedWeight& w = p.weight;
+  Params params{};
+  params.m = part.rows.count;
+  params.n = part.columns.count;
+  params.k = w.k;
+  params.row_blocks = row_blocks;
+  params.stride = p.stride;
+  params.words_m = m;
+  params.first_m = words ? part.rows.first : 0;
+  params.first = part.columns.first;
+  params.out_inverse = p.again.inverse();
+  params.out_zero = static_cast<float>(p.again.zero);
+  params.out_low = static_cast<float>(p.again.low);
+  params.out_high = static_cast<float>(p.again.high);
+  return params;
+}
+
+// Specialization constants 1 to 11.
+void describe(Launch& launch, const IntegerProduct& p) {
+  const PackedWeight& w = p.weight;
+  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(p.end.bias), p.stride % 4 == 0,
+                                         static_cast<uint32_t>(p.end.act), bool(p.end.residual), p.again.scales.stored,
+                                         p.again.zeros.stored, w.k, p.rows.may_have_zero()});
+}
+
+template <class OUT>
+OUT out_of(const IntegerProduct& p) {
+  return p.bytes() ? OUT::bytes : p.out.dtype() == DType::f16 ? OUT::f16 : OUT::f32;
+}
+
+template <class Params>
+void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                     const Part& part) {
+  const Features& features = launch.features;
+  const Tile& t = kernel.tile;
+  const MatrixShape& shape = features.matrix_s8[0];
+  const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
+  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, matrix_int8_lanes(kernel, features));
+  launch.params(params_of<Params>(p, part, m, blocks, true));
+  describe(launch, p);
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k,
+                                         matrix_int8_shared(kernel, features) / 16, kernel.depth});
+  require_subgroups(launch);
+}
+
+void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+  using namespace glsl::linear_matrix_int8;
+  describe_matrix<Params>(launch, kernel, p, m, part);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+}
+
+void launch_matrix_groups(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                          const Part& part) {
+  using namespace glsl::linear_matrix_int8_groups;
+  describe_matrix<Params>(launch, kernel, p, m, part);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+}
+
+void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+  using namespace glsl::linear_dot_tiled;
+  const Tile& t = kernel.tile;
+  const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
+  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, t.parts());
+  launch.params(params_of<Params>(p, part, m, blocks, true));
+  describe(launch, p);
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+                           p.weight.texture ? WEIGHT_STORAGE::texture2d : WEIGHT_STORAGE::buffer);
+}
+
+void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+  using namespace glsl::linear_dot_gemv;
+  const bool words = kernel.input == Input::words;
+  const uint32_t blocks = (part.rows.count + kernel.rows - 1) / kernel.rows;
+  over_groups(launch, uint64_t{(strips(part.columns.count) + kernel.strips - 1) / kernel.strips} * blocks,
+              dot_gemv_lanes(kernel, p.shape(m), launch.features));
+  auto params = params_of<Params>(p, part, m, blocks, words);
+  if (!words) put_source(params, p.rows, m, p.op);
+  launch.params(params);
+  describe(launch, p);
+  // Tiles of weights on their way. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
+  constexpr uint32_t kDepth = 4;
+  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.strips});
+  const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
+  if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+                           !words             ? X::direct
+                           : p.weight.texture ? X::texture2d
+                                              : X::words);
+}
+
+void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+  if (kernel.family == Family::matrix_int8)
+    launch_matrix(launch, kernel, p, m, part);
+  else if (kernel.family == Family::matrix_int8_groups)
+    launch_matrix_groups(launch, kernel, p, m, part);
+  else if (kernel.family == Family::dot_tiled)
+    launch_tiled(launch, kernel, p, m, part);
+  else
+    launch_gemv(launch, kernel, p, m, part);
+  launch.flops = 2ull * part.rows.count * part.columns.count * p.weight.k;
+}
+
+// What a parameter of each row has in a binding range of rows; all of it where one is for all; `none` where there is
+// none.
+BindingRange parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, const BindingRange& none) {
+  if (!parameter.tensor) return none;
+  if (parameter.tensor.numel() == 1) return {};
+  return binding_range(rows, m, device_bytes(parameter.tensor.dtype()));
+}
+
+// In the order of integer_reads, which binds the scales where something is absent.
+std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
+  const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
+  const auto [weight, scale, zero] = weight_binding_ranges(p.weight, part.columns);
+  BindingRange out = binding_range(part.rows, m, p.stride * out_element);  // from the block's first column on
+  const uint64_t first = part.columns.first * out_element;
+  out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+  const BindingRange x = binding_range(part.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
+  std::vector<BindingRange> all = {out,
+                                   input == Input::x ? x : BindingRange{},
+                                   weight,
+                                   p.end.bias ? BindingRange{part.columns.first * element, 0} : scale,
+                                   p.end.residual ? out : scale,
+                                   scale,
+                                   zero};
+  if (p.bytes()) {
+    all.push_back(parameters(p.again.scales, part.rows, m, scale));
+    all.push_back(parameters(p.again.zeros, part.rows, m, scale));
+  }
+  if (input == Input::x) {
+    all.push_back(parameters(p.rows.scales, part.rows, m, scale));
+    all.push_back(parameters(p.rows.zeros, part.rows, m, scale));
+  } else {
+    all.emplace_back();
+  }
+  all.push_back(p.weight.group == 0 ? binding_range(part.columns, p.weight.n, 4) : scale);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Tensor> integer_reads(const IntegerProduct& p, Input input, Tensor x, Tensor rows, Tensor sums) {
+  const PackedWeight& w = p.weight;
+  const auto or_scale = [&](const Tensor& tensor) { return tensor ? tensor : w.scale; };
+  std::vector<Tensor> reads = {x, w.weight, or_scale(p.end.bias), or_scale(p.end.residual), w.scale, or_scale(w.zero)};
+  if (p.bytes()) reads.insert(reads.end(), {or_scale(p.again.scales.tensor), or_scale(p.again.zeros.tensor)});
+  if (input == Input::x)
+    reads.insert(reads.end(), {or_scale(p.rows.scales.tensor), or_scale(p.rows.zeros.tensor)});
+  else
+    reads.push_back(rows);
+  reads.push_back(or_scale(sums));
+  return reads;
+}
+
+void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m) {
+  const uint64_t x_row = kernel.input == Input::x ? p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())} : 0;
+  const auto row_blocks = split_rows(m, {x_row, p.stride * uint64_t{device_bytes(p.out.dtype())}}, launch.features);
+  const auto column_blocks = weight_blocks(p.weight, launch.features);
+  const bool whole = row_blocks.size() * column_blocks.size() == 1;
+  if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {
+    const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
+    const Part head{{0, tiles}, column_blocks.front()}, tail{{tiles, m - tiles}, column_blocks.front()};
+    const std::vector<BindingRange> all = binding_ranges(p, kernel.input, tail, m);
+    const auto aligned = [&](const BindingRange& range) {
+      return range.begin % launch.features.storage_alignment == 0;
+    };
+    if (std::all_of(all.begin(), all.end(), aligned)) {
+      for (const auto& [part, by] : {std::pair(head, &kernel), std::pair(tail, gemv)}) {
+        launch_part(launch, *by, p, m, part);
+        launch.binding_ranges = binding_ranges(p, by->input, part, m);
+        launch.next_dispatch();
+      }
+      return;
+    }
+  }
+  for (const RowBlock& rows : row_blocks) {
+    for (const RowBlock& columns : column_blocks) {
+      launch_part(launch, kernel, p, m, {rows, columns});
+      if (whole) return;
+      launch.binding_ranges = binding_ranges(p, kernel.input, {rows, columns}, m);
+      launch.next_dispatch();
+    }
+  }
+}
+
+Tensor weight_sums(Graph& graph, const PackedWeight& w) {
+  if (w.group != 0) return {};
+  const uint32_t pairs = strips(w.n) * 8;
+  const uint64_t row_bytes = static_cast<uint64_t>(w.weight.numel()) * 4 / (pairs * 2);
+  return graph.prepack("linear_pack_sums", {w.weight}, DType::i32, {pairs * int64_t{2}}, [=](Launch& launch) {
+    for (const RowBlock& block : split_rows(pairs * 2, {row_bytes}, launch.features)) {
+      launch.over(block.count / 2);
+      const auto first = w.texture ? static_cast<uint32_t>(block.first * row_bytes / 16) : 0;
+      launch.params(glsl::linear_pack_sums::Params{strip_tiles(w.k), block.count / 2, first});
+      launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage),
+                                                       static_cast<glsl::linear_pack_sums::WEIGHT_STORAGE>(w.texture));
+      launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
+                               {block.first * row_bytes, block.count * row_bytes}};
+      launch.next_dispatch();
+    }
+  });
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers of 8-bit integers: x is quantized on its way, or is integers already.
+//
+// The exact sum of (qx - zx) * (qw - zw) over a group is scaled by that of the group, and the sum over the groups by
+// the row's: only these scalings and additions round. Kernels for floats compute it from whole numbers, too.
+#pragma once
+
+#include "ops/linear/gemm.h"
+#include "ops/linear/row_source.h"
+#include "ops/quant/requantize.h"
+
+namespace pumice::engine {
+
+struct IntegerProduct {
+  const char* op;
+  RowSource rows;
+  PackedWeight weight;
+  Epilogue end;      // tensors of rows.real_dtype()
+  Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
+  Tensor out;
+  uint32_t stride = 0;    // columns from a row of `out` to the next, linear_int8() sets it
+  bool textures = false;  // x, the residual and out are
+  bool bytes() const { return out.dtype() == DType::i8 || out.dtype() == DType::u8; }
+  LinearShape shape(int64_t m) const;
+};
+
+// Adds the nodes: one for each way in which kernels read x, of which that of the kernel for the live shape runs. In
+// textures where one of its values is to be one: x is quantized from its texture, whole numbers as floats stay in
+// textures; kernels of integers read words and write a buffer, which is copied.
+void linear_int8(Graph& graph, IntegerProduct product);
+
+// What a kernel that multiplies integers reads, and its launch (linear_dot.cpp). `x`: as `input` says, with `rows`
+// where that is words; `sums`: of weight rows with one scale.
+std::vector<Tensor> integer_reads(const IntegerProduct& product, Input input, Tensor x, Tensor rows, Tensor sums);
+void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& product, uint32_t m);
+// Sums of the integers of each row of a packed weight, made at load; empty where rows have more than one scale.
+Tensor weight_sums(Graph& graph, const PackedWeight& weight);
+
+// The integers low..high of arguments, which 8 bits hold.
+void check_range(int64_t low, int64_t high, const char* op);
+
+}  // namespace pumice::engine

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a linear at which shape. Pure functions of sizes and features, tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graph/tensor.h"
+#include "vulkan/device.h"
+
+namespace pumice::engine {
+
+enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
+
+// bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
+struct Tile {
+  uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
+  uint32_t parts() const { return bm / tm * (bn / tn); }
+  bool operator==(const Tile&) const = default;
+};
+
+// out[m, n] from x[m, k] and a weight [n, k]; m, n, k >= 1.
+struct LinearShape {
+  int64_t m, n, k;
+  uint32_t group = 0;  // columns with one scale; 0: the whole row
+  Storage weight = Storage::f32;
+  DType dtype = DType::f32;  // of x and out
+  bool scale_f16 = false;    // scales are fp16, not fp32
+  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/linear_int8.h)
+  bool textures = false;     // x and out are
+  bool weight_texture = false;
+};
+
+enum class Family : uint8_t {
+  gemv,                // linear_gemv.glsl
+  tiled,               // linear_tiled.glsl
+  matrix,              // linear_matrix.glsl
+  fragments,           // linear_fragments.glsl
+  gemv_fragments,      // linear_gemv_fragments.glsl
+  gemv_rows,           // linear_gemv_rows.glsl
+  dot_gemv,            // linear_dot_gemv.glsl
+  dot_tiled,           // linear_dot_tiled.glsl
+  matrix_int8,         // linear_matrix_int8.glsl
+  matrix_int8_groups,  // linear_matrix_int8_groups.glsl
+};
+
+// What a kernel reads when x is integers.
+enum class Input : uint8_t {
+  floats,  // whole numbers as floats, made by linear_quantize.glsl, as it would read any floats
+  halves,  // likewise in fp16, where x is not
+  words,   // bytes, made by linear_quantize.glsl
+  x,       // x itself, which it quantizes
+};
+
+struct LinearKernel {
+  std::string_view name;  // as Features::kernel forces it
+  Family family;
+  uint32_t rows = 0;            // of x that a GEMV's pass takes
+  uint32_t strips = 0;          // of 16 weight rows that a GEMV's workgroup takes
+  Tile tile = {};               // outputs of a workgroup, of the others
+  Input input = Input::floats;  // others: x must be integers
+  uint32_t depth = 1;           // tiles on their way in a matrix_int8 kernel
+};
+
+// Every kernel there is, in a fixed order.
+std::span<const LinearKernel> linear_kernels();
+// The one of that name; throws InvalidArgument with the nearest name.
+const LinearKernel& linear_kernel(std::string_view name);
+// What it reads at that shape of integers.
+Input form_of(const LinearKernel& kernel, const LinearShape& shape);
+// Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
+std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Why it is nobody's choice for that shape on that device, though it may run, in the same words; empty for the kernels
+// that are meant for it, of which the pick is one.
+std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+
+// The kernel for a shape; always one that can run.
+const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
+// The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
+//   |err| <= u |y| + linear_error(kernel, shape) * S * L
+// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 behind gelu and silu (their largest slope), which add 4e-7 |y
+// before them|, 1.5 behind hardswish, else 1.
+double linear_error(const LinearKernel& kernel, const LinearShape& shape);
+// Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+
+// Invocations and shared memory of a workgroup of the other families.
+uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
+uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
+// The same of kernels that multiply integers (pick_int8.cpp): null when none is better than those of whole numbers as
+// floats; why one of them cannot compute a shape; invocations of a workgroup.
+const LinearKernel* pick_integers(const LinearShape& shape, const Features& features);
+std::string why_not_integers(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// The kernel for the rows of x beyond the last whole tile, where they are so few that a tile would be a waste, or null.
+const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
+uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
+uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes of tiles and sums
+
+// What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
+const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
+
+// The tile for `batch` products of m x k and k x n by gemm.glslh.
+Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
+
+}  // namespace pumice::engine

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/shared/sdpa_kernel.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/divide.h"
+
+namespace pumice::engine {
+namespace {
+
+uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_quads, uint32_t v_quads) {
+  constexpr uint32_t kLanes = SdpaBlocks::kLanes;
+  const uint32_t staged = b.staged ? b.keys * (std::max(e_quads, v_quads) + 1) : 1;
+  return 16 * (b.rows * e_quads + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
+}
+
+// More products than these are not worth their registers (heads of 128 are 64 at 16 x 16 x 16 and 64 keys) nor the time
+// lavapipe takes to compile them, which writes each out.
+constexpr int64_t kMostProducts = 64;
+
+std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const SdpaShape& s,
+                                      const Features& features) {
+  const int64_t e = ceil_div(s.e, m.k) * m.k, ev = ceil_div(s.ev, m.n) * m.n, segments = features.subgroup_size / m.m;
+  const int64_t products = keys / m.n * (e / m.k) + keys / m.k * (ev / m.n);
+  if (keys % m.n != 0 || keys % m.k != 0 || m.n * 2 > keys || keys / 8 % segments != 0 || products > kMostProducts)
+    return std::nullopt;
+  // Four subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
+  for (uint32_t subgroups = 4; subgroups >= 1; subgroups /= 2) {
+    SdpaMatrices made{m, subgroups, keys, 0};
+    const int64_t lanes = int64_t{subgroups} * features.subgroup_size;
+    made.staged =
+        static_cast<uint32_t>(std::max({keys * (e / 8 + 1), keys * (ev / 8 + 1), int64_t{made.rows()} * (e / 8 + 1)}));
+    const uint32_t bytes = 16 * (made.staged + made.rows() * (keys / 4 + 1)) + 4 * static_cast<uint32_t>(lanes);
+    const bool fits = lanes <= features.max_invocations && bytes <= features.max_shared_bytes;
+    const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, made.rows()) < 128 || s.rows <= made.rows() / 2);
+    if (fits && !few && keys * std::max(e, ev) / 8 <= lanes * 16) return made;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
+SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
+  const auto e_quads = static_cast<uint32_t>(ceil_div(shape.e, 4)),
+             v_quads = static_cast<uint32_t>(ceil_div(shape.ev, 4));
+  SdpaBlocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(shape.rows, 16))), shape.rows == 1 ? 128u : 64u,
+               false};
+  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_quads, v_quads)))));
+  if (features.cpu || b.rows == 1) return b;
+  for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
+    if (shared_bytes(s, e_quads, v_quads) <= features.max_shared_bytes) return s;
+  return b;
+}
+
+std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features) {
+  constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
+  if (shape.dtype != DType::f16 || features.cpu || shape.rows < kFewRows) return std::nullopt;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16})
+    if (!features.has(feature)) return std::nullopt;
+  for (const MatrixShape& m : features.matrix_f16) {
+    if (m.m == 0) break;
+    if (m.n % 8 != 0 || m.k % 8 != 0 || features.subgroup_size % m.m != 0) continue;
+    for (const uint32_t keys : {64u, 32u})
+      if (const auto made = with_keys(keys, m, shape, features)) return made;
+  }
+  return std::nullopt;
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention is divided among workgroups. Pure functions of sizes and features, tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "graph/tensor.h"
+#include "vulkan/device.h"
+
+namespace pumice::engine {
+
+// heads: of all batches; rows: queries of a head; e, ev: elements of a query and a key, and of a value.
+struct SdpaShape {
+  int64_t heads, rows, e, ev;
+  DType dtype = DType::f32;
+};
+
+// glsl/sdpa.glsl: query rows of a workgroup, keys of a block, and whether keys and values pass through shared memory (a
+// GPU; on a CPU driver that is one more copy).
+struct SdpaBlocks {
+  static constexpr uint32_t kLanes = 128;
+  uint32_t rows, keys;
+  bool staged;
+};
+SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features);
+
+// glsl/sdpa_matrix.glsl: subgroups of shape.m query rows each, keys of a block, octets of the staging area.
+struct SdpaMatrices {
+  MatrixShape shape;
+  uint32_t subgroups, keys, staged;
+  uint32_t rows() const { return subgroups * shape.m; }
+};
+// Empty where sdpa.glsl is to be taken: it can do everything.
+std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features);
+
+}  // namespace pumice::engine

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include <pybind11/pybind11.h>
-
-// Adds kernel_list, kernel_test, kernel_bench and kernel_cases (runtime/lab/lab.h) to the module.
-void add_lab(pybind11::module_& m);

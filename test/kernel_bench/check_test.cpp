@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge of kernel_bench is judged: a right answer passes, and one that is off by a little more than allowed, in
+// any one place, does not. No device: answers are made on the host.
+#include "tools/kernel_bench/check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "ops/shared/shape.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+std::unique_ptr<Problem> make(const std::string& text) {
+  const Case c = parse(text)[0];
+  return subject(c.op).make(c, 1);
+}
+
+std::vector<Expected> all(const Problem& problem) {
+  std::vector<uint64_t> indices(static_cast<size_t>(problem.shape().outputs()));
+  std::iota(indices.begin(), indices.end(), uint64_t{0});
+  return problem.expect(indices);
+}
+
+// The exact answer, rounded to the output's type.
+Bytes rounded(const Problem& problem) {
+  const std::vector<Expected> expected = all(problem);
+  const bool half = problem.out_dtype() == DType::f16;
+  Bytes bytes(expected.size() * (half ? 2 : 4));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto value = static_cast<float>(expected[i].want);
+    const uint16_t bits = half_bits(value);
+    std::memcpy(&bytes[i * (half ? 2 : 4)], half ? static_cast<const void*>(&bits) : &value, half ? 2 : 4);
+  }
+  return bytes;
+}
+
+constexpr double kBound = 0x1p-24 * (96 + 26);
+
+TEST(Check, TheRoundedAnswerIsRight) {
+  for (const char* text : {"m=5,n=7,k=96,bias=1", "m=5,n=7,k=96,dtype=f16,zero=random", "m=4,n=6,k=95,g=0,act=gelu",
+                           "op=linear,m=3,n=5,k=33,dtype=f16", "op=linear_q8csw,m=4,n=9,k=40,values=special",
+                           "m=3,n=5,k=64,values=huge,zero=random", "m=3,n=5,k=64,values=equal,zero=random",
+                           "op=conv2d,b=2,c=6,o=4,h=5,w=7,g=2,bias=1,act=hardswish",
+                           "op=conv2d_q8csw,c=3,o=5,h=6,w=5,k=2,s=2,p=0,dtype=f16,values=special"}) {
+    const auto problem = make(text);
+    const Answers answers(*problem, {}, 1);
+    EXPECT_FALSE(answers.sampled());
+    const Checked checked = answers.compare(rounded(*problem), problem->shape().m, kBound);
+    EXPECT_FALSE(checked.first) << text << ": got " << checked.first->got << ", want " << checked.first->want;
+    EXPECT_EQ(checked.checked, static_cast<uint64_t>(problem->shape().outputs())) << text;
+    EXPECT_LE(checked.worst, 1);
+  }
+}
+
+TEST(Check, OneElementALittleOffIsFound) {
+  const auto problem = make("m=5,n=7,k=96,bias=1");
+  const Answers answers(*problem, {}, 1);
+  const std::vector<Expected> expected = all(*problem);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    Bytes bytes = rounded(*problem);
+    const double limit = allowed(expected[i], DType::f32, kBound);
+    const auto inside = static_cast<float>(expected[i].want + 0.9 * limit);
+    const auto outside = static_cast<float>(expected[i].want - 1.1 * limit);
+    std::memcpy(&bytes[4 * i], &inside, 4);
+    EXPECT_FALSE(answers.compare(bytes, 5, kBound).first) << i;
+    std::memcpy(&bytes[4 * i], &outside, 4);
+    const Checked checked = answers.compare(bytes, 5, kBound);
+    ASSERT_TRUE(checked.first) << i;
+    EXPECT_EQ(checked.wrong, 1u);
+    EXPECT_EQ(checked.first->where, "[" + std::to_string(i / 7) + ", " + std::to_string(i % 7) + "]");
+  }
+}
+
+TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
+  const auto problem = make("m=4,n=3,k=64,values=special");
+  const Answers answers(*problem, {}, 1);
+  const Bytes right = rounded(*problem);
+  EXPECT_TRUE(std::isnan(all(*problem)[0].want));
+  EXPECT_TRUE(std::isinf(all(*problem)[3].want));
+  EXPECT_TRUE(std::isfinite(all(*problem)[9].want));
+  for (const size_t at : {size_t{0}, size_t{3}, size_t{6}, size_t{9}}) {
+    for (const float value : {1.0f, 3e38f, -3e38f}) {
+      Bytes bytes = right;
+      std::memcpy(&bytes[4 * at], &value, 4);
+      EXPECT_TRUE(answers.compare(bytes, 4, kBound).first) << at << " " << value;
+    }
+  }
+  Bytes bytes = right;
+  const float nan = NAN;
+  std::memcpy(&bytes[4 * 9], &nan, 4);
+  EXPECT_TRUE(answers.compare(bytes, 4, kBound).first);
+}
+
+// A weight equal to its zero point adds nothing, whatever x is; a huge x must not leak through.
+TEST(Check, ATermThatIsNothingHasNoBudget) {
+  const auto problem = make("m=2,n=4,k=64,values=huge,zero=random");
+  for (const Expected& e : all(*problem)) EXPECT_LT(e.size, 1e3);
+}
+
+TEST(Check, LargeProductsAreSampledWithTheirEdges) {
+  const auto problem = make("m=512,n=1000,k=256");
+  const std::vector<int64_t> edges = {1, 33, 512};
+  const Answers answers(*problem, edges, 1);
+  EXPECT_TRUE(answers.sampled());
+  const Bytes nothing(static_cast<size_t>(512 * 1000) * 4);  // all zeros: wrong nearly everywhere
+  for (const int64_t m : edges) {
+    const Checked checked = answers.compare(nothing, m, kBound);
+    EXPECT_GT(checked.checked, 20u) << m;
+    EXPECT_GT(checked.wrong, checked.checked * 9 / 10) << m;
+  }
+}
+
+// A convolution of ones counts the taps inside of the image; where a wrong output is, has four numbers.
+TEST(Check, PatchesAreThoseOfTheDefinition) {
+  const auto problem = make("op=conv2d_q8ta_q8csw,b=2,c=1,o=1,h=4,w=4,s=2,values=high");
+  const std::vector<Expected> expected = all(*problem);
+  ASSERT_EQ(expected.size(), 8u);
+  EXPECT_NEAR(expected[1].want / expected[0].want, 6.0 / 4, 1e-9);
+  EXPECT_NEAR(expected[3].want / expected[0].want, 9.0 / 4, 1e-9);
+  const Answers answers(*problem, {}, 1);
+  Bytes bytes = rounded(*problem);
+  EXPECT_FALSE(answers.compare(bytes, 2, kBound).first);
+  bytes[4 * 6 + 2] ^= std::byte{1};
+  EXPECT_EQ(answers.compare(bytes, 2, kBound).first->where, "[1, 0, 1, 0]");
+}
+
+TEST(Check, EqualSeedsGiveEqualData) {
+  const Case c = parse("m=3,n=5,k=64,zero=random,bias=1")[0];
+  const auto a = subject(c.op).make(c, 7)->given(), b = subject(c.op).make(c, 7)->given(),
+             d = subject(c.op).make(c, 8)->given();
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].data.bytes, b[i].data.bytes) << a[i].name;
+  EXPECT_NE(a[0].data.bytes, d[0].data.bytes);
+  Case wide = c;
+  wide.m = 9;  // rows of x do not depend on how many there are
+  const Data x = subject(c.op).make(wide, 7)->given()[0].data;
+  EXPECT_TRUE(std::equal(a[0].data.bytes.begin(), a[0].data.bytes.end(), x.bytes.begin()));
+}
+
+}  // namespace
+}  // namespace pumice::engine::kernel_bench

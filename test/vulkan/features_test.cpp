@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/nearest.h"
+#include "test/vulkan/gpu.h"
+#include "vulkan/probe.h"
+
+namespace pumice::engine {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+Features rich() {
+  Features features = baseline_features();
+  features.bits = (uint64_t{1} << kNumFeatures) - 1;
+  features.subgroup_size = 32;
+  features.min_subgroup_size = 8;
+  features.max_subgroup_size = 64;
+  return features;
+}
+
+TEST(Features, BaselineHasNothingOptional) {
+  const Features features = baseline_features();
+  EXPECT_EQ(features.bits, 0u);
+  EXPECT_EQ(features.max_invocations, 128u);
+  EXPECT_EQ(features.max_shared_bytes, 16384u);
+  EXPECT_EQ(features.max_push_bytes, 128u);
+}
+
+TEST(Features, TakesAwayAndGivesBack) {
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-coopmat,-int_dot").has(Feature::coopmat));
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-coopmat, -int_dot").has(Feature::int_dot));
+  EXPECT_TRUE(pumice::engine::apply(rich(), "-coopmat").has(Feature::float16));
+  EXPECT_EQ(pumice::engine::apply(rich(), "none").bits, 0u);
+  EXPECT_EQ(pumice::engine::apply(rich(), "none,+int8").bits, bit(Feature::int8));
+  EXPECT_EQ(pumice::engine::apply(baseline_features(), "none,+int8").bits, 0u)
+      << "what the device lacks cannot be given";
+  EXPECT_EQ(pumice::engine::apply(rich(), "").bits, rich().bits);
+}
+
+TEST(Features, EveryNameIsKnown) {
+  for (uint32_t i = 0; i < kNumFeatures; ++i) {
+    const auto feature = static_cast<Feature>(i);
+    EXPECT_FALSE(pumice::engine::apply(rich(), std::string("-") + name(feature)).has(feature)) << name(feature);
+  }
+}
+
+TEST(Features, UnknownNameGetsTheNearest) {
+  const Error error = error_of([] { pumice::engine::apply(rich(), "-copmat"); });
+  EXPECT_EQ(error.code(), Code::InvalidArgument);
+  EXPECT_THAT(error.what(), HasSubstr("unknown feature 'copmat': did you mean 'coopmat'?"));
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "coopmat"); }).code(), Code::InvalidArgument);
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-"); }).code(), Code::InvalidArgument);
+  EXPECT_THAT(error_of([] { pumice::engine::apply(rich(), "-\x1b[31m"); }).what(), testing::Not(HasSubstr("\x1b")));
+}
+
+TEST(Features, SubgroupIsForcedWithinRange) {
+  Features cpu = rich();
+  cpu.cpu = true;
+  EXPECT_FALSE(pumice::engine::apply(cpu, "like_gpu").cpu);
+  EXPECT_EQ(pumice::engine::apply(rich(), "subgroup=8").subgroup_size, 8u);
+  for (const char* bad : {"subgroup=4", "subgroup=128", "subgroup=12", "subgroup=", "subgroup=8x", "subgroup=-8"}) {
+    EXPECT_EQ(error_of([&] { pumice::engine::apply(rich(), bad); }).code(), Code::InvalidArgument) << bad;
+  }
+  EXPECT_EQ(error_of([] { pumice::engine::apply(rich(), "-subgroup_size_control,subgroup=8"); }).code(),
+            Code::InvalidArgument);
+}
+
+TEST(Features, LimitsOnlyBecomeTighter) {
+  const Features poor = pumice::engine::apply(rich(), "max_storage=1m,max_groups=7,alignment=256,max_allocation=3k");
+  EXPECT_EQ(poor.max_storage_bytes, 1u << 20);
+  EXPECT_EQ(poor.max_groups[0], 7u);
+  EXPECT_EQ(poor.max_groups[2], 7u);
+  EXPECT_EQ(poor.storage_alignment, 256u);
+  EXPECT_EQ(poor.max_allocation_bytes, 3072u);
+  EXPECT_EQ(poor.bits, rich().bits);
+  for (const char* bad : {"max_storage=1t", "max_storage=", "max_storage", "max_storage=8", "max_storage=-1",
+                          "max_storage=99999999999g", "max_storage=2g", "max_invocations=64", "max_shared=8k",
+                          "max_groups=0", "alignment=48", "alignment=1", "alignment=512"}) {
+    const Error error = error_of([&] { pumice::engine::apply(rich(), bad); });
+    EXPECT_EQ(error.code(), Code::InvalidArgument) << bad;
+    EXPECT_THAT(error.what(), HasSubstr(bad));
+  }
+  EXPECT_THAT(error_of([] { pumice::engine::apply(rich(), "max_storrage=1m"); }).what(), HasSubstr("'max_storage='"));
+}
+
+TEST(Features, RunsWhatItHas) {
+  Shader shader = test::kAdd;
+  EXPECT_TRUE(baseline_features().runs(shader));
+  shader.features = bit(Feature::int8) | bit(Feature::coopmat);
+  EXPECT_FALSE(pumice::engine::apply(rich(), "-int8").runs(shader));
+  EXPECT_TRUE(rich().runs(shader));
+}
+
+// What the probe's own shader needs may be switched off on a device that has matrices.
+TEST(Features, FragmentsNeedEverythingTheProbeNeeds) {
+  Features features = baseline_features();
+  features.subgroup_size = 32;
+  features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model);
+  ASSERT_TRUE(may_have_fragments(features));
+  for (const Feature feature : {Feature::float16, Feature::coopmat, Feature::memory_model}) {
+    Features poorer = features;
+    poorer.bits &= ~bit(feature);
+    EXPECT_FALSE(may_have_fragments(poorer)) << name(feature);
+  }
+}
+
+TEST(Nearest, EditDistance) {
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(nearest("flot16", std::vector<std::string_view>{"int8", "float16"}), "float16");
+}
+
+}  // namespace
+}  // namespace pumice::engine

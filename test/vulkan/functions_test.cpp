@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam, and what becomes of the engine when a Vulkan call fails.
+#include "test/vulkan/faults.h"
+
+#include <cctype>
+#include <fstream>
+
+namespace pumice::engine {
+namespace {
+
+using test::error_of;
+using test::Hook;
+using test::whole;
+using testing::HasSubstr;
+
+// One small life of a device: open, make a pipeline, allocate, upload, run, read back. Returns the answer's first word.
+uint32_t scenario(const std::string& cache_dir = "off") {
+  const auto device = test::open("", cache_dir);
+  const Buffer a = device->memory().buffer(1 << 16, MemoryKind::device, "a");
+  const Buffer out = device->memory().buffer(1 << 16, MemoryKind::download, "out");
+  const std::vector<uint32_t> words(1 << 14, 40);
+  Uploader uploader(device, 1 << 14, 2);
+  uploader.put(std::as_bytes(std::span(words)), whole(a));
+  uploader.fill_zero({a.handle(), 1 << 15, 1 << 15});
+  uploader.flush();
+  Commands commands(device);
+  commands.begin(2);
+  commands.timestamp(0);
+  test::add(commands, *device, whole(a), whole(a), 1 << 14, 2);
+  commands.barrier();
+  commands.copy(whole(a), whole(out));
+  commands.host_barrier();
+  commands.timestamp(1);
+  commands.end();
+  device->run(commands);
+  commands.timestamps_us();
+  uint32_t answer = 0;
+  std::memcpy(&answer, out.mapped(), 4);
+  return answer;
+}
+
+// Every call of the scenario fails once with each result: a typed error that names call and result, or success where
+// the engine can go on without; nothing is left behind; the next attempt succeeds.
+TEST(Faults, EveryCallFailsOnce) {
+  test::Folder folder;
+  const std::string cache = (folder.path / "cache").string();
+  const test::FaultHook hook;
+  test::faults().reset();
+  ASSERT_EQ(scenario(cache), 42u);
+  set_vulkan_hook(test::install_faults);  // forgets the instance, which counts its end too
+  ASSERT_THAT(test::faults().alive(), testing::IsEmpty());
+  const size_t calls = test::faults().calls;
+  ASSERT_GT(calls, 30u);
+  for (const VkResult result : {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST,
+                                VK_ERROR_UNKNOWN, static_cast<VkResult>(-777)}) {
+    const bool thorough = result == VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    for (size_t i = thorough ? 0 : static_cast<size_t>(-result) % 3; i < calls; i += thorough ? 1 : 3) {
+      test::Messages quiet;
+      test::faults().reset();
+      test::faults().fail_call = i;
+      test::faults().result = result;
+      std::string failed;
+      try {
+        EXPECT_EQ(scenario(cache), 42u);
+      } catch (const Error& error) {
+        failed = error.what();
+        EXPECT_NE(error.code(), Code::Internal) << failed;
+        EXPECT_THAT(failed, testing::ContainsRegex("(vk|vma)[A-Z]")) << "the call is named";
+      }
+      set_vulkan_hook(test::install_faults);
+      ASSERT_THAT(test::faults().alive(), testing::IsEmpty())
+          << "call " << i << " " << test::faults().failed << " " << name(result) << ": " << failed;
+    }
+  }
+  test::faults().reset();
+  EXPECT_EQ(scenario(cache), 42u);
+}
+
+struct Case {
+  const char* call;
+  VkResult result;
+  Code code;
+  const char* object;
+};
+
+TEST(Faults, ErrorsNameCallObjectResultAndDevice) {
+  const std::string device = test::open()->info().name;
+  const Case cases[] = {
+      {"vkCreateInstance", VK_ERROR_OUT_OF_HOST_MEMORY, Code::OutOfHostMemory, "instance"},
+      {"vkCreateDevice", VK_ERROR_INITIALIZATION_FAILED, Code::DeviceUnsupported, "device"},
+      {"vkCreateComputePipelines", VK_ERROR_OUT_OF_DEVICE_MEMORY, Code::OutOfDeviceMemory, "test_add"},
+      {"vkCreateComputePipelines", VK_INCOMPLETE, Code::DeviceUnsupported, "test_add"},
+      {"vkAllocateMemory", VK_ERROR_OUT_OF_DEVICE_MEMORY, Code::OutOfDeviceMemory, "a"},
+      {"vkQueueSubmit", VK_ERROR_DEVICE_LOST, Code::DeviceLost, "commands"},
+      {"vkWaitForFences", VK_ERROR_DEVICE_LOST, Code::DeviceLost, "commands"},
+  };
+  const test::FaultHook hook;
+  for (const Case& each : cases) {
+    test::faults().reset();
+    test::faults().fail_function = each.call;
+    test::faults().result = each.result;
+    const Error error = error_of([] { scenario(); });
+    EXPECT_EQ(error.code(), each.code) << each.call;
+    EXPECT_EQ(error.path(), each.object) << each.call;
+    const bool allocation = std::string(each.call) == "vkAllocateMemory";
+    EXPECT_THAT(error.what(), HasSubstr(allocation ? "vmaCreateBuffer" : each.call));
+    EXPECT_THAT(error.what(), HasSubstr(std::to_string(each.result)));
+    if (std::string(each.call) != "vkCreateInstance") {
+      EXPECT_THAT(error.what(), HasSubstr(device)) << each.call;
+    }
+    set_vulkan_hook(test::install_faults);
+    EXPECT_THAT(test::faults().alive(), testing::IsEmpty()) << each.call;
+  }
+}
+
+TEST(Faults, ALostDeviceStaysLostAndANewOneWorks) {
+  const test::FaultHook hook;
+  test::faults().reset();
+  const auto device = test::open();
+  Commands commands(device);
+  commands.begin();
+  commands.end();
+  test::faults().fail_function = "vkQueueSubmit";
+  test::faults().result = VK_ERROR_DEVICE_LOST;
+  test::faults().after = true;
+  EXPECT_EQ(error_of([&] { device->run(commands); }).code(), Code::DeviceLost);
+  test::faults().reset();
+  const Error again = error_of([&] { device->run(commands); });
+  EXPECT_EQ(again.code(), Code::DeviceLost);
+  EXPECT_THAT(again.what(), HasSubstr("since an earlier call"));
+  EXPECT_TRUE(device->is_lost());
+  EXPECT_NE(test::open(), device);
+  EXPECT_EQ(scenario(), 42u);
+}
+
+TEST(Faults, ATimeoutLosesTheDevice) {
+  const test::FaultHook hook;
+  for (const bool forever : {false, true}) {
+    const test::LeaksAllowed leaks;  // what the device may still use is not given back
+    test::Messages messages;
+    test::faults().reset();
+    {
+      const auto device = test::open();
+      Buffer buffer = device->memory().buffer(64, MemoryKind::device, "in use");
+      Commands commands(device);
+      commands.begin();
+      commands.fill(whole(buffer), 1);
+      commands.end();
+      test::faults().fail_function = "vkWaitForFences";
+      test::faults().result = VK_TIMEOUT;
+      test::faults().forever = forever;
+      const Error error = error_of([&] { device->run(commands, 5'000'000); });
+      EXPECT_EQ(error.code(), Code::Timeout);
+      EXPECT_THAT(error.what(), HasSubstr("within 5 ms"));
+      EXPECT_EQ(error_of([&] { device->run(commands); }).code(), Code::DeviceLost);
+    }
+    set_vulkan_hook(test::install_faults);
+    EXPECT_EQ(test::faults().alive().empty(), !forever);
+    EXPECT_EQ(messages.texts.size(), forever ? 1u : 0u);
+  }
+  test::faults().reset();
+  EXPECT_EQ(scenario(), 42u);
+}
+
+TEST(Seam, ResultsAreNamed) {
+  Vk vk;
+  vk.device = "some GPU";
+  EXPECT_STREQ(name(VK_ERROR_DEVICE_LOST), "VK_ERROR_DEVICE_LOST");
+  EXPECT_EQ(describe(VK_ERROR_DEVICE_LOST, "vkQueueSubmit", "commands", vk),
+            "vkQueueSubmit failed for commands: VK_ERROR_DEVICE_LOST (-4) on some GPU");
+  EXPECT_THAT(describe(static_cast<VkResult>(-777), "vkX", "", vk), HasSubstr("an undocumented result (-777)"));
+}
+
+// A call of vkX( or dlopen( in a line of code, outside of comments and strings.
+bool calls_past_the_table(const std::string& line) {
+  bool in_string = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') in_string = !in_string;
+    if (line.compare(i, 2, "//") == 0) return false;
+    const auto is_word = [&](size_t at) {
+      return at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) || line[at] == '_');
+    };
+    if (in_string || !is_word(i) || (i > 0 && is_word(i - 1))) continue;
+    size_t end = i;
+    while (is_word(end)) ++end;
+    const std::string word = line.substr(i, end - i);
+    const bool vulkan =
+        word.size() > 2 && word.compare(0, 2, "vk") == 0 && std::isupper(static_cast<unsigned char>(word[2]));
+    if ((vulkan || word == "dlopen") && end < line.size() && line[end] == '(') return true;
+  }
+  return false;
+}
+
+// No source calls Vulkan, or opens its loader, past the table.
+TEST(Seam, NobodyCallsPastTheTable) {
+  const std::filesystem::path root = std::filesystem::path(PUMICE_TEST_DIR).parent_path();
+  EXPECT_TRUE(calls_past_the_table("  vkQueueSubmit(queue, 1, &info, fence);"));
+  EXPECT_FALSE(calls_past_the_table("  text(\"vkQueueSubmit(\");  // vkQueueSubmit("));
+  size_t files = 0;
+  for (const char* folder : {"runtime", "graph", "ops", "serialization", "python"}) {
+    if (!std::filesystem::exists(root / folder)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cpp" && extension != ".h" && extension != ".hpp") continue;
+      ++files;
+      std::ifstream file(entry.path());
+      const bool is_seam = entry.path().filename() == "vulkan.cpp";
+      std::string line;
+      for (int number = 1; std::getline(file, line); ++number) {
+        EXPECT_TRUE(is_seam || !calls_past_the_table(line)) << entry.path() << ":" << number << ": " << line;
+      }
+    }
+  }
+  EXPECT_GT(files, 20u);
+}
+
+}  // namespace
+}  // namespace pumice::engine

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/pipeline_cache.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "test/vulkan/gpu.h"
+
+namespace pumice::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Folder;
+using test::Messages;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Physical some_device() {
+  Physical physical;
+  physical.vendor_id = 0x10de;
+  physical.device_id = 0x2335;
+  physical.driver_version = 42;
+  for (int i = 0; i < 16; ++i) physical.cache_uuid[i] = static_cast<uint8_t>(i * 3);
+  return physical;
+}
+
+std::vector<uint8_t> some_body() {
+  std::vector<uint8_t> body(300);
+  for (size_t i = 0; i < body.size(); ++i) body[i] = static_cast<uint8_t>(i * 7);
+  return body;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& text) {
+  fs::remove(path);
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+struct PipelineCache : testing::Test {
+  Folder folder;
+  PipelineCacheFile file() const { return {some_device(), folder.path.string()}; }
+  std::vector<uint8_t> load() const { return file().load(); }
+};
+
+TEST_F(PipelineCache, ComesBack) {
+  const Messages messages;
+  EXPECT_THAT(load(), IsEmpty());
+  file().save(some_body());
+  EXPECT_EQ(load(), some_body());
+  EXPECT_THAT(messages.texts, IsEmpty());
+  EXPECT_THAT(std::vector<fs::path>(fs::directory_iterator(folder.path), {}), SizeIs(1)) << "no temporary file stays";
+}
+
+TEST_F(PipelineCache, FoldersAreMade) {
+  const std::string deep = (folder.path / "a" / "b").string();
+  PipelineCacheFile(some_device(), deep).save(some_body());
+  EXPECT_EQ(PipelineCacheFile(some_device(), deep + "/").load(), some_body());
+}
+
+TEST_F(PipelineCache, EveryCutAndFlipIsSeen) {
+  file().save(some_body());
+  const std::string good = contents(file().path());
+  for (size_t cut = 0; cut < good.size(); ++cut) {
+    write(file().path(), good.substr(0, cut));
+    const Messages messages;
+    ASSERT_THAT(load(), IsEmpty()) << cut;
+    ASSERT_THAT(messages.texts, SizeIs(1)) << cut;
+  }
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << (at % 8)));
+    write(file().path(), bad);
+    const Messages messages;
+    ASSERT_THAT(load(), IsEmpty()) << at;
+    ASSERT_THAT(messages.texts, SizeIs(1)) << at;
+  }
+  write(file().path(), good + "x");
+  const Messages messages;
+  EXPECT_THAT(load(), IsEmpty());
+}
+
+TEST_F(PipelineCache, OtherDevicesAndDriversAreRefused) {
+  file().save(some_body());
+  Physical other = some_device();
+  other.driver_version = 43;
+  const Messages messages;
+  EXPECT_THAT(PipelineCacheFile(other, folder.path.string()).load(), IsEmpty());
+  other = some_device();
+  other.cache_uuid[15] ^= 1;
+  EXPECT_THAT(PipelineCacheFile(other, folder.path.string()).load(), IsEmpty());
+  EXPECT_THAT(messages.texts, SizeIs(2));
+}
+
+TEST_F(PipelineCache, HugeFileIsNotRead) {
+  file().save(some_body());
+  fs::resize_file(file().path(), 2ull << 30);
+  const Messages messages;
+  EXPECT_THAT(load(), IsEmpty());
+  EXPECT_THAT(messages.texts, SizeIs(1));
+}
+
+// E02: each of these runs without a cache, with one warning.
+TEST_F(PipelineCache, BadFoldersCostOneWarning) {
+  const fs::path real = folder.path / "real", link = folder.path / "link", plain = folder.path / "plain",
+                 open = folder.path / "open", fifo = folder.path / "fifo";
+  fs::create_directory(real);
+  fs::create_directory_symlink(real, link);
+  write(plain, "text");
+  fs::create_directory(open);
+  fs::permissions(open, fs::perms::all);
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const fs::path& each : {link, plain, open, fifo, plain / "below", fs::path("/proc/none")}) {
+    const Messages messages;
+    PipelineCacheFile cache(some_device(), each.string());
+    EXPECT_THAT(cache.load(), IsEmpty()) << each;
+    cache.save(some_body());
+    cache.save(some_body());
+    EXPECT_THAT(messages.texts, SizeIs(1)) << each;
+  }
+}
+
+TEST_F(PipelineCache, ReadOnlyFolder) {
+  if (geteuid() == 0) GTEST_SKIP() << "root writes anywhere";
+  fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
+  const Messages messages;
+  PipelineCacheFile cache = file();
+  EXPECT_THAT(cache.load(), IsEmpty());
+  cache.save(some_body());
+  EXPECT_THAT(messages.texts, SizeIs(1));
+}
+
+TEST_F(PipelineCache, AFifoOrLinkInPlaceOfTheFileIsReplaced) {
+  const fs::path victim = folder.path / "victim";
+  for (const bool link : {false, true}) {
+    fs::remove(file().path());
+    write(victim, "precious");
+    if (link) {
+      fs::create_symlink(victim, file().path());
+    } else {
+      ASSERT_EQ(mkfifo(file().path().c_str(), 0600), 0);
+    }
+    const Messages messages;
+    EXPECT_THAT(load(), IsEmpty());
+    EXPECT_THAT(messages.texts, SizeIs(1));
+    file().save(some_body());
+    EXPECT_EQ(load(), some_body());
+    EXPECT_EQ(contents(victim), "precious");
+  }
+}
+
+// E04, and as near to E03 as a test gets: writers and a killed writer leave a whole file.
+TEST_F(PipelineCache, ManyWritersLeaveOneWholeFile) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int k = 0; k < (i == 0 ? 1'000'000 : 20); ++k) file().save(some_body());
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  const Messages messages;
+  for (int k = 0; k < 200; ++k) {
+    const std::vector<uint8_t> body = load();
+    ASSERT_TRUE(body.empty() || body == some_body());
+  }
+  kill(children[0], SIGKILL);
+  for (const pid_t child : children) waitpid(child, nullptr, 0);
+  EXPECT_EQ(load(), some_body());
+  EXPECT_THAT(messages.texts, IsEmpty());
+}
+
+TEST_F(PipelineCache, Off) {
+  EXPECT_THAT(PipelineCacheFile(some_device(), "off").path(), IsEmpty());
+}
+
+TEST_F(PipelineCache, ADeviceWritesAndReadsIt) {
+  const std::string dir = (folder.path / "cache").string();
+  test::open("", dir)->pipelines().get({&test::kAdd, {64}, 0});  // the device ends here, and saves
+  std::vector<fs::path> files(fs::directory_iterator(dir), {});
+  ASSERT_THAT(files, SizeIs(1));
+  const fs::file_time_type written = fs::last_write_time(files[0]);
+  {
+    const Messages messages;
+    const auto device = test::open("", dir);
+    device->pipelines().get({&test::kAdd, {64}, 0});
+    device->pipelines().save();
+    EXPECT_THAT(messages.texts, IsEmpty());
+  }
+  EXPECT_EQ(fs::last_write_time(files[0]), written) << "nothing new, so nothing is written";
+  const auto bytes = fs::file_size(files[0]);
+  fs::resize_file(files[0], 50);
+  const Messages messages;
+  test::open("", dir)->pipelines().get({&test::kAdd, {64}, 0});
+  EXPECT_THAT(messages.texts, SizeIs(1));
+  EXPECT_EQ(fs::file_size(files[0]), bytes);
+}
+
+}  // namespace
+}  // namespace pumice::engine

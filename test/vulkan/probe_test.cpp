@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// D11: a device whose matrices do not lie as the probe expects, or that computes wrong numbers, gets no kernels that
+// rely on it, and says so by name. The driver's part is played by thunks: it lists the shapes, and the words that come
+// back from the probe are those that the test wants.
+#include "vulkan/probe.h"
+#include "ops/linear/linear_kernel.h"
+#include "test/vulkan/gpu.h"
+
+namespace pumice::engine {
+namespace {
+
+using testing::HasSubstr;
+
+uint32_t answer;  // of every lane
+bool one_lane_is_wrong;
+Vk real;  // of the device
+PFN_vkGetPhysicalDeviceProperties2 real_properties = nullptr;
+
+VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
+  constexpr uint32_t kColumns[] = {16, 8};
+  for (uint32_t i = 0; out != nullptr && i < *count && i < 2; ++i) {
+    out[i].MSize = out[i].KSize = 16;
+    out[i].NSize = kColumns[i];
+    out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
+    out[i].CType = out[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
+    out[i].saturatingAccumulation = VK_FALSE;
+    out[i].scope = VK_SCOPE_SUBGROUP_KHR;
+  }
+  *count = 2;
+  return VK_SUCCESS;
+}
+
+void subgroups_of_32(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
+  real_properties(device, out);
+  for (auto* each = static_cast<VkBaseOutStructure*>(out->pNext); each != nullptr; each = each->pNext) {
+    if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES)
+      reinterpret_cast<VkPhysicalDeviceSubgroupProperties*>(each)->subgroupSize = 32;
+    if (each->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) continue;
+    auto* control = reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties*>(each);
+    control->minSubgroupSize = control->maxSubgroupSize = 32;
+  }
+}
+
+VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
+                     const VkAllocationCallbacks*, VkPipeline* out) {
+  *out = reinterpret_cast<VkPipeline>(uintptr_t{1});
+  return VK_SUCCESS;
+}
+
+void write_answer(VkCommandBuffer commands, VkBuffer, VkBuffer to, uint32_t, const VkBufferCopy* region) {
+  const VkDeviceSize but_last = region->size - 4;
+  real.CmdFillBuffer(commands, to, region->dstOffset, but_last, answer);
+  real.CmdFillBuffer(commands, to, region->dstOffset + but_last, 4, one_lane_is_wrong ? 0 : answer);
+}
+
+void play_driver(Vk& vk) {
+  if (!vk.CreateFence) {  // of the instance
+    if (!vk.GetPhysicalDeviceProperties2) return;
+    real_properties = vk.GetPhysicalDeviceProperties2.pointer;
+    vk.GetPhysicalDeviceProperties2.pointer = subgroups_of_32;
+    if (vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+      vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR.pointer = list_shapes;
+    return;
+  }
+  real = vk;
+  vk.CreateComputePipelines.pointer = no_pipeline;
+  vk.DestroyPipeline.pointer = [](VkDevice, VkPipeline, const VkAllocationCallbacks*) {};
+  vk.CmdBindPipeline.pointer = [](VkCommandBuffer, VkPipelineBindPoint, VkPipeline) {};
+  vk.CmdDispatch.pointer = [](VkCommandBuffer, uint32_t, uint32_t, uint32_t) {};
+  vk.CmdCopyBuffer.pointer = write_answer;
+}
+
+TEST(Probe, WrongNumbersTakeTheFeatureAway) {
+  const Features usual = test::open()->features();
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
+    if (!usual.has(feature)) GTEST_SKIP() << "the driver has no " << name(feature);
+  }
+  const test::Hook hook(play_driver);
+  const LinearShape shape{.m = 64, .n = 64, .k = 64, .weight = Storage::q4, .dtype = DType::f16};
+  const LinearKernel& kernel = linear_kernel("fragments64x128");
+  const auto features = [&](uint32_t word, bool wrong_lane) {
+    answer = word;
+    one_lane_is_wrong = wrong_lane;
+    return test::open()->features();
+  };
+  const Features right = features(0x600d, false);
+  EXPECT_TRUE(right.has(Feature::fragments));
+  EXPECT_EQ(unsupported_reason(kernel, shape, right), "");
+  for (const Features& wrong : {features(0x600d, true), features(0, false), features(0x600c, false)}) {
+    EXPECT_TRUE(wrong.has(Feature::coopmat)) << "which the portable kernels use";
+    EXPECT_FALSE(wrong.has(Feature::fragments));
+    EXPECT_THAT(unsupported_reason(kernel, shape, wrong), HasSubstr("'fragments', which the device lacks"));
+    EXPECT_NE(pick_linear(shape, wrong).family, Family::fragments);
+    EXPECT_NE(pick_linear(shape, wrong).family, Family::gemv_fragments);
+  }
+}
+
+}  // namespace
+}  // namespace pumice::engine

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that only kernel_bench has: plain kernels that the product's are compared with. The product's table does
+// not know them, so no file can ask for one and nothing picks one.
+#pragma once
+
+#include "ops/op.h"
+#include "tools/kernel_bench/case.h"
+
+namespace pumice::engine::kernel_bench {
+
+std::span<const Op> baselines();
+// Why linear_q4gsw_plain cannot run a case of linear_q4gsw, as the end of "it ..."; empty when it can.
+std::string why_not_plain(const Case& c, const Features& features);
+
+}  // namespace pumice::engine::kernel_bench

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kernel bench`: checked first, then timed over weights that rotate past the cache.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/kernel_bench/ceilings.h"
+#include "tools/kernel_bench/check.h"
+#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/harness.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/table.h"
+#include "tools/kernel_bench/timer.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+using nlohmann::json;
+
+// More than four times the largest cache known on a GPU (the H200's 60 MB); CPU drivers: past the caches of a core.
+constexpr uint64_t kRotateGpu = uint64_t{256} << 20, kRotateCpu = uint64_t{64} << 20;
+constexpr uint64_t kMostSlots = 4096;
+
+class Bench {
+ public:
+  Bench(const Options& options, const Report& report, std::shared_ptr<Device> device)
+      : options_(options), report_(report), device_(std::move(device)), cpu_(device_->info().kind == "cpu") {}
+
+  void measure_ceilings() {
+    ceilings_.measure(device_, cpu_ ? 0.02 : options_.seconds, [&](const Ceiling& c) {
+      report_(
+          json{{"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.how}, {"why", c.why}}.dump());
+    });
+  }
+
+  uint32_t run(const Case& c) {
+    const Subject& subject = kernel_bench::subject(c.op);
+    const std::unique_ptr<Problem> problem = subject.make(c, options_.seed);
+    std::vector<Data> inputs;
+    for (Given& given : problem->given()) {
+      if (given.role == Given::Role::input) inputs.push_back(std::move(given.data));
+    }
+    const Answers answers(*problem, {}, options_.seed);
+    uint32_t failed = 0;
+    Times times;
+    std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
+    for (const std::string& kernel : kernels(subject, options_)) {
+      std::string reason = unsupported_reason(subject, kernel, c, device_->features());
+      if (reason.empty() && options_.kernels.empty() && !options_.regret)
+        reason = not_recommended_reason(subject, kernel, c, device_->features());
+      if (!reason.empty())
+        say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
+      else
+        files[op_for(subject, kernel)].push_back(kernel);
+    }
+    warm_ = false;
+    for (const auto& [op, names] : files) {
+      std::vector<Forced> all;
+      for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
+      const Loaded loaded = load(device_, make_file(*problem, op), all);
+      for (size_t i = 0; i < names.size(); ++i) {
+        const double error = bound(subject, names[i], c, device_->features());
+        json row = measure(loaded, *loaded.graphs[i], *problem, inputs, answers, error);
+        row["is"] = resolved(subject, names[i], c, device_->features());
+        failed += row.at("status") == "failed";
+        if (row.at("status") == "ok") times.add(names[i], row.at(cpu_ ? "cpu_us" : "median_us"));
+        say(c, names[i], std::move(row));
+      }
+    }
+    if (options_.regret && times.regret() > 0) regrets_.push_back({times.regret(), title(c), times.best});
+    return failed;
+  }
+
+  // Time of the pick by that of the best forced kernel; processor time on a CPU driver, whose machine is rarely quiet.
+  void say_regret() const {
+    if (regrets_.empty()) return;
+    std::vector<double> values;
+    for (const Regret& each : regrets_) values.push_back(each.value);
+    const Regret& worst = *std::max_element(regrets_.begin(), regrets_.end(),
+                                            [](const Regret& a, const Regret& b) { return a.value < b.value; });
+    report_(json{{"event", "regret"},
+                 {"shapes", values.size()},
+                 {"median", percentile(values, 0.5)},
+                 {"worst", worst.value},
+                 {"worst_case", worst.where},
+                 {"worst_best", worst.best}}
+                .dump());
+  }
+
+ private:
+  struct Times {
+    double pick = 0, least = 0;
+    std::string best;
+    void add(const std::string& kernel, double us) {
+      if (kernel == kPick)
+        pick = us;
+      else if (kernel != kPlain && (least == 0 || us < least))
+        least = us, best = kernel;
+    }
+    double regret() const { return pick > 0 && least > 0 ? pick / least : 0; }
+  };
+  struct Regret {
+    double value;
+    std::string where, best;
+  };
+
+  json measure(const Loaded& loaded, const Graph& graph, const Problem& problem, std::span<const Data> inputs,
+               const Answers& answers, double error) {
+    const int64_t m = problem.shape().m;
+    json row = {{"status", "ok"}};
+    uint64_t slot_bytes = 0;
+    {
+      Harness harness(loaded, graph, {});
+      slot_bytes = harness.slot_bytes();
+      row["shader"] = harness.shaders();
+      harness.reset(0xffffffffu, inputs);
+      Commands commands(device_);
+      commands.begin();
+      harness.dispatch(commands, 0);
+      commands.end();
+      harness.run(commands);
+      const Checked checked = answers.compare(harness.read_output(), m, error);
+      if (checked.first) {
+        const Wrong& w = *checked.first;
+        row["status"] = "failed";
+        row["why"] = format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g; see kernel test",
+                            static_cast<unsigned long long>(checked.wrong),
+                            static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want);
+        return row;
+      }
+    }
+    const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu_ ? kRotateCpu : kRotateGpu;
+    const auto slots =
+        static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
+    Harness harness(loaded, graph, {.slots = slots});
+    harness.reset(0, inputs);
+    const double warm = cpu_ || warm_ ? 0.05 : options_.seconds;
+    warm_ = true;
+    const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { harness.dispatch(commands, i % slots); },
+                               {warm, options_.seconds, slots, options_.barrier});
+    const double us = timing.us.median;
+    row["median_us"] = us;
+    row["p10_us"] = timing.us.p10;
+    row["p90_us"] = timing.us.p90;
+    if (cpu_) row["cpu_us"] = timing.cpu_us;
+    row["bytes"] = problem.bytes(m);
+    row["flops"] = problem.flops(m);
+    row["gb_s"] = problem.bytes(m) / us / 1e3;
+    row["tflop_s"] = problem.flops(m) / us / 1e6;
+    if (ceilings_.measured()) {
+      bool memory = false;
+      row["roof_us"] = ceilings_.roof_us(problem.bytes(m), problem.flops(m), problem.arithmetic(), memory);
+      row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us : us);
+      row["bound"] = memory ? "memory" : "arithmetic";
+    }
+    row["slots"] = slots;
+    row["submits"] = timing.submits;
+    row["replays"] = timing.replays;
+    row["barrier"] = options_.barrier;
+    return row;
+  }
+
+  void say(const Case& c, const std::string& kernel, json row) {
+    row["event"] = "row";
+    row["case"] = text(c);
+    row["title"] = title(c);
+    row["kernel"] = kernel;
+    report_(row.dump());
+  }
+
+  const Options& options_;
+  const Report& report_;
+  std::shared_ptr<Device> device_;
+  const bool cpu_;
+  bool warm_ = false;
+  Ceilings ceilings_;
+  std::vector<Regret> regrets_;
+};
+
+}  // namespace
+
+uint32_t run_bench(const Options& options, const Report& report) {
+  const auto device = open(options);
+  const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
+  uint64_t rows = 0;
+  for (const Case& c : cases) rows += kernels(subject(c.op), options).size();
+  report(
+      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
+          .dump());
+  Bench bench(options, report, device);
+  if (options.ceilings) bench.measure_ceilings();
+  uint32_t failed = 0;
+  for (const Case& c : cases) failed += bench.run(c);
+  bench.say_regret();
+  report(json{{"event", "end"}, {"failed", failed}}.dump());
+  return failed;
+}
+
+}  // namespace pumice::engine::kernel_bench

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kernel_bench/harness.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+
+#include "ops/op.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
+  const TensorInfo& info = graph.tensors[tensor];
+  switch (info.home) {
+    case Home::packed:
+      return "packed constant '" + graph.packs[info.ref].what + "'";
+    case Home::constant:
+      return "constant '" + graph.method().values[tensor].name + "'";
+    case Home::status:
+      return "status words";
+    default:
+      break;
+  }
+  if (info.storage == StorageClass::texture3d && info.twin != kNone) return name_of(graph, info.twin);
+  if (info.value == kNone) return format("scratch tensor %u", tensor);
+  const Value& value = graph.method().values[info.value];
+  return std::string(name(value.kind)) + " '" + value.name + "'";
+}
+
+enum class When : uint8_t { before, now, after };
+
+// Inputs go to their textures before the kernels run, and outputs come out of theirs afterwards; neither is timed.
+When when(const Graph::Impl& graph, const Node& node) {
+  if (node.reads.size() != 1 || graph.tensors[node.writes[0]].twin != node.reads[0]) return When::now;
+  const auto is_in = [](const std::vector<uint32_t>& ids, uint32_t id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  if (is_in(graph.method().inputs, node.reads[0])) return When::before;
+  return is_in(graph.outputs, node.writes[0]) ? When::after : When::now;
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
+  Features forced = features;
+  forced.kernel = kernel.kernel;
+  forced.storage = StorageChoice::as_exported;  // the case says
+  auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
+  infer(*graph, std::span(&kernel.m, 1));
+  return graph;
+}
+
+Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels) {
+  Loaded loaded{.device = device};
+  const auto program = std::make_shared<Program>(read(file, signatures()));
+  loaded.program = program;
+  loaded.facts = std::make_shared<ConstantFacts>();
+  // As Model::load does: whatever the product takes runs on the poorest device.
+  const bool is_product = program->methods[0].ops[0].op < op_table().size();
+  if (is_product) layout(*build_with(loaded, baseline_features(), {"", program->methods[0].symbols[0].hint}));
+  for (const Forced& kernel : kernels) {
+    loaded.graphs.push_back(build_with(loaded, device->features(), kernel));
+    layout(*loaded.graphs.back());
+    check_weights(*loaded.graphs.back());
+    check_bindings(*loaded.graphs.back());
+  }
+  loaded.weights = std::make_shared<Weights>(device, *program, ExternalData{}, loaded.graphs);
+  program->data = {};
+  return loaded;
+}
+
+Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options)
+    : loaded_(loaded),
+      graph_(graph),
+      options_(options),
+      layout_(layout(graph)),
+      textures_(loaded.device, options.slots, options.guard_bytes != 0) {
+  Device& device = *loaded_.device;
+  const Features& features = device.features();
+  // In place: nothing is staged, so that only kernels (and copies of an operator's own) are steps.
+  const std::vector<Step> all = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
+  const auto need = [&](uint32_t tensor) {
+    if (tensor == kNone) return;
+    const TensorInfo& info = impl().tensors[layout_.storage[tensor]];
+    if (info.storage != StorageClass::buffer)
+      return textures_.add(layout_.storage[tensor], info, name_of(impl(), tensor));
+    Place& place = places_[layout_.storage[tensor]];
+    place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
+  };
+  for (const Step& step : all) {
+    if (step.node == kNone) continue;
+    const Node& node = impl().nodes[step.node];
+    for (const uint32_t id : node.reads) need(id);
+    for (const uint32_t id : node.writes) need(id);
+    const When when = kernel_bench::when(impl(), node);
+    (when == When::before ? before_ : when == When::after ? after_ : steps_).push_back(step);
+  }
+  if (!steps_.empty()) steps_[0].barrier = false;
+  for (auto& [tensor, place] : places_) {
+    place.name = name_of(impl(), tensor);
+    place.stride = padded(place.bytes + options_.guard_bytes, features.storage_alignment);
+    const uint64_t bytes = padded(options_.guard_bytes, features.storage_alignment) + options_.slots * place.stride;
+    place.buffer = device.memory().buffer(bytes, MemoryKind::device, place.name.c_str());
+  }
+  empty_ = device.memory().buffer(16, MemoryKind::device, "empty");
+}
+
+// A binding reaches into the guard behind its tensor: a driver that checks bounds (CPU drivers do) would hide a kernel
+// that writes there.
+Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
+  if (tensor == kNone) return {empty_.handle(), 0, 16};
+  if (textures_.has(layout_.storage[tensor])) return textures_.slice(layout_.storage[tensor], slot);
+  const Slice all = slice(tensor, slot);
+  Slice bound = binding_range(all, part);
+  if (bound.offset + bound.bytes == all.offset + all.bytes)
+    bound.bytes = std::min(bound.bytes + options_.guard_bytes, loaded_.device->features().max_storage_bytes);
+  return bound;
+}
+
+Slice Harness::slice(uint32_t tensor, uint32_t slot) const {
+  const Place& place = places_.at(layout_.storage[tensor]);
+  const Features& features = loaded_.device->features();
+  const uint64_t front = options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, features.storage_alignment);
+  return {place.buffer.handle(), front + slot * place.stride, layout_.bytes[tensor]};
+}
+
+void Harness::reset(uint32_t word, std::span<const Data> inputs) {
+  Commands commands(loaded_.device);
+  commands.begin();
+  for (const auto& [tensor, place] : places_) commands.fill({place.buffer.handle(), 0, place.buffer.bytes()}, word);
+  textures_.fill(commands, word);
+  for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
+    const TensorInfo& info = impl().tensors[id];
+    if (info.home == Home::packed && textures_.has(id))
+      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packs[info.ref].key).slice, word);
+  }
+  commands.barrier();
+  for (const auto& [tensor, place] : places_) {
+    const TensorInfo& info = impl().tensors[tensor];
+    Slice source;
+    if (info.home == Home::packed) source = loaded_.weights->packed(impl().packs[info.ref].key).slice;
+    if (info.home == Home::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
+    if (source.buffer == nullptr) continue;
+    for (uint32_t slot = 0; slot < options_.slots; ++slot) {
+      const Slice all = slice(tensor, slot);
+      commands.copy(source, {all.buffer, all.offset, std::min(source.bytes, place.bytes)});
+    }
+  }
+  commands.end();
+  loaded_.device->run(commands);
+  Uploader uploader(loaded_.device);
+  const std::vector<uint32_t>& ids = impl().method().inputs;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!places_.contains(layout_.storage[ids[i]])) continue;  // no kernel reads it
+    const uint64_t bytes = impl().bytes(ids[i]);
+    for (uint32_t slot = 0; slot < options_.slots; ++slot) {
+      const Slice all = slice(ids[i], slot);
+      uploader.put(std::span(inputs[i].bytes).first(bytes), {all.buffer, all.offset, bytes});
+    }
+  }
+  uploader.flush();
+  Commands copies(loaded_.device);
+  copies.begin();
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) dispatch(copies, before_, slot);
+  copies.barrier();
+  textures_.fill_tails(copies, word);
+  copies.end();
+  loaded_.device->run(copies);
+  if (options_.guard_bytes != 0) textures_.remember();
+}
+
+void Harness::run(const Commands& kernels) {
+  loaded_.device->run(kernels);
+  if (after_.empty()) return;
+  Commands copies(loaded_.device);
+  copies.begin();
+  dispatch(copies, after_, 0);
+  copies.end();
+  loaded_.device->run(copies);
+}
+
+void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
+  Device& device = *loaded_.device;
+  for (const Step& step : steps) {
+    if (step.barrier) commands.barrier();
+    if (step.kind == StepKind::host) continue;
+    const Node& node = impl().nodes[step.node];
+    if (step.kind == StepKind::copy) {
+      commands.copy(slice(node.reads[0], slot), slice(node.writes[0], slot));
+      continue;
+    }
+    pumice::engine::dispatch(
+        device, node, [&](uint32_t tensor, const BindingRange& part) { return binding(tensor, part, slot); }, commands);
+  }
+}
+
+Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
+  const Buffer down = loaded_.device->memory().buffer(bytes, MemoryKind::download, "what kernel_bench reads");
+  Commands commands(loaded_.device);
+  commands.begin();
+  commands.copy({place.buffer.handle(), first, bytes}, {down.handle(), 0, bytes});
+  commands.host_barrier();
+  commands.end();
+  loaded_.device->run(commands);
+  return Bytes(down.mapped(), down.mapped() + bytes);
+}
+
+Bytes Harness::read_output() {
+  const uint32_t id = impl().outputs[0];
+  return read(places_.at(layout_.storage[id]), slice(id, 0).offset, output_bytes());
+}
+
+std::string Harness::damage(uint32_t word) {
+  for (const auto& [tensor, place] : places_) {
+    const uint64_t start = slice(tensor, 0).offset, end = start + place.bytes;
+    const std::pair<uint64_t, uint64_t> bands[] = {{0, start}, {end, place.stride - place.bytes}};
+    for (const auto& [first, bytes] : bands) {
+      if (bytes == 0) continue;
+      const Bytes band = read(place, first, bytes / 4 * 4);
+      for (uint64_t at = 0; at < band.size(); at += 4) {
+        uint32_t found;
+        std::memcpy(&found, &band[at], 4);
+        if (found == word) continue;
+        const int64_t where = static_cast<int64_t>(first + at) - static_cast<int64_t>(start);
+        return format("byte %" PRId64 " of the %s (it has %" PRIu64 ") was written: %#x, not %#x", where,
+                      place.name.c_str(), place.bytes, found, word);
+      }
+    }
+  }
+  return textures_.damage();
+}
+
+std::string Harness::shaders() const {
+  std::string names;
+  for (const Step& step : steps_) {
+    if (step.kind != StepKind::dispatch) continue;
+    const std::string part = impl().nodes[step.node].dispatches[0].shader->name;
+    names += (names.empty() ? "" : "+") + part;
+  }
+  return names;
+}
+
+uint64_t Harness::output_bytes() const {
+  return impl().bytes(impl().outputs[0]);
+}
+
+void Harness::spoil_guard(uint32_t word) {
+  const uint32_t output = impl().outputs[0], texture = impl().tensors[output].twin;
+  if (texture != kNone && textures_.has(texture))
+    textures_.spoil(texture, word);
+  else
+    spoil(padded(output_bytes(), 16), word);
+}
+
+void Harness::spoil(uint64_t byte, uint32_t word) {
+  const Slice output = slice(impl().outputs[0], 0);
+  Commands commands(loaded_.device);
+  commands.begin();
+  commands.fill({output.buffer, output.offset + byte / 4 * 4, 4}, word);
+  commands.end();
+  loaded_.device->run(commands);
+}
+
+uint64_t Harness::slot_bytes() const {
+  uint64_t bytes = textures_.slot_bytes();
+  for (const auto& [tensor, place] : places_) bytes += place.stride;
+  return bytes;
+}
+
+}  // namespace pumice::engine::kernel_bench

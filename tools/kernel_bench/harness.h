@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operator on a device by the product's own road (read, build, prepack, infer, launch), in memory that kernel_bench
+// lays out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/encode.h"
+#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/textures.h"
+
+namespace pumice::engine::kernel_bench {
+
+// The operators of the product and those that only kernel_bench has (baselines).
+std::span<const Signature> signatures();
+const Builder& builder();
+
+// A file, read, and its graphs, one for each kernel.
+struct Loaded {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<ConstantFacts> facts;
+  std::vector<std::unique_ptr<Graph>> graphs;
+  std::shared_ptr<const Weights> weights;
+};
+// A kernel by its name as Features::kernel takes it, and a number of rows at which it can run.
+struct Forced {
+  std::string kernel;
+  int64_t m;
+};
+// All four gates, then the constants are packed. Throws what the product throws.
+Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels);
+std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel);
+
+struct BedOptions {
+  uint64_t guard_bytes = 0;  // before and after every tensor; bound, so that a kernel can hurt them
+  uint32_t slots = 1;        // copies of everything, for rotation past a cache
+};
+
+class Harness {
+ public:
+  // The graph's shapes are those of its last infer; both must outlive the harness.
+  Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options);
+
+  // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
+  void reset(uint32_t word, std::span<const Data> inputs);
+  // The kernels of one run, with the barriers they need among themselves.
+  void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
+  // Runs what was so recorded; outputs of slot 0 then come out of their textures.
+  void run(const Commands& kernels);
+  // Output 0 of slot 0, after that.
+  Bytes read_output();
+  // Where the guards or the padding of slot 0 are not what reset(word) made them, as text; empty when they are whole.
+  std::string damage(uint32_t word);
+  // Names of the shaders that run, joined by '+'.
+  std::string shaders() const;
+  uint64_t slot_bytes() const;    // what a slot takes
+  uint64_t output_bytes() const;  // of output 0
+  // For planted mistakes: overwrites the word at `byte` of output 0, or a guard of it.
+  void spoil(uint64_t byte, uint32_t word);
+  void spoil_guard(uint32_t word);
+
+ private:
+  struct Place {
+    Buffer buffer = {};
+    uint64_t bytes = 0, stride = 0;  // of the tensor, and from slot to slot
+    std::string name;
+  };
+  void dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const;
+  Slice slice(uint32_t tensor, uint32_t slot) const;
+  Slice binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const;
+  Bytes read(const Place& place, uint64_t first, uint64_t bytes);
+  const Graph::Impl& impl() const { return graph_.impl(); }
+
+  const Loaded& loaded_;
+  const Graph& graph_;
+  const BedOptions options_;
+  Layout layout_;
+  std::vector<Step> before_, steps_, after_;
+  std::map<uint32_t, Place> places_;  // by the tensor whose storage it is
+  Textures textures_;
+  Buffer empty_;
+};
+
+}  // namespace pumice::engine::kernel_bench

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kernel_bench/kernels.h"
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "graph/image.h"
+#include "ops/linear/gemm.h"
+#include "ops/shared/shape.h"
+#include "tools/kernel_bench/baseline.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+constexpr std::string_view kPlainOf = "linear_q4gsw";
+
+// The longest side of the textures of x and the result: quads of a row, rows, all other dimensions.
+int64_t longest_side(const Subject& subject, const Case& c) {
+  if (subject.conv != nullptr) {
+    const int64_t height = std::max(c.h, c.out_size(c.h)), width = std::max(c.w, c.out_size(c.w));
+    return std::max({(width + 3) / 4, height, c.m * std::max(c.c, c.n)});
+  }
+  const int64_t n = subject.linear != nullptr ? c.n : c.k;
+  return std::max((std::max(c.k, n) + 3) / 4, c.m);
+}
+
+// Those of a weight have rows of its vectors.
+std::string why_no_textures(const Subject& subject, const Case& c, const Features& features) {
+  const int64_t most = features.max_image_3d;
+  if (c.in_textures() && longest_side(subject, c) > most)
+    return format("needs textures of more than %lld texels along an axis (maxImageDimension3D)",
+                  static_cast<long long>(most));
+  if (!c.weight_in_texture()) return "";
+  const LinearShape shape = subject.linear(c);
+  const uint64_t row = row_bytes({.storage = shape.weight, .n = u32(shape.n), .k = u32(shape.k)});
+  const uint64_t vectors = row / 16 * strips(u32(shape.n)) * kStripRows;
+  if (vectors > uint64_t{features.max_image_2d} * kTexelsInARow)
+    return format("needs a texture of more than %u rows of texels (maxImageDimension2D)", features.max_image_2d);
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> kernels(const Subject& subject, const Options& options) {
+  std::vector<std::string> known = {std::string(kPick)};
+  if (subject.linear != nullptr)
+    for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
+  if (subject.conv != nullptr)
+    for (const std::string_view kernel : conv_kernels()) known.emplace_back(kernel);
+  if (subject.op == kPlainOf) known.emplace_back(kPlain);
+  if (options.kernels.empty()) return known;
+  for (const std::string& name : options.kernels) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string list;
+    for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
+    fail(Code::InvalidArgument, Stage::api, "kernel", "%s has no kernel '%s': did you mean '%s'? There are %s",
+         std::string(subject.op).c_str(), printable(name).c_str(), std::string(nearest(name, known)).c_str(),
+         list.c_str());
+  }
+  return options.kernels;
+}
+
+std::string unsupported_reason(const Subject& subject, const std::string& kernel, const Case& c,
+                               const Features& features) {
+  if (kernel == kPlain) return why_not_plain(c, features);
+  if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
+  if (subject.conv != nullptr && kernel != kPick) return conv_unsupported_reason(kernel, subject.conv(c), features);
+  if (subject.linear == nullptr || kernel == kPick) return "";
+  return pumice::engine::unsupported_reason(linear_kernel(kernel), subject.linear(c), features);
+}
+
+std::string not_recommended_reason(const Subject& subject, const std::string& kernel, const Case& c,
+                                   const Features& features) {
+  if (subject.conv != nullptr && kernel != kPick) return conv_not_recommended_reason(kernel, features);
+  if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
+  return pumice::engine::not_recommended_reason(linear_kernel(kernel), subject.linear(c), features);
+}
+
+std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (kernel == kPick && subject.conv != nullptr) return std::string(conv_kernel(subject.conv(c), features));
+  if (kernel != kPick || subject.linear == nullptr) return kernel;
+  return std::string(pick_linear(subject.linear(c), features).name);
+}
+
+double bound(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
+  if (subject.conv != nullptr) return conv_error(resolved(subject, kernel, c, features), subject.conv(c));
+  if (subject.linear == nullptr) return 0;
+  // The baseline is held to the pick's bound.
+  const std::string name = resolved(subject, kernel == kPlain ? std::string(kPick) : kernel, c, features);
+  return linear_error(linear_kernel(name), subject.linear(c));
+}
+
+std::string forced(const std::string& kernel) {
+  return kernel == kPick || kernel == kPlain ? "" : kernel;
+}
+
+std::string op_for(const Subject& subject, const std::string& kernel) {
+  return std::string(subject.op) + (kernel == kPlain ? "_plain" : "");
+}
+
+}  // namespace pumice::engine::kernel_bench

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kernel list`: operators, the variants of their shaders and what those need, and the kernels that can be forced.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/nearest.h"
+#include "ops/op.h"
+#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/shaders.h"
+#include "tools/kernel_bench/table.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+using nlohmann::json;
+
+json needs(const Shader& shader) {
+  json names = json::array();
+  for (uint32_t f = 0; f < kNumFeatures; ++f) {
+    if (shader.features & bit(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
+  }
+  return names;
+}
+
+json variants(const ShaderFile& file, const Features& features) {
+  json rows = json::array();
+  for (const Shader& shader : file.variants)
+    rows.push_back({{"variant", shader.name}, {"needs", needs(shader)}, {"runs", features.runs(shader)}});
+  return rows;
+}
+
+// The file of an operator's row, by the very axes that the row names; null when it has none of its own.
+const ShaderFile* main_shader(const Op& op) {
+  for (const ShaderFile& file : shader_files()) {
+    if (!op.variants.empty() && file.axes.data() == op.variants.data()) return &file;
+  }
+  return nullptr;
+}
+
+// Every operator may be listed, cases or not.
+void must_be_listed(const std::string& wanted) {
+  std::vector<std::string_view> names;
+  for (const Op& op : op_table()) names.push_back(op.signature.name);
+  must_be_one_of("operator", wanted, names);
+}
+
+json kernel_rows(const std::string& op, const Options& options, const Features& features) {
+  const Subject& subject = kernel_bench::subject(op);
+  Options any = options;
+  any.kernels.clear();
+  any.ops = {op};
+  if (any.cases.empty()) any.cases = {"bias=0"};
+  const Case c = choose(any, Purpose::bench, true).front();
+  json rows = json::array();
+  for (const std::string& kernel : kernels(subject, any))
+    rows.push_back({{"kernel", kernel},
+                    {"is", resolved(subject, kernel, c, features)},
+                    {"unsupported_reason", unsupported_reason(subject, kernel, c, features)},
+                    {"not_recommended_reason", not_recommended_reason(subject, kernel, c, features)}});
+  return rows;
+}
+
+}  // namespace
+
+std::string run_list(const Options& options) {
+  std::for_each(options.ops.begin(), options.ops.end(), must_be_listed);
+  const auto device = open(options);
+  json operators = json::array(), shaders = json::array();
+  for (const Op& op : op_table()) {
+    const std::string name(op.signature.name);
+    if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), name) == options.ops.end()) continue;
+    json row = {{"op", name}, {"parameters", op.signature.params}, {"kernels", json::array()}};
+    if (const ShaderFile* file = main_shader(op)) row["shader"] = file->stem;
+    row["cases"] = false;
+    for (const Subject& each : subjects()) {
+      if (each.op != name) continue;
+      row["cases"] = true;
+      row["kernels"] = kernel_rows(name, options, device->features());
+    }
+    operators.push_back(std::move(row));
+  }
+  for (const ShaderFile& file : shader_files())
+    shaders.push_back({{"shader", file.stem}, {"variants", variants(file, device->features())}});
+  return json{{"schema", 1},
+              {"device", json::parse(device_text(*device))},
+              {"operators", std::move(operators)},
+              {"shaders", std::move(shaders)}}
+      .dump();
+}
+
+}  // namespace pumice::engine::kernel_bench

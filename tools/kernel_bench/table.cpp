@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/kernel_bench/table.h"
+
+#include <algorithm>
+
+#include "tools/kernel_bench/subject.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+// Tests. Tiles are 16 rows (n) x 64 columns (k); a column list goes with every row list. m runs over kRows or kAllRows.
+constexpr const char* kRows = "m=1|2|3|5|8|17|33|129";
+constexpr const char* kAllRows = "m=1|2|3|4|5|7|8|16|17|33|64|127|128|512";
+constexpr const char* kShapes[] = {
+    "n=16,k=64,g=32",
+    "n=37,k=96,g=32,bias=1,zero=random",
+    "n=131,k=384,g=128,bias=1",
+    "n=33,k=130,g=0,zero=zero",
+    "n=1,k=61,g=0,bias=1,act=gelu",
+    "n=257,k=24,g=12,zero=random,act=relu",
+    "n=128,k=192,g=64,scale=f16,bias=1,act=silu",
+};
+// Primes, odd ones, multiples and neighbours of the tiles; m > k; a long k; a real vocabulary.
+constexpr const char* kMoreShapes[] = {
+    "n=4097,k=384,g=32,bias=1",
+    "n=1031,k=1021,g=0,zero=random",
+    "n=127,k=129,g=0,act=relu6",
+    "n=128,k=128,g=16,zero=random,bias=1",
+    "n=129,k=127,g=0,act=gelu_tanh,bias=1",
+    "n=63,k=320,g=64,scale=f16,act=hardswish",
+    "n=65,k=256,g=128,zero=random",
+    "n=64,k=16384,g=128,bias=1",
+    "n=17,k=16,g=16,act=hardsigmoid",
+    "n=2048,k=64,g=64,zero=zero,act=silu",
+    "n=151936,k=64,g=32",
+};
+constexpr const char* kValues = "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special";
+constexpr const char* kTextures = "m=1|33,n=37,k=96,g=32,bias=1,zero=random,storage=texture3d|texture2d|textures";
+
+// Benchmarks.
+constexpr const char* kCpuBench[] = {"m=1|128,n=2048,k=2048,g=32,dtype=f32"};
+constexpr const char* kGpuBench[] = {
+    "m=1|2|8|16|128|512|2048,n=14336,k=4096,g=32,dtype=f16",
+    "m=1|8|16|128|512,n=4096,k=14336,g=32,dtype=f16",
+    "m=1|16|128|512,n=4096,k=4096,g=32,dtype=f16",
+    "m=1|16|128|512,n=512,k=2048,g=32,dtype=f16",
+    "m=1,n=151936,k=4096,g=32,dtype=f16",
+    "m=1,n=128256,k=2048,g=32,dtype=f16",
+};
+
+// The grid over which the pick is compared with every kernel.
+constexpr const char* kCpuGrid[] = {"m=1|8|32|128,n=384,k=384,g=32", "m=1|8|32|128,n=1536,k=384,g=32",
+                                    "m=1|8|32|128,n=1024,k=1024,g=32"};
+constexpr const char* kGpuGrid[] = {
+    "m=1|2|4|8|16|32|64|128|256|512,n=14336,k=4096,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=4096,k=14336,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=4096,k=4096,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=2048,k=2048,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=512,k=2048,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=384,k=384,g=32,dtype=f16",
+    "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
+};
+
+// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a strip; depthwise ones.
+constexpr const char* kConvRows = "b=1|3";
+constexpr const char* kConvShapes[] = {
+    "c=3,o=17,h=7,w=9,bias=1",
+    "c=176,o=20,h=5,w=5,p=0,act=relu",
+    "c=33,o=40,h=9,w=8,s=2,bias=1,zero=none|random,act=relu6",
+    "c=17,o=12,h=5,w=7,k=1,p=0,act=hardswish,bias=1",
+    "c=40,o=17,h=6,w=6,k=1,p=0",
+    "c=34,o=34,h=9,w=11,d=2,g=2,zero=none|random",
+    "c=17,o=17,h=12,w=12,s=2,g=17,bias=1",
+    "c=6,o=6,h=7,w=8,k=5,p=2,g=6,zero=none|random",
+    "c=5,o=3,h=11,w=16,k=6,s=3,p=1",
+};
+constexpr const char* kMoreConvShapes[] = {
+    "c=1|3|5|17|64,o=17|64,h=13,w=15,k=1|2|3|5|7,s=1|2|3,p=3,bias=1",
+    "c=10,o=20,h=13,w=15,k=3,s=1|2,p=0|2,d=1|2|3,g=1|2|5",
+    "c=256,o=128,h=14,w=14,k=3|1",
+};
+constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
+constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
+constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
+// Of ResNet-50 and MobileNetV2, and the one that docs/performance.md quotes.
+constexpr const char* kConvGpuBench[] = {
+    "b=32,c=256,o=256,h=56,w=56,dtype=f16",
+    "b=1|32,c=64,o=64,h=56,w=56,dtype=f16",
+    "b=1|32,c=64,o=256,h=56,w=56,k=1,p=0,dtype=f16",
+    "b=1|32,c=128,o=128,h=28,w=28,dtype=f16",
+    "b=1|32,c=1024,o=256,h=14,w=14,k=1,p=0,dtype=f16",
+    "b=1|32,c=512,o=512,h=7,w=7,dtype=f16",
+    "b=1|32,c=3,o=64,h=224,w=224,k=7,s=2,p=3,dtype=f16",
+    "b=1|32,c=144,o=144,g=144,h=56,w=56,dtype=f16",
+};
+
+void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
+  for (Case& c : parse(text, usual(op))) {
+    if (subject(op).refuse(c).empty()) all.push_back(std::move(c));
+  }
+}
+
+std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
+  std::vector<Case> all;
+  const bool is_conv = subject(op).conv != nullptr;
+  if (purpose == Purpose::bench) {
+    using Texts = std::span<const char* const>;
+    const bool few = cpu && !options.full;
+    Texts texts = options.regret ? few ? Texts(kCpuGrid) : Texts(kGpuGrid) : few ? Texts(kCpuBench) : kGpuBench;
+    if (is_conv) texts = few ? Texts(kConvCpuBench) : kConvGpuBench;
+    for (const char* text : texts) add(all, text, op);
+    if (!all.empty()) return all;
+    for (const char* text : texts) add(all, text + std::string(",dtype=f32"), op);  // it makes integers of integers
+    return all;
+  }
+  for (const char* dtype : {",dtype=f32", ",dtype=f16"}) {
+    if (is_conv) {
+      const std::string rows = std::string(kConvRows) + dtype + ",";
+      for (const char* text : kConvShapes) add(all, rows + text, op);
+      if (options.full)
+        for (const char* text : kMoreConvShapes) add(all, rows + text, op);
+      add(all, std::string(dtype + 1) + "," + kConvValues, op);
+      add(all, std::string(dtype + 1) + "," + kConvTextures, op);
+      continue;
+    }
+    const std::string rows = options.full ? kAllRows : kRows;
+    // The dtype comes first: `scale` follows it unless a shape says otherwise.
+    for (const char* text : kShapes) add(all, rows + dtype + "," + text, op);
+    if (options.full)
+      for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
+    add(all, std::string(dtype + 1) + "," + kValues, op);
+    add(all, std::string(dtype + 1) + "," + kTextures, op);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
+  std::vector<std::string> ops = options.ops;
+  for (const std::string& op : ops) must_be_known(op);
+  const std::string only = (options.dtype.empty() ? "" : "dtype=" + options.dtype + ",") +
+                           (options.storage.empty() ? "" : "storage=" + options.storage + ",");
+  std::vector<Case> all;
+  if (!options.cases.empty()) {
+    for (const std::string& text : options.cases) {
+      for (const std::string& op : ops.empty() ? std::vector<std::string>{Case{}.op} : ops) {
+        for (Case& c : parse(only + text, usual(op))) {
+          const std::string reason = subject(c.op).refuse(c);
+          if (!reason.empty())
+            fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", kernel_bench::text(c).c_str(), reason.c_str());
+          all.push_back(std::move(c));
+        }
+      }
+    }
+    return all;
+  }
+  const std::vector<Case> wanted = parse(only);  // misspelt values are found here
+  if (ops.empty())
+    for (const Subject& each : subjects()) ops.emplace_back(each.op);
+  for (const std::string& op : ops)
+    for (Case& c : table(options, purpose, cpu, op)) {
+      if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
+      if (!options.storage.empty()) {  // every case in that storage, where the operator has it
+        if (c.storage != Case{}.storage) continue;
+        c.storage = options.storage;
+        if (!subject(op).refuse(c).empty()) continue;
+      }
+      all.push_back(std::move(c));
+    }
+  return all;
+}
+
+}  // namespace pumice::engine::kernel_bench

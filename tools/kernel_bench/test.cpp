@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kernel test`: every case with every kernel against fp64, in guarded and poisoned memory, replayed bit for bit, and
+// once more through a session as users run it.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "graph/build.h"
+#include "graph/execute.h"
+#include "tools/kernel_bench/check.h"
+#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/harness.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/table.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+using nlohmann::json;
+
+// Two patterns: NaN for floats (-1 for bytes), and an ordinary number.
+constexpr uint32_t kPoison[] = {0xffffffffu, 0x45454545u};
+constexpr uint64_t kGuard = 64 << 10;
+
+struct Group {  // cases that differ in m alone: one file, one packed weight, one reference
+  Case widest;
+  std::vector<int64_t> rows;
+};
+
+std::vector<Group> group(const std::vector<Case>& cases) {
+  std::vector<Group> groups;
+  std::map<std::string, size_t> known;
+  for (const Case& c : cases) {
+    Case key = c;
+    key.m = 1;
+    const auto [found, is_new] = known.emplace(text(key), groups.size());
+    if (is_new) groups.push_back({c, {}});
+    Group& group = groups[found->second];
+    group.widest.m = std::max(group.widest.m, c.m);
+    group.rows.push_back(c.m);
+  }
+  return groups;
+}
+
+Case with_rows(Case c, int64_t m) {
+  c.m = m;
+  return c;
+}
+
+class Test {
+ public:
+  Test(const Options& options, const Report& report, std::shared_ptr<Device> device)
+      : options_(options), report_(report), device_(std::move(device)) {}
+
+  uint32_t run(const Group& group) {
+    const Subject& subject = kernel_bench::subject(group.widest.op);
+    const std::unique_ptr<Problem> problem = subject.make(group.widest, options_.seed);
+    const Answers answers(*problem, group.rows, options_.seed);
+    inputs_.clear();
+    for (Given& given : problem->given()) {
+      if (given.role == Given::Role::input) inputs_.push_back(std::move(given.data));
+    }
+    // By the operator of the file: a baseline has one of its own.
+    std::map<std::string, std::vector<Wanted>> files;
+    for (const std::string& kernel : kernels(subject, options_)) {
+      Wanted wanted{kernel, {}};
+      for (const int64_t m : group.rows) {
+        const std::string reason = unsupported_reason(subject, kernel, with_rows(group.widest, m), device_->features());
+        if (reason.empty())
+          wanted.rows.push_back(m);
+        else
+          say(group, m, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
+      }
+      if (!wanted.rows.empty()) files[op_for(subject, kernel)].push_back(std::move(wanted));
+    }
+    uint32_t failed = 0;
+    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, subject, *problem, answers);
+    return failed;
+  }
+
+ private:
+  struct Wanted {
+    std::string kernel;
+    std::vector<int64_t> rows;
+  };
+
+  uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const Subject& subject,
+               const Problem& problem, const Answers& answers) {
+    std::vector<Forced> kernels;
+    for (const Wanted& each : all) kernels.push_back({forced(each.kernel), each.rows[0]});
+    const Loaded loaded = load(device_, make_file(problem, op), kernels);
+    uint32_t failed = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      std::vector<std::unique_ptr<Graph>> graphs;
+      graphs.push_back(build_with(loaded, device_->features(), kernels[i]));
+      Session session(device_, loaded.program, loaded.weights, std::move(graphs));
+      for (const int64_t m : all[i].rows) {
+        json row = {{"status", "ok"}, {"sampled", answers.sampled()}};
+        std::string why;
+        try {
+          infer(*loaded.graphs[i], std::span(&m, 1));
+          check_bindings(*loaded.graphs[i]);
+          const double error = bound(subject, all[i].kernel, with_rows(group.widest, m), device_->features());
+          const uint64_t macs = group.widest.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
+          why = run(loaded, *loaded.graphs[i], session, m, macs, error, answers, row);
+        } catch (const Error& error) {
+          why = std::string(name(error.code())) + ": " + error.what();
+          if (device_->is_lost()) throw;
+        }
+        if (!why.empty()) {
+          ++failed;
+          row["status"] = "failed";
+          row["why"] = why;
+          row["repro"] = repro(group, m, all[i].kernel);
+        }
+        say(group, m, all[i].kernel, std::move(row));
+      }
+    }
+    return failed;
+  }
+
+  // Why one case is wrong; empty when it is right.
+  std::string run(const Loaded& loaded, const Graph& graph, Session& session, int64_t m, uint64_t macs, double error,
+                  const Answers& answers, json& row) {
+    Harness harness(loaded, graph, {.guard_bytes = kGuard});
+    row["shader"] = harness.shaders();
+    Commands commands(device_);
+    commands.begin();
+    harness.dispatch(commands, 0);
+    commands.end();
+    Bytes first;
+    for (const uint32_t poison : kPoison) {
+      harness.reset(poison, inputs_);
+      harness.run(commands);
+      plant(harness, poison, first.empty());
+      const std::string damage = harness.damage(poison);
+      if (!damage.empty()) return damage;
+      Bytes output = harness.read_output();
+      if (first.empty()) {
+        first = std::move(output);
+        const Checked checked = answers.compare(first, m, error);
+        row["checked"] = checked.checked;
+        row["worst"] = checked.worst;
+        if (checked.first) {
+          const Wrong& w = *checked.first;
+          return format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g, allowed +-%.3g",
+                        static_cast<unsigned long long>(checked.wrong),
+                        static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want, w.allowed);
+        }
+      } else if (output != first) {
+        return "memory that held other bytes before gave another result: " + difference(first, output);
+      }
+    }
+    const uint32_t replays = num_replays(macs);
+    for (uint32_t replay = 0; replay < replays; ++replay) {
+      harness.run(commands);
+      if (options_.mistake == "replay" && replay + 1 == replays) harness.spoil(0, 0x40490fdbu);
+      const Bytes output = harness.read_output();
+      if (output != first) return format("replay %u gave other bits: ", replay + 1) + difference(first, output);
+    }
+    row["replays"] = replays;
+    return through_session(session, m, first);
+  }
+
+  // As a user's call goes: inputs staged or in place, the plan's shared arena, the recorded command buffer.
+  std::string through_session(Session& session, int64_t m, const Bytes& first) {
+    std::vector<InputView> views;
+    std::vector<Shape> shapes;
+    for (const Data& input : inputs_) shapes.push_back(input.shape);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const uint64_t bytes = inputs_[i].bytes.size() / static_cast<uint64_t>(shapes[i][0]) * static_cast<uint64_t>(m);
+      shapes[i][0] = m;
+      views.push_back({inputs_[i].dtype, shapes[i], inputs_[i].bytes.data(), bytes});
+    }
+    session.run(0, views);
+    Bytes output(session.output(0).bytes);
+    session.read(0, output.data(), output.size());
+    return output == first ? "" : "a session gave other bits: " + difference(first, output);
+  }
+
+  static std::string difference(const Bytes& a, const Bytes& b) {
+    const size_t size = std::min(a.size(), b.size());
+    size_t at = 0;
+    while (at < size && a[at] == b[at]) ++at;
+    return format("first at byte %zu of %zu", at, a.size());
+  }
+
+  void plant(Harness& harness, uint32_t poison, bool is_first) {
+    if (options_.mistake == "value") harness.spoil(0, is_first ? 0x40490fdbu : 0);
+    if (options_.mistake == "unwritten") harness.spoil(0, poison);
+    if (options_.mistake == "guard") harness.spoil_guard(~poison);
+  }
+  // A CPU driver does about 10^9 multiplications a second.
+  uint32_t num_replays(uint64_t macs) const {
+    if (options_.replays != 0) return options_.replays;
+    if (device_->info().kind != "cpu") return 100;
+    return static_cast<uint32_t>(std::clamp<uint64_t>(300'000'000 / macs, 3, 100));
+  }
+
+  void say(const Group& group, int64_t m, const std::string& kernel, json row) {
+    row["event"] = "row";
+    row["case"] = text(with_rows(group.widest, m));
+    row["title"] = title(with_rows(group.widest, m));
+    row["kernel"] = kernel;
+    report_(row.dump());
+  }
+
+  std::string repro(const Group& group, int64_t m, const std::string& kernel) {
+    std::string line = "pumice-rt kernel test --kernel " + kernel + " --case '" + text(with_rows(group.widest, m)) +
+                       "' --seed " + std::to_string(options_.seed);
+    if (options_.replays != 0) line += " --replays " + std::to_string(options_.replays);
+    if (!options_.device.empty()) line += " --device '" + options_.device + "'";
+    if (!options_.features.empty()) line += " --features='" + options_.features + "'";
+    return line;
+  }
+
+  const Options& options_;
+  const Report& report_;
+  std::shared_ptr<Device> device_;
+  std::vector<Data> inputs_;
+};
+
+}  // namespace
+
+uint32_t run_test(const Options& options, const Report& report) {
+  constexpr std::string_view kMistakes[] = {"value", "unwritten", "guard", "replay"};
+  if (!options.mistake.empty()) must_be_one_of("mistake", options.mistake, kMistakes);
+  const auto device = open(options);
+  const std::vector<Case> cases = choose(options, Purpose::test, device->features().cpu);
+  std::vector<Group> groups = group(cases);
+  uint64_t rows = 0;
+  for (const Group& each : groups) rows += each.rows.size() * kernels(subject(each.widest.op), options).size();
+  report(
+      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
+          .dump());
+  Test test(options, report, device);
+  uint32_t failed = 0;
+  for (const Group& each : groups) failed += test.run(each);
+  report(json{{"event", "end"}, {"failed", failed}}.dump());
+  return failed;
+}
+
+}  // namespace pumice::engine::kernel_bench

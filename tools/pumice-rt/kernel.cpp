@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel list | test | bench: what tools/kernel_bench says, as text or as one JSON document.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/pumice-rt/tool.h"
+
+namespace tool {
+namespace {
+
+using nlohmann::json;
+
+std::string text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string number(const json& row, const char* key, const char* form, double scale = 1) {
+  if (!row.contains(key)) return "-";
+  char out[32];
+  std::snprintf(out, sizeof(out), form, scale * row.at(key).get<double>());
+  return out;
+}
+
+std::string join(const json& list, const char* separator) {
+  std::string all;
+  for (const json& item : list) all += (all.empty() ? "" : separator) + text(item);
+  return all;
+}
+
+// Progress on stderr, where somebody looks at it.
+class Progress {
+ public:
+  ~Progress() { clear(); }
+  void total(uint64_t rows) { total_ = rows; }
+  void step(const std::string& what) {
+    ++done_;
+    if (!shown_) return;
+    std::fprintf(stderr, "\r\033[K%llu of %llu  %s", static_cast<unsigned long long>(done_),
+                 static_cast<unsigned long long>(total_), what.substr(0, 90).c_str());
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  const bool shown_ = isatty(STDERR_FILENO) != 0;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+void print_device(const json& event) {
+  const json& device = event.at("device");
+  std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
+              text(device.at("subgroup_size")).c_str());
+}
+
+// Keeps what comes for --json.
+void keep(json& all, const json& event) {
+  const std::string kind = event.at("event");
+  if (kind == "device") {
+    all["device"] = event.at("device");
+    all["seed"] = event.at("seed");
+  } else if (kind == "regret") {
+    all["regret"] = event;
+  } else if (kind != "end") {
+    all[kind + "s"].push_back(event);
+  }
+}
+
+void print_bench_row(const json& row, std::string& last) {
+  const std::string c = row.at("case"), is = row.value("is", ""), name = row.at("kernel"),
+                    kernel = is.empty() || is == name ? name : name + ": " + is;
+  if (c != last)
+    std::printf("\n%s\n  %-20s %10s %9s %9s %9s %9s %9s %7s  %s\n", text(row.at("title")).c_str(), "kernel",
+                "median us", "p10", "p90", row.contains("cpu_us") ? "cpu us" : "", "GB/s", "TFLOP/s", "% roof",
+                "shader");
+  last = c;
+  if (row.at("status") == "ok")
+    std::printf("  %-20s %10s %9s %9s %9s %9s %9s %7s  %s\n", kernel.c_str(), number(row, "median_us", "%.2f").c_str(),
+                number(row, "p10_us", "%.2f").c_str(), number(row, "p90_us", "%.2f").c_str(),
+                row.contains("cpu_us") ? number(row, "cpu_us", "%.1f").c_str() : "",
+                number(row, "gb_s", "%.1f").c_str(), number(row, "tflop_s", "%.4g").c_str(),
+                number(row, "of_roof", "%.1f", 100).c_str(), text(row.at("shader")).c_str());
+  else
+    std::printf("  %-20s %s: %s\n", kernel.c_str(), text(row.at("status")).c_str(), text(row.at("why")).c_str());
+  std::fflush(stdout);
+}
+
+void print_ceiling(const json& event) {
+  const double value = event.at("per_second");
+  const std::string name = event.at("name");
+  if (value == 0) {
+    std::printf("  ceiling %-11s %s\n", name.c_str(), text(event.at("why")).c_str());
+  } else if (name == "read" || name == "copy") {
+    std::printf("  ceiling %-11s %9.1f GB/s    (%s)\n", name.c_str(), value / 1e9, text(event.at("how")).c_str());
+  } else {
+    std::printf("  ceiling %-11s %9.3f T%s/s (%s)\n", name.c_str(), value / 1e12,
+                name == "dot" || name == "s8 matrix" ? "OP" : "FLOP", text(event.at("how")).c_str());
+  }
+}
+
+void print_shaders(const json& facts) {
+  size_t variants = 0, plain = 0;
+  for (const json& file : facts.at("shaders")) {
+    for (const json& variant : file.at("variants")) ++variants, plain += variant.at("needs").empty();
+  }
+  std::printf("\n%zu shaders in %zu variants; %zu need nothing optional. The others:\n", facts.at("shaders").size(),
+              variants, plain);
+  for (const json& file : facts.at("shaders")) {
+    for (const json& variant : file.at("variants")) {
+      if (variant.at("needs").empty()) continue;
+      std::printf("  %-34s needs %s%s\n", text(variant.at("variant")).c_str(), join(variant.at("needs"), ", ").c_str(),
+                  variant.at("runs") ? "" : ": not on this device");
+    }
+  }
+}
+
+}  // namespace
+
+int kernel_list(const Arguments& arguments) {
+  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.lab));
+  if (arguments.json) {
+    std::printf("%s\n", facts.dump(1).c_str());
+    return 0;
+  }
+  print_device(facts);
+  std::printf("features: %s\n", join(facts.at("device").at("features"), " ").c_str());
+  std::string others;
+  for (const json& op : facts.at("operators")) {
+    if (!op.at("cases")) {
+      others += (others.empty() ? "" : ", ") + text(op.at("op"));
+      continue;
+    }
+    std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
+    for (const json& kernel : op.at("kernels")) {
+      const std::string why = kernel.at("unsupported_reason"), unfit = kernel.at("not_recommended_reason");
+      const std::string name = kernel.at("kernel"), is = kernel.at("is");
+      std::printf("  %-14s %s\n", name.c_str(),
+                  !why.empty()     ? ("it " + why).c_str()
+                  : is != name     ? ("is " + is).c_str()
+                  : !unfit.empty() ? ("runs when forced: it " + unfit).c_str()
+                                   : "runs here");
+    }
+  }
+  if (!others.empty()) std::printf("\nwithout cases, one kernel each: %s\n", others.c_str());
+  if (arguments.lab.ops.empty()) print_shaders(facts);
+  return 0;
+}
+
+int kernel_test(const Arguments& arguments) {
+  json all = {{"schema", 1}, {"rows", json::array()}};
+  Progress progress;
+  size_t run = 0, skipped = 0;
+  double worst = 0;
+  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.lab, [&](const std::string& said) {
+    const json event = json::parse(said);
+    keep(all, event);
+    if (event.at("event") == "device") {
+      progress.total(event.at("rows"));
+      if (!arguments.json) print_device(event);
+    }
+    if (event.at("event") != "row") return;
+    progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
+    const std::string status = event.at("status");
+    ++(status == "skipped" ? skipped : run);
+    worst = std::max(worst, event.value("worst", 0.0));
+    if (arguments.json || status == "ok") return;
+    if (status == "skipped" && arguments.lab.kernels.empty()) return;  // not asked for by name
+    progress.clear();
+    std::printf("%s %s  %s\n  %s\n", status.c_str(), text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
+                text(event.at("why")).c_str());
+    if (status == "failed") std::printf("  again: %s\n", text(event.at("repro")).c_str());
+  });
+  progress.clear();
+  if (arguments.json)
+    std::printf("%s\n", all.dump().c_str());
+  else
+    std::printf("%zu run, %zu skipped, %u failed; the largest error is %.2f of what is allowed (seed %llu)\n", run,
+                skipped, failed, worst, static_cast<unsigned long long>(arguments.lab.seed));
+  if (failed == 0 && run == 0 && skipped > 0) return 4;  // nothing that was asked for can run on this device
+  return failed == 0 ? 0 : 1;
+}
+
+int kernel_bench(const Arguments& arguments) {
+  json all = {{"schema", 1}, {"rows", json::array()}, {"ceilings", json::array()}};
+  Progress progress;
+  std::string last;
+  size_t run = 0, skipped = 0;
+  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.lab, [&](const std::string& said) {
+    const json event = json::parse(said);
+    keep(all, event);
+    const std::string kind = event.at("event");
+    if (kind == "device") progress.total(event.at("rows"));
+    if (kind == "row") {
+      ++(event.at("status") == "skipped" ? skipped : run);
+      progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
+    }
+    if (arguments.json) return;
+    progress.clear();
+    if (kind == "device") print_device(event);
+    if (kind == "ceiling") print_ceiling(event);
+    if (kind == "row") print_bench_row(event, last);
+    if (kind == "regret")
+      std::printf("\nregret of the pick over %s shapes: median %.3f, worst %.3f (%s; %s is best)\n",
+                  text(event.at("shapes")).c_str(), event.at("median").get<double>(), event.at("worst").get<double>(),
+                  text(event.at("worst_case")).c_str(), text(event.at("worst_best")).c_str());
+  });
+  progress.clear();
+  if (arguments.json) std::printf("%s\n", all.dump().c_str());
+  if (failed == 0 && run == 0 && skipped > 0) return 4;
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace tool

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of kernel list | test | bench.
+#include <CLI/CLI.hpp>
+
+#include "tools/pumice-rt/tool.h"
+
+namespace tool {
+namespace {
+
+constexpr const char* kCaseHelp = R"(
+A case is text, key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
+  op       the operator, as --op                     scale    f32 or f16, of a weight's scales; as dtype unless said
+  m n k    x is [m, k], the weight [n, k]            zero     zero points: none, zero (given, all 0) or random
+  g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh, silu, relu6,
+                                                              hardswish or hardsigmoid
+  dtype    f32 or f16, of x and the output           values   random, low (all lowest), high (all highest), equal (to
+  bias     0 or 1                                             their zero points), huge (one huge term), alternate
+  storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x)
+           the output), texture2d (the packed weight) or textures (both)
+Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
+dilation), g (groups); dtype, bias, zero, act; values random, low, high or special.
+)";
+
+constexpr const char* kTestHelp = R"(
+The error bound is the operator's own: |err| <= u |y| + c sum|a b|, c counted from the kernel's roundings. Beside that,
+every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
+bands that must stay whole, is replayed and must give the same bits, and once more through a session as users have it.
+Above 10^8 multiplications a sample of the outputs is compared, edges always; --seed draws it. Exit code 1: something
+failed, 4: nothing that was asked for runs on this device.
+)";
+
+constexpr const char* kBenchHelp = R"(
+Weights rotate past the cache, clocks are warmed, the device's own clock stands around many replays with a barrier
+between two. The device is measured first (reading, copying, arithmetic, matrix units); '% roof' is the time those
+ceilings allow by the time taken. On a CPU driver 'cpu us' is processor time, which a busy machine changes less, and
+ceilings and '% roof' go by it.
+)";
+
+constexpr const char* kExamples = R"(Examples:
+  pumice-rt kernel list --op linear_q4gsw
+  pumice-rt kernel test --op linear_q4gsw --kernel gemv1 --case "m=1|17,n=4097,k=384,g=32,dtype=f16"
+  pumice-rt kernel test --features=-coopmat,-int_dot --full
+  pumice-rt kernel bench --op linear_q4gsw --case "m=1|512,n=14336,k=4096,dtype=f16" --kernel pick --kernel plain
+  pumice-rt kernel bench --op linear_q4gsw --regret --seconds 0.05
+  pumice-rt kernel test --op q8ta_conv2d --kernel conv_dot32x32 --case "b=1|3,c=64,o=128,h=56,w=56,k=3,s=2"
+)";
+
+void common(CLI::App* command, Arguments& arguments) {
+  pumice::engine::kernel_bench::Options& lab = arguments.lab;
+  command->add_option("--device", lab.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
+  command->add_option("--features", lab.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
+  command->add_option("--cache-dir", lab.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--op", lab.ops, "only this operator; repeatable")->allow_extra_args(false);
+  command
+      ->add_option("--case", lab.cases, "m=17,n=4097,k=384,g=32 or b=1,c=64,o=64,h=56,w=56,k=3; see below; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--dtype", lab.dtype, "only f32 or only f16");
+  command->add_option("--storage", lab.storage,
+                      "buffer, texture3d (activations), texture2d (weights) or textures (both)");
+  command->add_flag("--json", arguments.json, "print JSON for programs");
+}
+
+void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& lab, const char* help) {
+  command->add_option("--kernel", lab.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
+      ->allow_extra_args(false);
+  command->add_flag("--full", lab.full, "the long list of cases instead of the short one");
+  command->add_option("--seed", lab.seed, "of the data and of the sample")->capture_default_str();
+  command->footer(std::string(help) + kCaseHelp);
+}
+
+}  // namespace
+
+void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
+  pumice::engine::kernel_bench::Options& lab = arguments.lab;
+  CLI::App* kernel = app.add_subcommand("kernel", "list, test and time single kernels");
+  kernel->require_subcommand(1);
+  kernel->footer(kExamples);
+  const auto add = [&](const char* name, const std::string& help, int (*function)(const Arguments&)) {
+    CLI::App* command = kernel->add_subcommand(name, help);
+    command->callback([&chosen, function] { chosen = function; });
+    common(command, arguments);
+    return command;
+  };
+  add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
+      kernel_list);
+  CLI::App* test =
+      add("test", "Each case with each kernel, compared with fp64 of the same stored integers.", kernel_test);
+  choosing(test, lab, kTestHelp);
+  test->add_option("--replays", lab.replays, "of each case; default 100, on a CPU driver fewer of large ones")
+      ->check(CLI::PositiveNumber);
+  test->add_option("--plant", lab.mistake, "a mistake, to see that it is found: value, unwritten, guard or replay");
+  CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
+  choosing(bench, lab, kBenchHelp);
+  bench->add_option("--seconds", lab.seconds, "of warm-up, and at most of timing a row")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  bench
+      ->add_option("--rotate", lab.rotate_bytes,
+                   "weights to go through, e.g. 512MB; default 256MB, 64MB on a CPU driver")
+      ->transform(CLI::AsSizeValue(false));
+  bench->add_flag("!--no-barrier", lab.barrier, "replays may overlap: throughput instead of latency");
+  bench->add_flag("!--no-ceilings", lab.ceilings, "do not measure the device first");
+  bench->add_flag("--regret", lab.regret, "every kernel over a grid of shapes: how far is the pick from the best?");
+}
+
+}  // namespace tool

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// pumice-rt: run, measure and look into .pumice files without Python. One binary with the shaders inside.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "tools/pumice-rt/tool.h"
+
+namespace {
+
+void device_options(CLI::App* command, tool::Arguments& arguments) {
+  command->add_option("--device", arguments.options.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
+  command->add_option("--features", arguments.options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
+  command->add_option("--cache-dir", arguments.options.cache_dir,
+                      "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--timeout-ms", arguments.options.timeout_ms, "of one run; a driver's first may compile [60000]");
+}
+
+void model_argument(CLI::App* command, tool::Arguments& arguments) {
+  command->add_option("model", arguments.model, "the .pumice file")->required();
+}
+
+void bench_options(CLI::App* command, tool::Arguments& arguments) {
+  command->add_option("--shape", arguments.shapes, "shape of an input, e.g. ids=1x128; repeatable");
+  command->add_option("-r,--runs", arguments.runs, "timed runs")->check(CLI::PositiveNumber)->capture_default_str();
+}
+
+int dispatch(int argc, char** argv) {
+  tool::Arguments arguments;
+  CLI::App app(
+      "Run, measure and inspect .pumice files on any Vulkan device.\n\n"
+      "  pumice-rt run m.pumice --inputs ids.npy mask.npy --outputs out\n"
+      "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n");
+  app.set_version_flag("--version", pumice_version());
+  app.require_subcommand(1);
+  int (*chosen)(const tool::Arguments&) = nullptr;
+  const auto add = [&](const char* name, const char* help, int (*function)(const tool::Arguments&)) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->callback([&chosen, function] { chosen = function; });
+    return command;
+  };
+  CLI::App* run = add("run", "run once: .npy files in, .npy files out", tool::run);
+  model_argument(run, arguments);
+  run->add_option("-i,--inputs", arguments.inputs, "one .npy file for each input, in order");
+  run->add_option("-o,--outputs", arguments.outputs, "folder for the outputs");
+  CLI::App* bench = add("bench", "time whole calls with random inputs", tool::bench);
+  model_argument(bench, arguments);
+  bench_options(bench, arguments);
+  bench->add_option("--warmup", arguments.warmup, "seconds of untimed runs first")->capture_default_str();
+  CLI::App* profile = add("profile", "time every operator on the device", tool::profile);
+  model_argument(profile, arguments);
+  bench_options(profile, arguments);
+  profile->add_option("--by", arguments.by, "one row a 'kernel' or a 'call'")->check(CLI::IsMember({"kernel", "call"}));
+  CLI::App* inspect = add("inspect", "header, operators, memory plan, constants; no device is touched", tool::inspect);
+  model_argument(inspect, arguments);
+  CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);
+  model_argument(check, arguments);
+  CLI::App* devices = add("devices", "list every Vulkan device", tool::devices);
+  for (CLI::App* command : {run, bench, profile}) device_options(command, arguments);
+  for (CLI::App* command : {bench, profile, inspect, devices})
+    command->add_flag("--json", arguments.json, "print JSON for programs");
+  tool::kernel_commands(app, arguments, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  return chosen(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const pumice::Error& error) {
+    std::fprintf(stderr, "pumice-rt: %s\n", error.what());
+    return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
+  } catch (const pumice::engine::kernel_bench::Failure& error) {
+    std::fprintf(stderr, "pumice-rt: %s: %s\n", error.name.c_str(), error.what());
+    return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
+  } catch (const tool::UsageError& error) {
+    std::fprintf(stderr, "pumice-rt: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "pumice-rt: %s\n", error.what());
+    return 3;
+  }
+}

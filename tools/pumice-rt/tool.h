@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// pumice-rt's commands; each returns the exit code.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "pumice/pumice.hpp"
+#include "tools/kernel_bench/kernel_bench.h"
+#include "tools/pumice-rt/npy.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tool {
+
+struct Arguments {
+  std::string model, outputs;
+  std::vector<std::string> inputs, shapes;
+  pumice::Options options;
+  bool json = false;
+  unsigned runs = 50;
+  double warmup = 1.0;
+  std::string by = "kernel";
+  pumice::engine::kernel_bench::Options lab;
+};
+
+// A misuse of the command line: exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+int run(const Arguments& arguments);
+int bench(const Arguments& arguments);
+int profile(const Arguments& arguments);
+int inspect(const Arguments& arguments);
+int check(const Arguments& arguments);
+int devices(const Arguments& arguments);
+// pumice-rt kernel list | test | bench, added to the command line; `chosen` becomes the one that is given.
+void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
+int kernel_list(const Arguments& arguments);
+int kernel_test(const Arguments& arguments);
+int kernel_bench(const Arguments& arguments);
+
+// One array for each input: the shape of --shape NAME=AxB or the one seen at export; floats N(0, 1), integers 0 or 1.
+std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes);
+std::vector<pumice_tensor> views(const std::vector<Array>& arrays);
+// "ids=1x128,mask=1x128"
+std::string shape_text(const pumice::Model& model, const std::vector<Array>& arrays);
+
+}  // namespace tool

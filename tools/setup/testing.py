@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev test`, `fuzz`, `bench` and `lint`: run things, count what passed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+from setup import suite
+from setup.building import build
+from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
+from setup.progress import StepFailed, show
+
+JUNIT = BUILD / "junit"
+CHECKED = {
+    "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
+    "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
+}
+SANITIZED = {
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+}
+
+# CPU drivers beside the usual one: the manifest in their folder of the prefix, and what the device is called.
+DRIVERS = {"mesa25": ("lvp_icd.json", "llvmpipe"), "swiftshader": ("vk_swiftshader_icd.json", "SwiftShader")}
+# Their kernels, one of a kind, as Mesa 25 compiles each for up to half a minute.
+FEW = [
+    w for kernel in ("gemv4x2", "tile32x64", "gemvr4", "dot2", "dotw4", "dot_tile32x64") for w in ("--kernel", kernel)
+]
+CASE = ["--case", "m=1|33,n=37,k=96,g=32,bias=1,zero=random", *FEW]
+KERNELS = {"linear_q4gsw": CASE, "linear_q8csw": CASE, "linear_dq8ca_q4gsw": CASE, "q8ta_linear": CASE, "quantize": []}
+PORTABLE = ["test/ops/test_features.py", "test/ops/test_embedding.py"]
+
+
+@dataclass
+class Totals:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add_junit(self, path: Path, status: int) -> None:
+        """Count a JUnit file's test cases; a run that ended badly without saying why counts as one failure."""
+        failed_before = self.failed
+        try:
+            cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+        except (OSError, ElementTree.ParseError):
+            cases = []
+        for case in cases:
+            skipped = case.find("skipped")
+            if case.find("failure") is not None or case.find("error") is not None:
+                self.failed += 1
+            elif skipped is not None and "Unable to find" in skipped.get("message", ""):
+                self.failed += 1  # ctest's word for a test program that was not built
+            elif skipped is not None or case.get("status") == "disabled":
+                self.skipped += 1
+            else:
+                self.passed += 1
+        if status and self.failed == failed_before:
+            self.failed += 1
+
+    def add(self, good: bool) -> None:
+        self.passed += good
+        self.failed += not good
+
+    def line(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
+    print(f"== C++ tests, {preset}", flush=True)
+    if "san" in preset and launcher():
+        print("left out: a driver with its own C library does not go with sanitizers", flush=True)
+        return
+    folder, report = build(preset), JUNIT / f"ctest-{preset}.xml"
+    JUNIT.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    jobs = str(len(os.sched_getaffinity(0)))
+    command = [VENV / "bin/ctest", "--test-dir", folder, "--output-on-failure", "--output-junit", report]
+    command += ["-j", jobs, "--timeout", "600", "--no-tests=ignore", "--progress"]
+    if only:
+        command += ["-R", only]
+    more = SANITIZED if "san" in preset else {}
+    totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
+
+
+def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
+    print("== Python tests", flush=True)
+    report = JUNIT / "pytest.xml"
+    JUNIT.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    command = [*launcher(), PYTHON, "-m", "pytest", f"--junitxml={report}", *arguments]
+    if not arguments and (cores := len(os.sched_getaffinity(0))) > 1:  # everything: a process a core, one thread each
+        command += ["-n", str(cores), "--dist", "worksteal"]
+        more["OMP_NUM_THREADS"] = "1"
+    status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
+    totals.add_junit(report, 0 if status == 5 else status)  # 5: pytest found no test
+
+
+def driver_tests(name: str, totals: Totals) -> None:
+    """Every kernel that runs there, quantize, embeddings, and each feature off in turn, on another CPU driver."""
+    manifest, device = DRIVERS[name]
+    more = {"VK_DRIVER_FILES": str(PREFIX / name / manifest), "PUMICE_DEVICE": device}
+    tool = build() / "bin/pumice-rt"
+    print(f"== {name}: kernels", flush=True)
+    for op, case in KERNELS.items():
+        command = [*launcher(), tool, "kernel", "test", "--op", op, *case, "--json"]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(**CHECKED, **more), stdout=subprocess.PIPE, check=False
+        )
+        failed_before = totals.failed
+        for row in json.loads(done.stdout)["rows"] if done.stdout else []:
+            totals.passed += row["status"] == "ok"
+            totals.skipped += row["status"] == "skipped"
+            totals.failed += row["status"] == "failed"
+            if row["status"] == "failed":
+                print(f"{row['title']}: {row['why']}\n  again: {row['repro']}", flush=True)
+        if done.returncode and totals.failed == failed_before:
+            totals.failed += 1
+        print(f"{op}: {totals.line()} so far", flush=True)
+    python_tests(totals, PORTABLE, **more)
+
+
+def executorch_suite(arguments: list[str]) -> int:
+    """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
+    command = [*launcher(), PYTHON, "-W", "ignore", "-m", "support.executorch_suite", *arguments]
+    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", ROOT / "test", suite.bring()])))
+    return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
+
+
+def large_models(arguments: list[str]) -> int:
+    """What `./dev test` leaves out for its time; -s, because each test says how far off it was."""
+    command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", "test/models", *arguments]
+    return show(command, check=False, cwd=ROOT, env=environment())
+
+
+def programs(folder: Path, pattern: str) -> list[Path]:
+    """Executable files of a build folder, by name."""
+    found = (p for p in folder.rglob(pattern) if p.is_file() and os.access(p, os.X_OK) and "CMakeFiles" not in p.parts)
+    return sorted(p for p in found if p.suffix == "")
+
+
+def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
+    """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME."""
+    targets = [p for p in programs(build("fuzz"), "fuzz_*") if only in p.name]
+    for target in targets:
+        share = max(1, seconds // len(targets))
+        print(f"== {target.name}, {share} s", flush=True)
+        found, seeds = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
+        corpus = BUILD / "fuzz-corpus" / target.name
+        for path in (found, corpus):
+            path.mkdir(parents=True, exist_ok=True)
+        command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
+        command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
+        status = show(command, check=False, cwd=BUILD, env=environment(**SANITIZED))
+        if status:
+            print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
+        totals.add(status == 0)
+    if not targets:
+        print("no fuzz target was built", flush=True)
+
+
+def bench(arguments: list[str]) -> int:
+    """Run the C++ benchmarks (bench_* of the release build), then test/bench/bench_*.py."""
+    status = 0
+    for program in programs(build(), "bench_*"):
+        status |= show([*launcher(), program, *arguments], check=False, cwd=ROOT, env=environment())
+    for script in sorted((ROOT / "test/bench").glob("bench_*.py")):
+        status |= show([*launcher(), PYTHON, script, *arguments], check=False, cwd=ROOT, env=environment())
+    return status
+
+
+# -- style -------------------------------------------------------------------------------------------------------------
+
+
+def _sources(*patterns: str) -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StepFailed(f"git cannot list the sources: {done.stderr.strip()}")
+    return [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
+
+
+def _without_licence() -> list[str]:
+    """Source files whose first lines do not name their licence."""
+    patterns = [f"*.{end}" for end in ("py", "cpp", "hpp", "h", "c", "glsl", "glslh", "fbs", "cmake")]
+    patterns += ["*CMakeLists.txt", "dev"]
+    names = []
+    for name in _sources(*patterns):
+        with (ROOT / name).open(errors="replace") as file:
+            if "SPDX-License-Identifier: Apache-2.0" not in file.read(300):
+                names.append(name)
+    return names
+
+
+def style(change: bool) -> int:
+    """Check the form of Python and C++ sources and the imports of the package, or with `change` bring the form."""
+    ruff, clang_format = VENV / "bin/ruff", VENV / "bin/clang-format"
+    python, cpp = _sources("*.py", "dev"), _sources("*.cpp", "*.hpp", "*.h", "*.c")
+    checks = [
+        ([ruff, "check", "--fix"] if change else [ruff, "check"], python),
+        ([ruff, "format"] if change else [ruff, "format", "--check"], python),
+        ([clang_format, "-i"] if change else [clang_format, "--dry-run", "-Werror"], cpp),
+    ]
+    status = 0
+    for command, files in checks:
+        if files:
+            status |= show([*command, *files], check=False, cwd=ROOT, env=environment())
+    if not change:  # the contracts of pyproject.toml
+        command = [VENV / "bin/lint-imports", "--no-cache"]
+        status |= show(command, check=False, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT / "python")))
+    for name in _without_licence():
+        print(f"{name}: no 'SPDX-License-Identifier: Apache-2.0' in its first lines")
+        status = 1
+    names = "\n".join(_sources("*"))
+    done = subprocess.run([PYTHON, ROOT / "tools/setup/sizes.py", ROOT], input=names, text=True, cwd=ROOT, check=False)
+    return status | done.returncode

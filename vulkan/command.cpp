@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/command_impl.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kReads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+
+}  // namespace
+
+Commands::Impl::Impl(std::shared_ptr<Device> the_device) : device(std::move(the_device)), core(*device->impl().core) {
+  try {
+    VkCommandPoolCreateInfo pool_info{};
+    pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    pool_info.queueFamilyIndex = core.physical.queue_family;
+    VK(core.vk, Stage::encode, "commands", CreateCommandPool, core.device, &pool_info, nullptr, &pool);
+    VkCommandBufferAllocateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = pool;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    VK(core.vk, Stage::encode, "commands", AllocateCommandBuffers, core.device, &info, &submit.commands);
+    VkFenceCreateInfo fence{};
+    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+    VK(core.vk, Stage::encode, "commands", CreateFence, core.device, &fence, nullptr, &submit.fence);
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Commands::Impl::~Impl() {
+  // A submit that nobody waited for (an error unwound past it) is waited for here, for a bounded time.
+  if (submit.pending && core.hung == VK_NULL_HANDLE) core.hung = submit.fence;
+  if (!core.must_leak()) release();
+}
+
+void Commands::Impl::release() noexcept {
+  const Vk& vk = core.vk;
+  for (const Pool& each : pools) vk.DestroyDescriptorPool(core.device, each.handle, nullptr);
+  vk.DestroyQueryPool(core.device, queries, nullptr);
+  vk.DestroyFence(core.device, submit.fence, nullptr);
+  vk.DestroyCommandPool(core.device, pool, nullptr);
+}
+
+void Commands::Impl::must_record() const {
+  if (state != State::recording) fail(Code::WrongState, Stage::encode, "commands", "recording has not begun");
+}
+
+void Commands::Impl::reset() {
+  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer is still on its way");
+  state = State::empty;
+  sets.clear();  // a buffer's handle may come again for another buffer
+  for (Pool& each : pools) {
+    VK(core.vk, Stage::encode, "descriptor pool", ResetDescriptorPool, core.device, each.handle, 0);
+    each.sets = each.max_sets;
+    each.descriptors = each.max_descriptors;
+  }
+  current_pool = 0;
+  bound_pipeline = VK_NULL_HANDLE;
+  num_queries = 0;
+  VK(core.vk, Stage::encode, "commands", ResetCommandPool, core.device, pool, 0);
+}
+
+Commands::Commands(std::shared_ptr<Device> device) : impl_(std::make_unique<Impl>(std::move(device))) {}
+Commands::Commands(Commands&&) noexcept = default;
+Commands& Commands::operator=(Commands&&) noexcept = default;
+Commands::~Commands() = default;
+
+void Commands::begin(uint32_t num_timestamps) {
+  Impl& self = *impl_;
+  const Core& core = self.core;
+  self.reset();
+  if (num_timestamps > 0 && core.physical.timestamp_bits == 0) {
+    fail(Code::DeviceUnsupported, Stage::encode, "timestamps", "%s has no timestamps", core.vk.device.c_str());
+  }
+  if (num_timestamps > self.max_queries) {
+    core.vk.DestroyQueryPool(core.device, self.queries, nullptr);
+    self.queries = VK_NULL_HANDLE;
+    self.max_queries = 0;
+    VkQueryPoolCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = num_timestamps;
+    VK(core.vk, Stage::encode, "timestamps", CreateQueryPool, core.device, &info, nullptr, &self.queries);
+    self.max_queries = num_timestamps;
+  }
+  VkCommandBufferBeginInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  VK(core.vk, Stage::encode, "commands", BeginCommandBuffer, self.submit.commands, &info);
+  self.state = Impl::State::recording;
+  self.num_queries = num_timestamps;
+  if (num_timestamps > 0) core.vk.CmdResetQueryPool(self.submit.commands, self.queries, 0, num_timestamps);
+  barrier();  // what earlier submits wrote, uploads among them
+}
+
+void Commands::end() {
+  impl_->must_record();
+  impl_->state = Impl::State::empty;
+  VK(impl_->core.vk, Stage::encode, "commands", EndCommandBuffer, impl_->submit.commands);
+  impl_->state = Impl::State::recorded;
+}
+
+void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
+                        std::array<uint32_t, 3> groups) {
+  Impl& self = *impl_;
+  const Core& core = self.core;
+  const Shader& shader = *pipeline.shader;
+  self.must_record();
+  if (bindings.size() != shader.num_bindings || push.size() != shader.push_bytes) {
+    fail(Code::Internal, Stage::encode, shader.name, "%s takes %u bindings and %u bytes of parameters; got %zu and %zu",
+         shader.name, shader.num_bindings, shader.push_bytes, bindings.size(), push.size());
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    if (groups[i] != 0 && groups[i] <= core.features.max_groups[i]) continue;
+    fail(Code::LimitExceeded, Stage::encode, shader.name, "%s: %u workgroups along axis %zu; %s runs 1 to %u",
+         shader.name, groups[i], i, core.vk.device.c_str(), core.features.max_groups[i]);
+  }
+  const VkCommandBuffer commands = self.submit.commands;
+  if (!bindings.empty()) {
+    const VkDescriptorSet set = self.descriptor_set(pipeline, bindings);
+    core.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
+  }
+  if (self.bound_pipeline != pipeline.handle) {
+    core.vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
+    self.bound_pipeline = pipeline.handle;
+  }
+  if (!push.empty()) {
+    core.vk.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                             static_cast<uint32_t>(push.size()), push.data());
+  }
+  core.vk.CmdDispatch(commands, groups[0], groups[1], groups[2]);
+}
+
+void Commands::copy(Slice from, Slice to) {
+  impl_->must_record();
+  if (from.bytes < to.bytes) {
+    fail(Code::Internal, Stage::encode, "copy", "a copy of %llu bytes from a slice of %llu",
+         static_cast<unsigned long long>(to.bytes), static_cast<unsigned long long>(from.bytes));
+  }
+  if (to.bytes == 0) return;
+  const VkBufferCopy region{from.offset, to.offset, to.bytes};
+  impl_->core.vk.CmdCopyBuffer(impl_->submit.commands, from.buffer, to.buffer, 1, &region);
+}
+
+void Commands::discard(std::span<const Image> images) {
+  impl_->must_record();
+  std::vector<VkImageMemoryBarrier> barriers;
+  for (const Image& image : images) {
+    VkImageMemoryBarrier& barrier = barriers.emplace_back();
+    barrier = {};
+    barrier.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER;
+    barrier.srcAccessMask = kWrites;
+    barrier.dstAccessMask = kReads | kWrites;
+    barrier.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+    barrier.newLayout = VK_IMAGE_LAYOUT_GENERAL;
+    barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    barrier.image = image.handle();
+    barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+  }
+  if (barriers.empty()) return;
+  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, kWork, 0, 0, nullptr, 0, nullptr,
+                                    static_cast<uint32_t>(barriers.size()), barriers.data());
+}
+
+void Commands::fill(Slice target, uint32_t word) {
+  impl_->must_record();
+  if (target.bytes == 0) return;
+  if (target.offset % 4 != 0) {
+    fail(Code::Internal, Stage::encode, "fill", "offset %llu is no multiple of 4",
+         static_cast<unsigned long long>(target.offset));
+  }
+  // Up to the end of the last word; tensors reach to the next multiple of 16 bytes.
+  impl_->core.vk.CmdFillBuffer(impl_->submit.commands, target.buffer, target.offset, (target.bytes + 3) / 4 * 4, word);
+}
+
+void Commands::barrier() {
+  impl_->must_record();
+  VkMemoryBarrier memory{};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = kWrites;
+  memory.dstAccessMask = kReads | kWrites;
+  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, kWork, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void Commands::host_barrier() {
+  impl_->must_record();
+  VkMemoryBarrier memory{};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = kWrites;
+  memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0,
+                                    nullptr, 0, nullptr);
+}
+
+void Commands::timestamp(uint32_t index) {
+  impl_->must_record();
+  if (index >= impl_->num_queries) {
+    fail(Code::Internal, Stage::encode, "timestamps", "timestamp %u of %u", index, impl_->num_queries);
+  }
+  impl_->core.vk.CmdWriteTimestamp(impl_->submit.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, impl_->queries, index);
+}
+
+std::vector<double> Commands::timestamps_us() const {
+  const Impl& self = *impl_;
+  const Core& core = self.core;
+  std::vector<uint64_t> ticks(self.num_queries);
+  std::vector<double> result(self.num_queries);
+  if (ticks.empty()) return result;
+  VK(core.vk, Stage::execute, "timestamps", GetQueryPoolResults, core.device, self.queries, 0, self.num_queries,
+     ticks.size() * sizeof(uint64_t), ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT);
+  const uint32_t bits = core.physical.timestamp_bits;
+  const uint64_t mask = bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+  for (size_t i = 0; i < ticks.size(); ++i) {
+    result[i] = static_cast<double>((ticks[i] - ticks[0]) & mask) * core.physical.timestamp_period / 1000;
+  }
+  return result;
+}
+
+}  // namespace pumice::engine

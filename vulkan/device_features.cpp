@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optional features: read from a physical device, and enabled on a logical one, through one table.
+#include <algorithm>
+
+#include "vulkan/physical.h"
+#include "vulkan/probe.h"
+
+namespace pumice::engine {
+namespace {
+
+// Every feature structure the engine knows. Filled by a query, or from Features to create the device.
+struct Chain {
+  VkPhysicalDeviceFeatures2 core{};
+  VkPhysicalDevice16BitStorageFeatures storage16{};
+  VkPhysicalDevice8BitStorageFeatures storage8{};
+  VkPhysicalDeviceShaderFloat16Int8Features small{};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
+  VkPhysicalDeviceVulkanMemoryModelFeatures model{};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix{};
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{};
+  VkPhysicalDeviceSubgroupSizeControlFeatures subgroup{};
+};
+
+struct Node {
+  const char* extension;  // nullptr: core 1.1
+  uint32_t core_since;    // 0: never
+  VkStructureType type;
+  VkBaseOutStructure* (*structure)(Chain&);
+};
+
+#define PUMICE_NODE(member) [](Chain& chain) { return reinterpret_cast<VkBaseOutStructure*>(&chain.member); }
+constexpr Node kNodes[] = {
+    {nullptr, VK_API_VERSION_1_1, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES, PUMICE_NODE(storage16)},
+    {"VK_KHR_8bit_storage", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+     PUMICE_NODE(storage8)},
+    {"VK_KHR_shader_float16_int8", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+     PUMICE_NODE(small)},
+    {"VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3,
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, PUMICE_NODE(dot)},
+    {"VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
+     PUMICE_NODE(model)},
+    {"VK_KHR_cooperative_matrix", 0, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+     PUMICE_NODE(matrix)},
+    {"VK_KHR_shader_bfloat16", 0, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+     PUMICE_NODE(bfloat16)},
+    {"VK_EXT_subgroup_size_control", VK_API_VERSION_1_3,
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, PUMICE_NODE(subgroup)},
+};
+
+struct Switch {
+  Feature feature;
+  VkBaseOutStructure* (*structure)(Chain&);
+  VkBool32& (*member)(Chain&);
+};
+
+#define PUMICE_SWITCH(feature, structure, member) \
+  {Feature::feature, PUMICE_NODE(structure), [](Chain& chain) -> VkBool32& { return chain.structure.member; }}
+constexpr Switch kSwitches[] = {
+    PUMICE_SWITCH(float16, small, shaderFloat16),
+    PUMICE_SWITCH(int8, small, shaderInt8),
+    PUMICE_SWITCH(int16, core, features.shaderInt16),
+    PUMICE_SWITCH(int64, core, features.shaderInt64),
+    PUMICE_SWITCH(storage16, storage16, storageBuffer16BitAccess),
+    PUMICE_SWITCH(storage8, storage8, storageBuffer8BitAccess),
+    PUMICE_SWITCH(int_dot, dot, shaderIntegerDotProduct),
+    PUMICE_SWITCH(coopmat, matrix, cooperativeMatrix),
+    PUMICE_SWITCH(memory_model, model, vulkanMemoryModel),
+    PUMICE_SWITCH(bfloat16, bfloat16, shaderBFloat16Type),
+    PUMICE_SWITCH(subgroup_size_control, subgroup, subgroupSizeControl),
+};
+#undef PUMICE_SWITCH
+#undef PUMICE_NODE
+
+// Puts every structure that `wanted` says yes to behind chain.core.
+template <class Wanted>
+void link(Chain& chain, Wanted wanted) {
+  chain.core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  for (const Node& node : kNodes) {
+    VkBaseOutStructure* structure = node.structure(chain);
+    structure->sType = node.type;
+    if (!wanted(node, structure)) continue;
+    structure->pNext = static_cast<VkBaseOutStructure*>(chain.core.pNext);
+    chain.core.pNext = structure;
+  }
+}
+
+void add(MatrixShapes& shapes, const MatrixShape& shape) {
+  const auto end = std::find(shapes.begin(), shapes.end(), MatrixShape{});
+  if (end == shapes.end() || std::find(shapes.begin(), end, shape) != end) return;
+  *end = shape;
+  std::stable_sort(shapes.begin(), end + 1, [](const MatrixShape& a, const MatrixShape& b) {
+    return uint64_t{a.m} * a.n * a.k > uint64_t{b.m} * b.n * b.k;
+  });
+}
+
+// The shapes that kernels use. The feature bit alone is no matrix: arm64 and narrow lavapipe list shapes without it,
+// others the reverse.
+void read_matrix_shapes(const Vk& vk, VkPhysicalDevice device, Features& features) {
+  uint32_t count = 0;
+  if (!vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+      vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr) != VK_SUCCESS) {
+    return;
+  }
+  std::vector<VkCooperativeMatrixPropertiesKHR> all(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+  if (vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, all.data()) < VK_SUCCESS) return;
+  all.resize(count);
+  for (const VkCooperativeMatrixPropertiesKHR& each : all) {
+    if (each.scope != VK_SCOPE_SUBGROUP_KHR || each.saturatingAccumulation || each.AType != each.BType ||
+        each.CType != each.ResultType) {
+      continue;
+    }
+    const MatrixShape shape{each.MSize, each.NSize, each.KSize};
+    if (each.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && each.CType == VK_COMPONENT_TYPE_FLOAT32_KHR)
+      add(features.matrix_f16, shape);
+    if (each.AType == VK_COMPONENT_TYPE_SINT8_KHR && each.CType == VK_COMPONENT_TYPE_SINT32_KHR)
+      add(features.matrix_s8, shape);
+  }
+}
+
+}  // namespace
+
+void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalDeviceSubgroupProperties& subgroup,
+                   const VkPhysicalDeviceSubgroupSizeControlProperties& control, Physical& out) {
+  Chain chain;
+  link(chain, [&](const Node& node, VkBaseOutStructure*) {
+    return (node.core_since != 0 && out.api_version >= node.core_since) ||
+           (node.extension && extensions.has(node.extension));
+  });
+  vk.GetPhysicalDeviceFeatures2(out.handle, &chain.core);
+  Features& features = out.info.features;
+  for (const Switch& each : kSwitches) {
+    if (each.member(chain)) features.bits |= bit(each.feature);
+  }
+  if (features.has(Feature::coopmat)) read_matrix_shapes(vk, out.handle, features);
+  if (features.matrix_f16[0].m == 0 && features.matrix_s8[0].m == 0) features.bits &= ~bit(Feature::coopmat);
+  // The memory model alone would forbid the atomics of other kernels (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
+  if (!chain.model.vulkanMemoryModelDeviceScope) features.bits &= ~bit(Feature::memory_model);
+  const bool compute = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  const auto add = [&](VkSubgroupFeatureFlagBits operation, Feature feature) {
+    if (compute && (subgroup.supportedOperations & operation) != 0) features.bits |= bit(feature);
+  };
+  add(VK_SUBGROUP_FEATURE_ARITHMETIC_BIT, Feature::subgroup_arithmetic);
+  add(VK_SUBGROUP_FEATURE_SHUFFLE_BIT, Feature::subgroup_shuffle);
+  add(VK_SUBGROUP_FEATURE_CLUSTERED_BIT, Feature::subgroup_clustered);
+  features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size =
+      std::max(subgroup.subgroupSize, 1u);
+  if (features.has(Feature::subgroup_size_control) &&
+      (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
+    features.min_subgroup_size = control.minSubgroupSize;
+    features.max_subgroup_size = control.maxSubgroupSize;
+    out.full_subgroups = chain.subgroup.computeFullSubgroups != 0;
+  } else {
+    features.bits &= ~bit(Feature::subgroup_size_control);
+  }
+  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
+}
+
+VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features) {
+  Chain chain;
+  for (const Switch& each : kSwitches) each.member(chain) = features.has(each.feature);
+  chain.model.vulkanMemoryModelDeviceScope = chain.model.vulkanMemoryModel;
+  if (physical.full_subgroups) chain.subgroup.computeFullSubgroups = chain.subgroup.subgroupSizeControl;
+  std::vector<const char*> extensions;
+  link(chain, [&](const Node& node, VkBaseOutStructure* structure) {
+    // A structure with nothing in it is left out, and so is its extension.
+    const bool used = std::any_of(std::begin(kSwitches), std::end(kSwitches), [&](const Switch& each) {
+      return each.structure(chain) == structure && each.member(chain);
+    });
+    if (used && node.extension != nullptr && (node.core_since == 0 || physical.api_version < node.core_since)) {
+      extensions.push_back(node.extension);
+    }
+    return used;
+  });
+  if (physical.memory_budget) extensions.push_back("VK_EXT_memory_budget");
+
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{};
+  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue.queueFamilyIndex = physical.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = &chain.core;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice device = nullptr;
+  VK(vk, Stage::device, "device", CreateDevice, physical.handle, &info, nullptr, &device);
+  return device;
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/physical.h"
+
+#include <algorithm>
+
+namespace pumice::engine {
+namespace {
+
+Extensions extensions_of(const Vk& vk, VkPhysicalDevice device) {
+  Extensions result;
+  uint32_t count = 0;
+  VK(vk, Stage::device, "extensions", EnumerateDeviceExtensionProperties, device, nullptr, &count, nullptr);
+  result.list.resize(count);
+  VK(vk, Stage::device, "extensions", EnumerateDeviceExtensionProperties, device, nullptr, &count, result.list.data());
+  result.list.resize(count);
+  return result;
+}
+
+const char* kind_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    default:
+      return "other";
+  }
+}
+
+void read_limits(const VkPhysicalDeviceProperties& core, const VkPhysicalDeviceMaintenance3Properties& maintenance,
+                 Physical& out) {
+  const VkPhysicalDeviceLimits& limits = core.limits;
+  Features& features = out.info.features;
+  features.max_invocations = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  features.max_shared_bytes = limits.maxComputeSharedMemorySize;
+  features.max_push_bytes = limits.maxPushConstantsSize;
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, features.max_groups);
+  features.max_storage_bytes = limits.maxStorageBufferRange;
+  features.max_image_3d = limits.maxImageDimension3D;
+  features.max_image_2d = limits.maxImageDimension2D;
+  features.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
+  features.storage_alignment = std::max<uint64_t>(limits.minStorageBufferOffsetAlignment, 16);
+  out.timestamp_period = static_cast<double>(limits.timestampPeriod);
+  out.max_storage_buffers = std::min(
+      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+}
+
+// Vulkan asks every device for these, but does not ask in vain.
+void read_formats(const Vk& vk, Physical& out) {
+  constexpr VkImageUsageFlags kUsage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_SAMPLED_BIT;
+  for (uint32_t f = 0; f < kImageFormats; ++f) {
+    const VkFormat format = vulkan_format(static_cast<ImageFormat>(f));
+    for (const VkImageType type : {VK_IMAGE_TYPE_2D, VK_IMAGE_TYPE_3D}) {
+      VkImageFormatProperties properties{};
+      if (vk.GetPhysicalDeviceImageFormatProperties(out.handle, format, type, VK_IMAGE_TILING_OPTIMAL, kUsage, 0,
+                                                    &properties) != VK_SUCCESS)
+        out.info.features.image_formats &= ~(1u << f);
+    }
+  }
+}
+
+void read_queues(const Vk& vk, Physical& out) {
+  uint32_t count = 0;
+  vk.GetPhysicalDeviceQueueFamilyProperties(out.handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vk.GetPhysicalDeviceQueueFamilyProperties(out.handle, &count, families.data());
+  for (uint32_t i = 0; i < count && out.queue_family == ~0u; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;  // which includes transfers
+    out.queue_family = i;
+    out.timestamp_bits = families[i].timestampValidBits;
+  }
+}
+
+uint64_t local_bytes(const Vk& vk, VkPhysicalDevice device) {
+  VkPhysicalDeviceMemoryProperties memory{};
+  vk.GetPhysicalDeviceMemoryProperties(device, &memory);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) bytes += memory.memoryHeaps[i].size;
+  }
+  return bytes;
+}
+
+std::string hex(const uint8_t* bytes, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += format("%02x", bytes[i]);
+  return text;
+}
+
+Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32_t index) {
+  const Vk& vk = instance.vk;
+  Physical out;
+  out.handle = handle;
+  out.info.index = index;
+  VkPhysicalDeviceProperties basic{};
+  vk.GetPhysicalDeviceProperties(handle, &basic);
+  out.info.name = printable(basic.deviceName);
+  out.info.kind = kind_of(basic.deviceType);
+  out.info.features.cpu = basic.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  out.info.api_version = basic.apiVersion;
+  out.type = basic.deviceType;
+  out.api_version = std::min(basic.apiVersion, instance.api_version);
+  out.vendor_id = basic.vendorID;
+  out.device_id = basic.deviceID;
+  out.driver_version = basic.driverVersion;
+  std::copy_n(basic.pipelineCacheUUID, VK_UUID_SIZE, out.cache_uuid);
+  if (basic.apiVersion < VK_API_VERSION_1_1) return out;  // listed, but open() refuses it
+
+  const Extensions extensions = extensions_of(vk, handle);
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, nullptr, {}};
+  const auto chain = [&](auto& structure, VkStructureType type) {
+    structure.sType = type;
+    structure.pNext = properties.pNext;
+    properties.pNext = &structure;
+  };
+  VkPhysicalDeviceIDProperties ids{};
+  VkPhysicalDeviceMaintenance3Properties maintenance{};
+  VkPhysicalDeviceMaintenance4Properties maintenance4{};
+  VkPhysicalDeviceSubgroupProperties subgroup{};
+  VkPhysicalDeviceDriverProperties driver{};
+  VkPhysicalDeviceSubgroupSizeControlProperties control{};
+  chain(ids, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES);
+  chain(maintenance, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
+  chain(subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
+  if (out.api_version >= VK_API_VERSION_1_2 || extensions.has("VK_KHR_driver_properties")) {
+    chain(driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  }
+  if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_EXT_subgroup_size_control")) {
+    chain(control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+  }
+  if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_KHR_maintenance4")) {
+    chain(maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+  }
+  vk.GetPhysicalDeviceProperties2(handle, &properties);
+  out.info.uuid = hex(ids.deviceUUID, VK_UUID_SIZE);
+  out.info.driver = printable(driver.driverName);
+  out.info.driver_version =
+      driver.driverInfo[0] != 0 ? printable(driver.driverInfo) : format("0x%x", basic.driverVersion);
+  out.info.memory_bytes = local_bytes(vk, handle);
+  out.memory_budget = extensions.has("VK_EXT_memory_budget");
+  read_limits(properties.properties, maintenance, out);
+  if (maintenance4.maxBufferSize != 0)
+    out.info.features.max_allocation_bytes =
+        std::min<uint64_t>(out.info.features.max_allocation_bytes, maintenance4.maxBufferSize);
+  read_formats(vk, out);
+  read_features(vk, extensions, subgroup, control, out);
+  read_queues(vk, out);
+  return out;
+}
+
+}  // namespace
+
+VkFormat vulkan_format(ImageFormat format) {
+  constexpr VkFormat kFormats[kImageFormats] = {VK_FORMAT_R32G32B32A32_SFLOAT, VK_FORMAT_R16G16B16A16_SFLOAT,
+                                                VK_FORMAT_R32G32B32A32_SINT,   VK_FORMAT_R8G8B8A8_SINT,
+                                                VK_FORMAT_R8G8B8A8_UINT,       VK_FORMAT_R32G32B32A32_UINT};
+  return kFormats[static_cast<uint32_t>(format)];
+}
+
+bool Extensions::has(std::string_view name) const {
+  return std::any_of(list.begin(), list.end(), [&](const auto& each) { return name == each.extensionName; });
+}
+
+std::vector<Physical> list_physical(const Instance& instance) {
+  const Vk& vk = instance.vk;
+  uint32_t count = 0;
+  VK(vk, Stage::device, "devices", EnumeratePhysicalDevices, instance.handle, &count, nullptr);
+  std::vector<VkPhysicalDevice> handles(count);
+  if (count != 0) VK(vk, Stage::device, "devices", EnumeratePhysicalDevices, instance.handle, &count, handles.data());
+  std::vector<Physical> result;
+  for (uint32_t i = 0; i < count; ++i) result.push_back(read_physical(instance, handles[i], i));
+  return result;
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a physical device is and has, read before it is opened.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vulkan/device.h"
+#include "vulkan/instance.h"
+
+namespace pumice::engine {
+
+struct Physical {
+  VkPhysicalDevice handle = nullptr;
+  DeviceInfo info;
+  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+  uint32_t api_version = 0;  // what may be used: the smaller one of the device's and the instance's
+  uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
+  uint8_t cache_uuid[VK_UUID_SIZE] = {};
+  uint32_t queue_family = ~0u;  // ~0: no compute queue
+  uint32_t timestamp_bits = 0;
+  double timestamp_period = 1;       // nanoseconds a tick
+  uint32_t max_storage_buffers = 4;  // of one shader
+  bool full_subgroups = false;       // may promise full subgroups together with a required size
+  bool memory_budget = false;        // VK_EXT_memory_budget
+};
+
+struct Extensions {
+  std::vector<VkExtensionProperties> list;
+  bool has(std::string_view name) const;
+};
+
+VkFormat vulkan_format(ImageFormat format);
+
+std::vector<Physical> list_physical(const Instance& instance);
+
+// device_features.cpp: the optional features and subgroup sizes of out.info.features.
+void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalDeviceSubgroupProperties& subgroup,
+                   const VkPhysicalDeviceSubgroupSizeControlProperties& control, Physical& out);
+
+// Creates the logical device with one queue and exactly what `features` has.
+VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features);
+
+}  // namespace pumice::engine

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/pipeline.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <thread>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "vulkan/core.h"
+#include "vulkan/pipeline_cache.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr size_t kMaxThreads = 16;
+
+struct KeyHash {
+  size_t operator()(const PipelineKey& key) const {
+    size_t hash = std::hash<const void*>{}(key.shader) ^ key.subgroup_size;
+    for (const uint32_t each : key.spec) hash = (hash ^ each) * 0x9e3779b97f4a7c15ull + (hash >> 29);
+    return hash;
+  }
+};
+
+struct Layouts {
+  VkDescriptorSetLayout set = VK_NULL_HANDLE;
+  VkPipelineLayout pipeline = VK_NULL_HANDLE;
+};
+
+}  // namespace
+
+struct Pipelines::Impl {
+  Impl(std::shared_ptr<Core> the_core, const std::string& cache_dir)
+      : core(std::move(the_core)), file(core->physical, cache_dir) {
+    const std::vector<uint8_t> body = file.load();
+    VkPipelineCacheCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+    info.initialDataSize = body.size();
+    info.pInitialData = body.data();
+    VkResult result = core->vk.CreatePipelineCache(core->device, &info, nullptr, &cache);
+    saved_bytes = body.size();
+    if (result != VK_SUCCESS && !body.empty()) {  // the driver does not want it: begin with an empty one
+      info.initialDataSize = saved_bytes = 0;
+      result = core->vk.CreatePipelineCache(core->device, &info, nullptr, &cache);
+    }
+    must(result, "vkCreatePipelineCache", "pipeline cache", Stage::cache, core->vk);
+  }
+  ~Impl();
+  const Layouts& layouts(const Shader& shader);
+  void create(const PipelineKey& key, Pipeline& out) const;
+  void prepare(std::span<const PipelineKey> keys);
+  void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> made);
+
+  std::shared_ptr<Core> core;
+  PipelineCacheFile file;
+  VkPipelineCache cache = VK_NULL_HANDLE;
+  size_t saved_bytes = 0;
+  bool changed = false;
+  std::mutex mutex;  // held while pipelines are made, so that two sessions do not make the same ones
+  std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, KeyHash> pipelines;
+  std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
+  std::atomic<uint32_t> made{0};
+};
+
+Pipelines::Impl::~Impl() {
+  if (core->must_leak()) return;
+  const Vk& vk = core->vk;
+  for (const auto& [key, pipeline] : pipelines) vk.DestroyPipeline(core->device, pipeline->handle, nullptr);
+  for (const auto& [key, layout] : all_layouts) {
+    vk.DestroyPipelineLayout(core->device, layout.pipeline, nullptr);
+    vk.DestroyDescriptorSetLayout(core->device, layout.set, nullptr);
+  }
+  vk.DestroyPipelineCache(core->device, cache, nullptr);
+}
+
+const Layouts& Pipelines::Impl::layouts(const Shader& shader) {
+  Layouts& out = all_layouts[{shader.num_bindings, shader.kinds, shader.push_bytes}];
+  if (out.set == VK_NULL_HANDLE) {
+    std::vector<VkDescriptorSetLayoutBinding> bindings(shader.num_bindings);
+    for (uint32_t i = 0; i < shader.num_bindings; ++i) {
+      bindings[i] = {i, descriptor_type(binding_kind(shader, i)), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    }
+    VkDescriptorSetLayoutCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    info.bindingCount = shader.num_bindings;
+    info.pBindings = bindings.data();
+    VK(core->vk, Stage::encode, shader.name, CreateDescriptorSetLayout, core->device, &info, nullptr, &out.set);
+  }
+  if (out.pipeline == VK_NULL_HANDLE) {
+    const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, shader.push_bytes};
+    VkPipelineLayoutCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    info.setLayoutCount = 1;
+    info.pSetLayouts = &out.set;
+    info.pushConstantRangeCount = shader.push_bytes > 0 ? 1 : 0;
+    info.pPushConstantRanges = &push;
+    VK(core->vk, Stage::encode, shader.name, CreatePipelineLayout, core->device, &info, nullptr, &out.pipeline);
+  }
+  return out;
+}
+
+void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
+  const Vk& vk = core->vk;
+  const Shader& shader = *key.shader;
+  VkShaderModuleCreateInfo module_info{};
+  module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module_info.codeSize = size_t{shader.num_words} * 4;
+  module_info.pCode = shader.words;
+  VkShaderModule module = VK_NULL_HANDLE;
+  VK(vk, Stage::encode, shader.name, CreateShaderModule, core->device, &module_info, nullptr, &module);
+
+  std::vector<VkSpecializationMapEntry> entries;
+  for (uint32_t i = 0; i < key.spec.size(); ++i) entries.push_back({i, i * 4, 4});
+  const VkSpecializationInfo spec{static_cast<uint32_t>(entries.size()), entries.data(), entries.size() * 4,
+                                  key.spec.data()};
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{};
+  subgroup.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  subgroup.requiredSubgroupSize = key.subgroup_size != 0 ? key.subgroup_size : core->required_subgroup;
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.layout = out.layout;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &spec;
+  if (subgroup.requiredSubgroupSize != 0) {
+    info.stage.pNext = &subgroup;
+    if (core->physical.full_subgroups && !key.spec.empty() && key.spec[0] % subgroup.requiredSubgroupSize == 0) {
+      info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
+  }
+  VkPipeline handle = VK_NULL_HANDLE;
+  const VkResult result = vk.CreateComputePipelines(core->device, cache, 1, &info, nullptr, &handle);
+  vk.DestroyShaderModule(core->device, module, nullptr);
+  must(result, "vkCreateComputePipelines", shader.name, Stage::encode, vk);
+  out.handle = handle;
+}
+
+// The calling thread takes part, so that it works, if slower, where no thread can be started.
+void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out) {
+  std::atomic<size_t> next{0};
+  std::exception_ptr first;
+  std::mutex first_mutex;
+  const auto work = [&] {
+    for (size_t i = next++; i < keys.size(); i = next++) {
+      try {
+        create(keys[i], out[i]);
+      } catch (...) {
+        std::lock_guard lock(first_mutex);
+        if (!first) first = std::current_exception();
+        next = keys.size();
+      }
+    }
+  };
+  const size_t wanted = std::min({keys.size(), size_t{std::max(std::thread::hardware_concurrency(), 1u)}, kMaxThreads});
+  std::vector<std::thread> threads;
+  try {
+    threads.reserve(wanted);
+    while (threads.size() + 1 < wanted) threads.emplace_back(work);
+  } catch (const std::exception& error) {
+    log(LogLevel::debug, "pipelines are made on %zu threads: %s", threads.size() + 1, error.what());
+  }
+  work();
+  for (std::thread& each : threads) each.join();
+  if (first) std::rethrow_exception(first);
+}
+
+void Pipelines::Impl::prepare(std::span<const PipelineKey> keys) {
+  std::vector<PipelineKey> missing;
+  for (const PipelineKey& key : keys) {
+    if (pipelines.contains(key) || std::find(missing.begin(), missing.end(), key) != missing.end()) continue;
+    require_runnable(*core, key);
+    missing.push_back(key);
+  }
+  if (missing.empty()) return;
+  std::vector<Pipeline> out(missing.size());
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const Layouts& both = layouts(*missing[i].shader);
+    out[i] = {VK_NULL_HANDLE, both.pipeline, both.set, missing[i].shader};
+  }
+  std::exception_ptr error;
+  try {
+    create_all(missing, out);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (size_t i = 0; i < missing.size(); ++i) {  // what was made is kept, whatever became of the others
+    if (out[i].handle == VK_NULL_HANDLE) continue;
+    pipelines.emplace(std::move(missing[i]), std::make_unique<Pipeline>(out[i]));
+    ++made;
+    changed = true;
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+Pipelines::Pipelines(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Pipelines::~Pipelines() {
+  save();
+}
+
+void Pipelines::prepare(std::span<const PipelineKey> keys) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->prepare(keys);
+}
+
+const Pipeline& Pipelines::get(const PipelineKey& key) {
+  std::lock_guard lock(impl_->mutex);
+  auto found = impl_->pipelines.find(key);
+  if (found == impl_->pipelines.end()) {
+    impl_->prepare({&key, 1});
+    found = impl_->pipelines.find(key);
+  }
+  return *found->second;
+}
+
+uint32_t Pipelines::made() const {
+  return impl_->made;
+}
+
+void Pipelines::save() noexcept try {
+  Impl& self = *impl_;
+  std::lock_guard lock(self.mutex);
+  if (!self.changed || self.file.path().empty() || self.core->lost || self.core->process != getpid()) return;
+  const Vk& vk = self.core->vk;
+  size_t bytes = 0;
+  if (vk.GetPipelineCacheData(self.core->device, self.cache, &bytes, nullptr) != VK_SUCCESS) return;
+  self.changed = false;
+  if (bytes <= self.saved_bytes) return;  // a cache only grows: everything came from the file
+  std::vector<uint8_t> body(bytes);
+  if (vk.GetPipelineCacheData(self.core->device, self.cache, &bytes, body.data()) != VK_SUCCESS) return;
+  body.resize(bytes);
+  self.file.save(body);
+  self.saved_bytes = bytes;
+} catch (...) {
+  log(LogLevel::warning, "pipeline cache: out of memory; going on without");
+}
+
+std::unique_ptr<Pipelines> create_pipelines(std::shared_ptr<Core> core, const std::string& cache_dir) {
+  return std::make_unique<Pipelines>(std::make_unique<Pipelines::Impl>(std::move(core), cache_dir));
+}
+
+}  // namespace pumice::engine

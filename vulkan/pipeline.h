@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compute pipelines: made on demand, several at once, kept on disk between processes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "glsl/shader.h"
+
+typedef struct VkPipeline_T* VkPipeline;
+typedef struct VkPipelineLayout_T* VkPipelineLayout;
+typedef struct VkDescriptorSetLayout_T* VkDescriptorSetLayout;
+
+namespace pumice::engine {
+
+// `spec`: values of specialization constants 0, 1, ...; [0] is local_size_x.
+// `subgroup_size`: 0 = the driver's choice, else required (needs subgroup_size_control).
+struct PipelineKey {
+  const Shader* shader = nullptr;
+  std::vector<uint32_t> spec;
+  uint32_t subgroup_size = 0;
+  bool operator==(const PipelineKey&) const = default;
+};
+
+struct Pipeline {
+  VkPipeline handle;
+  VkPipelineLayout layout;
+  VkDescriptorSetLayout set_layout;  // one set, the shader's bindings
+  const Shader* shader;
+};
+
+class Pipelines {
+ public:
+  // Makes those that are missing, on several threads. Throws DeviceUnsupported when the shader's features are not
+  // there.
+  void prepare(std::span<const PipelineKey> keys);
+  // Makes it if missing. The reference stays valid as long as the device.
+  const Pipeline& get(const PipelineKey& key);
+  // Writes the cache file when something new was made (temporary name, then rename). Never throws: one warning.
+  void save() noexcept;
+  uint32_t made() const;  // pipelines created in this process so far
+
+  struct Impl;
+  explicit Pipelines(std::unique_ptr<Impl> impl);
+  ~Pipelines();
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pumice::engine
