@@ -12,16 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
+from pumice.runtime.devices import Device, devices, why_no_devices
 from pumice.runtime.session import (
-    Device,
     ProfileRow,
     Session,
     TensorSpec,
     check,
-    devices,
     inspect,
     load,
-    why_no_devices,
 )
 
 # Loaded when they are first used; __init__.pyi has their types. No module has the name of its function: once imported,

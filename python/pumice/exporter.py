@@ -92,7 +92,7 @@ def _capture(
 
 
 def _decompositions() -> Any:
-    """torch's default table without what a record takes whole and without the quantized operators."""
+    """torch's default table without what a lowering takes whole and without the quantized operators."""
     table = torch.export.default_decompositions()
     for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below

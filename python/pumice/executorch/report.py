@@ -30,6 +30,7 @@ class PartitionReport(Report):
 
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
+    """One row for each node of the program, one line for each partition."""
     rows = {}
     for partition in plan.partitions:
         for node, origin in partition.part.origin.items():

@@ -17,6 +17,7 @@ _BYTES = (DType.i8, DType.u8)
 
 @lowers(*DEQUANTIZE)
 def dequantize(call: Call) -> None:
+    """(data - zero) * scale in f32 or f16."""
     q = view(call)
     zero = getattr(q.zero, "dtype", None)
     # torchao subtracts in the dtype of the result, the others before that, in whole numbers if both are.
