@@ -57,6 +57,9 @@ def export(
         method = lowered.program.methods[0]
         method.in_spec = with_signature(method.in_spec, module)
     place_storage(lowered, options.storage)
+    if isinstance(module, torch.nn.Module):
+        method = lowered.program.methods[0]
+        method.in_spec = with_signature(method.in_spec, module)
     return Program(lowered.program, lowered.report)
 
 

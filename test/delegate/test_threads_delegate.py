@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from cpp_host import driver, needs_driver
+from support.cpp_host import driver, needs_driver
 from torch import nn
 
 import pumice

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.integers import check_integers
+from support.integer_patterns import check_integers
 
 FUNCTIONS = {
     "add": (lambda a, b: a + b, "q8ta_add", {"add": 1}),

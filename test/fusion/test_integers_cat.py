@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import torch
-from support.integers import check_integers
+from support.integer_patterns import check_integers
 
 
 def test_cat() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import stat
 import struct
 import tracemalloc
@@ -12,14 +11,12 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from support.make_seeds import PROGRAMS, SEEDS
 
 import pumice
 from pumice.format import ir
 from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
 from pumice.format.writer import save, to_bytes
-
-MAKE_SEEDS = runpy.run_path(str(Path(__file__).parents[1] / "fuzz" / "make_seeds.py"))
-PROGRAMS = MAKE_SEEDS["PROGRAMS"]
 
 
 def relu() -> ir.Program:
@@ -28,11 +25,11 @@ def relu() -> ir.Program:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_seeds_are_what_the_writer_writes(name: str) -> None:
-    assert to_bytes(PROGRAMS[name]()) == (MAKE_SEEDS["SEEDS"] / f"{name}.pumice").read_bytes()
+    assert to_bytes(PROGRAMS[name]()) == (SEEDS / f"{name}.pumice").read_bytes()
 
 
 def test_seeds_are_small() -> None:
-    assert sum(path.stat().st_size for path in MAKE_SEEDS["SEEDS"].iterdir()) < 20_000
+    assert sum(path.stat().st_size for path in SEEDS.iterdir()) < 20_000
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs for the fuzzer to start from, and for the reader's tests: python test/fuzz/make_seeds.py [FOLDER]"""
+"""Small programs, for the fuzzer to start from and for tests of the reader: make_seeds.py [FOLDER]"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pumice.format import ir
 from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
 from pumice.format.writer import to_bytes
 
-SEEDS = Path(__file__).parent / "corpus" / "load"
+SEEDS = Path(__file__).parents[1] / "fuzz/corpus/load"
 ROWS = SizeExpr(0)  # the symbol
 
 
