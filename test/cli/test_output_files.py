@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pumice.format.ir import DType, ValueId, ValueKind
 from support.command_line import BIN, run
 from support.make_seeds import ROWS, Builder
 
 import pumice
 from pumice.cli.run import file_names
+from pumice.format.ir import DType, ValueId, ValueKind
 from pumice.format.writer import to_bytes
 
 

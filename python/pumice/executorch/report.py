@@ -36,8 +36,8 @@ def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
         for node, origin in partition.part.origin.items():
             if origin in partition.nodes:
                 rows[origin] = report_row(node, partition.chosen.selection, partition.removed)
-    told = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
-    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in told]
+    listed = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
+    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in listed]
     notes = dict.fromkeys(note for partition in plan.partitions for note in partition.chosen.selection.notes)
     return PartitionReport(ordered, list(notes), [_line(n, partition) for n, partition in enumerate(plan.partitions)])
 
