@@ -109,7 +109,7 @@ def _matrix(call: Call, q: Q) -> Matrix:
         call.refuse(f"weights quantized {how}; supported: a scale for each row, or for each group along a row")
     if q.qmin < -128 or q.qmax > 255:
         call.refuse(f"weights quantized to {q.qmin}..{q.qmax}; 8 bits are the most")
-    wraps = q.data.dtype if q.kind in ("channel", "group") and getattr(q.zero, "dtype", None) is q.data.dtype else None
+    wraps = q.data.dtype if q.kind in ("channel", "group") and q.zero_dtype is q.data.dtype else None
     values = lambda: call.value(q.data)  # noqa: E731
     limits = (-128, 127) if q.data.dtype is DType.i8 else (0, 255)
     low, high = max(q.qmin, limits[0]), min(q.qmax, limits[1])

@@ -105,9 +105,9 @@ class Convolution:
         if q.kind != "tensor" and not (q.kind == "channel" and q.axis == axis and (axis == 0 or self.groups == 1)):
             how = f"in blocks of {q.block}" if q.block else f"by {q.kind}"
             call.refuse(f"a convolution with a weight quantized {how}; supported: a scale for each output channel")
-        if getattr(q.scale, "dtype", DType.f32) is not DType.f32:
+        if q.scale_dtype not in (None, DType.f32):
             call.refuse(f"scales of a convolution's weight are {q.scale.dtype.name}; f32 is supported")
-        wraps = q.data.dtype if getattr(q.zero, "dtype", None) is q.data.dtype else None
+        wraps = q.data.dtype if q.zero_dtype is q.data.dtype else None
         low, high = (-128, 127) if q.data.dtype is DType.i8 else (0, 255)
         rows, columns = self._sizes()
         values = lambda: self._as_rows(call.value(q.data))  # noqa: E731
