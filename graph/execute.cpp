@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "graph/convert.h"
 #include "vulkan/command.h"
 

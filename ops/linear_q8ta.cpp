@@ -9,8 +9,8 @@
 // known within that error: only a quotient so close to a tie may round to the other side.
 #include <cinttypes>
 
-#include "glsl/include/activation.glslh"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_int8.h"
 

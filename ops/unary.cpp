@@ -35,7 +35,7 @@ void unary(Graph& graph, Args args) {
   graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     launch.shader = &shader;
-    launch.params(glsl::unary::Params{.quads = quads(out)});
+    launch.params(glsl::unary::Params{.vec4_count = quads(out)});
     launch.over(quads(out));
     launch.spec.push_back(static_cast<uint32_t>(function));
   });

@@ -2,8 +2,8 @@
 // 2D convolutions: what the operators of floats and of integers share.
 //
 // The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
-// not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
-// (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh). fp16 and integers of one
+// not. Many output channels a group: a product of the packed weight and patches of x, which are read in place
+// (glsl/include/conv/tiled.glslh); few: output by output (glsl/include/conv/direct.glslh). fp16 and integers of one
 // group by cooperative matrices or dot products, where the device has them (ops/conv/conv_matrix.h).
 #pragma once
 

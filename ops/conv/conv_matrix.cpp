@@ -6,15 +6,15 @@
 #include <string>
 
 #include "base/divide.h"
-#include "glsl/conv2d_cells.h"
 #include "glsl/conv2d_dot.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
 #include "glsl/conv2d_row_sums.h"
-#include "glsl/conv2d_sum.h"
-#include "glsl/conv2d_sum_int8.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/conv2d_split_k.h"
+#include "glsl/conv2d_split_k_int8.h"
+#include "glsl/conv2d_to_channels_last.h"
+#include "glsl/include/math/activation.glslh"
 #include "ops/conv/conv_kernel.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
@@ -52,7 +52,7 @@ Tensor row_sums(Graph& graph, const Product& p) {
   });
 }
 
-// Params of all shaders that end a convolution (glsl/include/conv_end.glslh), and their first constants.
+// Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
 template <class Params>
 void describe(Launch& launch, const Product& p, const Tile& tile) {
   const Patches& patches = p.patches;
@@ -109,11 +109,11 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool to_ce
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::channels_last : OUT::nchw);
   } else {
     using namespace glsl::conv2d_matrix;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(p.planes() ? X::planes : X::cells, to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(p.planes() ? X::nchw : X::channels_last, to_cells ? OUT::channels_last : OUT::nchw);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
   launch.spec.insert(launch.spec.end(),
@@ -126,13 +126,13 @@ void add_splits(Launch& launch, const Product& p, uint32_t splits, bool to_cells
   const bool quads = to_cells || p.out.dim(2) * p.out.dim(3) % 4 == 0;
   launch.over(u32(p.channels * p.pixels() / (quads ? 4 : 1)));
   if (p.integers) {
-    using namespace glsl::conv2d_sum_int8;
+    using namespace glsl::conv2d_split_k_int8;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::channels_last : OUT::nchw);
   } else {
-    using namespace glsl::conv2d_sum;
+    using namespace glsl::conv2d_split_k;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(to_cells ? OUT::channels_last : OUT::nchw);
   }
   launch.spec.push_back(splits);
 }
@@ -173,7 +173,7 @@ bool makes_cells(const Product& p, const Features& features) {
          shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
-// Whether kernels may multiply whole numbers by it and no more (is_extreme in quantize.glslh).
+// Whether kernels may multiply whole numbers by it and no more (is_extreme in quant/quantize.glslh).
 bool is_factor(double scale) {
   const auto stored = static_cast<float>(scale);
   return stored >= 0x1p-126f && stored < 0x1p124f;

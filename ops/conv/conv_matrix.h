@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one group by cooperative matrices (glsl/include/conv_matrix.glslh) or dot products of bytes
+// Convolutions of one group by cooperative matrices (glsl/include/conv/matrix.glslh) or dot products of bytes
 // (glsl/conv2d_dot.glsl), x in cells.
 #pragma once
 

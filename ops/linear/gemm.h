@@ -13,7 +13,7 @@
 
 namespace pumice::engine {
 
-// The layout of glsl/include/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
+// The layout of glsl/include/linear/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
 inline constexpr uint32_t kStripRows = 16, kTileColumns = 64;
 constexpr uint32_t strips(uint32_t n) {
   return (n + kStripRows - 1) / kStripRows;
@@ -33,8 +33,8 @@ struct PackedWeight {
   uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
   bool scale_f16 = false;
   bool texture = false;  // the weight is a texture2d
-  // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: matrix.glslh then has
-  // a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
+  // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: linear/matrix.glslh
+  // then has a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
   struct {
     bool tame = false;
     int32_t shift = 0;
@@ -54,7 +54,7 @@ uint64_t row_bytes(const PackedWeight& weight);  // of a row of the packed weigh
 std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowBlock& block);
 
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
-// of glsl/include/activation.glslh.
+// of glsl/include/math/activation.glslh.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;
@@ -82,7 +82,7 @@ uint32_t activation(int64_t act, const char* op);
 // Where the device lets subgroups vary: of the size that features say, and full.
 void require_subgroups(Launch& launch);
 
-// Workgroups counted along x, then y (group() of glsl/include/launch.glslh).
+// Workgroups counted along x, then y (group() of glsl/include/core/launch.glslh).
 void over_groups(Launch& launch, uint64_t groups, uint32_t lanes);
 
 }  // namespace pumice::engine

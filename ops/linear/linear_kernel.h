@@ -14,7 +14,8 @@ namespace pumice::engine {
 
 enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
 
-// bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
+// bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (linear/gemm.glslh), a subgroup
+// (linear/matrix.glslh).
 struct Tile {
   uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
   uint32_t parts() const { return bm / tm * (bn / tn); }
@@ -104,7 +105,7 @@ uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features
 // What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
 
-// The tile for `batch` products of m x k and k x n by gemm.glslh.
+// The tile for `batch` products of m x k and k x n by linear/gemm.glslh.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
 
 }  // namespace pumice::engine

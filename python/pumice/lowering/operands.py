@@ -15,7 +15,7 @@ from pumice.lowering.call import Call
 from pumice.lowering.ref import Ref
 
 FLOATS = (DType.f32, DType.f16)
-# ACT_* of glsl/include/activation.glslh.
+# ACT_* of glsl/include/math/activation.glslh.
 ACTIVATIONS = {
     "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4, "relu6": 5, "hardswish": 6, "hardsigmoid": 7
 }  # fmt: skip

@@ -12,7 +12,7 @@ from pumice.lowering.call import Call
 from pumice.lowering.ref import Ref
 from pumice.lowering.sizes import same
 
-# STEPS_* and QPARAMS_* of glsl/include/modes.glslh
+# STEPS_* and QPARAMS_* of glsl/include/core/modes.glslh
 STEPS_F32, STEPS_F16, STEPS_F16_THEN_F32, STEPS_F64 = 0, 1, 2, 3
 MAPPINGS = {"ASYMMETRIC": 0, "SYMMETRIC": 1, "SYMMETRIC_NO_CLIPPING_ERR": 2}
 ABSOLUTE, NEAREST_END, TENSOR = 3, 4, 5
