@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints docs/ops.md from the native operator table and the Python records. A test holds the page against this.
+"""Prints docs/ops.md from the native operator table and the Python lowerings. A test holds the page against this.
 
 .venv/bin/python docs/generate_ops.py > docs/ops.md
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import pumice.ops  # noqa: F401 (fills the table of records)
+import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
 from pumice.lowering.registry import lowering_for, targets
 
 
 def main() -> None:
     print("# Which operators are there?\n")
-    print("Made by `docs/generate_ops.py` from the shaders and the Python records: what is here loads and runs.\n")
+    print("Made by `docs/generate_ops.py` from the shaders and the Python lowerings: what is here loads and runs.\n")
     print("## What the exporter accepts\n")
-    print("| record | overloads |\n|---|---|")
+    print("| lowering | overloads |\n|---|---|")
     by_module = defaultdict(list)
     for target in targets():
         by_module[lowering_for(target).__module__.rsplit(".", 1)[-1]].append(str(target))

@@ -12,20 +12,18 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
+from pumice.runtime.devices import Device, devices, why_no_devices
 from pumice.runtime.session import (
-    Device,
     ProfileRow,
     Session,
     TensorSpec,
     check,
-    devices,
     inspect,
     load,
-    why_no_devices,
 )
 
-# Loaded when they are first used; __init__.pyi has their types. The modules are not named as the functions: a
-# submodule, once imported, would take the name of the function.
+# Loaded when they are first used; __init__.pyi has their types. No module has the name of its function: once imported,
+# it would take the function's place.
 _NEEDS_TORCH = {
     "export": "exporter",
     "ExportOptions": "lowering.options",

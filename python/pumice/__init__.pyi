@@ -8,12 +8,12 @@ from pumice.exporter import export as export
 from pumice.lowering.options import ExportOptions as ExportOptions
 from pumice.lowering.program import Program as Program
 from pumice.quantizer import quantize as quantize
-from pumice.runtime.session import Device as Device
+from pumice.runtime.devices import Device as Device
+from pumice.runtime.devices import devices as devices
+from pumice.runtime.devices import why_no_devices as why_no_devices
 from pumice.runtime.session import ProfileRow as ProfileRow
 from pumice.runtime.session import Session as Session
 from pumice.runtime.session import TensorSpec as TensorSpec
 from pumice.runtime.session import check as check
-from pumice.runtime.session import devices as devices
 from pumice.runtime.session import inspect as inspect
 from pumice.runtime.session import load as load
-from pumice.runtime.session import why_no_devices as why_no_devices

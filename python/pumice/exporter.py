@@ -53,6 +53,9 @@ def export(
     lowered = lower(decomposed, removed, options, origins, dims)
     if lowered.report.reasons:
         raise unsupported(lowered.report)
+    if isinstance(module, torch.nn.Module):
+        method = lowered.program.methods[0]
+        method.in_spec = with_signature(method.in_spec, module)
     place_storage(lowered, options.storage)
     if isinstance(module, torch.nn.Module):
         method = lowered.program.methods[0]
@@ -92,7 +95,7 @@ def _capture(
 
 
 def _decompositions() -> Any:
-    """torch's default table without what a record takes whole and without the quantized operators."""
+    """torch's default table without what a lowering takes whole and without the quantized operators."""
     table = torch.export.default_decompositions()
     for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pumice`. stdout is data, stderr is talk.
+"""The command `pumice`. stdout has data, stderr messages.
 
 Exit codes: 0 done, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C.
 """
@@ -19,9 +19,11 @@ class Commands(click.Group):
     """Lists commands in the order a newcomer meets them, and answers a misspelt one with the nearest."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added."""
         return list(self.commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
+        """The command of that name; a usage error names the nearest."""
         from difflib import get_close_matches
 
         name = args[0] if args else ""

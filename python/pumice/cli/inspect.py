@@ -49,11 +49,13 @@ def inspect(model: Path, as_json: bool, ops: bool) -> None:
 
 
 def dims(value: dict) -> str:
+    """A value's dtype, sizes and storage: f32[2, 3]."""
     storage = "" if value["storage"] == "buffer" else f" {value['storage']}"
     return f"{value['dtype']}[{', '.join(str(dim) for dim in value['dims'])}]{storage}"
 
 
 def show_method(console: Console, method: dict, every_op: bool) -> None:
+    """Prints a method: symbols, inputs and outputs, operators, memory plan."""
     console.print(f"\nmethod {method['name']}", style="bold", highlight=False)
     for symbol in method["symbols"]:
         console.print(
@@ -98,6 +100,7 @@ def show_method(console: Console, method: dict, every_op: bool) -> None:
 
 
 def show_constants(console: Console, constants: list[dict]) -> None:
+    """Prints the number of constants and the largest ones."""
     console.print(f"\n{len(constants)} constants, the largest", style="bold", highlight=False)
     table = Table(box=None, padding=(0, 2))
     for column in ("bytes", "key"):

@@ -213,7 +213,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
-    """Everything kernel_bench said, as one document; progress on stderr where somebody looks at it."""
+    """All results of kernel_bench as one document; progress goes to stderr where that is a terminal."""
     all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": []}
     terminal = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -34,6 +34,7 @@ def device_options(command: Any) -> Any:
 
 
 def shape_option(command: Any) -> Any:
+    """--shape NAME=AxBxC, several times."""
     return click.option(
         "--shape",
         "shapes",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Part with ATen operators, the form that the
-records and passes of pumice.export know. Deciding (in the partitioner) and writing (in preprocess) both see it."""
+lowerings and passes of pumice.export take. The partitioner decides by it, and preprocess writes it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COPIES = (
 
 
 def overload(target: Any) -> Any:
-    """The ATen (or torchao) overload behind an operator of the edge dialect; anything else as it is."""
+    """The ATen (or torchao) overload of an operator of the edge dialect; anything else as it is."""
     if isinstance(target, EdgeOpOverload):
         target = target._op
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
@@ -53,6 +53,7 @@ def translate(node: Node) -> tuple[Any, dict[str, Any]]:
 
 
 def calls(program: ExportedProgram) -> list[Node]:
+    """The nodes that call an operator, in the order of the graph."""
     return [node for node in program.graph.nodes if node.op == "call_function"]
 
 

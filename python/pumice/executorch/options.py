@@ -48,6 +48,7 @@ class PartitionOptions:
 
     @staticmethod
     def of(value: PartitionOptions | Mapping[str, Any] | None) -> PartitionOptions:
+        """Options as given: an object, a mapping of names to values, or None for the defaults."""
         if isinstance(value, PartitionOptions):
             return value
         if not isinstance(value, Mapping | None):
@@ -56,6 +57,7 @@ class PartitionOptions:
         return PartitionOptions(**(value or {}))
 
     def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
+        """The options as the .pte file holds them. `least`: lower bounds of dynamic sizes by symbol."""
         specs = [CompileSpec(name, getattr(self, name).encode()) for name in _WRITTEN if getattr(self, name)]
         forgotten = {symbol: size for symbol, size in least.items() if size < 2}
         return specs + ([CompileSpec(_LEAST, json.dumps(forgotten, sort_keys=True).encode())] if forgotten else [])

@@ -25,14 +25,18 @@ class Partition:
 
     @property
     def operators(self) -> list[str]:
+        """The names of the operators that are called."""
         return [emitted.op for block in self.chosen.selection.blocks.values() for emitted in block]
 
 
 @dataclass
 class Plan:
+    """The partitions of a program."""
+
     partitions: list[Partition]
     reasons: dict[Node, str] = field(default_factory=dict)  # of the nodes that stay outside
 
     @property
     def nodes(self) -> set[Node]:
+        """The nodes of all partitions."""
         return {node for partition in self.partitions for node in partition.nodes}

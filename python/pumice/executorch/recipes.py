@@ -41,6 +41,7 @@ class PumiceRecipeType(RecipeType):
 
     @classmethod
     def get_backend_name(cls) -> str:
+        """The name that ExecuTorch looks providers up by."""
         return "pumice"
 
 
@@ -52,12 +53,15 @@ class PumiceRecipeProvider(BackendRecipeProvider):
 
     @property
     def backend_name(self) -> str:
+        """The same of the provider."""
         return PumiceRecipeType.get_backend_name()
 
     def get_supported_recipes(self) -> Sequence[RecipeType]:
+        """All of PumiceRecipeType."""
         return list(PumiceRecipeType)
 
     def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
+        """The recipe, or None for a type of another backend; raises InvalidInputError for an unknown option."""
         if recipe_type not in self.get_supported_recipes():
             return None
         scheme = _SCHEMES.get(recipe_type, "")

@@ -30,13 +30,14 @@ class PartitionReport(Report):
 
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
+    """One row for each node of the program, one line for each partition."""
     rows = {}
     for partition in plan.partitions:
         for node, origin in partition.part.origin.items():
             if origin in partition.nodes:
                 rows[origin] = report_row(node, partition.chosen.selection, partition.removed)
-    told = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
-    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in told]
+    listed = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
+    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in listed]
     notes = dict.fromkeys(note for partition in plan.partitions for note in partition.chosen.selection.notes)
     return PartitionReport(ordered, list(notes), [_line(n, partition) for n, partition in enumerate(plan.partitions)])
 

@@ -12,6 +12,8 @@ from enum import IntEnum
 
 
 class DType(IntEnum):
+    """Types of elements (schema.fbs). i64 has 32 bits on the device, i4 is for weights only."""
+
     f32 = 0
     f16 = 1
     i32 = 2
@@ -23,6 +25,8 @@ class DType(IntEnum):
 
 
 class ValueKind(IntEnum):
+    """What a value is to its method (schema.fbs)."""
+
     input = 0
     output = 1
     constant = 2
@@ -39,6 +43,8 @@ class Storage(IntEnum):
 
 
 class ExprOp(IntEnum):
+    """What a node of Method.exprs computes (schema.fbs); division rounds down."""
+
     constant = 0
     symbol = 1
     add = 2
@@ -71,6 +77,8 @@ Size = int | SizeExpr
 
 @dataclass
 class Symbol:
+    """A size that an input's shape gives: its bounds, both included, and its size at export."""
+
     name: str
     min: int
     max: int
@@ -79,6 +87,8 @@ class Symbol:
 
 @dataclass
 class Value:
+    """A tensor of a method. `ref`: the number of its constant or state, -1 of all others."""
+
     kind: ValueKind
     dtype: DType
     dims: list[Size]
@@ -100,6 +110,8 @@ Arg = None | ValueId | int | float | bool | DType | SizeExpr | list
 
 @dataclass
 class OpCall:
+    """One operator call. `outputs`: numbers of values; `source`: the line of the user's model."""
+
     op: str
     version: int
     args: list[Arg]
@@ -109,6 +121,8 @@ class OpCall:
 
 @dataclass
 class Method:
+    """One function of a program. inputs, outputs: numbers of values; in_spec, out_spec: runtime/nesting.py."""
+
     name: str = "forward"
     symbols: list[Symbol] = field(default_factory=list)
     exprs: list[Expr] = field(default_factory=list)
@@ -133,12 +147,16 @@ class Constant:
 
 @dataclass
 class State:
+    """A tensor that lives on the device between calls. `constant`: its first value, -1 for zeros."""
+
     key: str
     constant: int = -1
 
 
 @dataclass
 class Program:
+    """A file. `required_features`: what a reader must know to run it."""
+
     producer: str = "pumice"
     required_features: list[str] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)

@@ -24,6 +24,7 @@ _NAMES = {
 
 @fuses(*_NAMES, aten.gelu.default, *CLAMPS)
 def activation(call: Call) -> Callable[[], None] | None:
+    """Matches a layer or a convolution that this node alone reads."""
     act, x = _name(call), call.tensor("self")
     if not act or x.dtype is not call.out.dtype:
         return None

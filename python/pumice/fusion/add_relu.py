@@ -19,6 +19,7 @@ aten = torch.ops.aten
 
 @fuses(aten.relu.default)
 def add_relu(call: Call) -> Callable[[], None] | None:
+    """Matches a sum of two float tensors that this relu alone reads."""
     x = call.tensor("self")
     made = call.producer(x, aten.add.Tensor, single_use=True)
     if made is None or made["alpha"] != 1 or x.dtype not in FLOATS or x.dtype is not call.out.dtype:

@@ -14,5 +14,6 @@ from pumice.ops.conv import BATCH_NORMS
 
 @fuses(*BATCH_NORMS)
 def batch_norm(call: Call) -> Callable[[], None] | None:
+    """Matches a convolution with a float weight that this norm alone reads."""
     conv = with_norm(call) if used_outputs(call) in ([], [0]) else None
     return None if conv is None else lambda: conv.emit(call.out)

@@ -16,4 +16,5 @@ aten = torch.ops.aten
 
 @fuses(aten.add.Tensor)
 def bias(call: Call) -> Callable[[], None] | None:
+    """Matches a constant row [N] added to a layer [..., N] without a bias."""
     return fused(call, layer_of_sum(call))

@@ -13,6 +13,7 @@ from pumice.ops.conv import CONVOLUTIONS, convolution
 
 @fuses(*CONVOLUTIONS)
 def conv_pad(call: Call) -> Callable[[], None] | None:
+    """Matches every convolution whose input is padded by zeros along the dimensions it moves over."""
     padded = convolution(call)
     bare = without_pad(padded)
     return None if bare is padded else lambda: bare.emit(call.out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions as patterns see them: finding one in front of a node, with its padding and its batch norm."""
+"""Finds the convolution in front of a node, with its padding and its batch norm."""
 
 from __future__ import annotations
 

@@ -30,6 +30,8 @@ _SHIFT = 128
 
 @dataclass(frozen=True)
 class Int8Layer:
+    """What such a layer is made of. `activation`: None when x stays as floats."""
+
     x: Ref
     activation: Chosen | None
     weight: QuantizedWeight
@@ -54,6 +56,7 @@ def _weight(call: Call, data: Ref, scale: Ref, dtype: DType) -> QuantizedWeight:
 
 
 def operands(call: Call) -> list[tuple[Ref, Ref]]:
+    """The operands of a sum or a product in both orders; nothing where one is a number."""
     a, b = call["self"], call["other"]
     return [(a, b), (b, a)] if isinstance(a, Ref) and isinstance(b, Ref) else []
 
@@ -70,7 +73,7 @@ def _behind_casts(call: Call, ref: Ref, single_use: bool = True) -> Ref:
 
 
 def _int8(call: Call, ref: Ref, transposed: bool) -> Ref | None:
-    """The constant int8 matrix [N, K] behind casts and transpositions."""
+    """The constant int8 matrix [N, K] before casts and transpositions."""
     dims = [0, 1]
     while (before := call.producer(ref, *_CASTS, *PERMUTES)) is not None:
         if before.target in PERMUTES:

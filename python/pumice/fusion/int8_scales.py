@@ -19,6 +19,7 @@ aten = torch.ops.aten
 
 @fuses(aten.mul.Tensor)
 def product(call: Call) -> Callable[[], None] | None:
+    """Matches the product with the scales."""
     return fused(call, layer_of_product(call))
 
 
@@ -31,6 +32,7 @@ def product(call: Call) -> Callable[[], None] | None:
     aten.type_as.default,
 )
 def conversion(call: Call) -> Callable[[], None] | None:
+    """Matches the conversion to fp16 after it."""
     if call.out.dtype is not DType.f16:
         return None
     layer = layer_before(call, call.tensor("self"))

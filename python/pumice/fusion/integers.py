@@ -52,6 +52,7 @@ class Target:
         return same and q.data.dtype is self.dtype
 
     def quantized(self, value: torch.Tensor) -> torch.Tensor:
+        """Real numbers as these integers, computed by PyTorch itself."""
         node = self.made.node
         return node.target(value, *node.args[1:], **node.kwargs)
 
@@ -87,6 +88,7 @@ def computes(*targets: Any) -> Callable[[Compute], Compute]:
 
 @fuses(QUANTIZE_NUMBERS)
 def integers(call: Call) -> Callable[[], None] | None:
+    """Matches where all between the dequantize nodes and this quantize node has a form on integers."""
     out = call.out
     if not is_number_pair(call["scale"], call["zero_point"], out):
         return None

@@ -15,6 +15,7 @@ _OPS = {aten.add.Tensor: "q8ta_add", aten.mul.Tensor: "q8ta_mul"}
 
 @computes(*_OPS)
 def arithmetic(made: Call, act: str, to: Target) -> Step | None:
+    """Both operands are 8-bit integers of the result's dtype."""
     if made.target is aten.add.Tensor and made["alpha"] != 1:
         return None
     a, b = (integer_operand(made, made[name], to) for name in ("self", "other"))

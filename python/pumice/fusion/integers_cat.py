@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 @moves(aten.cat.default)
 def joined(made: Call, _: Target) -> Any:
+    """The inputs of cat; those of other ranks do not match."""
     rank = made.out.rank
     if any(x.rank != rank for x in made["tensors"]):
         return None

@@ -13,6 +13,7 @@ from pumice.ops.conv import CONVOLUTIONS
 
 @computes(*CONVOLUTIONS)
 def convolved(made: Call, act: str, to: Target) -> Step | None:
+    """With int8 weights by output channel and 8-bit activations."""
     conv = convolution_of(made)
     source = conv.source() if conv is not None else None
     q = quantized(conv.call, conv.weight) if source is not None else None

@@ -18,6 +18,7 @@ aten = torch.ops.aten
 
 @moves(*PADS)
 def padded(made: Call, to: Target) -> Any:
+    """By a constant value."""
     if made.target is aten.pad.default and made["mode"] != "constant":
         return None
     if pad.moves_nothing(made):

@@ -21,6 +21,7 @@ aten = torch.ops.aten
 
 @moves(*pool.MAXIMA)
 def largest(made: Call, _: Target) -> Any:
+    """The largest integers of windows; the indices do not match."""
     readers = [user for user in made.node.users if user.target is operator.getitem]
     if made.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
         return None
@@ -30,6 +31,7 @@ def largest(made: Call, _: Target) -> Any:
 
 @computes(*pool.MEANS)
 def mean_of_windows(made: Call, act: str, to: Target) -> Step | None:
+    """avg_pool1d, avg_pool2d."""
     q = _source(made, act, to)
     if q is None:
         return None
@@ -39,6 +41,7 @@ def mean_of_windows(made: Call, act: str, to: Target) -> Step | None:
 
 @computes(*pool.ADAPTIVE)
 def mean_to_size(made: Call, act: str, to: Target) -> Step | None:
+    """Adaptive means."""
     q = _source(made, act, to)
     if q is None:
         return None

@@ -17,17 +17,20 @@ aten = torch.ops.aten
 
 @moves(*resize.NEAREST)
 def nearest(made: Call, _: Target) -> Any:
+    """The nearest integer."""
     factors = resize.factors(made)
     return lambda x, out: made.emit("upsample2d", x[0], list(out.shape[-2:]), *factors, 0, out=out)
 
 
 @moves(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
 def shuffled(made: Call, _: Target) -> Any:
+    """pixel_shuffle and its inverse."""
     return lambda x, out: resize.shuffle(made, x[0], out)
 
 
 @computes(*resize.BILINEAR)
 def bilinear(made: Call, act: str, to: Target) -> Step | None:
+    """Interpolated from integers."""
     q = per_tensor(made, resize.image(made)) if act == "none" else None
     if q is None or q.data.dtype is not to.dtype:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear layers as patterns see them: finding one in front of a node, in whichever form it was written."""
+"""Finds the linear layer in front of a node, in each form that torch and torchao write one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer with a constant weight before some node, in whichever form it was written."""
+    """A linear layer with a constant weight in any form. x: [..., K]; weight: [N, K]; bias: [N] or None."""
 
     call: Call
     x: Ref
@@ -36,6 +36,7 @@ class Layer:
         return self.x.dtype is out.dtype and (self.bias is None or self.bias.dtype is out.dtype)
 
     def emit(self, out: Ref, act: str = "none", residual: Ref | None = None) -> None:
+        """The layer, act(x @ weight.T + bias) + residual, into `out`, [..., N]. `act`: a name of ACTIVATIONS."""
         x = self.call.view(behind_views(self.call, self.x), [*out.shape[:-1], self.x.shape[-1]])
         if isinstance(self.weight, Int8Layer):
             layer = self.weight

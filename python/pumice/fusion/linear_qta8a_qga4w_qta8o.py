@@ -19,6 +19,7 @@ from pumice.lowering.registry import fuses
 
 @fuses(QUANTIZE_AFFINE, QUANTIZE_TOKEN)
 def linear_qta8a_qga4w_qta8o(call: Call) -> Callable[[], None] | None:
+    """Matches a layer of int4 weights whose input is int8 by row and whose result this node alone reads."""
     by_token = str(call.target) == QUANTIZE_TOKEN
     scale = call.tensor("scales" if by_token else "scale")
     zero = call["zero_points" if by_token else "zero_point"]

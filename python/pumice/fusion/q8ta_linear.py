@@ -22,6 +22,7 @@ aten = torch.ops.aten
 
 @fuses(QUANTIZE_NUMBERS)
 def q8ta_linear(call: Call) -> Callable[[], None] | None:
+    """Matches a layer of int8 weights and static int8 activations that this node alone reads, relu between or not."""
     found = _integer_layer(call)
     return None if found is None else lambda: _emit(call, *found)
 

@@ -19,6 +19,7 @@ aten = torch.ops.aten
 
 @fuses(aten.add.Tensor)
 def residual(call: Call) -> Callable[[], None] | None:
+    """Matches a layer that this sum alone reads, plus a tensor of the same shape and dtype."""
     a, b = pair(call)
     if not (isinstance(a, Ref) and isinstance(b, Ref)) or call["alpha"] != 1 or a.is_same(b):
         return None

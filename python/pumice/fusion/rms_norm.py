@@ -23,6 +23,7 @@ _CASTS = (aten._to_copy.default, aten.to.dtype)
 
 @fuses(aten.mul.Tensor)
 def rms_norm(call: Call) -> Callable[[], None] | None:
+    """Matches the outer product, with a constant weight [N] for x of [..., N]."""
     for scaled, weight in (("self", "other"), ("other", "self")):
         if not all(isinstance(call[name], Ref) for name in (scaled, weight)):
             return None

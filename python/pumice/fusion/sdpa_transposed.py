@@ -13,6 +13,7 @@ from pumice.ops import sdpa
 
 @fuses(*PERMUTES)
 def sdpa_transposed(call: Call) -> Callable[[], None] | None:
+    """Matches a permutation that alone reads an attention's result."""
     before = call.producer(call.tensor("self"), sdpa.SDPA, single_use=True)
     if before is None or permutation(call) != sdpa.SWAPPED:
         return None

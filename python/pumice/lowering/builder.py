@@ -32,10 +32,11 @@ class Builder:
         self._constants: dict[Any, int] = {}
 
     def input(self, ref: Ref, name: str) -> None:
+        """Makes `ref` the next input of the method."""
         self.method.inputs.append(self._add(ref, ir.ValueKind.input, name))
 
     def state(self, node: Node) -> int:
-        """The state value behind a placeholder; its initial value is a constant unless it is all zeros."""
+        """The state of a placeholder; its initial value is a constant unless it is all zeros."""
         ref = self._lowered.ref(node)
         if ref.made_by not in self._values:
             key, tensor = self._lowered.constants.states[node]
@@ -47,7 +48,7 @@ class Builder:
         return self._values[ref.made_by]
 
     def value(self, ref: Ref) -> int:
-        """The number of a value, made when it is met for the first time."""
+        """The number of a value, made on first use."""
         made_by = ref.made_by
         if isinstance(made_by, Result) and made_by.node in self._lowered.constants.states:
             return self.state(made_by.node)
@@ -83,6 +84,7 @@ class Builder:
         return fresh
 
     def call(self, emitted: Emitted, where: str) -> None:
+        """Adds an operator call. `where`: the line of the user's model."""
         args = [self._arg(arg) for arg in emitted.args]
         outputs = [self.value(ref) for ref in emitted.outputs]
         self.method.ops.append(ir.OpCall(emitted.op, emitted.version, args, outputs, where))

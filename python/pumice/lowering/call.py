@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Call`: one node of the exported graph as its lowering sees it, and what it can ask of the driver (selection.py)."""
+"""`Call`: one node of the exported graph and the means to lower it. selection.py is its driver."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ class Call:
         return self._bound().get(name) is not None
 
     def tensor(self, name: str) -> Ref:
+        """The argument of that name, a tensor; refuses anything else."""
         value = self[name]
         if not isinstance(value, Ref):
             self.refuse(f"the argument '{name}' is {value!r}, not a tensor")
@@ -99,6 +100,7 @@ class Call:
 
     @property
     def outs(self) -> list[Ref]:
+        """All results of the node."""
         value = self.node.meta.get("val")
         if not isinstance(value, list | tuple):
             return [self._driver.ref(self.node)]
@@ -107,7 +109,7 @@ class Call:
     def producer(self, ref: Ref, *targets: Any, single_use: bool = False) -> Call | None:
         """A Call for the node that makes `ref` if its target is one of `targets` (overloads, or their names).
 
-        Constant nodes can be looked through, too: a transposed weight is not written when its input is taken.
+        Constant nodes count, too: a transposed weight is not written when the lowering takes the tensor before it.
         """
         node = ref.node
         if node is None or node.op != "call_function":
@@ -124,7 +126,7 @@ class Call:
         return self._driver.match(made) is not None
 
     def value(self, ref: Ref) -> torch.Tensor:
-        """The tensor behind a constant Ref; only inside of the `data` given to `constant`."""
+        """The values of a constant; to be called in the `data` given to `constant` only."""
         return self._driver.constant_value(ref)
 
     def promote(self, a: Ref | Number, b: Ref | Number) -> DType:
@@ -155,6 +157,7 @@ class Call:
         return self.emit("view", ref, list(shape), out=self.temp(ref.dtype, shape))
 
     def cast(self, ref: Ref, dtype: DType | torch.dtype) -> Ref:
+        """The tensor in `dtype`: itself, or the result of a cast."""
         dtype = self.dtype_of(dtype)
         return ref if ref.dtype is dtype else self.emit("cast", ref, dtype, out=self.temp(dtype, ref.shape))
 
@@ -165,6 +168,7 @@ class Call:
         return ref
 
     def refuse(self, reason: str) -> NoReturn:
+        """Ends the lowering with a reason that the user will read: raises Refused."""
         raise Refused(reason)
 
     # ---- inside ------------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ class Constants:
         return node in self._stored or node in self._folded
 
     def is_folded(self, node: Node) -> bool:
+        """Whether a node is a constant that is computed from others."""
         return node in self._folded
 
     def key(self, node: Node) -> str:
@@ -59,7 +60,7 @@ class Constants:
         return self._stored[node][0] if node in self._stored else f"folded.{node.name}"
 
     def value(self, node: Node) -> Any:
-        """The tensor (for a node with several results: tensors) behind a constant node."""
+        """The tensor (for a node with several results: tensors) of a constant node."""
         if node in self._stored:
             return self._stored[node][1].detach()
         if node in self._cache:

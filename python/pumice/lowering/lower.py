@@ -214,6 +214,7 @@ def _leaves(specs: Iterable[Any]) -> list[Any]:
 
 
 def report_row(node: Node, selection: Selection, removed: dict[Node, str]) -> Row:
+    """What became of a node. `removed`: those that passes took out, with what they were."""
     value = node.meta.get("val")
     tensor = value if isinstance(value, torch.Tensor) else None
     row = Row(node.name, str(node.target), "unused", source=source(node, selection.origins))

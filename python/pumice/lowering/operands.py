@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several operator records need: axes, numbers as operands, broadcast shapes, which results are used."""
+"""What several lowerings need: axes, numbers as operands, broadcast shapes, which results are used."""
 
 from __future__ import annotations
 
@@ -74,10 +74,12 @@ def operand(call: Call, value: Any, dtype: DType) -> Any:
 
 
 def shape_of(value: Any) -> tuple[Size, ...]:
+    """The shape of an operand; () of a number."""
     return value.shape if isinstance(value, Ref) else ()
 
 
 def numel(shape: Iterable[Size]) -> Size:
+    """The number of elements."""
     count: Size = 1
     for size in shape:
         count = count * size
@@ -92,7 +94,7 @@ def broadcast(a: Sequence[Size], b: Sequence[Size]) -> list[Size]:
 
 
 def unexpanded(call: Call, value: Any, others: Sequence[Any]) -> Any:
-    """The tensor behind an `expand` that broadcasting does anyway: some other operand has the whole shape."""
+    """The tensor before an `expand` that broadcasting does anyway: some other operand has the whole shape."""
     aten = torch.ops.aten
     whole = any(sizes.same_shape(shape_of(other), call.out.shape) for other in others)
     if not whole or not isinstance(value, Ref):
@@ -102,5 +104,5 @@ def unexpanded(call: Call, value: Any, others: Sequence[Any]) -> Any:
 
 
 def used_outputs(call: Call) -> list[int]:
-    """Which results of a node with several somebody takes."""
+    """The numbers of the results that other nodes read, of a node with several."""
     return sorted({user.args[1] for user in call.node.users if user.target is operator.getitem})

@@ -12,6 +12,8 @@ from pumice.format.ir import DType
 
 @dataclass(frozen=True)
 class Parameter:
+    """One parameter of an operator: its kind (ir.Arg), name, and whether it may be left out."""
+
     type: str
     name: str
     optional: bool

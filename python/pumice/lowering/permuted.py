@@ -46,4 +46,5 @@ def look_through(call: Call, ref: Ref) -> tuple[Ref, list[int]]:
 
 
 def is_identity(dims: Sequence[int]) -> bool:
+    """Whether `dims` change no order."""
     return list(dims) == list(range(len(dims)))

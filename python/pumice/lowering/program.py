@@ -39,7 +39,7 @@ class Program:
 
 @contextmanager
 def _constants_checked() -> Iterator[None]:
-    """Values are read when a file is written: what they may not be (a record's `data`) is told as a refusal."""
+    """Values are read when a file is written: a lowering's `data` raises ValueError for what they may not be."""
     try:
         yield
     except ValueError as error:

@@ -34,6 +34,16 @@ class Q:
     block: list[int] | None = None
     out_torch_dtype: torch.dtype | None = None
 
+    @property
+    def scale_dtype(self) -> DType | None:
+        """The dtype of the scales; None of a number."""
+        return self.scale.dtype if isinstance(self.scale, Ref) else None
+
+    @property
+    def zero_dtype(self) -> DType | None:
+        """The dtype of the zero points; None of a number, and where there are none."""
+        return self.zero.dtype if isinstance(self.zero, Ref) else None
+
 
 def quantized(call: Call, x: Ref) -> Q | None:
     """The integers, scale and zero point of the dequantize node that makes `x`; None when another node makes it."""

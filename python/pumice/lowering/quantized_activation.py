@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations that are quantized and dequantized at once, in front of a linear layer: what is behind the dequantize
-node, so that the layer's operator computes with the integers."""
+"""Activations that are quantized and then dequantized in front of a layer: where their integers, scales and zero points
+come from, so that the layer's operator computes with the integers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def behind_views(call: Call, ref: Ref, rows: bool = True, single_use: bool = Fal
 
 
 def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
-    """None when nothing is quantized behind `x`, or not in a way that an operator computes by itself."""
+    """How `x` was quantized before it was dequantized; None when it was not, or not as operators do it."""
     q = quantized(call, behind_views(call, x))
     if q is None or q.data.is_constant or q.data.dtype not in (DType.i8, DType.u8) or q.kind == "nibbles":
         return None
@@ -88,7 +88,7 @@ def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
 
 
 def given_rows(call: Call, x: Ref) -> Q | None:
-    """The dequantize node behind `x` if it has integers with a scale and a zero point for each row, as tensors."""
+    """The integers of `x` if it is dequantized with a scale and a zero point for each row, as tensors."""
     q = quantized(call, x)
     if q is None or q.data.is_constant or q.data.dtype is not DType.i8 or not isinstance(q.zero, Ref):
         return None
@@ -98,7 +98,7 @@ def given_rows(call: Call, x: Ref) -> Q | None:
 
 
 def per_tensor(call: Call, x: Ref) -> Q | None:
-    """The dequantize node behind `x` if it has 8-bit integers with a scale and a zero point that are numbers."""
+    """The integers of `x` if it is dequantized from 8-bit ones with a scale and a zero point that are numbers."""
     q = quantized(call, x)
     if q is None or q.kind != "tensor" or q.data.is_constant or not is_number_pair(q.scale, q.zero, q.data):
         return None

@@ -38,6 +38,8 @@ class Matrix:
 
 @dataclass(frozen=True)
 class QuantizedWeight:
+    """The constants of a weight [N, K] with G groups in a row; `out_dtype`: what it is dequantized to."""
+
     data: Ref  # i4 or i8 [N, K]
     scale: Ref  # f32 or f16 [N, G]
     zero: Ref | None  # i8 [N, G]; whether it is all zero is proved when the file is loaded
@@ -48,7 +50,7 @@ class QuantizedWeight:
 
 
 def quantized_weight(call: Call, weight: Ref, least_bits: int = 4) -> QuantizedWeight | None:
-    """None when no dequantize node is behind `weight`; refuses the schemes that no operator computes."""
+    """The weight of a layer, or None when it is not dequantized; refuses the schemes that no operator computes."""
     q = quantized(call, weight)
     return None if q is None else pack(call, _nibbles(call, q) if q.kind == "nibbles" else _matrix(call, q), least_bits)
 
@@ -107,7 +109,7 @@ def _matrix(call: Call, q: Q) -> Matrix:
         call.refuse(f"weights quantized {how}; supported: a scale for each row, or for each group along a row")
     if q.qmin < -128 or q.qmax > 255:
         call.refuse(f"weights quantized to {q.qmin}..{q.qmax}; 8 bits are the most")
-    wraps = q.data.dtype if q.kind in ("channel", "group") and getattr(q.zero, "dtype", None) is q.data.dtype else None
+    wraps = q.data.dtype if q.kind in ("channel", "group") and q.zero_dtype is q.data.dtype else None
     values = lambda: call.value(q.data)  # noqa: E731
     limits = (-128, 127) if q.data.dtype is DType.i8 else (0, 255)
     low, high = max(q.qmin, limits[0]), min(q.qmax, limits[1])

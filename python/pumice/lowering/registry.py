@@ -68,7 +68,7 @@ def fuses(*targets: Any) -> Callable[[Pattern], Pattern]:
 
 def pointwise(*targets: Any) -> None:
     """Says of overloads that each element of the result depends on one element of the first argument alone, when all
-    other arguments are numbers. A table can then stand for a chain of them (fusion/integers.py)."""
+    other arguments are numbers. A table can then replace a chain of them (fusion/integers.py)."""
     _pointwise.update(dict.fromkeys(targets))
 
 
@@ -89,7 +89,7 @@ def pattern_names() -> list[str]:
 
 
 def pointwise_targets() -> list[Any]:
-    """Every overload that `pointwise` was told of."""
+    """Every overload that was given to `pointwise`."""
     return list(_pointwise)
 
 

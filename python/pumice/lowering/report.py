@@ -13,7 +13,7 @@ from pumice.lowering.source import Source
 
 # runs: lowered to the operators in `detail`        fused: computed inside of the node in `detail`
 # folded: computed at export                        removed: changes nothing (a clone, a dropout, an assertion)
-# size: shape arithmetic, done on the host          unused: nobody asks for it
+# size: shape arithmetic, done on the host          unused: no result needs it
 # refused: `detail` is the reason
 STATUSES = ("runs", "fused", "folded", "removed", "size", "unused", "refused")
 
@@ -23,6 +23,8 @@ _MAX_SHOWN = 8  # refusals in the text of an UnsupportedError; all are in .reaso
 
 @dataclass
 class Row:
+    """One node of the exported graph and what became of it (STATUSES)."""
+
     node: str
     target: str
     status: str
@@ -58,6 +60,7 @@ class Report:
 
     @property
     def reasons(self) -> list[Reason]:
+        """One item for each refused node, in the order of the graph."""
         return [Reason(row.node, row.target, row.detail, row.source) for row in self.rows if row.status == "refused"]
 
     @property
@@ -66,6 +69,7 @@ class Report:
         return dict(Counter(name for row in self.rows for name in row.operators).most_common())
 
     def to_json(self, indent: int | None = None) -> str:
+        """All of it as JSON: operators, counts, refusals, notes, nodes."""
         return json.dumps(
             {
                 "operators": self.operators,
@@ -95,6 +99,7 @@ class Report:
 
 
 def unsupported(report: Report) -> UnsupportedError:
+    """The error for a report with refusals: the first few in its text, all in `reasons`."""
     reasons = report.reasons
     shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
     more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""

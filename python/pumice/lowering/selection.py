@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses what runs: demand starts at the outputs and the mutated buffers and walks back through the records.
+"""Chooses what runs: demand starts at the outputs and the mutated buffers and goes back to the inputs.
 
-A node that nobody demanded was computed inside of another ("fused"), or is needed by nobody. Operator calls come out in
-the order of the graph, the calls of one node in the order in which its record made them.
+Each demanded node is lowered by the pattern that ends in it (pumice/fusion), else by its lowering (pumice/ops); both
+demand what they read. A node without demand is part of the operator of another ("fused"), or no result needs it.
+Operator calls come out in the order of the graph, the calls of one node in the order in which its lowering made them.
 """
 
 from __future__ import annotations
@@ -85,14 +86,14 @@ class Selection(Values):
             heapq.heappush(self._waiting, (-self.order[node], node))
 
     def select(self) -> None:
-        """Lowers every demanded node, last first; a node is visited when all that could ask for it have been."""
+        """Lowers every demanded node, last first; a node's turn comes after all that could demand it."""
         while self._waiting:
             node = heapq.heappop(self._waiting)[1]
             try:
                 self.blocks[node] = self._lower(node)
             except Refused as refusal:
                 self.refused[node] = str(refusal)
-                self._look_behind(node)
+                self._visit_inputs(node)
 
     def _lower(self, node: Node) -> list[Emitted]:
         if node.op != "call_function":
@@ -121,17 +122,17 @@ class Selection(Values):
             self.fused_by.setdefault(other, node)
         return call.emitted
 
-    def _look_behind(self, node: Node) -> None:
-        """After a refusal: visits the inputs all the same, so that every refusal of the model is told at once."""
+    def _visit_inputs(self, node: Node) -> None:
+        """After a refusal: visits the inputs all the same, so that the report has every refusal of the model."""
         for before in node.all_input_nodes:
             if is_dequantize(before.target):
-                self._look_behind(before)
+                self._visit_inputs(before)
             elif _makes_tensor(before):
                 self.demand(before)
 
 
 class _Guards:
-    """Notices a record that decided something by the example's value of a symbolic size: wrong for other values."""
+    """Notices a lowering that decided by the example's value of a symbolic size: it would be wrong for other values."""
 
     def __init__(self, program: ExportedProgram | Part) -> None:
         self._env = None

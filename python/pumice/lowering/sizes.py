@@ -13,6 +13,7 @@ INT_MAX = 2**31 - 1
 
 
 def expression(size: int | torch.SymInt) -> sympy.Expr:
+    """A size as a sympy expression."""
     return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
 
 
@@ -30,6 +31,7 @@ def same(a: int | torch.SymInt, b: int | torch.SymInt) -> bool:
 
 
 def same_shape(a: Any, b: Any) -> bool:
+    """`same` for every dimension; False for different ranks."""
     return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 

@@ -24,7 +24,7 @@ from pumice.lowering.sizes import plain
 
 
 class Values:
-    """`notes`: what the report tells of conversions. `data`: the constants that lowerings made, by key."""
+    """`notes`: conversions, for the report. `data`: the constants that lowerings made, by key."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class Values:
         return known
 
     def add_constant(self, ref: Ref, data: Callable[[], Any]) -> None:
+        """Makes the constant of a lowering known. `data` gives its bytes or its tensor when the file is written."""
         known = self.data.setdefault(ref.key, (ref, data))[0]
         if (known.dtype, known.shape) != (ref.dtype, ref.shape):
             raise AssertionError(
@@ -79,6 +80,7 @@ class Values:
             )
 
     def constant_value(self, ref: Ref) -> Any:
+        """The tensor of a constant."""
         if ref.node is not None:
             return self.constants.value(ref.node)
         return self.data[ref.key][1]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator records: importing this package imports every module in it, so that a new record needs no edit here."""
+"""The lowerings: importing this package imports every module in it, so that a new one needs no edit here."""
 
 from importlib import import_module
 from pkgutil import iter_modules

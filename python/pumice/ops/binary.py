@@ -75,27 +75,32 @@ def _arithmetic(call: Call, op: str, a: Any, b: Any, *more: Any) -> None:
 
 @lowers(*_ARITHMETIC)
 def arithmetic(call: Call) -> None:
+    """Operators whose operands are converted to the dtype of the result."""
     _arithmetic(call, _ARITHMETIC[call.target], *pair(call))
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(call: Call) -> None:
+    """self + alpha * other"""
     _arithmetic(call, "add", *pair(call), call["alpha"])
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
 def sub(call: Call) -> None:
+    """self - alpha * other"""
     _arithmetic(call, "sub", *pair(call), call["alpha"])
 
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
 def rsub(call: Call) -> None:
+    """other - alpha * self"""
     a, b = pair(call)
     _arithmetic(call, "sub", b, a, call["alpha"])
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div_mode(call: Call) -> None:
+    """A quotient, exact, rounded down or towards zero."""
     op = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}.get(call["rounding_mode"])
     if op is None:
         call.refuse(f"rounding_mode {call['rounding_mode']!r} is not known")
@@ -104,6 +109,7 @@ def div_mode(call: Call) -> None:
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
 def power(call: Call) -> None:
+    """self ** exponent; squares are products."""
     base, exponent = call["self"], call["exponent"]
     if isinstance(exponent, int | float) and exponent == 2:
         return _arithmetic(call, "mul", base, base)
@@ -112,6 +118,7 @@ def power(call: Call) -> None:
 
 @lowers(aten.prelu.default, aten._prelu_kernel.default)
 def prelu(call: Call) -> None:
+    """x where it is positive, else weight * x, with a weight for all or for each channel."""
     x, weight = call.tensor("self"), call.tensor("weight")
     if weight.rank == 1 and x.rank > 1:  # of dimension 1
         weight = call.view(weight, [*weight.shape, *[1] * (x.rank - 2)])
@@ -120,11 +127,13 @@ def prelu(call: Call) -> None:
 
 @lowers(aten.leaky_relu.default)
 def leaky_relu(call: Call) -> None:
+    """prelu with a number as its weight."""
     _arithmetic(call, "prelu", call.tensor("self"), call["negative_slope"])
 
 
 @lowers(aten.elu.default)
 def elu(call: Call) -> None:
+    """scale * (x where it is positive, else alpha * (exp(x) - 1))"""
     if call["input_scale"] != 1:
         call.refuse(f"elu with input_scale {call['input_scale']}")
     x, alpha, scale = call.tensor("self"), float(call["alpha"]), float(call["scale"])
@@ -148,6 +157,7 @@ def isnan(call: Call) -> None:
 
 @lowers(aten.isinf.default)
 def isinf(call: Call) -> None:
+    """Whether the magnitude is infinite; no integer is."""
     x = call.tensor("self")
     if x.dtype in FLOATS:
         call.emit("eq", call.emit("abs", x, out=call.temp(x.dtype, x.shape)), float("inf"))
@@ -157,6 +167,7 @@ def isinf(call: Call) -> None:
 
 @lowers(*_COMPARISON, *_LOGICAL)
 def comparison(call: Call) -> None:
+    """Comparisons and logic, in the dtype that torch promotes the operands to; the result is bool."""
     op = _COMPARISON.get(call.target) or _LOGICAL[call.target]
     a, b = pair(call)
     sample = [0 if isinstance(side, torch.SymInt) else side for side in (a, b)]

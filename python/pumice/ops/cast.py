@@ -20,4 +20,5 @@ aten = torch.ops.aten
     aten.type_as.default,
 )
 def cast(call: Call) -> None:
+    """To the dtype of the result; devices and memory layouts mean nothing here."""
     call.emit("cast", call.tensor("self"), call.out.dtype)

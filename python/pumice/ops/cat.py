@@ -36,6 +36,7 @@ def cat(call: Call) -> None:
 
 @lowers(aten.stack.default)
 def stack(call: Call) -> None:
+    """Tensors of one shape along a new dimension."""
     rank = call.out.rank
     dim = axis(call["dim"], rank)
     inputs = [call.cast(x, call.out.dtype) for x in call["tensors"]]

@@ -24,6 +24,7 @@ def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: 
 
 @lowers("torchao.choose_qparams_affine.default")
 def affine(call: Call) -> None:
+    """torchao's: a scale and a zero point for each block."""
     x = call.tensor("input")
     steps = STEPS_F16 if x.torch_dtype is torch.float16 else STEPS_F32
     block = qparams.blocks(call, x, call["block_size"])
@@ -33,6 +34,7 @@ def affine(call: Call) -> None:
 
 @lowers("quantized_decomposed.choose_qparams.tensor", "quantized_decomposed.choose_qparams_symmetric.tensor")
 def tensor(call: Call) -> None:
+    """One scale and zero point for all."""
     x, low, high = call.tensor("input"), call["quant_min"], call["quant_max"]
     symmetric = "symmetric" in str(call.target)
     if symmetric and qparams.symmetric_zero(low, high) != (128 if call["dtype"] is torch.uint8 else 0):
@@ -48,6 +50,7 @@ def tensor(call: Call) -> None:
     "quantized_decomposed._choose_qparams_per_token_asymmetric_impl.default",
 )
 def per_token(call: Call) -> None:
+    """A scale and a zero point for each row."""
     x = call.tensor("input")
     block = [1] * (x.rank - 1) + [WHOLE]
     if "asymmetric" in str(call.target):

@@ -51,6 +51,7 @@ def bounds(call: Call) -> tuple[Any, Any]:
 
 @lowers(*CLAMPS)
 def clamp(call: Call) -> None:
+    """Bounds that are numbers or sizes of the inputs."""
     _clamp(call, *bounds(call))
 
 
@@ -59,6 +60,7 @@ pointwise(*CLAMPS)
 
 @lowers(aten.clamp.Tensor, aten.clamp_min.Tensor, aten.clamp_max.Tensor)
 def clamp_tensor(call: Call) -> None:
+    """Bounds that are tensors."""
     _by_steps(call, argument(call, "min"), argument(call, "max"))
 
 

@@ -68,6 +68,7 @@ class Convolution:
 
     @property
     def dtype(self) -> DType:
+        """The dtype of x and of the result."""
         return self.x.dtype
 
     def emit(self, out: Ref, act: str = "none") -> None:
@@ -87,25 +88,26 @@ class Convolution:
             self.emit_integers("conv2d_q8ta_q8csw", source, weight, act, (), out)
 
     def emit_integers(self, op: str, source: Q, weight: QuantizedWeight, act: str, tail: tuple, out: Ref) -> None:
+        """The operator `op` over the integers of x. `tail`: its arguments after those that all forms share."""
         common = (weight.data, weight.scale, weight.zero, self._bias())
         tail = (*self._geometry(), ACTIVATIONS[act], float(source.scale), int(source.zero), *tail)
         self._emit(op, source.data, common, tail, out)
 
     def source(self) -> Q | None:
-        """The integers behind x, where they have one scale and zero point, which are numbers, and sums hold them."""
+        """The integers that x is made of, if one scale and zero point are numbers and 32 bits hold the sums."""
         return per_tensor(self.call, self.x) if self._sizes()[1] <= MOST_COLUMNS else None
 
     def integers(self, q: Q) -> QuantizedWeight:
-        """The weight behind a dequantize node, by output channel."""
+        """The weight of a dequantize node as the operators take it, a scale for each output channel."""
         call, axis = self.call, 1 if self.transposed else 0
         if not q.data.is_constant or q.data.dtype not in BYTES:
             call.refuse(f"the integers of the weight are {q.data.dtype.name} or computed; constant bytes are supported")
         if q.kind != "tensor" and not (q.kind == "channel" and q.axis == axis and (axis == 0 or self.groups == 1)):
             how = f"in blocks of {q.block}" if q.block else f"by {q.kind}"
             call.refuse(f"a convolution with a weight quantized {how}; supported: a scale for each output channel")
-        if getattr(q.scale, "dtype", DType.f32) is not DType.f32:
+        if q.scale_dtype not in (None, DType.f32):
             call.refuse(f"scales of a convolution's weight are {q.scale.dtype.name}; f32 is supported")
-        wraps = q.data.dtype if getattr(q.zero, "dtype", None) is q.data.dtype else None
+        wraps = q.data.dtype if q.zero_dtype is q.data.dtype else None
         low, high = (-128, 127) if q.data.dtype is DType.i8 else (0, 255)
         rows, columns = self._sizes()
         values = lambda: self._as_rows(call.value(q.data))  # noqa: E731
@@ -256,11 +258,13 @@ def batch_norm(call: Call) -> Convolution:
 
 @lowers(*CONVOLUTIONS)
 def conv(call: Call) -> None:
+    """conv1d, conv2d and their transposed forms, with a constant weight."""
     convolution(call).emit(call.out)
 
 
 @lowers(*BATCH_NORMS)
 def batch_norm_alone(call: Call) -> None:
+    """A batch norm with constant statistics; its saved statistics are refused."""
     if used_outputs(call) not in ([], [0]):
         call.refuse("the saved statistics of batch_norm are not supported")
     batch_norm(call).emit(call.out)

@@ -28,11 +28,13 @@ def _permute(call: Call, x: Ref, dims: Sequence[int]) -> None:
 
 @lowers(aten.permute.default, aten.permute_copy.default)
 def permute(call: Call) -> None:
+    """Dimensions in another order."""
     _permute(call, call.tensor("self"), call["dims"])
 
 
 @lowers(aten.transpose.int, aten.transpose_copy.int)
 def transpose(call: Call) -> None:
+    """Two dimensions exchanged."""
     x = call.tensor("self")
     dims = list(range(x.rank))
     if dims:
@@ -43,6 +45,7 @@ def transpose(call: Call) -> None:
 
 @lowers(aten.t.default, aten.t_copy.default)
 def t(call: Call) -> None:
+    """The transpose of a matrix; a vector stays."""
     x = call.tensor("self")
     _permute(call, x, range(x.rank)[::-1])
 
@@ -57,6 +60,7 @@ def _expand(call: Call, x: Ref, shape: Sequence[int | torch.SymInt]) -> None:
 
 @lowers(aten.expand.default, aten.expand_copy.default)
 def expand(call: Call) -> None:
+    """Dimensions of size 1 repeated."""
     _expand(call, call.tensor("self"), call.out.shape)
 
 
@@ -68,6 +72,7 @@ def copy(call: Call) -> None:
 
 @lowers(aten.repeat.default)
 def repeat(call: Call) -> None:
+    """The whole tensor repeated along each dimension."""
     x, repeats = call.tensor("self"), call["repeats"]
     if all(map(is_one, repeats)):
         call.emit("view", x, list(call.out.shape))
@@ -101,6 +106,7 @@ def repeat_interleave(call: Call) -> None:
 
 @lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
 def slice_(call: Call) -> None:
+    """start:end:step of one dimension."""
     start = call["start"] if call.has("start") else 0
     end = call["end"] if call.has("end") else END
     call.emit("slice", call.tensor("self"), call["dim"], start, end, call["step"])
@@ -108,6 +114,7 @@ def slice_(call: Call) -> None:
 
 @lowers(aten.select.int, aten.select_copy.int)
 def select(call: Call) -> None:
+    """One index of one dimension, which goes away."""
     x, dim = call.tensor("self"), call["dim"]
     if is_one(x.shape[dim]):
         call.emit("view", x, list(call.out.shape))
@@ -116,7 +123,7 @@ def select(call: Call) -> None:
 
 
 def _parts(call: Call, x: Ref, dim: int) -> None:
-    """Several results, one behind the other along `dim`."""
+    """Several results, one after the other along `dim`."""
     used, start = used_outputs(call), 0
     for index, out in enumerate(call.outs):
         end = start + out.shape[dim]
@@ -134,12 +141,14 @@ def _parts(call: Call, x: Ref, dim: int) -> None:
     aten.chunk.default,
 )
 def split(call: Call) -> None:
+    """Consecutive parts along one dimension; only those that are read."""
     x = call.tensor("self")
     _parts(call, x, axis(call["dim"], x.rank))
 
 
 @lowers(aten.unbind.int, aten.unbind_copy.int)
 def unbind(call: Call) -> None:
+    """All indices of one dimension; only those that are read."""
     x = call.tensor("self")
     used = used_outputs(call)
     for index, out in enumerate(call.outs):
@@ -149,6 +158,7 @@ def unbind(call: Call) -> None:
 
 @lowers(aten.flip.default)
 def flip(call: Call) -> None:
+    """Dimensions in reverse."""
     call.emit("flip", call.tensor("self"), call["dims"])
 
 

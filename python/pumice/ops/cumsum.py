@@ -14,6 +14,7 @@ aten = torch.ops.aten
 
 @lowers(aten.cumsum.default)
 def cumsum(call: Call) -> None:
+    """Sums of all elements up to each along one dimension."""
     x, dtype = call.tensor("self"), call.out.dtype
     if dtype is DType.f16:  # summed in f32, as PyTorch does
         sums = call.emit("cumsum", call.cast(x, DType.f32), call["dim"], out=call.temp(DType.f32, x.shape))

@@ -17,8 +17,9 @@ _BYTES = (DType.i8, DType.u8)
 
 @lowers(*DEQUANTIZE)
 def dequantize(call: Call) -> None:
+    """(data - zero) * scale in f32 or f16."""
     q = view(call)
-    zero = getattr(q.zero, "dtype", None)
+    zero = q.zero_dtype
     # torchao subtracts in the dtype of the result, the others before that, in whole numbers if both are.
     early = q.kind in ("channel", "group", "token")
     integers = early and zero not in (DType.f32, DType.f16)
@@ -26,9 +27,9 @@ def dequantize(call: Call) -> None:
         call.refuse(f"zero points of {zero.name}: PyTorch subtracts them in 8 bits, where the difference wraps")
     if q.kind == "token" and q.data.dtype not in _BYTES:
         call.refuse(f"{q.data.dtype.name} tensors with a scale for each token; 8-bit ones are supported")
-    if early and not integers and DType.f16 in (zero, getattr(q.scale, "dtype", None)):
+    if early and not integers and DType.f16 in (zero, q.scale_dtype):
         call.refuse("floating zero points with fp16; fp32 ones with fp32 scales are supported")
-    rounded = getattr(q.scale, "dtype", None) if early else q.out_dtype
+    rounded = q.scale_dtype if early else q.out_dtype
     steps = STEPS_F16 if rounded is DType.f16 and q.out_torch_dtype is not torch.bfloat16 else STEPS_F32
     call.emit("dequantize", q.data, q.scale, q.zero, _block(call, q), steps, integers)
 

@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 @lowers(aten.embedding.default)
 def embedding(call: Call) -> None:
+    """Rows of a weight by their indices."""
     weight, index = call.tensor("weight"), call.tensor("indices")
     q = quantized_weight(call, weight)
     if q is None:
@@ -37,6 +38,7 @@ _BITS = {"byte": 8, "4bit": 4, "2bit": 2}
 
 @lowers(*(f"quantized_decomposed.embedding_{bits}.{form}" for bits in _BITS for form in ("default", "dtype")))
 def packed_embedding(call: Call) -> None:
+    """The same with ExecuTorch's packed weights of 2, 4 or 8 bits."""
     data, scale = call.tensor("weight"), call.tensor("weight_scales")
     bits = _BITS[str(call.target).split(".")[1].removeprefix("embedding_")]
     if not data.is_constant or data.rank != 2 or data.dtype not in BYTES:

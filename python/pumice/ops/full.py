@@ -25,31 +25,37 @@ def _full(call: Call, value: Any) -> None:
 
 @lowers(aten.full.default, aten.full_like.default, aten.new_full.default)
 def full(call: Call) -> None:
+    """One value in a shape of fixed or symbolic sizes."""
     _full(call, call["fill_value"])
 
 
 @lowers(aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)
 def zeros(call: Call) -> None:
+    """`full` with 0."""
     _full(call, 0)
 
 
 @lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)
 def ones(call: Call) -> None:
+    """`full` with 1."""
     _full(call, 1)
 
 
 @lowers(aten.scalar_tensor.default)
 def scalar_tensor(call: Call) -> None:
+    """A number as a tensor without dimensions."""
     _full(call, call["s"])
 
 
 @lowers(aten.fill.Scalar)
 def fill(call: Call) -> None:
+    """The shape of `self` with one value."""
     _full(call, call["value"])
 
 
 @lowers(aten.arange.default, aten.arange.start, aten.arange.start_step)
 def arange(call: Call) -> None:
+    """Numbers from start to end by a step."""
     start, step = argument(call, "start", 0), argument(call, "step", 1)
     for value in (start, step):
         if not isinstance(value, torch.SymInt) and int(value) != value:

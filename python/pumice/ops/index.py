@@ -16,6 +16,7 @@ aten = torch.ops.aten
 
 
 def as_index(call: Call, index: Ref) -> Ref:
+    """An index tensor as the operators take it: i64, or i32 as it is."""
     if index.dtype in (DType.bool, DType.u8):
         call.refuse("indexing with a bool mask is not supported: the shape of its result depends on the data")
     if index.dtype not in (DType.i64, DType.i32):
@@ -62,7 +63,7 @@ def _counts_all(index: Ref, size: Size) -> bool:
 
 
 def _is_view(x: Ref, dims: list[int], given: list[Ref]) -> bool:
-    """Whether the indices pick everything in order: each counts along a dimension of its own, one behind the other."""
+    """Whether the indices pick everything in order: each counts along its own dimension, one after the other."""
     rank, last = max(index.rank for index in given), -1
     for dim, index in zip(dims, given, strict=True):
         places = [at + rank - index.rank for at, size in enumerate(index.shape) if not is_one(size)]
@@ -74,6 +75,7 @@ def _is_view(x: Ref, dims: list[int], given: list[Ref]) -> bool:
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
 def index(call: Call) -> None:
+    """Elements or slices by one or several index tensors."""
     x, indices = call.tensor("self"), call["indices"]
     for given in indices:
         if given is not None:
@@ -93,6 +95,7 @@ def index(call: Call) -> None:
 
 @lowers(aten.index_select.default)
 def index_select(call: Call) -> None:
+    """Slices of one dimension by a vector of indices."""
     x, at = call.tensor("self"), as_index(call, call.tensor("index"))
     if x.rank == 0:
         picked = call.emit("index_select", call.view(x, [1]), call.view(at, [1]), 0, out=call.temp(x.dtype, [1]))
@@ -103,6 +106,7 @@ def index_select(call: Call) -> None:
 
 @lowers(aten.gather.default)
 def gather(call: Call) -> None:
+    """Elements along one dimension by an index of the result's shape."""
     x, at = call.tensor("self"), as_index(call, call.tensor("index"))
     if x.rank == 0 or at.rank == 0:
         x, at = (call.view(ref, [1]) if ref.rank == 0 else ref for ref in (x, at))

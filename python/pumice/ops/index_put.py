@@ -30,6 +30,7 @@ def _fill(call: Call, x: Ref, values: Ref, shape: list[Size]) -> Ref:
 
 @lowers(aten.index_put.default, aten._unsafe_index_put.default)
 def index_put(call: Call) -> None:
+    """`self` with values at the places that index tensors name."""
     op = "index_add" if call["accumulate"] else "index_put"
     x, indices, values = call.tensor("self"), call["indices"], call.tensor("values")
     if [given.dtype for given in indices if given is not None] == [DType.bool]:
@@ -72,6 +73,7 @@ def _put_mask(call: Call, x: Ref, indices: list[Ref | None], values: Ref) -> Non
 
 @lowers(aten.index_copy.default, aten.index_add.default)
 def index_copy(call: Call) -> None:
+    """`self` with slices replaced, or increased, at a vector of indices."""
     x, at, source = call.tensor("self"), as_index(call, call.tensor("index")), call.tensor("source")
     op = "index_put" if call.target is aten.index_copy.default else "index_add"
     if x.rank == 0:

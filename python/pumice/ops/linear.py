@@ -18,6 +18,7 @@ aten = torch.ops.aten
 
 @lowers(aten.linear.default)
 def linear(call: Call) -> None:
+    """x @ weight.T + bias"""
     emit_linear(call, call.tensor("input"), call.tensor("weight"), call["bias"], call.out)
 
 

@@ -18,6 +18,7 @@ aten = torch.ops.aten
 
 @lowers(aten.mm.default, aten.bmm.default)
 def mm(call: Call) -> None:
+    """Products of matrices, and of batches of them."""
     _product(call, call.tensor("self"), call.tensor("mat2"), None, call.out)
 
 
@@ -32,6 +33,7 @@ def int_mm(call: Call) -> None:
 
 @lowers(aten.matmul.default)
 def matmul(call: Call) -> None:
+    """Products of any ranks, broadcast over the batch."""
     a, b = call.tensor("self"), call.tensor("other")
     if a.rank >= 2 and b.rank >= 2:
         _product(call, a, b, None, call.out)
@@ -41,21 +43,25 @@ def matmul(call: Call) -> None:
 
 @lowers(aten.mv.default)
 def mv(call: Call) -> None:
+    """A matrix by a vector."""
     _vectors(call, call.tensor("self"), call.tensor("vec"))
 
 
 @lowers(aten.dot.default)
 def dot(call: Call) -> None:
+    """The inner product of two vectors."""
     _vectors(call, call.tensor("self"), call.tensor("tensor"))
 
 
 @lowers(aten.addmm.default)
 def addmm(call: Call) -> None:
+    """beta * self + alpha * (mat1 @ mat2)"""
     _plus(call, call.tensor("mat1"), call.tensor("mat2"))
 
 
 @lowers(aten.baddbmm.default)
 def baddbmm(call: Call) -> None:
+    """beta * self + alpha * (batch1 @ batch2)"""
     _plus(call, call.tensor("batch1"), call.tensor("batch2"))
 
 

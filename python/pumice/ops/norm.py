@@ -19,6 +19,7 @@ def _factor(call: Call, name: str, x: Ref) -> Ref | None:
 
 @lowers(aten.layer_norm.default, aten.native_layer_norm.default)
 def layer_norm(call: Call) -> None:
+    """Over the dimensions of normalized_shape, which are the last ones."""
     if call.target is aten.native_layer_norm.default and used_outputs(call) != [0]:
         call.refuse("the mean and rstd results of native_layer_norm are not supported")
     x = call.tensor("input")
@@ -28,6 +29,7 @@ def layer_norm(call: Call) -> None:
 
 @lowers(aten.group_norm.default, aten.native_group_norm.default)
 def group_norm(call: Call) -> None:
+    """Over the channels of each group and all that follows them."""
     native = call.target is aten.native_group_norm.default
     if native and used_outputs(call) != [0]:
         call.refuse("the mean and rstd results of native_group_norm are not supported")
@@ -52,6 +54,7 @@ def _group_norm(call: Call, groups: int) -> None:
 
 @lowers(aten.rms_norm.default)
 def rms_norm(call: Call) -> None:
+    """x / sqrt(mean(x^2) + eps) * weight over the last dimensions."""
     x = call.tensor("input")
     eps = call["eps"] if call.has("eps") else torch.finfo(torch.float32).eps  # eager computes fp16 in fp32, too
     call.emit("rms_norm", x, len(call["normalized_shape"]), _factor(call, "weight", x), eps)

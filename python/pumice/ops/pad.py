@@ -28,11 +28,13 @@ def _pad(call: Call, value: Any) -> None:
 
 @lowers(aten.constant_pad_nd.default)
 def constant_pad_nd(call: Call) -> None:
+    """One value at the ends of the last dimensions."""
     _pad(call, call["value"])
 
 
 @lowers(aten.pad.default)
 def pad(call: Call) -> None:
+    """The same by mode 'constant'; other modes are refused."""
     if call["mode"] != "constant":
         call.refuse(f"padding mode {call['mode']!r} is not supported, 'constant' is")
     _pad(call, call["value"])

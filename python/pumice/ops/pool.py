@@ -64,6 +64,7 @@ def emit(call: Call, op: str, x: Ref, *more: Any, out: Ref | None = None) -> Non
 
 @lowers(*MAXIMA)
 def max_pool(call: Call) -> None:
+    """The largest element of each window; the indices are refused."""
     if call.target is aten.max_pool2d_with_indices.default and used_outputs(call) != [0]:
         call.refuse("the indices of max_pool2d are not supported")
     emit(call, "max_pool2d", call.tensor("self"), *window(call))
@@ -71,11 +72,13 @@ def max_pool(call: Call) -> None:
 
 @lowers(*MEANS)
 def avg_pool(call: Call) -> None:
+    """The mean of each window."""
     emit(call, "avg_pool2d", call.tensor("self"), *window(call), *tail(call))
 
 
 @lowers(*ADAPTIVE)
 def adaptive_avg_pool(call: Call) -> None:
+    """Means over as many windows as the result has elements; of one window, a reduction."""
     x, to = call.tensor("self"), size(call)
     if all(is_one(part) for part in to):
         call.emit("mean", x, list(range(x.rank - _dims(call), x.rank)), True)

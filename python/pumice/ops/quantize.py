@@ -23,6 +23,7 @@ def _emit(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps
 
 @lowers("torchao.quantize_affine.default")
 def affine(call: Call) -> None:
+    """torchao's: a scale and a zero point for each block."""
     x, scale, zero = call.tensor("input"), call.tensor("scale"), call["zero_point"]
     if zero is None:
         call.refuse("quantization without zero points")  # PyTorch's own operator fails on it
@@ -32,12 +33,14 @@ def affine(call: Call) -> None:
 
 @lowers("quantized_decomposed.quantize_per_tensor.default", "quantized_decomposed.quantize_per_tensor.tensor")
 def per_tensor(call: Call) -> None:
+    """One scale and zero point, as numbers or tensors."""
     block = [WHOLE] * call.tensor("input").rank
     _emit(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
 
 
 @lowers("quantized_decomposed.quantize_per_channel.default")
 def per_channel(call: Call) -> None:
+    """A scale and a zero point for each index of one dimension."""
     rank = call.tensor("input").rank
     block = [WHOLE] * rank
     block[axis(call["axis"], rank)] = 1
@@ -57,11 +60,13 @@ def _rounded_last(call: Call, block: list[int]) -> None:
 
 @lowers("quantized_decomposed.quantize_per_token.default")
 def per_token(call: Call) -> None:
+    """A scale and a zero point for each row."""
     _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
 
 
 @lowers("quantized_decomposed.quantize_per_channel_group.default")
 def per_channel_group(call: Call) -> None:
+    """A scale and a zero point for each group along a row."""
     x, group = call.tensor("input"), call["group_size"]
     if group > x.shape[-1] and call.tensor("scales").shape[-1] == 1:
         group = x.shape[-1]

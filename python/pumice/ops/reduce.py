@@ -49,6 +49,7 @@ def _reduce(call: Call, op: str, x: Ref, *more: Any, out: Ref | None = None) -> 
 
 @lowers(*_BY_NAME)
 def reduce(call: Call) -> None:
+    """One result for each kept index; sums of integers are i64, of bool too."""
     x, op, dtype = call.tensor("self"), _BY_NAME[call.target], call.out.dtype
     if op in ("sum", "prod", "mean"):
         if dtype not in (*FLOATS, DType.i64, DType.i32):
@@ -64,6 +65,7 @@ def reduce(call: Call) -> None:
 
 @lowers(aten.max.dim, aten.min.dim)
 def extremum_and_place(call: Call) -> None:
+    """The extreme value and its index along one dimension, each only if it is read."""
     x = call.tensor("self")
     ops = ("amax", "argmax") if call.target is aten.max.dim else ("amin", "argmin")
     for index in used_outputs(call):
@@ -78,11 +80,13 @@ def _correction(call: Call) -> float:
 
 @lowers(aten.var.default, aten.var.dim, aten.var.correction)
 def var(call: Call) -> None:
+    """The variance with any correction."""
     _reduce(call, "var", call.tensor("self"), _correction(call))
 
 
 @lowers(aten.var_mean.default, aten.var_mean.dim, aten.var_mean.correction)
 def var_mean(call: Call) -> None:
+    """Variance and mean, each only if it is read."""
     x = call.tensor("self")
     for index in used_outputs(call):
         op, more = (("var", (_correction(call),)), ("mean", ()))[index]
@@ -91,12 +95,14 @@ def var_mean(call: Call) -> None:
 
 @lowers(aten.std.default, aten.std.dim, aten.std.correction)
 def std(call: Call) -> None:
+    """The square root of the variance."""
     x = call.tensor("self")
     call.emit("sqrt", _reduce(call, "var", x, _correction(call), out=call.temp(x.dtype, call.out.shape)))
 
 
 @lowers(aten.linalg_vector_norm.default)
 def vector_norm(call: Call) -> None:
+    """Norms of order 1, 2, inf and -inf."""
     x, order = call.cast(call.tensor("self"), call.out.dtype), call["ord"]
     if order == 2:
         _reduce(call, "norm", x)

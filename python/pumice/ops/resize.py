@@ -23,6 +23,7 @@ def factors(call: Call) -> tuple[float | None, float | None]:
 
 
 def image(call: Call) -> Ref:
+    """The input of a node in NEAREST or BILINEAR, [N, C, H, W]."""
     return call.tensor("input" if str(call.target).endswith(".vec") else "self")
 
 
@@ -33,17 +34,20 @@ def is_channels_last(call: Call) -> bool:
 
 @lowers(*NEAREST)
 def nearest(call: Call) -> None:
+    """The nearest element."""
     call.emit("upsample2d", image(call), list(call.out.shape[-2:]), *factors(call), 0)
 
 
 @lowers(*BILINEAR)
 def bilinear(call: Call) -> None:
+    """Interpolation between the four nearest elements."""
     mode = 2 if call["align_corners"] else 1
     call.emit("upsample2d", image(call), list(call.out.shape[-2:]), *factors(call), mode)
 
 
 @lowers(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
 def pixel_shuffle(call: Call) -> None:
+    """Channels to pixels, or back."""
     shuffle(call, call.tensor("self"), call.out)
 
 

@@ -20,6 +20,7 @@ SWAPPED = [0, 2, 1, 3]
 
 @lowers(SDPA)
 def sdpa(call: Call) -> None:
+    """Attention over [batch, heads, rows, size]; tensors of lower rank get dimensions of 1."""
     out = call.out
     if out.rank == 4:
         emit(call, out, False)

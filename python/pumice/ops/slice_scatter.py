@@ -14,6 +14,7 @@ aten = torch.ops.aten
 
 @lowers(aten.slice_scatter.default)
 def slice_scatter(call: Call) -> None:
+    """`self` with `src` at start:end:step of one dimension."""
     x, source = call.tensor("self"), call.tensor("src")
     start = call["start"] if call.has("start") else 0
     end = call["end"] if call.has("end") else END
@@ -22,6 +23,7 @@ def slice_scatter(call: Call) -> None:
 
 @lowers(aten.select_scatter.default)
 def select_scatter(call: Call) -> None:
+    """`self` with `src` at one index of one dimension."""
     x, index = call.tensor("self"), call["index"]
     dim = axis(call["dim"], x.rank)
     source = call.cast(call.tensor("src"), x.dtype)

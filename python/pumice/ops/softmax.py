@@ -21,6 +21,7 @@ _OPS = {
 
 @lowers(*_OPS)
 def softmax(call: Call) -> None:
+    """Over any dimension; one that is not the last is moved there and back."""
     op, dtype = _OPS[call.target], call.out.dtype
     x = call.cast(call.tensor("self"), dtype)
     if x.rank == 0:

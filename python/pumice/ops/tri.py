@@ -13,9 +13,11 @@ aten = torch.ops.aten
 
 @lowers(aten.triu.default)
 def triu(call: Call) -> None:
+    """The elements on and above a diagonal of each matrix; zeros below."""
     call.emit("triu", call.tensor("self"), call["diagonal"])
 
 
 @lowers(aten.tril.default)
 def tril(call: Call) -> None:
+    """The elements on and below a diagonal of each matrix; zeros above."""
     call.emit("tril", call.tensor("self"), call["diagonal"])

@@ -53,6 +53,7 @@ pointwise(*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
 
 @lowers(*_FUNCTIONS)
 def unary(call: Call) -> None:
+    """A function of each element, in the dtype of the result."""
     x, function = call.tensor("self"), _FUNCTIONS[call.target]
     if call.out.dtype is DType.i64 and function in ("abs", "neg", "square"):
         _of_int64(call, call.cast(x, DType.i64), function)
@@ -72,6 +73,7 @@ def _of_int64(call: Call, x: Any, function: str) -> None:
 
 @lowers(*_ROUNDING)
 def rounding(call: Call) -> None:
+    """Floats are rounded; integers stay as they are."""
     x = call.tensor("self")
     if x.dtype in (DType.f32, DType.f16):
         call.emit(_ROUNDING[call.target], x)
@@ -81,12 +83,14 @@ def rounding(call: Call) -> None:
 
 @lowers(aten.gelu.default)
 def gelu(call: Call) -> None:
+    """By the error function, or by tanh."""
     x, function = call.tensor("self"), "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
     call.emit(function, x)
 
 
 @lowers(aten.logical_not.default, aten.bitwise_not.default)
 def invert(call: Call) -> None:
+    """Logical not of bool, bitwise not of integers."""
     x = call.tensor("self")
     if call.out.dtype is DType.bool:
         call.emit("logical_not", call.cast(x, DType.bool))

@@ -36,4 +36,5 @@ aten = torch.ops.aten
     aten.lift_fresh_copy.default,
 )
 def view(call: Call) -> None:
+    """The same elements in the shape of the result."""
     call.emit("view", call.tensor("self"), list(call.out.shape))

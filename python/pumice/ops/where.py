@@ -26,6 +26,7 @@ def _where(call: Call, condition: Ref, a: Any, b: Any) -> None:
 
 @lowers(aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf, aten.where.Scalar)
 def where(call: Call) -> None:
+    """self where the condition holds, else other."""
     _where(call, call.tensor("condition"), call["self"], call["other"])
 
 

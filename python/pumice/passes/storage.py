@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where values are on the device: what ExportOptions.storage asks for, where the operators' shaders have it."""
+"""Buffers and textures: sets what ExportOptions.storage asks for, where the operators' shaders have it."""
 
 from __future__ import annotations
 

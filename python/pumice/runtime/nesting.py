@@ -115,6 +115,7 @@ def _damaged(field: str, why: str) -> InvalidFileError:
 
 
 def dump(spec: Any) -> str:
+    """A nesting as the compact JSON that the file holds."""
     return json.dumps(spec, separators=(",", ":"))
 
 

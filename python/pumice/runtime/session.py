@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a file: load, Session, devices, check, inspect.
+"""Running a file: load, Session, check, inspect.
 
 Never imports torch; torch tensors are recognised when the caller has it.
 """
@@ -18,6 +18,7 @@ import numpy as np
 from pumice import _pumice
 from pumice.errors import InvalidInputError
 from pumice.runtime import nesting
+from pumice.runtime.devices import Device
 
 NUMPY_NAME = {
     "f32": "float32",
@@ -50,31 +51,6 @@ class TensorSpec:
         return f"{self.name}: {self.dtype}[{', '.join(dims)}]{storage}"
 
 
-@dataclass(frozen=True)
-class Device:
-    """A Vulkan device. `features`: optional ones it has; `kernels`: the kernel families they enable."""
-
-    index: int
-    name: str
-    driver: str
-    driver_version: str
-    kind: str  # "discrete", "integrated", "virtual", "cpu", "other"
-    api_version: str
-    uuid: str
-    memory_bytes: int
-    features: tuple[str, ...]
-    limits: dict[str, int]
-    kernels: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Device:
-        lists = {name: tuple(facts[name]) for name in ("features", "kernels")}
-        return cls(**{name: facts[name] for name in cls.__dataclass_fields__ if name not in lists}, **lists)
-
-
 @dataclass
 class ProfileRow:
     """One dispatch of a profiled run."""
@@ -92,6 +68,7 @@ class ProfileRow:
         self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as a dict, for JSON."""
         return asdict(self)
 
 
@@ -135,6 +112,7 @@ class Session:
         return self.profile_flat(nesting.flatten(self._in_spec, args, kwargs, self._names))
 
     def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
+        """As `profile`, with the inputs as a flat list of arrays in the order of `inputs`."""
         rows = json.loads(self._native.profile(self._arrays(arrays), self._method))["rows"]
         return [
             ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"])
@@ -225,16 +203,6 @@ def load(
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)
     return Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {})))
-
-
-def devices() -> list[Device]:
-    """Every Vulkan device, CPU drivers included. See why_no_devices() when the list is empty."""
-    return [Device.of(facts) for facts in json.loads(_pumice.devices())["devices"]]
-
-
-def why_no_devices() -> str:
-    """What was looked for when devices() is empty."""
-    return json.loads(_pumice.devices())["why"]
 
 
 def check(source: str | os.PathLike[str] | bytes) -> None:
