@@ -4,9 +4,9 @@
 //   real = act(sum of (x - x_zero) * (weight - zero) * (x_scale * scale) + bias)
 // conv2d_q8ta_q8csw returns it; q8ta_conv2d returns clamp(round(real / out_scale) + out_zero, qmin, qmax), next to the
 // exact quotient: only one so close to a tie may round to the other side. Padding is x_zero, a real 0. Kernels:
-// ops/conv/conv.h.
+// ops/conv/convolution.h.
 #include "glsl/conv2d_tiled_int8.h"
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
 
 namespace pumice::engine {
 namespace {

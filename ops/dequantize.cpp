@@ -8,7 +8,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i.., :] = weight[index[i..], :]. An index out of range fails the run (InvalidArgument) and reads nothing out of
 // bounds. Float weights are copied bit for bit. embedding_q4gsw and embedding_q8gsw read (weight - zero) * scale from
-// the packed layout of ops/linear/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y|
-// for the output's type.
+// the packed layout of ops/linear/packed_weight.h, which a linear layer with the same weight shares; error: 2^-24 |y|,
+// and u |y| for the output's type.
 #include <cinttypes>
 
 #include "glsl/embedding.h"
 #include "glsl/embedding_packed.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

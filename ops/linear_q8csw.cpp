@@ -4,7 +4,7 @@
 #include <cinttypes>
 
 #include "glsl/linear_gemv.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 
 namespace pumice::engine {
 namespace {

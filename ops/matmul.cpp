@@ -9,7 +9,7 @@
 #include <cinttypes>
 #include <numeric>
 
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

@@ -4,7 +4,7 @@
 // With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
 #include "glsl/q8ta_binary.h"
 
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/shape.h"
 

@@ -11,7 +11,7 @@
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize_f64.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

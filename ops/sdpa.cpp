@@ -12,7 +12,7 @@
 #include <cinttypes>
 
 #include "glsl/sdpa_matrix.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
 

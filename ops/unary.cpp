@@ -5,7 +5,7 @@
 
 #include "ops/op.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

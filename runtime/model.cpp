@@ -2,8 +2,8 @@
 #include "runtime/model.h"
 
 #include "ops/op.h"
-#include "ops/shared/storage.h"
-#include "runtime/model_file.h"
+#include "ops/shared/textures.h"
+#include "runtime/file_bytes.h"
 
 namespace pumice::engine {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/divide.h"
 #include "base/nearest.h"
-#include "ops/conv/conv_kernel.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/kernels.h"
 
 namespace pumice::engine {
 namespace {

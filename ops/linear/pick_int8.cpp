@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/divide.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 
 namespace pumice::engine {
 namespace {

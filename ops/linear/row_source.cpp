@@ -7,7 +7,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_quantize.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 #include "ops/quant/blocks.h"
 
 namespace pumice::engine {

@@ -4,7 +4,7 @@
 #include "glsl/choose_qparams.h"
 #include "glsl/choose_qparams_range.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
 #include <gtest/gtest.h>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 
 namespace pumice::engine {
 namespace {

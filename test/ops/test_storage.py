@@ -226,7 +226,7 @@ CASES = {
 }
 # Made by hand in test_storage_integers.py and test/cli/test_kernel.py: no model of PyTorch gives them.
 BY_HAND = {"linear_q8ta_q8csw", "linear_qta8a_qga4w_qta8o"}
-# Of every scheme in test_storage_conv.py.
+# Of every scheme in test_storage_conv2d.py.
 CONVOLUTIONS = {"conv2d", "conv2d_q8csw", "conv2d_q8ta_q8csw", "q8ta_conv2d"}
 AXES = ("STORAGE", "X_STORAGE", "WEIGHT_STORAGE")
 

@@ -3,7 +3,7 @@
 // rely on it, and says so by name. The driver's part is played by thunks: it lists the shapes, and the words that come
 // back from the probe are those that the test wants.
 #include "vulkan/probe.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 #include "test/vulkan/gpu.h"
 
 namespace pumice::engine {

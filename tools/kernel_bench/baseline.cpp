@@ -3,7 +3,7 @@
 
 #include "glsl/lab_copy.h"
 #include "glsl/linear_q4gsw_plain.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine::kernel_bench {

@@ -6,7 +6,7 @@
 
 #include "base/nearest.h"
 #include "ops/op.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 #include "tools/kernel_bench/baseline.h"
 #include "tools/kernel_bench/command.h"
 #include "tools/kernel_bench/harness.h"

@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 #include "graph/image.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"
 

@@ -255,7 +255,7 @@ class Linear : public Problem {
     const Expected sum = dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k));
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
-    // As every kernel keeps it: ops/linear/linear_error.cpp.
+    // As every kernel keeps it: ops/linear/error_bound.cpp.
     return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k + 28);
   }
 

@@ -8,7 +8,7 @@
 #include "glsl/linear_matrix_int8.h"
 #include "glsl/linear_matrix_int8_groups.h"
 #include "glsl/linear_pack_sums.h"
-#include "ops/linear/linear_int8.h"
+#include "ops/linear/int8_node.h"
 
 namespace pumice::engine {
 namespace {

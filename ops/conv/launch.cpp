@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -14,9 +14,9 @@
 #include "glsl/conv2d_tiled_int8.h"
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "ops/conv/conv_matrix.h"
+#include "ops/conv/channels_last_product.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <memory>
 
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
 
 namespace pumice::engine {
 
-struct ConvProduct;  // ops/conv/conv_matrix.h
+struct ConvProduct;  // ops/conv/channels_last_product.h
 
 // Of a value.
 struct Cells {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
 #include "ops/shared/patch.h"
 
 namespace pumice::engine {
@@ -34,7 +34,7 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& fa
 // Why it is nobody's choice on that device, likewise.
 std::string conv_not_recommended_reason(std::string_view kernel, const Features& features);
 // |err| <= u |y| + conv_error(kernel, facts) * S * L against fp64 of the same stored numbers, with S = sum|x w| +
-// |bias|, u and L as in ops/linear/linear_kernel.h.
+// |bias|, u and L as in ops/linear/kernels.h.
 double conv_error(std::string_view kernel, const ConvFacts& facts);
 
 // Whether a group has so few output channels that tiles would be mostly empty.

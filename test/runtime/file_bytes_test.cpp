@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are no files, and files that change while they are read.
-#include "runtime/model_file.h"
+#include "runtime/file_bytes.h"
 
 #include <sys/stat.h>
 

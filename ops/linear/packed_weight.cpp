@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 
 namespace pumice::engine {
 

@@ -13,9 +13,9 @@
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
 #include "glsl/pad.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

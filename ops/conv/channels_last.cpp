@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_cells.h"
+#include "ops/conv/channels_last.h"
 
 #include <string>
 
 #include "base/divide.h"
 #include "glsl/conv2d_cells.h"
 #include "glsl/conv2d_planes.h"
-#include "ops/conv/conv_matrix.h"
+#include "ops/conv/channels_last_product.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

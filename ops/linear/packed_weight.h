@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 #include "ops/op.h"
 #include "ops/shared/split.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/linear/linear_int8.h"
+#include "ops/linear/int8_node.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -7,7 +7,7 @@
 #include "glsl/copy.h"
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {

@@ -28,7 +28,7 @@ struct LinearShape {
   Storage weight = Storage::f32;
   DType dtype = DType::f32;  // of x and out
   bool scale_f16 = false;    // scales are fp16, not fp32
-  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/linear_int8.h)
+  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
   bool textures = false;     // x and out are
   bool weight_texture = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/model_file.h"
+#include "runtime/file_bytes.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 // the row's: only these scalings and additions round. Kernels for floats compute it from whole numbers, too.
 #pragma once
 
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/linear/row_source.h"
 #include "ops/quant/requantize.h"
 

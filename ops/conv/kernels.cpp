@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_choice.h"
+#include "ops/conv/kernels.h"
 
 #include <algorithm>
 #include <vector>

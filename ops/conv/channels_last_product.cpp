@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_matrix.h"
+#include "ops/conv/channels_last_product.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -15,7 +15,7 @@
 #include "glsl/conv2d_sum.h"
 #include "glsl/conv2d_sum_int8.h"
 #include "glsl/include/activation.glslh"
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 
 namespace pumice::engine {
 

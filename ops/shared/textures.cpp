@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 #include "glsl/texture_copy.h"
 #include "ops/shared/shape.h"

@@ -3,7 +3,7 @@
 // (glsl/conv2d_dot.glsl), x in cells.
 #pragma once
 
-#include "ops/conv/conv_cells.h"
+#include "ops/conv/channels_last.h"
 
 namespace pumice::engine {
 

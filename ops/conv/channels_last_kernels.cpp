@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ constexpr ConvKernel kKernels[] = {
     {"conv_dot64x64", true, {64, 64, 8, 4}, true},
     {"conv_dot32x32", true, {32, 32, 4, 4}, true},
 };
-// Of convolutions without cells (ops/conv/conv_choice.h); the last one of those that could have them.
+// Of convolutions without cells (ops/conv/kernels.h); the last one of those that could have them.
 constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
 
 constexpr int64_t kChunkCells = 4;
