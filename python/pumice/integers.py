@@ -25,7 +25,7 @@ from pumice.ir import DType
 from pumice.layer import ACTIVATIONS
 from pumice.op import Refused
 from pumice.operands import axes, axis
-from pumice.ops import pad, pool, resize
+from pumice.ops import pad, pool2d, upsample2d
 from pumice.ops.clamp import CLAMPS
 from pumice.ops.unary import ELEMENTWISE
 from pumice.passes import quant
@@ -172,17 +172,17 @@ def _padded(made: Call, to: Target) -> Any:
 def _largest(made: Call, _: Target) -> Any:
     if made.target is aten.max_pool2d_with_indices.default and any(u.args[1] != 0 for u in _getitems(made)):
         return None
-    window = pool.window(made)
-    return lambda x, out: pool.emit(made, "max_pool2d", x[0], *window, out=out)
+    window = pool2d.window(made)
+    return lambda x, out: pool2d.emit(made, "max_pool2d", x[0], *window, out=out)
 
 
 def _nearest(made: Call, _: Target) -> Any:
-    factors = resize.factors(made)
+    factors = upsample2d.factors(made)
     return lambda x, out: made.emit("upsample2d", x[0], list(out.shape[-2:]), *factors, 0, out=out)
 
 
 def _shuffled(made: Call, _: Target) -> Any:
-    return lambda x, out: resize.shuffle(made, x[0], out)
+    return lambda x, out: upsample2d.shuffle(made, x[0], out)
 
 
 def _getitems(made: Call) -> list[Node]:
@@ -195,8 +195,8 @@ _MOVES: dict[Any, Callable[[Call, Target], Any]] = {
     **dict.fromkeys(PERMUTES, _permuted),
     aten.cat.default: _joined,
     **dict.fromkeys(PADS, _padded),
-    **dict.fromkeys(pool.MAXIMA, _largest),
-    **dict.fromkeys(resize.NEAREST, _nearest),
+    **dict.fromkeys(pool2d.MAXIMA, _largest),
+    **dict.fromkeys(upsample2d.NEAREST, _nearest),
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 
@@ -253,17 +253,17 @@ def _operand(made: Call, value: Any, to: Target) -> Q | None:
 
 
 def _mean(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *pool.MEANS, *pool.ADAPTIVE, aten.mean.dim, single_use=True)
+    made = call.producer(ref, *pool2d.MEANS, *pool2d.ADAPTIVE, aten.mean.dim, single_use=True)
     x = made.tensor("self") if made is not None else None
     q = per_tensor(made, x) if made is not None else None
     if q is None or q.data.dtype is not to.dtype:
         return None
     numbers = (float(q.scale), int(q.zero), *to.numbers)
-    if made.target in pool.MEANS:
-        window = (*pool.window(made), *pool.tail(made))
-        return lambda out: pool.emit(made, "q8ta_avg_pool2d", q.data, *window, *numbers, out=out)
-    if made.target in pool.ADAPTIVE:
-        return lambda out: pool.emit(made, "q8ta_adaptive_avg_pool2d", q.data, pool.size(made), *numbers, out=out)
+    if made.target in pool2d.MEANS:
+        window = (*pool2d.window(made), *pool2d.tail(made))
+        return lambda out: pool2d.emit(made, "q8ta_avg_pool2d", q.data, *window, *numbers, out=out)
+    if made.target in pool2d.ADAPTIVE:
+        return lambda out: pool2d.emit(made, "q8ta_adaptive_avg_pool2d", q.data, pool2d.size(made), *numbers, out=out)
     rank = x.rank
     if rank < 3 or axes(made["dim"], rank) != [rank - 2, rank - 1]:
         return None
@@ -277,11 +277,11 @@ def _mean(call: Call, ref: Ref, to: Target) -> Step | None:
 
 
 def _between(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *resize.BILINEAR, single_use=True)
-    x = resize.image(made) if made is not None else None
+    made = call.producer(ref, *upsample2d.BILINEAR, single_use=True)
+    x = upsample2d.image(made) if made is not None else None
     q = per_tensor(made, x) if made is not None else None
     if q is None or q.data.dtype is not to.dtype:
         return None
-    aligned, last = bool(made["align_corners"]), resize.is_channels_last(made)
-    numbers = (*resize.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
+    aligned, last = bool(made["align_corners"]), upsample2d.is_channels_last(made)
+    numbers = (*upsample2d.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
     return lambda out: made.emit("q8ta_upsample2d", q.data, list(out.shape[-2:]), *numbers, out=out)
