@@ -6,7 +6,7 @@
 #include "glsl/binary_compare.h"
 #include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "ops/conv/convolution.h"
+#include "ops/conv/channels_last_product.h"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 

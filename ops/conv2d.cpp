@@ -9,6 +9,7 @@
 // ops/linear/kernels.h.
 #include "glsl/conv2d_tiled.h"
 #include "ops/conv/convolution.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

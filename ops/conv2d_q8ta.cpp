@@ -7,6 +7,7 @@
 // ops/conv/convolution.h.
 #include "glsl/conv2d_tiled_int8.h"
 #include "ops/conv/convolution.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

@@ -7,6 +7,7 @@
 #include <cinttypes>
 
 #include "glsl/include/modes.glslh"
+#include "ops/op.h"
 #include "ops/quant/blocks.h"
 #include "ops/shared/textures.h"
 

@@ -8,6 +8,7 @@
 #include "glsl/embedding.h"
 #include "glsl/embedding_packed.h"
 #include "ops/linear/packed_weight.h"
+#include "ops/op.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

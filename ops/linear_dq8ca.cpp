@@ -3,7 +3,7 @@
 // from x itself: for each row of it (per_token 1), in the dtype of x as torchao does, or for all of it (0), in fp32
 // from the scale on, as quantized_decomposed does; 2: likewise for each row (torchao with a scale_dtype of fp32).
 // mapping: torchao's MappingType (0 asymmetric, 1 symmetric, 2 symmetric without clipping error); eps: the least scale.
-// Shaders, layout and choice of kernel: ops/linear/int8_node.h.
+// Shaders, layout and choice of kernel: ops/linear/.
 //
 // The integers and parameters of x are PyTorch's, bit for bit. Error, against fp64 of the same integers and scales:
 // that of ops/linear.cpp with K + 28 (the scales of groups and rows round, too). A row of x with an infinity or NaN
@@ -14,6 +14,7 @@
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
+#include "ops/op.h"
 #include "ops/quant/choose_qparams.h"
 
 namespace pumice::engine {

@@ -3,6 +3,7 @@
 // in order of x's bits (of i8: 0..127, -128..-1). Exact.
 #include "glsl/lookup.h"
 
+#include "ops/op.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 

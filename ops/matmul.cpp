@@ -9,8 +9,12 @@
 #include <cinttypes>
 #include <numeric>
 
+#include "ops/linear/epilogue.h"
 #include "ops/linear/packed_weight.h"
+#include "ops/linear/pick.h"
+#include "ops/op.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {

@@ -4,7 +4,9 @@
 // With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
 #include "glsl/q8ta_binary.h"
 
-#include "ops/conv/convolution.h"
+#include "ops/conv/channels_last_product.h"
+#include "ops/linear/epilogue.h"
+#include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/shape.h"
 

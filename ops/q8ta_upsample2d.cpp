@@ -4,6 +4,7 @@
 // those of eager PyTorch on processors with fused multiply-adds (x86 with AVX2).
 #include "glsl/q8ta_upsample2d.h"
 
+#include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/resize.h"
 

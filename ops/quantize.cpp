@@ -10,6 +10,7 @@
 
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize_f64.h"
+#include "ops/op.h"
 #include "ops/quant/blocks.h"
 #include "ops/shared/textures.h"
 

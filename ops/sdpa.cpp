@@ -13,8 +13,10 @@
 
 #include "glsl/sdpa_matrix.h"
 #include "ops/linear/packed_weight.h"
+#include "ops/op.h"
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {

@@ -8,6 +8,7 @@
 
 #include <cinttypes>
 
+#include "ops/op.h"
 #include "ops/shared/resize.h"
 
 namespace pumice::engine {

@@ -15,9 +15,10 @@
 #include "glsl/conv2d_sum.h"
 #include "glsl/conv2d_sum_int8.h"
 #include "glsl/include/activation.glslh"
-#include "ops/conv/channels_last_kernels.h"
+#include "ops/conv/channels_last.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {

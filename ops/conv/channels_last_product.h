@@ -7,7 +7,17 @@
 
 namespace pumice::engine {
 
-// One of them, and what is made for it.
+// What is added to the result of a convolution: act(result + other). Of integers: what they stand for, and how the sum
+// becomes integers again.
+struct Addition {
+  Tensor other = {};
+  double scale = 1, other_scale = 1;
+  int64_t zero = 0, other_zero = 0;
+  Requantize again = {};
+  int64_t act = 0;
+};
+
+// One such convolution, and what is made for it.
 struct ConvProduct : Convolution {
   bool integers;
   int64_t channels, in_channels, taps, cells;  // of the output, of x; cells of a pixel
@@ -31,5 +41,9 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution);
 
 // Adds the nodes; `into`: the output, or an i32 for its cells.
 void write_product(Graph& graph, const ConvProduct& product, Tensor into);
+
+// For an operator that adds two tensors, `addition.other` the second: whether one of them comes from a convolution that
+// nobody else reads and that can add the other one itself. Then there is nothing left to do.
+bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
 
 }  // namespace pumice::engine

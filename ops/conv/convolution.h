@@ -8,21 +8,10 @@
 #pragma once
 
 #include "ops/conv/kernels.h"
-#include "ops/linear/packed_weight.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/patch.h"
 
 namespace pumice::engine {
-
-// What is added to the result of a convolution: act(result + other). Of integers: what they stand for, and how the sum
-// becomes integers again.
-struct Addition {
-  Tensor other = {};
-  double scale = 1, other_scale = 1;
-  int64_t zero = 0, other_zero = 0;
-  Requantize again = {};
-  int64_t act = 0;
-};
 
 struct Convolution {
   const char* op;
@@ -43,9 +32,5 @@ struct Convolution {
 
 // Adds the node.
 void convolution(Graph& graph, const Convolution& convolution);
-
-// For an operator that adds two tensors, `addition.other` the second: whether one of them comes from a convolution that
-// nobody else reads and that can add the other one itself. Then there is nothing left to do.
-bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
 
 }  // namespace pumice::engine

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/convolution.h"
+#include "ops/conv/launch.h"
 
 #include <algorithm>
-#include <cinttypes>
 #include <numeric>
 
 #include "base/divide.h"
@@ -12,45 +11,14 @@
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
-#include "glsl/include/activation.glslh"
 #include "glsl/include/modes.glslh"
-#include "ops/conv/channels_last_product.h"
+#include "ops/conv/kernels.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/textures.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
-
-// Sums of products of differences of bytes stay within 32 bits up to here.
-constexpr int64_t kIntegerColumns = (int64_t{1} << 31) / (255 * 255);
-
-// What is known when the graph is built.
-struct Conv : Convolution {
-  uint32_t channels, k;  // of all groups; of one
-  bool integers, direct;
-  PackedWeight packed = {};  // unless direct
-  bool textures;             // x and out are
-
-  Conv(Graph& graph, const Convolution& c) : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
-    integers = !is_float(x.dtype());
-    direct = is_direct(groups, channels / groups);
-    textures = x.storage() == StorageClass::texture3d;
-    if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
-  }
-
-  std::vector<Tensor> reads() const {
-    const Tensor any = textures ? Tensor() : x;
-    std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : any};
-    if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : any});
-    if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
-    return reads;
-  }
-
-  // Columns of the output that are computed: of a texture whole quads.
-  int64_t width() const { return textures ? ceil_div(out.dim(3), 4) * 4 : out.dim(3); }
-  // Outputs that are, of so many channels.
-  uint64_t outputs(int64_t of_channels) const { return u32(of_channels * out.dim(2) * width()); }
-};
 
 // What a dispatch computes: output channels of some images.
 struct Part {
@@ -58,7 +26,7 @@ struct Part {
 };
 
 template <class Params>
-Params describe(Launch& launch, const Conv& c, const Part& part, bool whole_quads) {
+Params describe(Launch& launch, const ConvLaunch& c, const Part& part, bool whole_quads) {
   Params params{};
   params.batch = part.images.count;
   params.groups = u32(c.groups);
@@ -84,14 +52,14 @@ Params describe(Launch& launch, const Conv& c, const Part& part, bool whole_quad
 
 // Of shaders that take integers.
 template <class Params>
-Params with_numbers(Params params, const Conv& c) {
+Params with_numbers(Params params, const ConvLaunch& c) {
   params.x_zero = static_cast<int32_t>(c.x_zero);
   params.x_scale = static_cast<float>(c.x_scale);
   put(params, c.again);
   return params;
 }
 
-void launch_direct(Launch& launch, const Conv& c, const Part& part) {
+void launch_direct(Launch& launch, const ConvLaunch& c, const Part& part) {
   launch.over((c.outputs(part.images.count * c.out.dim(1)) + 3) / 4);
   const bool whole_quads = c.out.dim(3) % 4 == 0;
   if (c.integers) {
@@ -106,7 +74,7 @@ void launch_direct(Launch& launch, const Conv& c, const Part& part) {
 }
 
 template <class Params>
-Params describe_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const Part& part, uint32_t columns) {
   const Patches& p = c.patches;
   const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
   launch.over(static_cast<uint64_t>(part.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
@@ -119,7 +87,7 @@ Params describe_depthwise(Launch& launch, const Conv& c, const Part& part, uint3
   return params;
 }
 
-void launch_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t columns) {
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const Part& part, uint32_t columns) {
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
     launch.params(with_numbers(describe_depthwise<Params>(launch, c, part, columns), c));
@@ -131,12 +99,12 @@ void launch_depthwise(Launch& launch, const Conv& c, const Part& part, uint32_t 
   }
 }
 
-int64_t pixels(const Conv& c, const Part& part) {
+int64_t pixels(const ConvLaunch& c, const Part& part) {
   return static_cast<int64_t>(c.outputs(part.images.count));
 }
 
 template <class Params>
-Params describe_tiles(Launch& launch, const Conv& c, const Part& part, const Tile& tile) {
+Params describe_tiles(Launch& launch, const ConvLaunch& c, const Part& part, const Tile& tile) {
   const int64_t of_group = part.channels.count / c.groups;
   // A group that begins inside of a strip has up to 15 rows of others in front.
   const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
@@ -150,7 +118,7 @@ Params describe_tiles(Launch& launch, const Conv& c, const Part& part, const Til
   return params;
 }
 
-void launch_tiled(Launch& launch, const Conv& c, const Part& part) {
+void launch_tiled(Launch& launch, const ConvLaunch& c, const Part& part) {
   const Tile tile = pick_tile(c.groups, part.channels.count / c.groups, u32(pixels(c, part)), launch.features);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
@@ -164,7 +132,7 @@ void launch_tiled(Launch& launch, const Conv& c, const Part& part) {
   }
 }
 
-void launch_part(Launch& launch, const Conv& c, const Part& part) {
+void launch_part(Launch& launch, const ConvLaunch& c, const Part& part) {
   if (!c.direct) return launch_tiled(launch, c, part);
   ConvFacts facts = c.facts();
   facts.width = c.out.dim(3);
@@ -178,7 +146,7 @@ uint64_t image_bytes(const Tensor& x) {
 
 // Images in blocks that bindings of the device hold, mostly one; they begin where a binding may. Where not even as few
 // as that fit, one block: check_bindings then names the value.
-std::vector<RowBlock> image_blocks(const Conv& c, const Features& features) {
+std::vector<RowBlock> image_blocks(const ConvLaunch& c, const Features& features) {
   const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
                  align = std::max<uint64_t>(features.storage_alignment, 16);
   const uint64_t step = align / std::gcd(align, std::gcd(x, out));
@@ -190,8 +158,8 @@ std::vector<RowBlock> image_blocks(const Conv& c, const Features& features) {
   return blocks;
 }
 
-// In the order of Conv::reads, behind the output: its channels of a block begin where a binding may, too.
-std::vector<BindingRange> binding_ranges(const Conv& c, const Part& part) {
+// In the order of ConvLaunch::reads, behind the output: its channels of a block begin where a binding may, too.
+std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const Part& part) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
   const BindingRange x = binding_range(part.images, batch, image_bytes(c.x));
   BindingRange out = binding_range(part.images, batch, image_bytes(c.out));
@@ -203,7 +171,33 @@ std::vector<BindingRange> binding_ranges(const Conv& c, const Part& part) {
   return {out, x, weight, bias, scale, zero};
 }
 
-void launch_parts(Launch& launch, const Conv& c) {
+}  // namespace
+
+ConvLaunch::ConvLaunch(Graph& graph, const Convolution& c)
+    : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
+  integers = !is_float(x.dtype());
+  direct = is_direct(groups, channels / groups);
+  textures = x.storage() == StorageClass::texture3d;
+  if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
+}
+
+std::vector<Tensor> ConvLaunch::reads() const {
+  const Tensor any = textures ? Tensor() : x;
+  std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : any};
+  if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : any});
+  if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
+  return reads;
+}
+
+int64_t ConvLaunch::width() const {
+  return textures ? ceil_div(out.dim(3), 4) * 4 : out.dim(3);
+}
+
+uint64_t ConvLaunch::outputs(int64_t of_channels) const {
+  return u32(of_channels * out.dim(2) * width());
+}
+
+void launch_convolution(Launch& launch, const ConvLaunch& c) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
   if (c.textures) return launch_part(launch, c, {{0, batch}, {0, c.channels}});
   // A group's channels stay together.
@@ -218,85 +212,6 @@ void launch_parts(Launch& launch, const Conv& c) {
       launch.next_dispatch();
     }
   }
-}
-
-// Whether each value fits a binding as kernels that take no blocks would have it, as far as is known now.
-bool is_small(const Convolution& c, const Features& features) {
-  const ConvShape shape = c.facts().shape();
-  const int64_t packed = shape.channels * ceil_div(shape.cells, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
-                out = c.out.numel() * device_bytes(c.out.dtype());
-  return static_cast<uint64_t>(std::max({packed, x, out})) <= features.max_storage_bytes;
-}
-
-}  // namespace
-
-bool Convolution::is_pointwise() const {
-  const Patches& p = patches;
-  return p.kernel == std::array<int64_t, 2>{1, 1} && p.stride == p.kernel && p.pads == std::array<int64_t, 4>{};
-}
-
-Shape Convolution::out_shape() const {
-  const int64_t want = groups * (weight.dim(1) / (patches.kernel[0] * patches.kernel[1]));
-  check(x.dim(1) == want, "%s: x has %" PRId64 " channels, not %" PRId64, op, x.dim(1), want);
-  return {x.dim(0), weight.dim(0), patches.count(0, x.dim(2), op), patches.count(1, x.dim(3), op)};
-}
-
-ConvFacts Convolution::facts() const {
-  return {.x = x.dtype(),
-          .out = out.dtype(),
-          .quantized = bool(scale),
-          .has_zero = bool(zero),
-          .groups = groups,
-          .channels = weight.dim(0),
-          .in_channels = x.dim(1),
-          .patches = patches,
-          .textures = x.storage() == StorageClass::texture3d};
-}
-
-void convolution(Graph& graph, const Convolution& given) {
-  const char* op = given.op;
-  const Tensor x = given.x, weight = given.weight, scale = given.scale, zero = given.zero;
-  check(x.rank() == 4, "%s: x has rank %u, not 4", op, x.rank());
-  check(weight.is_constant() && weight.rank() == 2 && weight.numel() > 0,
-        "%s: the weight must be a constant matrix that is not empty", op);
-  if (weight.dtype() == DType::i8) {
-    const Shape want = {weight.dim(0), 1};
-    check(scale && scale.is_constant() && scale.dtype() == DType::f32 && scale.shape() == want,
-          "%s: the scales of the weight must be a constant f32 [%" PRId64 ", 1]", op, want[0]);
-    check(!zero || (zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want),
-          "%s: the zero points of the weight must be a constant i8 [%" PRId64 ", 1]", op, want[0]);
-  } else {
-    check(weight.dtype() == x.dtype() && is_float(x.dtype()) && !scale, "%s: x is %s, the weight %s", op,
-          name(x.dtype()), name(weight.dtype()));
-  }
-  const int64_t channels = weight.dim(0), k = weight.dim(1);
-  const auto [height, width] = given.patches.kernel;
-  const bool integers = !is_float(x.dtype());
-  check(given.groups >= 1 && channels % given.groups == 0, "%s: %" PRId64 " output channels in %" PRId64 " groups", op,
-        channels, given.groups);
-  check(k % (height * width) == 0, "%s: the weight has %" PRId64 " columns for a kernel of %" PRId64 " x %" PRId64, op,
-        k, height, width);
-  check_epilogue(op, DType::f32, {.bias = given.bias, .residual = {}, .act = given.act});
-  check(!given.bias || given.bias.dim(0) == channels, "%s: the bias does not have %" PRId64 " elements", op, channels);
-  check(!integers || k <= kIntegerColumns, "%s: sums of %" PRId64 " products of integers; 32 bits hold %" PRId64, op, k,
-        kIntegerColumns);
-  Convolution known = given;
-  if (zero && graph.is_zero(zero)) known.zero = {};
-  if (known.act == ACT_RELU && is_byte(known.out.dtype())) {
-    known.again = above_zero(known.again);
-    known.act = ACT_NONE;
-  }
-  take_textures(graph, known.x, known.out);
-  if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
-    return convolution_by_matrices(graph, known);
-  const Conv c(graph, known);
-  graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
-    c.out.resize(c.out_shape());
-    if (c.out.numel() == 0) return;
-    u32(c.x.numel());
-    u32(c.out.numel());
-    launch_parts(launch, c);
-  });
 }
 
 }  // namespace pumice::engine

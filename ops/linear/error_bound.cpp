@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/linear/kernels.h"
+#include "ops/linear/error_bound.h"
 
 namespace pumice::engine {
 

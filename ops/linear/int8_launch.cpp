@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of the kernels that multiply integers.
+#include "ops/linear/int8_launch.h"
+
 #include <algorithm>
 
 #include "glsl/include/modes.glslh"
@@ -8,7 +9,9 @@
 #include "glsl/linear_matrix_int8.h"
 #include "glsl/linear_matrix_int8_groups.h"
 #include "glsl/linear_pack_sums.h"
-#include "ops/linear/int8_node.h"
+#include "ops/linear/int8_kernels.h"
+#include "ops/linear/pick_int8.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {

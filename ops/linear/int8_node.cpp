@@ -7,6 +7,9 @@
 #include "glsl/copy.h"
 #include "glsl/include/modes.glslh"
 #include "glsl/quantize.h"
+#include "ops/linear/int8_launch.h"
+#include "ops/linear/launch.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/textures.h"
 
 namespace pumice::engine {

@@ -5,7 +5,7 @@
 // the row's: only these scalings and additions round. Kernels for floats compute it from whole numbers, too.
 #pragma once
 
-#include "ops/linear/packed_weight.h"
+#include "ops/linear/epilogue.h"
 #include "ops/linear/row_source.h"
 #include "ops/quant/requantize.h"
 
@@ -28,13 +28,6 @@ struct IntegerProduct {
 // textures where one of its values is to be one: x is quantized from its texture, whole numbers as floats stay in
 // textures; kernels of integers read words and write a buffer, which is copied.
 void linear_int8(Graph& graph, IntegerProduct product);
-
-// What a kernel that multiplies integers reads, and its launch (linear_dot.cpp). `x`: as `input` says, with `rows`
-// where that is words; `sums`: of weight rows with one scale.
-std::vector<Tensor> integer_reads(const IntegerProduct& product, Input input, Tensor x, Tensor rows, Tensor sums);
-void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& product, uint32_t m);
-// Sums of the integers of each row of a packed weight, made at load; empty where rows have more than one scale.
-Tensor weight_sums(Graph& graph, const PackedWeight& weight);
 
 // The integers low..high of arguments, which 8 bits hold.
 void check_range(int64_t low, int64_t high, const char* op);

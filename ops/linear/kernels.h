@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a linear at which shape. Pure functions of sizes and features, tested without a GPU.
+// The kernels of linear layers, and what each needs. Pure functions of sizes and features, tested without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -76,13 +76,6 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
 // that are meant for it, of which the pick is one.
 std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
-// The kernel for a shape; always one that can run.
-const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
-// The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
-//   |err| <= u |y| + linear_error(kernel, shape) * S * L
-// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 behind gelu and silu (their largest slope), which add 4e-7 |y
-// before them|, 1.5 behind hardswish, else 1.
-double linear_error(const LinearKernel& kernel, const LinearShape& shape);
 // Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
@@ -90,21 +83,7 @@ uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 // Invocations and shared memory of a workgroup of the other families.
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
 uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
-// The same of kernels that multiply integers (pick_int8.cpp): null when none is better than those of whole numbers as
-// floats; why one of them cannot compute a shape; invocations of a workgroup.
-const LinearKernel* pick_integers(const LinearShape& shape, const Features& features);
-std::string why_not_integers(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-// The kernel for the rows of x beyond the last whole tile, where they are so few that a tile would be a waste, or null.
-const LinearKernel* pick_tail(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
-uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
-uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);  // bytes of tiles and sums
-
-// What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
-const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
-
-// The tile for `batch` products of m x k and k x n by gemm.glslh.
-Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features);
+// Whether a device has the invocations and the shared memory of a tile.
+bool fits(const LinearKernel& kernel, const Features& features);
 
 }  // namespace pumice::engine

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear node: one launch for all kernels.
-#include <algorithm>
-#include <cinttypes>
-#include <functional>
+#include "ops/linear/launch.h"
 
-#include "glsl/include/activation.glslh"
+#include <algorithm>
+
 #include "glsl/include/modes.glslh"
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
@@ -12,10 +10,9 @@
 #include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
-#include "glsl/pad.h"
-#include "ops/linear/packed_weight.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/textures.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -26,11 +23,6 @@ using Columns = Epilogue::Columns;
 
 bool has_tiles(const Epilogue& end) {
   return end.height == 0 && (end.rows || end.columns == Columns::tiles);
-}
-
-// Columns of a row of x as kernels see it; those from k on are zeros.
-uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
-  return has_tiles(end) ? strip_tiles(w.k) * kTileColumns : w.k;
 }
 
 struct LinearBlock {
@@ -156,40 +148,6 @@ void launch_block(Launch& launch, const Linear& l) {
   }
 }
 
-// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
-// fragments put together what lies across two octets. H200, 4096 -> 14336: with a dispatch that pads, one row of 4097
-// columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; as they lie 1.05 and 1.10 to 1.12 (int8), 1.08
-// and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
-bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
-  if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
-  return kernel.family == Family::gemv_fragments && m <= 8;
-}
-
-// x with rows of whole tiles, zeros behind; nothing at shapes where it is not `wanted`.
-Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
-  const Tensor out = graph.scratch(x.dtype(), 2);
-  graph.dispatch({out}, {x}, [=](Launch& launch) {
-    const uint32_t m = wanted(launch) ? u32(x.numel() / k) : 0;
-    out.resize({m, columns});
-    if (m == 0) return;
-    const uint64_t from = k * device_bytes(x.dtype()), to = columns * device_bytes(x.dtype());
-    const auto blocks = split_rows(m, {from, to}, launch.features);
-    for (const RowBlock& block : blocks) {
-      glsl::pad::Params params{.count = block.count * columns, .rank = 2, .value = 0};
-      params.size[0] = params.in_size[0] = block.count;
-      params.size[1] = columns;
-      params.in_size[1] = k;
-      launch.params(params);
-      launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
-      launch.over(block.count * columns / 4);
-      if (blocks.size() == 1) return;
-      launch.binding_ranges = {binding_range(block, m, to), binding_range(block, m, from)};
-      launch.next_dispatch();
-    }
-  });
-  return out;
-}
-
 // pick_matrix_tail, where binding_ranges of the rows beyond whole tiles are aligned.
 const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                                 const Features& features) {
@@ -200,6 +158,10 @@ const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const P
 }
 
 }  // namespace
+
+uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
+  return has_tiles(end) ? strip_tiles(w.k) * kTileColumns : w.k;
+}
 
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                    const Epilogue& end) {
@@ -236,44 +198,6 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   }
 }
 
-uint32_t activation(int64_t act, const char* op) {
-  check(act >= 0 && act <= ACT_LAST, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_LAST);
-  return static_cast<uint32_t>(act);
-}
-
-void over_groups(Launch& launch, uint64_t groups, uint32_t lanes) {
-  const uint32_t most = launch.features.max_groups[0];
-  const uint64_t rows = (groups + most - 1) / most;
-  if (rows > launch.features.max_groups[1])
-    fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " workgroups are more than one dispatch takes", groups);
-  launch.groups = {static_cast<uint32_t>(rows == 0 ? 0 : (groups + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
-  launch.spec.assign(1, lanes);
-}
-
-void require_subgroups(Launch& launch) {
-  if (launch.features.has(Feature::subgroup_size_control)) launch.subgroup_size = launch.features.subgroup_size;
-}
-
-void check_epilogue(const char* op, DType dtype, const Epilogue& end) {
-  activation(end.act, op);
-  if (end.bias)
-    check(end.bias.dtype() == dtype && end.bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  if (end.residual)
-    check(end.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(end.residual.dtype()), name(dtype));
-}
-
-Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end) {
-  Shape shape = x;
-  check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
-  if (end.bias)
-    check(end.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, end.bias.dim(0),
-          weight.n);
-  shape.back() = weight.n;
-  if (end.residual) check(end.residual.shape() == shape, "%s: the residual has another shape than the output", op);
-  u32(product(shape, 0, shape.size()));
-  return shape;
-}
-
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
   const Tensor none = x.storage() == StorageClass::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
@@ -283,44 +207,6 @@ std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epi
     reads.push_back(end.rows ? end.rows : weight.scale);
   }
   return reads;
-}
-
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end) {
-  const DType dtype = x.dtype();
-  check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
-  check(x.rank() >= 1, "%s: x has no dimension", op);
-  check_epilogue(op, dtype, end);
-  const bool textures = take_textures(graph, x, out, &end.residual);
-  end.height = textures;
-  const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
-    const LinearShape shape{.m = std::max<int64_t>(x.numel() / weight.k, 1),
-                            .n = weight.n,
-                            .k = weight.k,
-                            .group = weight.group,
-                            .weight = weight.storage,
-                            .dtype = dtype,
-                            .scale_f16 = weight.scale_f16,
-                            .textures = textures,
-                            .weight_texture = weight.texture};
-    return choose_linear(shape, launch.features);
-  };
-  const auto add = [&](Tensor rows, Epilogue how, std::function<bool(const Launch&)> wanted) {
-    graph.dispatch({out}, linear_reads(rows, weight, how), [=](Launch& launch) {
-      out.resize(linear_shape(op, x.shape(), weight, how));
-      const uint32_t m = u32(x.numel() / weight.k);
-      if (m == 0 || !wanted(launch)) return;
-      Epilogue live = how;
-      if (textures) live.height = texels_of(x).height;
-      launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
-    });
-  };
-  if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
-  const auto ragged = [=](const Launch& launch) { return takes_ragged(kernel_for(launch), u32(x.numel() / weight.k)); };
-  const auto others = [=](const Launch& launch) { return !ragged(launch); };
-  end.columns = Columns::tiles;
-  add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
-  end.columns = Columns::any;
-  add(x, end, ragged);
 }
 
 }  // namespace pumice::engine

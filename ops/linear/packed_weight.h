@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators around matrix products share: prepacked weights, and the linear node itself.
+// Weights of matrix products, repacked at load for all kernels that read them.
 #pragma once
 
 #include <array>
@@ -8,7 +8,6 @@
 #include <string>
 
 #include "ops/linear/kernels.h"
-#include "ops/op.h"
 #include "ops/shared/split.h"
 
 namespace pumice::engine {
@@ -52,37 +51,5 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
 std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
 uint64_t row_bytes(const PackedWeight& weight);  // of a row of the packed weight, with its scales and zero points
 std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowBlock& block);
-
-// out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
-// of glsl/include/activation.glslh.
-struct Epilogue {
-  Tensor bias, residual;
-  int64_t act = 0;
-  uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
-  Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
-  // Columns of a row of x in a buffer: the weight's, a multiple of 8 of them or any number; or zeros behind those, up
-  // to whole tiles.
-  enum class Columns : uint8_t { octets, any, tiles } columns = Columns::octets;
-};
-// Throws unless the tensors of the end have types that go with an x of `dtype`.
-void check_epilogue(const char* op, DType dtype, const Epilogue& end);
-// The shape of `out`, live; throws when something does not fit it.
-Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end);
-// What a kernel for floats reads, and its launch: dispatches over blocks of x's rows and of the weight's that bindings
-// of the device hold, mostly one. `m`, the rows of x, is not 0.
-std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end);
-void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight, uint32_t m,
-                   const Epilogue& end);
-// Adds the node of a linear of floats.
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end);
-
-// Checks an `act` argument.
-uint32_t activation(int64_t act, const char* op);
-
-// Where the device lets subgroups vary: of the size that features say, and full.
-void require_subgroups(Launch& launch);
-
-// Workgroups counted along x, then y (group() of glsl/include/launch.glslh).
-void over_groups(Launch& launch, uint64_t groups, uint32_t lanes);
 
 }  // namespace pumice::engine

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a call. Kinds and counts were checked against the signature when the file was read, so a wrong kind here
-// is an operator's mistake about its own signature, and Internal.
+// Kinds and counts were checked against the signature when the file was read. A wrong kind here is a bug of the
+// operator (it reads its own signature wrongly), so it is reported as Internal.
+#include "ops/shared/args.h"
+
 #include <cinttypes>
 
 #include "graph/build.h"
-#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

@@ -2,7 +2,7 @@
 // Resizing of the last two dimensions: what the operators of floats and of integers share.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

@@ -2,7 +2,7 @@
 // Launches of kernels in which a workgroup has whole rows of a tensor.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

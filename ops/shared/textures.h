@@ -2,7 +2,7 @@
 // Values in textures (glsl/include/texture.glslh).
 #pragma once
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/kernels.h"
+#include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {

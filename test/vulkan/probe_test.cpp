@@ -4,6 +4,7 @@
 // back from the probe are those that the test wants.
 #include "vulkan/probe.h"
 #include "ops/linear/kernels.h"
+#include "ops/linear/pick.h"
 #include "test/vulkan/gpu.h"
 
 namespace pumice::engine {

@@ -5,7 +5,9 @@
 
 #include "base/nearest.h"
 #include "graph/image.h"
+#include "ops/linear/error_bound.h"
 #include "ops/linear/packed_weight.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"
 

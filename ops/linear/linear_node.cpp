@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/linear/linear_node.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <functional>
+
+#include "glsl/pad.h"
+#include "ops/linear/launch.h"
+#include "ops/linear/pick.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/textures.h"
+
+namespace pumice::engine {
+namespace {
+
+using Columns = Epilogue::Columns;
+
+// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
+// fragments put together what lies across two octets. H200, 4096 -> 14336: with a dispatch that pads, one row of 4097
+// columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; as they lie 1.05 and 1.10 to 1.12 (int8), 1.08
+// and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
+bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
+  if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
+  return kernel.family == Family::gemv_fragments && m <= 8;
+}
+
+// x with rows of whole tiles, zeros behind; nothing at shapes where it is not `wanted`.
+Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
+  const Tensor out = graph.scratch(x.dtype(), 2);
+  graph.dispatch({out}, {x}, [=](Launch& launch) {
+    const uint32_t m = wanted(launch) ? u32(x.numel() / k) : 0;
+    out.resize({m, columns});
+    if (m == 0) return;
+    const uint64_t from = k * device_bytes(x.dtype()), to = columns * device_bytes(x.dtype());
+    const auto blocks = split_rows(m, {from, to}, launch.features);
+    for (const RowBlock& block : blocks) {
+      glsl::pad::Params params{.count = block.count * columns, .rank = 2, .value = 0};
+      params.size[0] = params.in_size[0] = block.count;
+      params.size[1] = columns;
+      params.in_size[1] = k;
+      launch.params(params);
+      launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(x.dtype()));
+      launch.over(block.count * columns / 4);
+      if (blocks.size() == 1) return;
+      launch.binding_ranges = {binding_range(block, m, to), binding_range(block, m, from)};
+      launch.next_dispatch();
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end) {
+  const DType dtype = x.dtype();
+  check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
+  check(x.rank() >= 1, "%s: x has no dimension", op);
+  check_epilogue(op, dtype, end);
+  const bool textures = take_textures(graph, x, out, &end.residual);
+  end.height = textures;
+  const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
+    const LinearShape shape{.m = std::max<int64_t>(x.numel() / weight.k, 1),
+                            .n = weight.n,
+                            .k = weight.k,
+                            .group = weight.group,
+                            .weight = weight.storage,
+                            .dtype = dtype,
+                            .scale_f16 = weight.scale_f16,
+                            .textures = textures,
+                            .weight_texture = weight.texture};
+    return choose_linear(shape, launch.features);
+  };
+  const auto add = [&](Tensor rows, Epilogue how, std::function<bool(const Launch&)> wanted) {
+    graph.dispatch({out}, linear_reads(rows, weight, how), [=](Launch& launch) {
+      out.resize(linear_shape(op, x.shape(), weight, how));
+      const uint32_t m = u32(x.numel() / weight.k);
+      if (m == 0 || !wanted(launch)) return;
+      Epilogue live = how;
+      if (textures) live.height = texels_of(x).height;
+      launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
+    });
+  };
+  if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
+  const auto ragged = [=](const Launch& launch) { return takes_ragged(kernel_for(launch), u32(x.numel() / weight.k)); };
+  const auto others = [=](const Launch& launch) { return !ragged(launch); };
+  end.columns = Columns::tiles;
+  add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
+  end.columns = Columns::any;
+  add(x, end, ragged);
+}
+
+}  // namespace pumice::engine
