@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sizes can be, from the bounds of the symbols: interval arithmetic over the expressions.
+#include "runtime/bounds.h"
+
 #include <algorithm>
 #include <limits>
-
-#include "runtime/model.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine knows, as JSON for the layers above.
+#include "runtime/describe.h"
+
 #include <nlohmann/json.hpp>
 
 #include "graph/image.h"
 #include "ops/op.h"
-#include "runtime/model.h"
+#include "runtime/bounds.h"
+#include "runtime/file_bytes.h"
 
 namespace pumice::engine {
 namespace {
@@ -147,6 +149,13 @@ std::string inspect(std::span<const std::byte> file) {
                        {"producer", program.producer},
                        {"required_features", program.required_features}};
   return text(json{{"header", header}, {"methods", std::move(methods)}, {"constants", std::move(constants)}});
+}
+
+std::string inspect_file(const std::string& path) {
+  const FileBytes file(path);
+  std::string text = inspect(file.bytes());
+  file.check_unchanged();
+  return text;
 }
 
 std::string describe(const Model& model) {

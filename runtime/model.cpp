@@ -89,11 +89,4 @@ void validate_file(const std::string& path) {
   file.check_unchanged();
 }
 
-std::string inspect_file(const std::string& path) {
-  const FileBytes file(path);
-  std::string text = inspect(file.bytes());
-  file.check_unchanged();
-  return text;
-}
-
 }  // namespace pumice::engine

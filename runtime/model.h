@@ -38,23 +38,6 @@ class Model {
 void validate(std::span<const std::byte> file);
 void validate_file(const std::string& path);
 
-// As JSON text: what is in a file (runs the gates first), a model's device and methods, every device.
-std::string inspect(std::span<const std::byte> file);
-std::string inspect_file(const std::string& path);
-std::string describe(const Model& model);
-std::string describe_devices();
-std::string describe(std::span<const ProfileRow> rows);
-std::string describe(const SessionMemory& memory);
-
-// Smallest and largest value of each of a method's expressions, from the symbols' bounds; then of a size.
-struct Bounds {
-  int64_t min, max;
-};
-std::vector<Bounds> bounds(const Method& method);
-Bounds bounds(const std::vector<Bounds>& exprs, SymInt size);
-// The symbol that a dimension is, or null.
-const Symbol* symbol(const Method& method, SymInt size);
-
 // One method of a program, built and inferred at its hints.
 std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
                                     const std::shared_ptr<ConstantFacts>& facts);

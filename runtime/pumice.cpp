@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface to files and models: arguments checked, handles looked up, everything inside of guarded().
+// The C interface. Every function checks its arguments, looks its handles up and runs inside of guarded(), which
+// catches every exception.
 #include "pumice/pumice.h"
+
+#include <cstring>
+
+#include "runtime/bounds.h"
 #include "runtime/capi_guard.h"
 #include "runtime/capi_handles.h"
+#include "runtime/describe.h"
 
 namespace pumice::engine {
 namespace {
@@ -64,6 +70,26 @@ void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index
   }
   result.name = value.name.c_str();
   *info = result;
+}
+
+// The inputs as the engine takes them; `given` is an array whose items have the size that the first one says.
+std::span<const InputView> views(const pumice_tensor* given, uint32_t count) {
+  thread_local std::vector<InputView> result;
+  result.clear();
+  if (count == 0) return result;
+  const size_t stride = known(given, "inputs[0]").struct_size;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* input = reinterpret_cast<const pumice_tensor*>(reinterpret_cast<const char*>(given) + i * stride);
+    const bool same = input->struct_size == stride;
+    if (!same || input->rank > PUMICE_MAX_RANK || input->dtype > PUMICE_I8)
+      fail(Code::InvalidArgument, Stage::input, format("inputs[%u]", i),
+           "struct_size %u, rank %u, dtype %u: sizes are %zu, ranks at most %d, dtypes at most %d", input->struct_size,
+           input->rank, input->dtype, stride, PUMICE_MAX_RANK, PUMICE_I8);
+    known(input, "inputs");
+    result.push_back(
+        {static_cast<DType>(input->dtype), std::span(input->dims, input->rank), input->data, input->bytes});
+  }
+  return result;
 }
 
 }  // namespace
@@ -184,5 +210,60 @@ pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t 
     const auto entry = models().get(model.handle);
     const Method& chosen = method_of(*entry, method);
     fill(chosen, chosen.outputs, index, "output", info);
+  });
+}
+
+pumice_status pumice_session_new(pumice_model model, pumice_session* session) {
+  return guarded([&] {
+    required(session, "session") = {};
+    const auto entry = models().get(model.handle);
+    session->handle = sessions().add(
+        std::make_shared<SessionEntry>(SessionEntry{entry->model->session({.timeout_ns = entry->timeout_ns})}));
+  });
+}
+
+pumice_status pumice_session_free(pumice_session session) {
+  return guarded([&] { sessions().remove(session.handle); });
+}
+
+pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                 uint32_t num_inputs) {
+  return guarded([&] { sessions().get(session.handle)->session->run(method, views(inputs, num_inputs)); });
+}
+
+pumice_status pumice_session_output(pumice_session session, uint32_t index, pumice_tensor* output) {
+  return guarded([&] {
+    pumice_tensor result = known(output, "output");
+    const OutputInfo info = sessions().get(session.handle)->session->output(index);
+    result.dtype = static_cast<uint32_t>(info.dtype);
+    result.rank = static_cast<uint32_t>(info.shape.size());
+    result.data = nullptr;
+    result.bytes = info.bytes;
+    std::memset(result.dims, 0, sizeof(result.dims));
+    for (size_t d = 0; d < info.shape.size() && d < PUMICE_MAX_RANK; ++d) result.dims[d] = info.shape[d];
+    *output = result;
+  });
+}
+
+pumice_status pumice_session_read(pumice_session session, uint32_t index, void* data, uint64_t bytes) {
+  return guarded([&] { sessions().get(session.handle)->session->read(index, data, bytes); });
+}
+
+pumice_status pumice_session_reset(pumice_session session) {
+  return guarded([&] { sessions().get(session.handle)->session->reset(); });
+}
+
+pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                     uint32_t num_inputs, char** json) {
+  return guarded([&] {
+    required(json, "json") = nullptr;
+    *json = handed_over(describe(sessions().get(session.handle)->session->profile(method, views(inputs, num_inputs))));
+  });
+}
+
+pumice_status pumice_session_memory(pumice_session session, char** json) {
+  return guarded([&] {
+    required(json, "json") = nullptr;
+    *json = handed_over(describe(sessions().get(session.handle)->session->memory()));
   });
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/executorch/errors.h"
 #include "runtime/executorch/layout.h"
 #include "runtime/executorch/trace.h"
 

@@ -11,12 +11,6 @@
 
 namespace pumice::et {
 
-// The codes of pumice.h in ExecuTorch's terms.
-executorch::runtime::Error code_of(pumice_status status);
-
-// The text of the thread's last error goes to ExecuTorch's log; `doing`: "cannot load".
-executorch::runtime::Error failed(const char* doing, pumice_status status);
-
 // One partition of a program: a model with one session of its own, since the session holds the partition's state.
 class Delegate {
  public:
