@@ -82,7 +82,7 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
       launch.params(
           Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});
       launch.shader =
-          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8,
+          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == WeightType::q4 ? WEIGHT::q4 : WEIGHT::q8,
                    static_cast<WEIGHT_STORAGE>(w.texture));
       const auto [weights, scale, zero] = weight_binding_ranges(w, rows);
       launch.binding_ranges[2] = weights;

@@ -103,7 +103,7 @@ std::string int8_unsupported_reason(const LinearKernel& kernel, const LinearShap
   if (kernel.input == Input::x && (s.textures || s.weight_texture)) return "reads x and the weight from buffers";
   if (matrix && s.weight_texture) return "reads the weight from a buffer";
   if (!s.integers) return "multiplies 8-bit integers, which x is not";
-  if (s.weight != Storage::q4 && s.weight != Storage::q8) return "takes quantized weights";
+  if (s.weight != WeightType::q4 && s.weight != WeightType::q8) return "takes quantized weights";
   if (s.group % 8 != 0) return format("takes groups of multiples of 8 columns, not of %u", s.group);
   if (s.group == 0 && s.k > kMaxWholeRow)
     return format("sums rows of up to %lld columns in 32 bits", static_cast<long long>(kMaxWholeRow));

@@ -160,12 +160,12 @@ std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, cons
     if (products >= 64)
       return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
   }
-  const bool quantized = s.weight == Storage::q4 || s.weight == Storage::q8;
+  const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
-    if (s.weight == Storage::f32) return "takes fp16 and quantized weights";
+    if (s.weight == WeightType::f32) return "takes fp16 and quantized weights";
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
-  if (kernel.family == Family::fragments && s.weight != Storage::q4) return "takes int4 weights only";
+  if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";
   if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
     return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
   return "";

@@ -12,7 +12,7 @@
 
 namespace pumice::engine {
 
-enum class Storage : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
+enum class WeightType : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
 
 // bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
 struct Tile {
@@ -25,7 +25,7 @@ struct Tile {
 struct LinearShape {
   int64_t m, n, k;
   uint32_t group = 0;  // columns with one scale; 0: the whole row
-  Storage weight = Storage::f32;
+  WeightType weight = WeightType::f32;
   DType dtype = DType::f32;  // of x and out
   bool scale_f16 = false;    // scales are fp16, not fp32
   bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)

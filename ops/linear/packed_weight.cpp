@@ -24,34 +24,34 @@ constexpr uint32_t kTileLanes = 32;
 constexpr uint32_t kVectors[] = {1, 2, 4, 8};  // uvec4 a lane owns of a tile, by Storage
 constexpr uint32_t kOffset[] = {8, 128};       // what stored integers have more than their value
 
-Storage storage_of(DType dtype, const char* op) {
+Storage weight_type_of(DType dtype, const char* op) {
   switch (dtype) {
     case DType::i4:
-      return Storage::q4;
+      return WeightType::q4;
     case DType::i8:
-      return Storage::q8;
+      return WeightType::q8;
     case DType::f16:
-      return Storage::f16;
+      return WeightType::f16;
     case DType::f32:
-      return Storage::f32;
+      return WeightType::f32;
     default:
       fail(Code::BadDtype, Stage::plan, "", "%s: the weight is %s; it can be i4, i8, f16 or f32", op, name(dtype));
   }
 }
 
 // Bytes of a row in the file, and in the packed form of 16 rows.
-uint64_t raw_bytes(Storage storage, uint64_t k) {
+uint64_t raw_bytes(WeightType storage, uint64_t k) {
   const uint64_t bytes[] = {(k + 1) / 2, k, k * 2, k * 4};
   return bytes[static_cast<uint32_t>(storage)];
 }
-uint64_t packed_bytes(Storage storage, uint32_t k) {
+uint64_t packed_bytes(WeightType storage, uint32_t k) {
   return uint64_t{strip_tiles(k)} * kVectors[static_cast<uint32_t>(storage)] * kTileLanes * 16 / kStripRows;
 }
 
 // A pack in parts keeps the raw bytes that are on the device at once within this.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
-Tensor pack_data(Graph& graph, Tensor weight, Storage storage, uint32_t n, uint32_t k, bool texture) {
+Tensor pack_data(Graph& graph, Tensor weight, WeightType storage, uint32_t n, uint32_t k, bool texture) {
   const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
   const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed / 4);
   const auto pack = [=](Launch& launch) {
@@ -106,7 +106,7 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   const int64_t n = weight.dim(0), k = weight.dim(1);
   check(n >= 1 && k >= 1, "%s: the weight is [%" PRId64 ", %" PRId64 "], it must not be empty", op, n, k);
   PackedWeight packed;
-  packed.storage = storage_of(weight.dtype(), op);
+  packed.storage = weight_type_of(weight.dtype(), op);
   packed.n = u32(n);
   packed.k = u32(k);
   check(quantized(packed.storage) == bool(scale), "%s: a weight of %s %s scales", op, name(weight.dtype()),

@@ -20,14 +20,14 @@ constexpr uint32_t strips(uint32_t n) {
 constexpr uint32_t strip_tiles(uint32_t k) {
   return (k + kTileColumns - 1) / kTileColumns;
 }
-constexpr bool quantized(Storage storage) {
-  return storage == Storage::q4 || storage == Storage::q8;
+constexpr bool quantized(WeightType storage) {
+  return storage == WeightType::q4 || storage == WeightType::q8;
 }
 
 // A weight [n, k] in that layout, made at load.
 struct PackedWeight {
   Tensor weight, scale, zero;  // scale and zero: quantized ones only; zero: empty when all zero points are 0
-  Storage storage = Storage::f32;
+  WeightType storage = WeightType::f32;
   uint32_t n = 0, k = 0;
   uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
   bool scale_f16 = false;

@@ -93,7 +93,7 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();
   if (s.m > 32 && tiles && tile_groups("fragments64x128") >= 96) {
     name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
-  } else if (s.weight != Storage::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
+  } else if (s.weight != WeightType::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
   } else if (s.m > 8 && invocations(16, 1) >= 2 * kEnough) {
     name = "gemvf16";

@@ -68,7 +68,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   const bool textures = s.textures || s.weight_texture;
   if (s.m == 1) {
     if (textures) return first({"dotw1"});
-    const bool wide = s.weight == Storage::q4 && s.n >= 12288, deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
+    const bool wide = s.weight == WeightType::q4 && s.n >= 12288, deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
     if (wide || deep) return first({"dot1x2", "dot1"});
     return first({"dot1"});
   }
@@ -80,7 +80,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (s.m <= 4 && s.n * s.k <= kMediumWeight && !textures) {
     if (const LinearKernel* dot = first({"dot1x2"})) return dot;
   }
-  const bool bytes = s.group == 0 && s.weight == Storage::q8;
+  const bool bytes = s.group == 0 && s.weight == WeightType::q8;
   if (s.m <= 64 && bytes && small) return first({"dotw4"});
   if (s.m <= 16) return bytes && !fragments ? first({"dotw4"}) : nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
@@ -89,7 +89,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   const bool passes = idle || (s.m <= 128 && (s.group != 0 || s.m * s.n * s.k <= kPassesWork));
   if (!many && passes && fragments) return nullptr;
   const LinearKernel* matrix = nullptr;
-  if (many) matrix = first({s.weight == Storage::q4 ? "int8_128x128d2" : "int8_128x128"});
+  if (many) matrix = first({s.weight == WeightType::q4 ? "int8_128x128d2" : "int8_128x128"});
   if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32", "int8_16x32"});
   if (matrix != nullptr) return matrix;
   // Of groups the sums are scaled often: matrices of whole numbers in fp16 are faster, where x is fp16.

@@ -27,7 +27,7 @@ int64_t columns(const LinearScheme& scheme, const Case& c) {
 class Linear : public Problem {
  public:
   Linear(const LinearScheme& scheme, const Case& c, uint64_t seed)
-      : Problem(c), scheme_(scheme), q4_(scheme.weight == Storage::q4), quantized_(scheme.scales != Scales::none) {
+      : Problem(c), scheme_(scheme), q4_(scheme.weight == WeightType::q4), quantized_(scheme.scales != Scales::none) {
     c_.group = columns(scheme, c);
     groups_ = c_.k / c_.group;
     huge_ = c_.values == Values::huge ? c_.k / 2 : -1;
@@ -278,7 +278,7 @@ std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, 
 LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
   const int64_t group = columns(scheme, c);
   const bool quantized = scheme.scales != Scales::none;
-  const Storage weight = quantized ? scheme.weight : c.dtype == DType::f16 ? Storage::f16 : Storage::f32;
+  const WeightType weight = quantized ? scheme.weight : c.dtype == DType::f16 ? WeightType::f16 : WeightType::f32;
   return {.m = c.m,
           .n = c.n,
           .k = c.k,
