@@ -106,13 +106,13 @@ int64_t pixels(const ConvLaunch& c, const Part& part) {
 template <class Params>
 Params describe_tiles(Launch& launch, const ConvLaunch& c, const Part& part, const Tile& tile) {
   const int64_t of_group = part.channels.count / c.groups;
-  // A group that begins inside of a strip has up to 15 rows of others in front.
-  const int64_t rows = of_group % kStripRows == 0 ? of_group : of_group + kStripRows - 1;
+  // A group that begins inside of a row panel has up to 15 rows of others in front.
+  const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
   over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.parts());
   auto params = describe<Params>(launch, c, part, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
-  params.tiles = strip_tiles(c.k);
+  params.tiles = panel_tiles(c.k);
   params.row_blocks = static_cast<uint32_t>(row_blocks);
   params.channels = c.channels;
   return params;

@@ -19,25 +19,25 @@ uint32_t tiles(int64_t k) {
 
 // The rows of x, and the partial sums (linear_dot_gemv.glsl).
 uint32_t shared_bytes(const LinearKernel& kernel, int64_t k, uint32_t lanes) {
-  return kernel.rows * (tiles(k) * 64 + kernel.strips * 16 * (lanes / 32 / kernel.strips + 1) * 16 + 12);
+  return kernel.rows * (tiles(k) * 64 + kernel.panels * 16 * (lanes / 32 / kernel.panels + 1) * 16 + 12);
 }
 
 }  // namespace
 
-// So many that a lane has about four tiles of its strip, and that all workgroups run at once (H200: 132 times 2048
+// So many that a lane has about four tiles of its row panel, and that all workgroups run at once (H200: 132 times 2048
 // invocations), but not fewer than 128.
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 300000;
-  const uint32_t strips = kernel.strips;
-  const int64_t groups = ceil_div(s.n, 16 * strips) * ceil_div(s.m, kernel.rows);
+  const uint32_t panels = kernel.panels;
+  const int64_t groups = ceil_div(s.n, 16 * panels) * ceil_div(s.m, kernel.rows);
   uint32_t slots = std::max(std::bit_floor(std::max(tiles(s.k) / 4, 1u)), std::min(std::bit_ceil(tiles(s.k)), 4u));
   const auto too_large = [&](uint32_t n) {
-    const uint32_t lanes = n * strips * 32;
+    const uint32_t lanes = n * panels * 32;
     return lanes > 1024 || lanes > features.max_invocations ||
            shared_bytes(kernel, s.k, lanes) > features.max_shared_bytes || (n > 8 && groups * lanes > kInvocations);
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
-  return slots * strips * 32;
+  return slots * panels * 32;
 }
 
 uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features) {

@@ -97,7 +97,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   using namespace glsl::linear_dot_gemv;
   const bool words = kernel.input == Input::words;
   const uint32_t blocks = (part.rows.count + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(strips(part.columns.count) + kernel.strips - 1) / kernel.strips} * blocks,
+  over_groups(launch, uint64_t{(row_panels(part.columns.count) + kernel.panels - 1) / kernel.panels} * blocks,
               dot_gemv_lanes(kernel, p.shape(m), launch.features));
   auto params = params_of<Params>(p, part, m, blocks, words);
   if (!words) put_source(params, p.rows, m, p.op);
@@ -105,7 +105,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   describe(launch, p);
   // Tiles of weights on their way. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
   constexpr uint32_t kDepth = 4;
-  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.strips});
+  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.panels});
   const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
   if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
@@ -211,13 +211,13 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
 
 Tensor weight_sums(Graph& graph, const PackedWeight& w) {
   if (w.group != 0) return {};
-  const uint32_t pairs = strips(w.n) * 8;
+  const uint32_t pairs = row_panels(w.n) * 8;
   const uint64_t row_bytes = static_cast<uint64_t>(w.weight.numel()) * 4 / (pairs * 2);
   return graph.prepack("linear_pack_sums", {w.weight}, DType::i32, {pairs * int64_t{2}}, [=](Launch& launch) {
     for (const RowBlock& block : split_rows(pairs * 2, {row_bytes}, launch.features)) {
       launch.over(block.count / 2);
       const auto first = w.texture ? static_cast<uint32_t>(block.first * row_bytes / 16) : 0;
-      launch.params(glsl::linear_pack_sums::Params{strip_tiles(w.k), block.count / 2, first});
+      launch.params(glsl::linear_pack_sums::Params{panel_tiles(w.k), block.count / 2, first});
       launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage),
                                                        static_cast<glsl::linear_pack_sums::WEIGHT_STORAGE>(w.texture));
       launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},

@@ -70,25 +70,25 @@ bool fits(const LinearKernel& kernel, const Features& features) {
 }
 
 // 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
-// reason to double them where workgroups are many, which is where two strips are taken: H200, 4 x 4097 -> 14336, int8
+// reason to double them where workgroups are many, which is where two panels are taken: H200, 4 x 4097 -> 14336, int8
 // 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
 static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
   const int64_t tiles = ceil_div(k, 64);
   uint32_t slots = std::min(
-      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.strips == 2 ? tiles - 1 : tiles, 8))), 32u);
+      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
   const auto too_large = [&](uint32_t s) {
-    return s * 32 > features.max_invocations || kernel.strips * kernel.rows * s * 64 > features.max_shared_bytes;
+    return s * 32 > features.max_invocations || kernel.panels * kernel.rows * s * 64 > features.max_shared_bytes;
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
   return slots * 32;
 }
 
-// 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in flight and few partial
+// 32 for about each 6 tiles of 64 columns of its panels, so that a lane has several loads in flight and few partial
 // sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
   if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
   if (kernel.family == Family::gemv_rows) return 8;
-  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.strips;
+  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.panels;
   uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
   const auto too_large = [&](uint32_t s) {
     return s > 16 || s * 32 > features.max_invocations || sums * s * 32 * 8 + 16 > features.max_shared_bytes;
@@ -97,9 +97,9 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& featu
   return slots * 32;
 }
 
-// H200: with one strip, two tiles on their way gain 2 to 4 %.
+// H200: with one row panel, two tiles on their way gain 2 to 4 %.
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
-  return features.cpu || kernel.strips != 1 ? 1 : 2;
+  return features.cpu || kernel.panels != 1 ? 1 : 2;
 }
 
 std::span<const LinearKernel> linear_kernels() {

@@ -58,7 +58,7 @@ struct LinearKernel {
   std::string_view name;  // as Features::kernel forces it
   Family family;
   uint32_t rows = 0;            // of x that a GEMV's pass takes
-  uint32_t strips = 0;          // of 16 weight rows that a GEMV's workgroup takes
+  uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
   Tile tile = {};               // outputs of a workgroup, of the others
   Input input = Input::floats;  // others: x must be integers
   uint32_t depth = 1;           // tiles on their way in a matrix_int8 kernel

@@ -45,7 +45,7 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const PackedWeight& w = l.w;
   const auto [m, n, first] = l.block;
   const uint32_t k = x_columns(w, l.end);
-  launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
+  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
   launch.spec.insert(launch.spec.end(),
                      {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias),
                       w.k % 64 == 0                   ? TAIL_NONE
@@ -56,12 +56,12 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   launch.flops = 2ull * m * n * w.k;
 }
 
-// Kernels that read a strip once for some rows of x: workgroups count along the rows first.
+// Kernels that read a row panel once for some rows of x: workgroups count along the rows first.
 template <class Params>
 void describe_gemv(Launch& launch, const Linear& l) {
   const LinearKernel& kernel = l.kernel;
   const uint32_t blocks = (l.block.m + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(strips(l.block.n) + kernel.strips - 1) / kernel.strips} * blocks,
+  over_groups(launch, uint64_t{(row_panels(l.block.n) + kernel.panels - 1) / kernel.panels} * blocks,
               gemv_lanes(kernel, l.w.k, launch.features));
   describe<Params>(launch, l, blocks);
 }
@@ -88,7 +88,7 @@ void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape
 void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.strips});
+  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
                            static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
@@ -106,7 +106,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_fragments;
   describe_gemv<Params>(launch, l);
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.strips, l.kernel.rows / 8, live});
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.panels, l.kernel.rows / 8, live});
   require_subgroups(launch);
   const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
               : l.end.columns == Columns::any && l.block.m > 1 ? X::ragged
@@ -160,7 +160,7 @@ const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const P
 }  // namespace
 
 uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
-  return has_tiles(end) ? strip_tiles(w.k) * kTileColumns : w.k;
+  return has_tiles(end) ? panel_tiles(w.k) * kTileColumns : w.k;
 }
 
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,

@@ -45,7 +45,7 @@ uint64_t raw_bytes(WeightType storage, uint64_t k) {
   return bytes[static_cast<uint32_t>(storage)];
 }
 uint64_t packed_bytes(WeightType storage, uint32_t k) {
-  return uint64_t{strip_tiles(k)} * kVectors[static_cast<uint32_t>(storage)] * kTileLanes * 16 / kStripRows;
+  return uint64_t{panel_tiles(k)} * kVectors[static_cast<uint32_t>(storage)] * kTileLanes * 16 / kPanelRows;
 }
 
 // A pack in parts keeps the raw bytes that are on the device at once within this.
@@ -53,14 +53,14 @@ constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
 Tensor pack_data(Graph& graph, Tensor weight, WeightType storage, uint32_t n, uint32_t k, bool texture) {
   const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
-  const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed / 4);
+  const int64_t words = int64_t{row_panels(n)} * kPanelRows * static_cast<int64_t>(packed / 4);
   const auto pack = [=](Launch& launch) {
-    for (const RowBlock& block : split_rows(strips(n) * kStripRows, {raw, packed}, launch.features, kPieceBytes)) {
+    for (const RowBlock& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
       const uint32_t rows = std::min(block.count, n - block.first);
       glsl::linear_pack::Params params{};
       params.n = rows;
       params.k = k;
-      params.tiles = strip_tiles(k);
+      params.tiles = panel_tiles(k);
       params.row_bytes = u32(static_cast<int64_t>(raw));
       params.last_word = static_cast<uint32_t>((rows * raw - 1) / 4);
       params.first = texture ? static_cast<uint32_t>(block.first * packed / 16) : 0;
@@ -85,10 +85,10 @@ uint64_t pair_bytes(uint32_t groups, bool f32) {
 Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t offset) {
   const DType dtype = x.dtype();
   const uint64_t raw = uint64_t{groups} * device_bytes(dtype), packed = pair_bytes(groups, dtype == DType::f32);
-  const int64_t words = int64_t{strips(n)} * kStripRows * static_cast<int64_t>(packed) / 4;
+  const int64_t words = int64_t{row_panels(n)} * kPanelRows * static_cast<int64_t>(packed) / 4;
   return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32, {words}, [=](Launch& launch) {
-    for (const RowBlock& block : split_rows(strips(n) * kStripRows, {raw, packed}, launch.features, kPieceBytes)) {
-      const uint32_t rows = std::min(block.count, n - block.first), pairs = block.count / kStripRows * groups * 8;
+    for (const RowBlock& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
+      const uint32_t rows = std::min(block.count, n - block.first), pairs = block.count / kPanelRows * groups * 8;
       launch.over(pairs);
       launch.params(glsl::linear_pack_scale::Params{rows, groups, offset, pairs});
       launch.shader = &glsl::linear_pack_scale::variant(glsl::linear_pack_scale::dtype(dtype));
@@ -158,7 +158,7 @@ std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& featu
   const uint64_t weight = w.texture ? 0 : packed_bytes(w.storage, w.k),
                  scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
                  zero = w.zero ? pair_bytes(w.groups, false) : 0;
-  auto blocks = split_rows(strips(w.n) * kStripRows, {weight, scale, zero}, features);
+  auto blocks = split_rows(row_panels(w.n) * kPanelRows, {weight, scale, zero}, features);
   blocks.back().count = w.n - blocks.back().first;
   return blocks;
 }

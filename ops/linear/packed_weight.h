@@ -12,12 +12,12 @@
 
 namespace pumice::engine {
 
-// The layout of glsl/include/packed.glslh: a weight [n, k] in strips of 16 rows, a strip in tiles of 64 columns.
-inline constexpr uint32_t kStripRows = 16, kTileColumns = 64;
-constexpr uint32_t strips(uint32_t n) {
-  return (n + kStripRows - 1) / kStripRows;
+// The layout of glsl/include/packed.glslh: a weight [n, k] in panels of 16 rows, a row panel in tiles of 64 columns.
+inline constexpr uint32_t kPanelRows = 16, kTileColumns = 64;
+constexpr uint32_t row_panels(uint32_t n) {
+  return (n + kPanelRows - 1) / kPanelRows;
 }
-constexpr uint32_t strip_tiles(uint32_t k) {
+constexpr uint32_t panel_tiles(uint32_t k) {
   return (k + kTileColumns - 1) / kTileColumns;
 }
 constexpr bool quantized(WeightType storage) {

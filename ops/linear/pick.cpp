@@ -37,17 +37,17 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
   return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
 }
 
-// Two strips a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
-// us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
+// Two panels a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
+// us: one row 18.8 and 18.9 against 19.5 and 21 of one row panel, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
 // and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens.
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 1 << 16;
   const LinearKernel* one = nullptr;
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
-    if (kernel.strips == 1) one = &kernel;
-    const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.strips) * ceil_div(s.m, rows);
-    if (kernel.strips == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
+    if (kernel.panels == 1) one = &kernel;
+    const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
+    if (kernel.panels == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
   }
   return *one;
 }
@@ -77,7 +77,7 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 //   512                                208   192         195  258          1870 (tile64x128)
 //   2048                               704   756         637  636
 // Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
-// Two strips a workgroup spare work where there are invocations enough, else one strip and 8 rows leave more of them:
+// Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave more of them:
 // us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048 ->
 // 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles of
 // fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94; 128
@@ -85,9 +85,9 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   constexpr int64_t kEnough = 1 << 16;
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
-  const auto invocations = [&](int64_t rows, int64_t strips) {
-    return ceil_div(s.n, 16 * strips) * ceil_div(s.m, rows) *
-           gemv_lanes(linear_kernel(strips == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
+  const auto invocations = [&](int64_t rows, int64_t panels) {
+    return ceil_div(s.n, 16 * panels) * ceil_div(s.m, rows) *
+           gemv_lanes(linear_kernel(panels == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
   };
   const char* name = "gemvf8";
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();

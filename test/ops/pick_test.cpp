@@ -36,10 +36,10 @@ TEST(PickLinear, GemvLanesGrowWithTheColumns) {
 }
 
 TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
-  EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).strips, 1u);
-  EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).panels, 2u);
+  EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).panels, 2u);
+  EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).panels, 1u);
+  EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).panels, 1u);
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
@@ -259,7 +259,7 @@ TEST(PickLinear, EverythingPickedFits) {
             EXPECT_EQ(lanes % 32, 0u);
             EXPECT_GE(lanes, 32u);
             EXPECT_LE(lanes, features.max_invocations);
-            EXPECT_LE(kernel.rows * kernel.strips * lanes * 8 + 16, features.max_shared_bytes);
+            EXPECT_LE(kernel.rows * kernel.panels * lanes * 8 + 16, features.max_shared_bytes);
           }
         }
       }
