@@ -21,12 +21,12 @@ namespace pumice::engine {
 namespace {
 
 // What a dispatch computes: output channels of some images.
-struct Part {
+struct OutputBlock {
   RowBlock images, channels;
 };
 
 template <class Params>
-Params describe(Launch& launch, const ConvLaunch& c, const Part& part, bool whole_quads) {
+Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& part, bool whole_quads) {
   Params params{};
   params.batch = part.images.count;
   params.groups = u32(c.groups);
@@ -59,7 +59,7 @@ Params with_numbers(Params params, const ConvLaunch& c) {
   return params;
 }
 
-void launch_direct(Launch& launch, const ConvLaunch& c, const Part& part) {
+void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
   launch.over((c.outputs(part.images.count * c.out.dim(1)) + 3) / 4);
   const bool whole_quads = c.out.dim(3) % 4 == 0;
   if (c.integers) {
@@ -74,7 +74,7 @@ void launch_direct(Launch& launch, const ConvLaunch& c, const Part& part) {
 }
 
 template <class Params>
-Params describe_depthwise(Launch& launch, const ConvLaunch& c, const Part& part, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& part, uint32_t columns) {
   const Patches& p = c.patches;
   const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
   launch.over(static_cast<uint64_t>(part.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
@@ -87,7 +87,7 @@ Params describe_depthwise(Launch& launch, const ConvLaunch& c, const Part& part,
   return params;
 }
 
-void launch_depthwise(Launch& launch, const ConvLaunch& c, const Part& part, uint32_t columns) {
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& part, uint32_t columns) {
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
     launch.params(with_numbers(describe_depthwise<Params>(launch, c, part, columns), c));
@@ -99,12 +99,12 @@ void launch_depthwise(Launch& launch, const ConvLaunch& c, const Part& part, uin
   }
 }
 
-int64_t pixels(const ConvLaunch& c, const Part& part) {
+int64_t pixels(const ConvLaunch& c, const OutputBlock& part) {
   return static_cast<int64_t>(c.outputs(part.images.count));
 }
 
 template <class Params>
-Params describe_tiles(Launch& launch, const ConvLaunch& c, const Part& part, const Tile& tile) {
+Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& part, const Tile& tile) {
   const int64_t of_group = part.channels.count / c.groups;
   // A group that begins inside of a row panel has up to 15 rows of others in front.
   const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
@@ -118,7 +118,7 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const Part& part, con
   return params;
 }
 
-void launch_tiled(Launch& launch, const ConvLaunch& c, const Part& part) {
+void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
   const Tile tile = pick_tile(c.groups, part.channels.count / c.groups, u32(pixels(c, part)), launch.features);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
@@ -132,7 +132,7 @@ void launch_tiled(Launch& launch, const ConvLaunch& c, const Part& part) {
   }
 }
 
-void launch_part(Launch& launch, const ConvLaunch& c, const Part& part) {
+void launch_part(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
   if (!c.direct) return launch_tiled(launch, c, part);
   ConvFacts facts = c.facts();
   facts.width = c.out.dim(3);
@@ -159,7 +159,7 @@ std::vector<RowBlock> image_blocks(const ConvLaunch& c, const Features& features
 }
 
 // In the order of ConvLaunch::reads, behind the output: its channels of a block begin where a binding may, too.
-std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const Part& part) {
+std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock& part) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
   const BindingRange x = binding_range(part.images, batch, image_bytes(c.x));
   BindingRange out = binding_range(part.images, batch, image_bytes(c.out));
@@ -205,7 +205,7 @@ void launch_convolution(Launch& launch, const ConvLaunch& c) {
   if (!c.direct && c.groups == 1) channels = weight_blocks(c.packed, launch.features);
   for (const RowBlock& images : image_blocks(c, launch.features)) {
     for (const RowBlock& block : channels) {
-      const Part part{images, block};
+      const OutputBlock part{images, block};
       launch_part(launch, c, part);
       launch.binding_ranges = binding_ranges(c, part);
       if (!c.scale) launch.binding_ranges.resize(4);

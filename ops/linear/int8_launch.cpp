@@ -17,12 +17,12 @@ namespace pumice::engine {
 namespace {
 
 // Rows of x from `first` on, and of the weight.
-struct Part {
+struct OutputBlock {
   RowBlock rows, columns;
 };
 
 template <class Params>
-Params params_of(const IntegerProduct& p, const Part& part, uint32_t m, uint32_t row_blocks, bool words) {
+Params params_of(const IntegerProduct& p, const OutputBlock& part, uint32_t m, uint32_t row_blocks, bool words) {
   const PackedWeight& w = p.weight;
   Params params{};
   params.m = part.rows.count;
@@ -55,7 +55,7 @@ OUT out_of(const IntegerProduct& p) {
 
 template <class Params>
 void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
-                     const Part& part) {
+                     const OutputBlock& part) {
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
   const MatrixShape& shape = features.matrix_s8[0];
@@ -68,20 +68,20 @@ void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerPr
   require_subgroups(launch);
 }
 
-void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
   using namespace glsl::linear_matrix_int8;
   describe_matrix<Params>(launch, kernel, p, m, part);
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
 }
 
 void launch_matrix_groups(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
-                          const Part& part) {
+                          const OutputBlock& part) {
   using namespace glsl::linear_matrix_int8_groups;
   describe_matrix<Params>(launch, kernel, p, m, part);
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
 }
 
-void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
   using namespace glsl::linear_dot_tiled;
   const Tile& t = kernel.tile;
   const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
@@ -93,7 +93,7 @@ void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProdu
                            p.weight.texture ? WEIGHT_STORAGE::texture2d : WEIGHT_STORAGE::buffer);
 }
 
-void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
   using namespace glsl::linear_dot_gemv;
   const bool words = kernel.input == Input::words;
   const uint32_t blocks = (part.rows.count + kernel.rows - 1) / kernel.rows;
@@ -114,7 +114,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
                                               : X::words);
 }
 
-void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const Part& part) {
+void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
   if (kernel.family == Family::matrix_int8)
     launch_matrix(launch, kernel, p, m, part);
   else if (kernel.family == Family::matrix_int8_groups)
@@ -135,7 +135,7 @@ BindingRange parameters(const Parameter& parameter, const RowBlock& rows, uint32
 }
 
 // In the order of integer_reads, which binds the scales where something is absent.
-std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const Part& part, uint32_t m) {
+std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const OutputBlock& part, uint32_t m) {
   const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
   const auto [weight, scale, zero] = weight_binding_ranges(p.weight, part.columns);
   BindingRange out = binding_range(part.rows, m, p.stride * out_element);  // from the block's first column on
@@ -185,7 +185,7 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
   const bool whole = row_blocks.size() * column_blocks.size() == 1;
   if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
-    const Part head{{0, tiles}, column_blocks.front()}, tail{{tiles, m - tiles}, column_blocks.front()};
+    const OutputBlock head{{0, tiles}, column_blocks.front()}, tail{{tiles, m - tiles}, column_blocks.front()};
     const std::vector<BindingRange> all = binding_ranges(p, kernel.input, tail, m);
     const auto aligned = [&](const BindingRange& range) {
       return range.begin % launch.features.storage_alignment == 0;
