@@ -28,15 +28,15 @@ void check_index(Tensor index, const char* op) {
 // Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their binding_ranges in
 // output and indices; part: there are several. `row`: the bytes of a row of the table.
 template <class Run>
-void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowBlock>& tables, const Run& run) {
+void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowRange>& tables, const Run& run) {
   const int64_t columns = out.dim(-1);
   const uint64_t out_row = static_cast<uint64_t>(columns) * device_bytes(out.dtype());
   const uint32_t count = columns == 0 ? 0 : u32(out.numel() / columns);
   u32(out.numel());
   const auto positions = split_rows(count, {out_row, 4}, launch.features);
   const bool part = positions.size() * tables.size() > 1;
-  for (const RowBlock& block : positions) {
-    for (const RowBlock& rows : tables) {
+  for (const RowRange& block : positions) {
+    for (const RowRange& rows : tables) {
       launch.binding_ranges = {binding_range(block, count, out_row), {}, {}, binding_range(block, count, 4)};
       launch.over((static_cast<uint64_t>(block.count) * static_cast<uint64_t>(columns) + 3) / 4);
       launch.bytes = rows.first == 0 ? block.count * (4 + row + out_row) : 0;  // each row is in one block of the table
@@ -76,7 +76,7 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
   graph.dispatch({out, graph.status()}, {w.weight, index, w.scale, w.zero ? w.zero : w.scale}, [=](Launch& launch) {
     using namespace glsl::embedding_packed;
     resize(out, index, w.k);
-    const auto tables = weight_blocks(w, launch.features);
+    const auto tables = weight_row_ranges(w, launch.features);
     in_blocks(launch, out, row_bytes(w), tables, [&](const auto& at, const auto& rows, bool part) {
       launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), part});
       launch.params(

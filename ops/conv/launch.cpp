@@ -22,7 +22,7 @@ namespace {
 
 // What a dispatch computes: output channels of some images.
 struct OutputBlock {
-  RowBlock images, channels;
+  RowRange images, channels;
 };
 
 template <class Params>
@@ -146,13 +146,13 @@ uint64_t image_bytes(const Tensor& x) {
 
 // Images in blocks that bindings of the device hold, mostly one; they begin where a binding may. Where not even as few
 // as that fit, one block: check_bindings then names the value.
-std::vector<RowBlock> image_blocks(const ConvLaunch& c, const Features& features) {
+std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features) {
   const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
                  align = std::max<uint64_t>(features.storage_alignment, 16);
   const uint64_t step = align / std::gcd(align, std::gcd(x, out));
   const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
   if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
-  std::vector<RowBlock> blocks;
+  std::vector<RowRange> blocks;
   for (uint64_t first = 0; first < batch; first += fits)
     blocks.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(std::min(fits, batch - first))});
   return blocks;
@@ -201,10 +201,10 @@ void launch_convolution(Launch& launch, const ConvLaunch& c) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
   if (c.textures) return launch_part(launch, c, {{0, batch}, {0, c.channels}});
   // A group's channels stay together.
-  std::vector<RowBlock> channels = {{0, c.channels}};
-  if (!c.direct && c.groups == 1) channels = weight_blocks(c.packed, launch.features);
-  for (const RowBlock& images : image_blocks(c, launch.features)) {
-    for (const RowBlock& block : channels) {
+  std::vector<RowRange> channels = {{0, c.channels}};
+  if (!c.direct && c.groups == 1) channels = weight_row_ranges(c.packed, launch.features);
+  for (const RowRange& images : image_ranges(c, launch.features)) {
+    for (const RowRange& block : channels) {
       const OutputBlock part{images, block};
       launch_part(launch, c, part);
       launch.binding_ranges = binding_ranges(c, part);

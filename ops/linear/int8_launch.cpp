@@ -18,7 +18,7 @@ namespace {
 
 // Rows of x from `first` on, and of the weight.
 struct OutputBlock {
-  RowBlock rows, columns;
+  RowRange rows, columns;
 };
 
 template <class Params>
@@ -128,7 +128,7 @@ void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduc
 
 // What a parameter of each row has in a binding range of rows; all of it where one is for all; `none` where there is
 // none.
-BindingRange parameters(const Parameter& parameter, const RowBlock& rows, uint32_t m, const BindingRange& none) {
+BindingRange parameters(const Parameter& parameter, const RowRange& rows, uint32_t m, const BindingRange& none) {
   if (!parameter.tensor) return none;
   if (parameter.tensor.numel() == 1) return {};
   return binding_range(rows, m, device_bytes(parameter.tensor.dtype()));
@@ -181,7 +181,7 @@ std::vector<Tensor> integer_reads(const IntegerProduct& p, Input input, Tensor x
 void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m) {
   const uint64_t x_row = kernel.input == Input::x ? p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())} : 0;
   const auto row_blocks = split_rows(m, {x_row, p.stride * uint64_t{device_bytes(p.out.dtype())}}, launch.features);
-  const auto column_blocks = weight_blocks(p.weight, launch.features);
+  const auto column_blocks = weight_row_ranges(p.weight, launch.features);
   const bool whole = row_blocks.size() * column_blocks.size() == 1;
   if (const LinearKernel* gemv = whole ? pick_tail(kernel, p.shape(m), launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
@@ -199,8 +199,8 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
       return;
     }
   }
-  for (const RowBlock& rows : row_blocks) {
-    for (const RowBlock& columns : column_blocks) {
+  for (const RowRange& rows : row_blocks) {
+    for (const RowRange& columns : column_blocks) {
       launch_part(launch, kernel, p, m, {rows, columns});
       if (whole) return;
       launch.binding_ranges = binding_ranges(p, kernel.input, {rows, columns}, m);
@@ -214,7 +214,7 @@ Tensor weight_sums(Graph& graph, const PackedWeight& w) {
   const uint32_t pairs = row_panels(w.n) * 8;
   const uint64_t row_bytes = static_cast<uint64_t>(w.weight.numel()) * 4 / (pairs * 2);
   return graph.prepack("linear_pack_sums", {w.weight}, DType::i32, {pairs * int64_t{2}}, [=](Launch& launch) {
-    for (const RowBlock& block : split_rows(pairs * 2, {row_bytes}, launch.features)) {
+    for (const RowRange& block : split_rows(pairs * 2, {row_bytes}, launch.features)) {
       launch.over(block.count / 2);
       const auto first = w.texture ? static_cast<uint32_t>(block.first * row_bytes / 16) : 0;
       launch.params(glsl::linear_pack_sums::Params{panel_tiles(w.k), block.count / 2, first});

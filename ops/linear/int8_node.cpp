@@ -83,7 +83,7 @@ void launch_narrow(Launch& launch, const Tensor& out, const Tensor& rows) {
   const auto m = u32(rows.dim(0)), n = u32(out.shape().back()), stride = u32(rows.dim(1));
   const uint64_t to = uint64_t{n} * device_bytes(out.dtype()), from = uint64_t{stride} * device_bytes(out.dtype());
   const auto blocks = split_rows(m, {to, from}, launch.features);
-  for (const RowBlock& block : blocks) {
+  for (const RowRange& block : blocks) {
     glsl::copy::Params params{.count = block.count * n, .rank = 2, .base = 0, .step = 1};
     params.size[0] = block.count;
     params.size[1] = n;

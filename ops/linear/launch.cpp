@@ -169,9 +169,9 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
   const bool textures = end.height != 0;  // which are bound as a whole, and take no binding_ranges
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
-  const auto blocks = weight_blocks(w, launch.features);
+  const auto blocks = weight_row_ranges(w, launch.features);
   const bool whole = row_blocks.size() * blocks.size() == 1;
-  const auto launch_part = [&](const LinearKernel& by, const RowBlock& rows, const RowBlock& block) {
+  const auto launch_part = [&](const LinearKernel& by, const RowRange& rows, const RowRange& block) {
     launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
     const uint64_t first = block.first * element;
     const BindingRange x = binding_range(rows, m, x_row);
@@ -193,8 +193,8 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
     return launch_part(*tail, {tiles, m - tiles}, blocks.front());
   }
   if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, end});
-  for (const RowBlock& rows : row_blocks) {
-    for (const RowBlock& block : blocks) launch_part(kernel, rows, block);
+  for (const RowRange& rows : row_blocks) {
+    for (const RowRange& block : blocks) launch_part(kernel, rows, block);
   }
 }
 

@@ -34,7 +34,7 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
     if (m == 0) return;
     const uint64_t from = k * device_bytes(x.dtype()), to = columns * device_bytes(x.dtype());
     const auto blocks = split_rows(m, {from, to}, launch.features);
-    for (const RowBlock& block : blocks) {
+    for (const RowRange& block : blocks) {
       glsl::pad::Params params{.count = block.count * columns, .rank = 2, .value = 0};
       params.size[0] = params.in_size[0] = block.count;
       params.size[1] = columns;

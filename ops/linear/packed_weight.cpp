@@ -55,7 +55,7 @@ Tensor pack_data(Graph& graph, Tensor weight, WeightType storage, uint32_t n, ui
   const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
   const int64_t words = int64_t{row_panels(n)} * kPanelRows * static_cast<int64_t>(packed / 4);
   const auto pack = [=](Launch& launch) {
-    for (const RowBlock& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
+    for (const RowRange& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
       const uint32_t rows = std::min(block.count, n - block.first);
       glsl::linear_pack::Params params{};
       params.n = rows;
@@ -87,7 +87,7 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
   const uint64_t raw = uint64_t{groups} * device_bytes(dtype), packed = pair_bytes(groups, dtype == DType::f32);
   const int64_t words = int64_t{row_panels(n)} * kPanelRows * static_cast<int64_t>(packed) / 4;
   return graph.prepack("linear_pack_scale +" + std::to_string(offset), {x}, DType::i32, {words}, [=](Launch& launch) {
-    for (const RowBlock& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
+    for (const RowRange& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
       const uint32_t rows = std::min(block.count, n - block.first), pairs = block.count / kPanelRows * groups * 8;
       launch.over(pairs);
       launch.params(glsl::linear_pack_scale::Params{rows, groups, offset, pairs});
@@ -154,7 +154,7 @@ uint64_t row_bytes(const PackedWeight& w) {
          (w.zero ? pair_bytes(w.groups, false) : 0);
 }
 
-std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& features) {
+std::vector<RowRange> weight_row_ranges(const PackedWeight& w, const Features& features) {
   const uint64_t weight = w.texture ? 0 : packed_bytes(w.storage, w.k),
                  scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
                  zero = w.zero ? pair_bytes(w.groups, false) : 0;
@@ -163,7 +163,7 @@ std::vector<RowBlock> weight_blocks(const PackedWeight& w, const Features& featu
   return blocks;
 }
 
-std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& w, const RowBlock& block) {
+std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& w, const RowRange& block) {
   const BindingRange scale = binding_range(block, w.n, pair_bytes(w.groups, !w.scale_f16));
   return {binding_range(block, w.n, packed_bytes(w.storage, w.k)), scale,
           w.zero ? binding_range(block, w.n, pair_bytes(w.groups, false)) : scale};

@@ -48,8 +48,8 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
 
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
 // (there the scale's again when it is empty).
-std::vector<RowBlock> weight_blocks(const PackedWeight& weight, const Features& features);
+std::vector<RowRange> weight_row_ranges(const PackedWeight& weight, const Features& features);
 uint64_t row_bytes(const PackedWeight& weight);  // of a row of the packed weight, with its scales and zero points
-std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowBlock& block);
+std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& weight, const RowRange& block);
 
 }  // namespace pumice::engine
