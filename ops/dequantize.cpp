@@ -33,7 +33,7 @@ void dequantize(Graph& graph, Args args) {
   };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;

@@ -30,7 +30,7 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
                                   static_cast<glsl::quantize_f64::STORAGE>(texture));
   graph.dispatch({out}, {x, scale.tensor, zero.tensor ? zero.tensor : scale.tensor}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;
@@ -66,7 +66,7 @@ void quantize(Graph& graph, Args args) {
   };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;

@@ -28,7 +28,7 @@ void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
     zero.number = static_cast<float>(again.zero);
     std::vector<int64_t> block(y.rank(), scale.tensor ? 1 : -1);
     block.back() = -1;
-    const Blocks b = blocks(y.shape(), block, p.op);
+    const QuantBlocks b = quant_blocks(y.shape(), block, p.op);
     check_count(scale, b, p.op, "scales of the output");
     check_count(zero, b, p.op, "zero points of the output");
     glsl::quantize::Params params{};

@@ -13,7 +13,7 @@
 namespace pumice::engine {
 
 // The blocks of a shape: dimensions merged until neighbours differ.
-struct Blocks {
+struct QuantBlocks {
   uint32_t rank = 0;
   std::array<uint32_t, kMaxRank> size{}, block{};
   int64_t count = 1;  // of blocks
@@ -21,7 +21,7 @@ struct Blocks {
   Shape grid;         // blocks in each dimension of the shape, nothing merged
 };
 // `block`: the size of a block in each dimension, which divides that of the shape; -1 is the whole dimension.
-Blocks blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op);
+QuantBlocks quant_blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op);
 
 // A scale or zero point of a call: STORED_* of glsl/include/modes.glslh, and the tensor or number.
 struct Parameter {
@@ -32,12 +32,12 @@ struct Parameter {
 // An absent argument is the number 0. Integers are for zero points only; numbers must be fp32 or int32.
 Parameter parameter(const Args& args, uint32_t index, const char* op, bool integers);
 // Throws unless a tensor parameter has one element for each block.
-void check_count(const Parameter& parameter, const Blocks& blocks, const char* op, const char* what);
+void check_count(const Parameter& parameter, const QuantBlocks& blocks, const char* op, const char* what);
 
 // Shader parameters, specialization constants 0 to 3 and workgroups of a kernel over the quads of `out`; `spans`: it
 // can keep a workgroup in one block.
 template <class Params>
-void over_blocks(Launch& launch, Params& params, const Blocks& b, const Tensor& out, const Parameter& scale,
+void over_blocks(Launch& launch, Params& params, const QuantBlocks& b, const Tensor& out, const Parameter& scale,
                  const Parameter& zero, bool spans = true) {
   constexpr uint32_t kLanes = 128, kSpan = 8 * kLanes;  // quads: a reciprocal costs as much as eight of them
   params.count = u32(out.numel());

@@ -24,7 +24,7 @@ Parts parts_of(int64_t block) {
 }
 
 void range(Launch& launch, Tensor range, Tensor x, const std::vector<int64_t>& block) {
-  const Blocks b = blocks(x.shape(), block, kOp);
+  const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
   check(b.numel >= 1 && (x.numel() != 0 || b.count == 0), "%s: a block without elements has no range", kOp);
   const Parts parts = parts_of(b.numel);
   range.resize({2 * b.count * parts.count});
@@ -58,7 +58,7 @@ void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std
   if (graph.in_texture(x)) x = graph.texture(x);
   graph.dispatch({ranges}, {x}, [=](Launch& launch) { range(launch, ranges, x, block); });
   graph.dispatch({scale, zero}, {ranges}, [=, &shader](Launch& launch) {
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     scale.resize(b.grid);
     zero.resize(b.grid);
     if (b.count == 0) return;

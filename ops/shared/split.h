@@ -14,7 +14,7 @@ struct RowRange {
   uint32_t first, count;
 };
 
-// Blocks of `rows` rows so that none of the tensors with `row_bytes` has more in one than a binding takes, and not more
+// QuantBlocks of `rows` rows so that none of the tensors with `row_bytes` has more in one than a binding takes, and not more
 // than `most` where that leaves a choice. Their first rows are multiples of 16 and of Features::storage_alignment, so
 // that binding_ranges of whole rows are aligned whatever a row has. Where not even that many rows fit, one block of all
 // rows: check_weights and check_bindings then name the value.
