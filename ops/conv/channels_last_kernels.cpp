@@ -60,7 +60,7 @@ int64_t most_splits(const ConvShape& s) {
 }
 
 int64_t subgroups(const ConvKernel& kernel, const ConvShape& s) {
-  return workgroups(kernel.tile, s) * kernel.tile.parts() / (kernel.dot ? 32 : 1);
+  return workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.dot ? 32 : 1);
 }
 
 ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s) {
@@ -110,7 +110,7 @@ const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& feature
 }
 
 uint32_t conv_lanes(const ConvKernel& kernel, const Features& features) {
-  return kernel.tile.parts() * (kernel.dot ? 1 : features.subgroup_size);
+  return kernel.tile.subtiles() * (kernel.dot ? 1 : features.subgroup_size);
 }
 
 // Rows of 64 bytes and 16 of padding, half filled for matrices of 8 bytes; planes of x are 32 rows of pixels and 16
@@ -121,7 +121,7 @@ uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features) {
   const MatrixShape& shape = conv_matrix(kernel, features);
   const uint32_t row = (kernel.integers && shape.k == 8 ? 128 : 64) + 16;
   const uint32_t x = kernel.integers ? t.bn * row : std::max(t.bn * row, 32 * (t.bn / 8 + 1) * 16);
-  return std::max(t.bm * row + x, t.parts() * 4 * (shape.m * t.tn + std::max(8 * shape.m, 4 * t.tn)));
+  return std::max(t.bm * row + x, t.subtiles() * 4 * (shape.m * t.tn + std::max(8 * shape.m, 4 * t.tn)));
 }
 
 namespace {

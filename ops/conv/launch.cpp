@@ -109,7 +109,7 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& pa
   // A group that begins inside of a row panel has up to 15 rows of others in front.
   const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
-  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.parts());
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.subtiles());
   auto params = describe<Params>(launch, c, part, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
   params.tiles = panel_tiles(c.k);

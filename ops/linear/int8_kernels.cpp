@@ -57,7 +57,7 @@ namespace {
 
 std::string why_no_tile(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   // Rows of 64 bytes and 16 of sums, a scale and a zero point for each half of them.
-  const uint32_t bytes = (kernel.tile.bm + kernel.tile.bn) * 80 + kernel.tile.bn * 16, lanes = kernel.tile.parts();
+  const uint32_t bytes = (kernel.tile.bm + kernel.tile.bn) * 80 + kernel.tile.bn * 16, lanes = kernel.tile.subtiles();
   if (s.group % 32 != 0) return format("takes groups of multiples of 32 columns, not of %u", s.group);
   if (lanes > features.max_invocations || bytes > features.max_shared_bytes)
     return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,

@@ -85,7 +85,7 @@ void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProdu
   using namespace glsl::linear_dot_tiled;
   const Tile& t = kernel.tile;
   const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, t.parts());
+  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, t.subtiles());
   launch.params(params_of<Params>(p, part, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});

@@ -119,16 +119,16 @@ const LinearKernel& linear_kernel(std::string_view name) {
 }
 
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {
-  return kernel.tile.parts() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
+  return kernel.tile.subtiles() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
 }
 
 uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features) {
   const Tile& t = kernel.tile;
   if (kernel.family == Family::tiled) return (t.bm + t.bn) * 20 * 4;  // rows of 16 floats and 4 of padding
   // What subgroups put out at a time: rows of sums and 8 of padding.
-  const uint32_t stage = t.parts() * features.matrix_f16[0].m * (t.tn + 8) * 4;
+  const uint32_t stage = t.subtiles() * features.matrix_f16[0].m * (t.tn + 8) * 4;
   if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
-  return std::max(2 * t.bm * 144, t.parts() * 16 * (t.tn + 8) * 4);                 // two buffers of 64 and 8
+  return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);                 // two buffers of 64 and 8
 }
 
 Input form_of(const LinearKernel& kernel, const LinearShape& shape) {

@@ -17,7 +17,7 @@ enum class WeightType : uint32_t { q4, q8, f16, f32 };  // of a weight, in the o
 // bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
 struct Tile {
   uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
-  uint32_t parts() const { return bm / tm * (bn / tn); }
+  uint32_t subtiles() const { return bm / tm * (bn / tn); }
   bool operator==(const Tile&) const = default;
 };
 

@@ -253,7 +253,7 @@ TEST(PickLinear, EverythingPickedFits) {
           const LinearShape shape = k % 32 == 0 ? int4(m, n, k) : LinearShape{m, n, k};
           const LinearKernel& kernel = pick_linear(shape, features);
           EXPECT_EQ(unsupported_reason(kernel, shape, features), "") << kernel.name;
-          EXPECT_LE(pick_tile(1, m, n, features).parts(), features.max_invocations);
+          EXPECT_LE(pick_tile(1, m, n, features).subtiles(), features.max_invocations);
           if (kernel.family == Family::gemv) {
             const uint32_t lanes = gemv_lanes(kernel, k, features);
             EXPECT_EQ(lanes % 32, 0u);
