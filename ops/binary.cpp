@@ -43,7 +43,7 @@ struct Operands {
     put(params, shape, out);
     params.repeat_a = shape.repeat[0];
     params.repeat_b = shape.repeat[1];
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.insert(launch.spec.end(), {code, a_is_number ? BROADCAST_NUMBER : shape.mode[0],
                                            b_is_number ? BROADCAST_NUMBER : shape.mode[1]});
   }

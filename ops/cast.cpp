@@ -25,7 +25,7 @@ void cast(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.shader = &shader;
     launch.params(glsl::cast::Params{.count = u32(out.numel()), .call = call});
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

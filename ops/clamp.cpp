@@ -31,7 +31,7 @@ void clamp(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.params(glsl::clamp::Params{.count = u32(out.numel()), .low = low, .high = high});
     launch.shader = &glsl::clamp::variant(glsl::clamp::dtype(dtype));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

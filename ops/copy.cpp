@@ -45,7 +45,7 @@ void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launc
     launch.bytes = out.bytes() + std::min(in.bytes(), out.bytes());
     launch.params(params);
     launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.push_back(path(walk));
   });
 }

@@ -39,7 +39,7 @@ void arange(Graph& graph, Args args) {
     launch.params(glsl::full_arange::Params{
         .count = u32(out.numel()), .start = static_cast<int32_t>(u32(first)), .step = static_cast<int32_t>(u32(by))});
     launch.shader = &glsl::full_arange::variant();
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

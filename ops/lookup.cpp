@@ -19,7 +19,7 @@ void lookup(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.params(glsl::lookup::Params{.count = u32(out.numel())});
     launch.shader = &glsl::lookup::variant();
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

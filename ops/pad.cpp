@@ -43,7 +43,7 @@ void pad(Graph& graph, Args args) {
     }
     launch.params(params);
     launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(out.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

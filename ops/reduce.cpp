@@ -72,7 +72,7 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
       kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
-  launch.over(uint64_t{quads(out)} * (together ? lanes : 1), lanes);
+  launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);
   launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
   const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);

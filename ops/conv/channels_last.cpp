@@ -64,7 +64,7 @@ Tensor odd_in_cells(Graph& graph, Tensor value) {
 void from_cells(Graph& graph, Tensor out, Tensor cells) {
   graph.dispatch({out}, {cells}, [=](Launch& launch) {
     using namespace glsl::conv2d_planes;
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.params(Params{u32(out.numel()), u32(out.dim(1)), u32(out.dim(2) * out.dim(3))});
     launch.shader = &variant(dtype(out.dtype()));
   });

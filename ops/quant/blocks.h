@@ -49,7 +49,7 @@ void over_blocks(Launch& launch, Params& params, const QuantBlocks& b, const Ten
   const bool whole = spans && b.rank == 1 && (b.count == 1 || b.numel % 4 == 0) && b.numel >= kLanes * 4;
   params.block_quads = u32((b.numel + 3) / 4);
   params.spans = (params.block_quads + kSpan - 1) / kSpan;
-  launch.over(whole ? uint64_t(b.count) * params.spans * kLanes : quads(out), kLanes);
+  launch.over(whole ? uint64_t(b.count) * params.spans * kLanes : vec4_groups(out), kLanes);
   launch.spec.insert(launch.spec.end(), {scale.stored, zero.stored, whole ? kSpan : 0});
 }
 

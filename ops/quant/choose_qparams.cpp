@@ -64,7 +64,7 @@ void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std
     if (b.count == 0) return;
     launch.params(glsl::choose_qparams::Params{u32(b.count), parts_of(b.numel).count, static_cast<float>(rule.low),
                                                static_cast<float>(rule.high), rule.eps});
-    launch.over(quads(scale), 64);
+    launch.over(vec4_groups(scale), 64);
     launch.spec.insert(launch.spec.end(), {rule.mapping, rule.steps});
     launch.shader = &shader;
   });

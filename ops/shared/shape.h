@@ -18,7 +18,7 @@ inline constexpr uint32_t kMaxRank = 8;
 // A count or index as kernels hold it. Throws LimitExceeded from 2^31 on: sums of two never wrap.
 uint32_t u32(int64_t value);
 // Quads of a tensor: the invocations of a kernel that gives each one quad of `out`.
-uint32_t quads(const Tensor& out);
+uint32_t vec4_groups(const Tensor& out);
 
 // Product of sizes[first..last).
 int64_t product(std::span<const int64_t> sizes, size_t first, size_t last);

@@ -25,7 +25,7 @@ void launch_copy(Launch& launch, const Tensor& out, const Tensor& in) {
   using namespace glsl::texture_copy;
   const Texels texels = texels_of(in);
   const bool to_texture = out.storage() == StorageClass::texture3d;
-  launch.over(to_texture ? texels.count : quads(in));
+  launch.over(to_texture ? texels.count : vec4_groups(in));
   launch.params(Params{to_texture ? texels.count : u32(in.numel()), texels.columns, texels.height});
   launch.shader = &variant(glsl::texture_copy::dtype(in.dtype()), to_texture ? TO::texture3d : TO::buffer);
 }
