@@ -12,16 +12,16 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kCellBytes = 16;
+constexpr int64_t kChannelGroupBytes = 16;
 
 Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
   const Tensor cells = graph.scratch(DType::i32, 1);
   graph.dispatch({cells}, {x}, [=](Launch& launch) {
     using namespace glsl::conv2d_cells;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
-    const int64_t of_pixel = count_cells(x.dim(1), x.dtype());
+    const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
     const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
-    cells.resize({runs ? x.dim(0) * plane * of_pixel * kCellBytes / 4 : 0});
+    cells.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
     if (!runs) return;
     launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
     launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
@@ -34,34 +34,34 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
 
 }  // namespace
 
-int64_t count_cells(int64_t channels, DType dtype) {
-  return ceil_div(channels * device_bytes(dtype), kCellBytes);
+int64_t channel_groups(int64_t channels, DType dtype) {
+  return ceil_div(channels * device_bytes(dtype), kChannelGroupBytes);
 }
 
-std::shared_ptr<Cells> cells_of(Graph& graph, Tensor value) {
-  return graph.shared<Cells>("cells " + std::to_string(value.id()));
+std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
+  return graph.shared<ChannelsLast>("cells " + std::to_string(value.id()));
 }
 
-bool has_cells(Graph& graph, Tensor value) {
-  const auto known = cells_of(graph, value);
+bool has_channels_last(Graph& graph, Tensor value) {
+  const auto known = channels_last_of(graph, value);
   return known->tensor || (known->product && graph.is_deferred(value));
 }
 
-Tensor in_cells(Graph& graph, Tensor value) {
-  const auto known = cells_of(graph, value);
+Tensor as_channels_last(Graph& graph, Tensor value) {
+  const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
-  if (!has_cells(graph, value)) return known->tensor = lay_out(graph, value, false);
+  if (!has_channels_last(graph, value)) return known->tensor = lay_out(graph, value, false);
   const Tensor cells = known->tensor = graph.scratch(DType::i32, 1);
   graph.write_deferred(
-      value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_cells(graph, value, cells); });
+      value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_channels_last(graph, value, cells); });
   return cells;
 }
 
-Tensor odd_in_cells(Graph& graph, Tensor value) {
+Tensor odd_as_channels_last(Graph& graph, Tensor value) {
   return lay_out(graph, value, true);
 }
 
-void from_cells(Graph& graph, Tensor out, Tensor cells) {
+void from_channels_last(Graph& graph, Tensor out, Tensor cells) {
   graph.dispatch({out}, {cells}, [=](Launch& launch) {
     using namespace glsl::conv2d_planes;
     launch.over(vec4_groups(out));

@@ -13,18 +13,18 @@ namespace pumice::engine {
 struct ConvProduct;  // ops/conv/channels_last_product.h
 
 // Of a value.
-struct Cells {
+struct ChannelsLast {
   Tensor tensor = {};                               // i32, where it lies in cells
   std::shared_ptr<const ConvProduct> product = {};  // who can write it so, if nobody asked for it before
 };
-std::shared_ptr<Cells> cells_of(Graph& graph, Tensor value);
-int64_t count_cells(int64_t channels, DType dtype);  // of a pixel
+std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value);
+int64_t channel_groups(int64_t channels, DType dtype);  // of a pixel
 // Whether it is in cells, or can be without a copy.
-bool has_cells(Graph& graph, Tensor value);
-Tensor in_cells(Graph& graph, Tensor value);
+bool has_channels_last(Graph& graph, Tensor value);
+Tensor as_channels_last(Graph& graph, Tensor value);
 // A copy in cells, made at live shapes whose images are no multiple of 4 pixels; else empty.
-Tensor odd_in_cells(Graph& graph, Tensor value);
+Tensor odd_as_channels_last(Graph& graph, Tensor value);
 // Adds the node that brings them back.
-void from_cells(Graph& graph, Tensor out, Tensor cells);
+void from_channels_last(Graph& graph, Tensor out, Tensor cells);
 
 }  // namespace pumice::engine

@@ -28,7 +28,7 @@ constexpr ConvKernel kKernels[] = {
 // Of convolutions without cells (ops/conv/kernels.h); the last one of those that could have them.
 constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
 
-constexpr int64_t kChunkCells = 4;
+constexpr int64_t kChunkGroups = 4;
 
 std::string why_too_large(const ConvKernel& kernel, const Features& features) {
   const uint32_t lanes = conv_lanes(kernel, features), bytes = conv_shared_bytes(kernel, features);
@@ -42,7 +42,7 @@ int64_t workgroups(const Tile& tile, const ConvShape& s) {
 }
 
 int64_t chunks(const ConvShape& s) {
-  return ceil_div(s.cells, kChunkCells);
+  return ceil_div(s.cells, kChunkGroups);
 }
 
 // Subgroups of 32 that fill a GPU. H200, fp16, batch 32, us of tiles of 128x128, 64x128, 64x64 (channels x pixels):
@@ -70,7 +70,7 @@ ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s) {
 
 }  // namespace
 
-std::span<const ConvKernel> conv_cell_kernels() {
+std::span<const ConvKernel> channels_last_kernels() {
   return kKernels;
 }
 

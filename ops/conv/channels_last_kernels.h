@@ -33,7 +33,7 @@ struct ConvPick {
 };
 
 // Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
-std::span<const ConvKernel> conv_cell_kernels();
+std::span<const ConvKernel> channels_last_kernels();
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features);
 // Null where no kernel can, or where conv_tiled.glslh is better. Features::kernel forces one by its name; those of
 // other operators, and of the other dtype, leave the choice.

@@ -23,7 +23,7 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kChunkCells = 4;
+constexpr int64_t kChunkGroups = 4;
 using Product = ConvProduct;
 
 bool is_padded(const Convolution& c) {
@@ -35,7 +35,7 @@ ConvShape shape_of(const Product& p, int64_t pixels) {
 }
 
 Tensor pack(Graph& graph, const Product& p) {
-  const int64_t chunks = ceil_div(p.taps * p.cells, kChunkCells), count = chunks * p.channels * kChunkCells;
+  const int64_t chunks = ceil_div(p.taps * p.cells, kChunkGroups), count = chunks * p.channels * kChunkGroups;
   const std::string what = "conv2d_pack " + std::to_string(p.taps);
   return graph.prepack(what, {p.weight}, DType::i32, {count * 4}, [=](Launch& launch) {
     using namespace glsl::conv2d_pack;
@@ -99,7 +99,7 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& made) {
                                          u32(p.taps * p.cells), made.splits, is_padded(p)});
 }
 
-void multiply(Launch& launch, const Product& p, const ConvPick& made, bool to_cells) {
+void multiply(Launch& launch, const Product& p, const ConvPick& made, bool channels_last_out) {
   const ConvKernel& kernel = *made.kernel;
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
@@ -110,11 +110,11 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool to_ce
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::cells : OUT::planes);
   } else {
     using namespace glsl::conv2d_matrix;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(p.planes() ? X::planes : X::cells, to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(p.planes() ? X::planes : X::cells, channels_last_out ? OUT::cells : OUT::planes);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
   launch.spec.insert(launch.spec.end(),
@@ -123,51 +123,51 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool to_ce
   require_subgroups(launch);
 }
 
-void add_splits(Launch& launch, const Product& p, uint32_t splits, bool to_cells) {
-  const bool quads = to_cells || p.out.dim(2) * p.out.dim(3) % 4 == 0;
+void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels_last_out) {
+  const bool quads = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
   launch.over(u32(p.channels * p.pixels() / (quads ? 4 : 1)));
   if (p.integers) {
     using namespace glsl::conv2d_sum_int8;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(dtype(p.out.dtype()), to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::cells : OUT::planes);
   } else {
     using namespace glsl::conv2d_sum;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(to_cells ? OUT::cells : OUT::planes);
+    launch.shader = &variant(channels_last_out ? OUT::cells : OUT::planes);
   }
   launch.spec.push_back(splits);
 }
 
 // What the end of a convolution reads.
-std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool to_cells) {
+std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool channels_last_out) {
   reads.push_back(p.bias ? p.bias : p.packed);
   if (p.integers) reads.insert(reads.end(), {p.scale, p.sums});
-  if (to_cells) reads.push_back(p.addition.other ? p.addition.other : p.packed);
+  if (channels_last_out) reads.push_back(p.addition.other ? p.addition.other : p.packed);
   return reads;
 }
 
 void set_sizes(const Product& p, Tensor into) {
   p.out.resize(p.out_shape());
-  if (into.id() != p.out.id()) into.resize({p.pixels() * count_cells(p.channels, p.out.dtype()) * 4});
+  if (into.id() != p.out.id()) into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * 4});
 }
 
 // The node that reads x as it lies, or in cells; the one that is not for the live shape does not run.
 void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool planes) {
-  const bool to_cells = into.id() != p.out.id();
-  const Tensor x = planes ? p.x : p.x_cells;
-  graph.dispatch({into, partial}, with_end(p, {x, p.packed}, to_cells), [=](Launch& launch) {
+  const bool channels_last_out = into.id() != p.out.id();
+  const Tensor x = planes ? p.x : p.x_channels_last;
+  graph.dispatch({into, partial}, with_end(p, {x, p.packed}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const bool runs = p.out.numel() != 0;
     const ConvPick made = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
     const int64_t words = made.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
     partial.resize({made.splits > 1 ? words : 4});
-    if (runs && p.planes() == planes) multiply(launch, p, made, to_cells);
+    if (runs && p.planes() == planes) multiply(launch, p, made, channels_last_out);
   });
 }
 
 // Whether it can write its output in cells: by matrices, only whole ones, with numbers that need no more than a
 // multiplication, and by subgroups that divide the channels of a matrix.
-bool makes_cells(const Product& p, const Features& features) {
+bool writes_channels_last(const Product& p, const Features& features) {
   if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
   return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 && !p.again.is_extreme() &&
@@ -183,12 +183,12 @@ bool is_factor(double scale) {
 // Leaves it to the first reader of the output how it is written.
 void offer(Graph& graph, const Product& product) {
   const auto p = std::make_shared<const Product>(product);
-  cells_of(graph, p->out)->product = p;
+  channels_last_of(graph, p->out)->product = p;
   graph.defer(p->out, [=, &graph] {
     if (!p->addition.other) return write_product(graph, *p, p->out);
-    const Tensor cells = cells_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
+    const Tensor cells = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
     write_product(graph, *p, cells);
-    from_cells(graph, p->out, cells);
+    from_channels_last(graph, p->out, cells);
   });
 }
 
@@ -198,7 +198,7 @@ ConvProduct::ConvProduct(const Convolution& c)
     : Convolution(c), integers(!is_float(x.dtype())), channels(weight.dim(0)) {
   taps = patches.kernel[0] * patches.kernel[1];
   in_channels = weight.dim(1) / taps;
-  cells = count_cells(in_channels, x.dtype());
+  cells = channel_groups(in_channels, x.dtype());
 }
 
 bool takes_matrices(const Convolution& c, const Features& features) {
@@ -214,9 +214,9 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
   p.packed = pack(graph, p);
   if (p.integers) p.sums = row_sums(graph, p);
-  p.plain = !p.integers && p.is_pointwise() && !has_cells(graph, p.x);
-  p.x_cells = p.plain ? odd_in_cells(graph, p.x) : in_cells(graph, p.x);
-  if (makes_cells(p, graph.features())) return offer(graph, p);
+  p.plain = !p.integers && p.is_pointwise() && !has_channels_last(graph, p.x);
+  p.x_channels_last = p.plain ? odd_as_channels_last(graph, p.x) : as_channels_last(graph, p.x);
+  if (writes_channels_last(p, graph.features())) return offer(graph, p);
   write_product(graph, p, p.out);
 }
 
@@ -224,11 +224,11 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   const Tensor partial = graph.scratch(DType::i32, 1);
   add_product(graph, p, into, partial, false);
   if (p.plain) add_product(graph, p, into, partial, true);
-  const bool to_cells = into.id() != p.out.id();
-  graph.dispatch({into}, with_end(p, {partial}, to_cells), [=](Launch& launch) {
+  const bool channels_last_out = into.id() != p.out.id();
+  graph.dispatch({into}, with_end(p, {partial}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const uint32_t splits = p.out.numel() == 0 ? 1 : pick_conv(shape_of(p, p.pixels()), launch.features).splits;
-    if (splits > 1) add_splits(launch, p, splits, to_cells);
+    if (splits > 1) add_splits(launch, p, splits, channels_last_out);
   });
 }
 
@@ -238,7 +238,7 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
     add.act = ACT_NONE;
   }
   for (int side = 0; side < 2; ++side) {
-    const auto made = cells_of(graph, first)->product;
+    const auto made = channels_last_of(graph, first)->product;
     const bool mine = made && graph.is_deferred(first) && graph.num_uses(first) == 1 && !made->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && made &&
                       made->integers == is_byte(out.dtype());
@@ -247,7 +247,7 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
       Product product = *made;
       product.out = out;
       product.addition = add;
-      product.addition.other = in_cells(graph, add.other);
+      product.addition.other = as_channels_last(graph, add.other);
       offer(graph, product);
       return true;
     }

@@ -22,7 +22,7 @@ struct ConvProduct : Convolution {
   bool integers;
   int64_t channels, in_channels, taps, cells;  // of the output, of x; cells of a pixel
   Tensor packed = {}, sums = {};               // the weight, and the sums of its rows
-  Tensor x_cells = {};                         // x in cells
+  Tensor x_channels_last = {};                         // x in cells
   bool plain = false;                          // x may be read as it lies instead, in quads of pixels
   Addition addition = {};                      // its `other` in cells, where there is one
 

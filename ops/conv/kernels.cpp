@@ -65,7 +65,7 @@ std::string channels_last_unsupported_reason(const ConvFacts& f) {
 std::span<const std::string_view> conv_kernels() {
   static const std::vector<std::string_view> kAll = [] {
     std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled};
-    for (const ConvKernel& kernel : conv_cell_kernels()) all.push_back(kernel.name);
+    for (const ConvKernel& kernel : channels_last_kernels()) all.push_back(kernel.name);
     return all;
   }();
   return kAll;
@@ -89,7 +89,7 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f,
   if (direct) return "is for groups of more output channels";
   if (kernel == kTiled) return "";
   if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
-  const ConvKernel& known = *std::ranges::find(conv_cell_kernels(), kernel, &ConvKernel::name);
+  const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.integers != f.shape().integers) return known.integers ? "takes 8-bit integers" : "takes fp16";
   return unsupported_reason(known, features);
 }
