@@ -30,7 +30,7 @@ constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_t
 
 constexpr int64_t kChunkGroups = 4;
 
-std::string why_too_large(const ConvKernel& kernel, const Features& features) {
+std::string size_unsupported_reason(const ConvKernel& kernel, const Features& features) {
   const uint32_t lanes = conv_lanes(kernel, features), bytes = conv_shared_bytes(kernel, features);
   if (lanes <= features.max_invocations && bytes <= features.max_shared_bytes) return "";
   return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
@@ -81,7 +81,7 @@ bool is_conv_kernel(std::string_view name) {
 
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
   if (kernel.dot) {
-    if (features.has(Feature::int_dot)) return why_too_large(kernel, features);
+    if (features.has(Feature::int_dot)) return size_unsupported_reason(kernel, features);
     return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
   }
   for (const Feature feature :
@@ -98,7 +98,7 @@ std::string unsupported_reason(const ConvKernel& kernel, const Features& feature
   const uint32_t lanes = conv_lanes(kernel, features);
   if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 4 % lanes != 0)
     return format("does not divide among subgroups of %u", features.subgroup_size);
-  if (std::string reason = why_too_large(kernel, features); !reason.empty()) return reason;
+  if (std::string reason = size_unsupported_reason(kernel, features); !reason.empty()) return reason;
   // A driver writes every product out: lavapipe takes a minute and more to compile so many.
   const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (chunk / shape.k);
   if (products > 64) return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);

@@ -55,7 +55,7 @@ uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features
 
 namespace {
 
-std::string why_no_tile(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+std::string tile_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   // Rows of 64 bytes and 16 of sums, a scale and a zero point for each half of them.
   const uint32_t bytes = (kernel.tile.bm + kernel.tile.bn) * 80 + kernel.tile.bn * 16, lanes = kernel.tile.subtiles();
   if (s.group % 32 != 0) return format("takes groups of multiples of 32 columns, not of %u", s.group);
@@ -65,7 +65,7 @@ std::string why_no_tile(const LinearKernel& kernel, const LinearShape& s, const 
   return "";
 }
 
-std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const MatrixShape& shape = features.matrix_s8[0];
   const Tile& t = kernel.tile;
   if (shape.m == 0) return "needs cooperative matrices of signed bytes, which this device lacks";
@@ -107,8 +107,8 @@ std::string int8_unsupported_reason(const LinearKernel& kernel, const LinearShap
   if (s.group % 8 != 0) return format("takes groups of multiples of 8 columns, not of %u", s.group);
   if (s.group == 0 && s.k > kMaxWholeRow)
     return format("sums rows of up to %lld columns in 32 bits", static_cast<long long>(kMaxWholeRow));
-  if (matrix) return why_no_matrix(kernel, s, features);
-  if (kernel.family == Family::dot_tiled) return why_no_tile(kernel, s, features);
+  if (matrix) return matrix_unsupported_reason(kernel, s, features);
+  if (kernel.family == Family::dot_tiled) return tile_unsupported_reason(kernel, s, features);
   const uint32_t bytes = shared_bytes(kernel, s.k, dot_gemv_lanes(kernel, s, features));
   if (bytes > features.max_shared_bytes)
     return format("needs %u bytes of shared memory, the device has %u", bytes, features.max_shared_bytes);

@@ -138,7 +138,7 @@ Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
 namespace {
 
 // What both families with cooperative matrices need.
-std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed}) {
     if (!features.has(feature))
@@ -179,9 +179,9 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
   const bool textures = shape.textures || shape.weight_texture;
   if (textures && kernel.family != Family::tiled) return "takes no textures";
   if (kernel.family == Family::gemv_rows) return "";
-  if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
+  if (kernel.family == Family::gemv_fragments) return matrix_unsupported_reason(kernel, shape, features);
   if (kernel.family != Family::tiled) {
-    const std::string reason = why_no_matrix(kernel, shape, features);
+    const std::string reason = matrix_unsupported_reason(kernel, shape, features);
     if (!reason.empty()) return reason;
   }
   if (!fits(kernel, features)) {
