@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenates tensors along a dimension: four inputs a kernel, more through temporaries.
+// Concatenates tensors along a dimension: a kernel takes four inputs; more are joined in temporaries first.
 #include "glsl/cat.h"
 
 #include "ops/op.h"

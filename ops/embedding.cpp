@@ -25,8 +25,8 @@ void check_index(Tensor index, const char* op) {
         name(index.dtype()));
 }
 
-// Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their binding_ranges in
-// output and indices; part: there are several. `row`: the bytes of a row of the table.
+// Calls run(positions, rows, part) for each range of indices and of the table's rows, and sets their binding ranges in
+// output and indices; part: there are several ranges. `row`: the bytes of a row of the table.
 template <class Run>
 void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowRange>& tables, const Run& run) {
   const int64_t columns = out.dim(-1);
@@ -82,7 +82,7 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
       launch.params(
           Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});
       launch.shader =
-          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == WeightType::q4 ? WEIGHT::q4 : WEIGHT::q8,
+          &variant(glsl::embedding_packed::dtype(out.dtype()), w.type == WeightType::q4 ? WEIGHT::q4 : WEIGHT::q8,
                    static_cast<WEIGHT_STORAGE>(w.texture));
       const auto [weights, scale, zero] = weight_binding_ranges(w, rows);
       launch.binding_ranges[2] = weights;
@@ -98,7 +98,7 @@ void embedding_q8gsw(Graph& graph, Args args) {
   packed(graph, args, "embedding_q8gsw", DType::i8);
 }
 
-// Of embedding_packed the first axis alone: the first tensor argument is the packed weight, not one of DTYPE.
+// Not DTYPE of embedding_packed as it is: the first tensor argument is the packed weight, whose dtype is no axis.
 constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE},
                                 {"WEIGHT_STORAGE", glsl::embedding_packed::kWEIGHT_STORAGE}};
 

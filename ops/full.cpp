@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made of nothing but their size: full (one number everywhere) and arange. Only those with sizes that change
-// from call to call get here; the others are constants of the file.
+// full (one number everywhere) and arange: tensors made from their size. Only those with dynamic sizes are operators;
+// the others are constants of the file.
 #include "glsl/full.h"
 
 #include "glsl/full_arange.h"

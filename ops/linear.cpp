@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight
 // that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel:
-// ops/linear/packed_weight.h. Error: linear_error of ops/linear/error_bound.h.
+// ops/linear/. Error: linear_error of ops/linear/error_bound.h.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_node.h"
 #include "ops/op.h"

@@ -5,8 +5,8 @@
 //   out = clamp(round(act((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, qmin, qmax)
 // with an activation of none or relu. Shaders, layout and choice of kernel: ops/linear/.
 //
-// Error of floats: that of ops/linear_dq8ca.cpp. Integers that come out are those next to the exact quotient, which is
-// known within that error: only a quotient so close to a tie may round to the other side.
+// Error of floats: that of ops/linear_dq8ca.cpp. The quotient before rounding has that error: only a quotient so close
+// to a tie may round to the other integer.
 #include <cinttypes>
 
 #include "glsl/include/activation.glslh"

@@ -2,7 +2,7 @@
 // out[..., m, n] = act(sum_k a'[..., m, k] * b'[..., k, n] + bias[n]), a' = a permuted by `a_perm` (empty: as it is),
 // b' likewise; batch dimensions broadcast. Both have rank 2 or more (Python gives vectors a dimension).
 //
-// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear.cpp.
+// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear/error_bound.h.
 #include "glsl/matmul.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kBatchRank = 4;  // of size, a_batch and b_batch in matmul.glsl
 
-// A tensor as it is walked: permuted sizes, and the strides of the memory behind.
+// How a tensor is read: its permuted sizes, and the strides of its memory.
 struct View {
   Shape size, stride;
   View(const Tensor& tensor, const std::vector<int64_t>& perm) {
@@ -55,7 +55,7 @@ struct Batch {
   int64_t size, a, b;  // a, b: strides
 };
 
-// The broadcast batch dimensions, neighbours merged where both operands walk on; `shape` gets their sizes.
+// The broadcast batch dimensions, neighbours merged where both operands are contiguous; `shape` gets their sizes.
 std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
   const size_t rank = std::max(a.rank(), b.rank()) - 2;
   std::vector<Batch> merged;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kOp = "quantize";
 
-// In fp64 numbers are exact: scales are f32 tensors, zero points integers, or both numbers.
+// The kernel in fp64: scales are f32 tensors, zero points integers, or both numbers.
 void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, const Parameter& zero,
                   const std::vector<int64_t>& block, int64_t low, int64_t high) {
   check(scale.stored == STORED_F32 && (!zero.tensor || !is_float(zero.tensor.dtype())),
@@ -59,7 +59,7 @@ void quantize(Graph& graph, Args args) {
         "%s: steps %" PRId64 " with an input of %s", kOp, steps, name(x.dtype()));
   const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()),
                                                  static_cast<glsl::quantize::STORAGE>(texture));
-  // Of a Python number PyTorch takes the reciprocal in fp64.
+  // PyTorch computes the reciprocal of a Python number in fp64.
   if (!scale.tensor) scale.number = static_cast<float>(1.0 / args.real(1));
   const auto bind = [&](const Parameter& parameter) {
     return parameter.tensor ? parameter.tensor : texture ? Tensor() : x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine knows, as JSON text for the layers above.
+// JSON texts: of files, models, devices, profiles and memory.
 #pragma once
 
 #include <span>

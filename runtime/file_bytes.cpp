@@ -42,7 +42,8 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
   } else {
-    sigaction(SIGBUS, &previous_action, nullptr);  // the access is repeated, and ends the process as it would have
+    sigaction(SIGBUS, &previous_action,
+              nullptr);  // the access is repeated and ends the process, as without this handler
   }
 }
 
@@ -73,7 +74,7 @@ void release(int slot) {
   guarded[slot].begin = 0;
   if (--num_guarded > 0) return;
   struct sigaction now{};
-  // Somebody who took the signal over since keeps it.
+  // A handler that was installed since then stays.
   if (sigaction(SIGBUS, nullptr, &now) == 0 && now.sa_sigaction == on_sigbus)
     sigaction(SIGBUS, &previous_action, nullptr);
 }

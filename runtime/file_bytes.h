@@ -11,11 +11,11 @@
 
 namespace pumice::engine {
 
-// Small files are read. Large ones are mapped, guarded: when somebody cuts the file meanwhile, the missing pages read
-// as zeros instead of raising SIGBUS, a hash then fails, and check_unchanged says why.
+// Small files are read. Large files are mapped with a guard: when another process cuts the file meanwhile, the missing
+// pages read as zeros instead of raising SIGBUS. A hash then fails, and check_unchanged reports the reason.
 class FileBytes {
  public:
-  // Throws IoError, or PathRejected for what is no regular file (nothing blocks on a FIFO).
+  // Throws IoError, or PathRejected for what is no regular file (a FIFO does not block).
   explicit FileBytes(const std::string& path);
   ~FileBytes();
   FileBytes(const FileBytes&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file's bytes to sessions: the one place that knows both the operators and the graph.
+// From a file's bytes to sessions: joins the operators and the graph.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace pumice::engine {
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
  public:
-  // Opens a device; called after all four gates have passed, so that a bad file touches none.
+  // Opens a device. Called after all four gates have passed, so that a bad file opens no device.
   using OpenDevice = std::function<std::shared_ptr<Device>()>;
   static std::shared_ptr<const Model> load(const OpenDevice& open_device, std::span<const std::byte> file,
                                            const ExternalData& external = {});

@@ -15,13 +15,13 @@ namespace {
 constexpr int64_t kChannelGroupBytes = 16;
 
 Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
-  const Tensor cells = graph.scratch(DType::i32, 1);
-  graph.dispatch({cells}, {x}, [=](Launch& launch) {
+  const Tensor made = graph.scratch(DType::i32, 1);
+  graph.dispatch({made}, {x}, [=](Launch& launch) {
     using namespace glsl::conv2d_cells;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
     const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
     const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
-    cells.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
+    made.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
     if (!runs) return;
     launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
     launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
@@ -29,7 +29,7 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
     launch.spec.insert(launch.spec.end(), {at_once == 4, together});
     launch.shader = &variant(in(x.dtype()));
   });
-  return cells;
+  return made;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ int64_t channel_groups(int64_t channels, DType dtype) {
 }
 
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
-  return graph.shared<ChannelsLast>("cells " + std::to_string(value.id()));
+  return graph.shared<ChannelsLast>("channels last " + std::to_string(value.id()));
 }
 
 bool has_channels_last(Graph& graph, Tensor value) {
@@ -51,18 +51,19 @@ Tensor as_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
   if (!has_channels_last(graph, value)) return known->tensor = lay_out(graph, value, false);
-  const Tensor cells = known->tensor = graph.scratch(DType::i32, 1);
+  const Tensor made = known->tensor = graph.scratch(DType::i32, 1);
   graph.write_deferred(
-      value, [&] { write_product(graph, *known->product, cells); }, [=, &graph] { from_channels_last(graph, value, cells); });
-  return cells;
+      value, [&] { write_product(graph, *known->product, made); },
+      [=, &graph] { from_channels_last(graph, value, made); });
+  return made;
 }
 
 Tensor odd_as_channels_last(Graph& graph, Tensor value) {
   return lay_out(graph, value, true);
 }
 
-void from_channels_last(Graph& graph, Tensor out, Tensor cells) {
-  graph.dispatch({out}, {cells}, [=](Launch& launch) {
+void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {
+  graph.dispatch({out}, {channels_last}, [=](Launch& launch) {
     using namespace glsl::conv2d_planes;
     launch.over(vec4_groups(out));
     launch.params(Params{u32(out.numel()), u32(out.dim(1)), u32(out.dim(2) * out.dim(3))});

@@ -25,7 +25,7 @@ constexpr ConvKernel kKernels[] = {
     {"conv_dot64x64", true, {64, 64, 8, 4}, true},
     {"conv_dot32x32", true, {32, 32, 4, 4}, true},
 };
-// Of convolutions without cells (ops/conv/kernels.h); the last one of those that could have them.
+// Kernels of NCHW convolutions (ops/conv/kernels.h). The last one computes what channels-last kernels can, too.
 constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
 
 constexpr int64_t kChunkGroups = 4;
@@ -42,7 +42,7 @@ int64_t workgroups(const Tile& tile, const ConvShape& s) {
 }
 
 int64_t chunks(const ConvShape& s) {
-  return ceil_div(s.cells, kChunkGroups);
+  return ceil_div(s.k_groups, kChunkGroups);
 }
 
 // Subgroups of 32 that fill a GPU. H200, fp16, batch 32, us of tiles of 128x128, 64x128, 64x64 (channels x pixels):

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a convolution as a product of packed cells: by cooperative matrices
-// (glsl/include/conv_matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and
-// features.
+// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv_matrix.glslh) or
+// by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and features.
 #pragma once
 
 #include <span>
@@ -12,9 +11,9 @@
 
 namespace pumice::engine {
 
-// A product of [channels, k] and [k, pixels of the batch]; k in cells of 16 bytes, 8 fp16 or 16 int8 of them.
+// A product of [channels, k] and [k, pixels of the batch]; k_groups: k in groups of 16 bytes, 8 fp16 or 16 int8.
 struct ConvShape {
-  int64_t channels, pixels, cells;
+  int64_t channels, pixels, k_groups;
   bool integers = false;
 };
 
@@ -22,11 +21,11 @@ struct ConvShape {
 struct ConvKernel {
   std::string_view name;  // as Features::kernel forces it
   bool integers;
-  Tile tile;  // its parts are subgroups, or invocations of dot products
+  Tile tile;  // a subtile for each subgroup, or invocation of dot products
   bool dot = false;
 };
 
-// So many workgroups take a part of k each.
+// splits: workgroups that share an output tile; each sums a range of k.
 struct ConvPick {
   const ConvKernel* kernel = nullptr;
   uint32_t splits = 1;

@@ -31,16 +31,16 @@ bool is_padded(const Convolution& c) {
 }
 
 ConvShape shape_of(const Product& p, int64_t pixels) {
-  return {p.channels, pixels, p.taps * p.cells, p.integers};
+  return {p.channels, pixels, p.taps * p.pixel_groups, p.integers};
 }
 
 Tensor pack(Graph& graph, const Product& p) {
-  const int64_t chunks = ceil_div(p.taps * p.cells, kChunkGroups), count = chunks * p.channels * kChunkGroups;
+  const int64_t chunks = ceil_div(p.taps * p.pixel_groups, kChunkGroups), count = chunks * p.channels * kChunkGroups;
   const std::string what = "conv2d_pack " + std::to_string(p.taps);
   return graph.prepack(what, {p.weight}, DType::i32, {count * 4}, [=](Launch& launch) {
     using namespace glsl::conv2d_pack;
     launch.over(u32(count));
-    launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.cells), u32(count)});
+    launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(count)});
     launch.shader = &variant(p.integers ? WEIGHT::i8 : WEIGHT::f16);
   });
 }
@@ -95,8 +95,8 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& made) {
   const Tile& t = made.kernel->tile;
   describe<Params>(launch, p, t);
   launch.shader = &variant(dtype(p.out.dtype()));
-  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.cells), u32(p.patches.kernel[1]),
-                                         u32(p.taps * p.cells), made.splits, is_padded(p)});
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+                                         u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
 }
 
 void multiply(Launch& launch, const Product& p, const ConvPick& made, bool channels_last_out) {
@@ -114,18 +114,19 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool chann
   } else {
     using namespace glsl::conv2d_matrix;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(p.planes() ? X::planes : X::cells, channels_last_out ? OUT::cells : OUT::planes);
+    launch.shader = &variant(p.reads_nchw() ? X::planes : X::cells, channels_last_out ? OUT::cells : OUT::planes);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
-  launch.spec.insert(launch.spec.end(),
-                     {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16,
-                      u32(p.cells), u32(p.patches.kernel[1]), u32(p.taps * p.cells), made.splits, is_padded(p)});
+  launch.spec.insert(
+      launch.spec.end(),
+      {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
+       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
   require_subgroups(launch);
 }
 
 void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels_last_out) {
-  const bool quads = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
-  launch.over(u32(p.channels * p.pixels() / (quads ? 4 : 1)));
+  const bool vec4 = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
+  launch.over(u32(p.channels * p.pixels() / (vec4 ? 4 : 1)));
   if (p.integers) {
     using namespace glsl::conv2d_sum_int8;
     describe<Params>(launch, p, {1, 1, 1, 1});
@@ -138,7 +139,7 @@ void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels
   launch.spec.push_back(splits);
 }
 
-// What the end of a convolution reads.
+// What the epilogue of a convolution reads.
 std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool channels_last_out) {
   reads.push_back(p.bias ? p.bias : p.packed);
   if (p.integers) reads.insert(reads.end(), {p.scale, p.sums});
@@ -151,22 +152,22 @@ void set_sizes(const Product& p, Tensor into) {
   if (into.id() != p.out.id()) into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * 4});
 }
 
-// The node that reads x as it lies, or in cells; the one that is not for the live shape does not run.
-void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool planes) {
+// The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
+void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool nchw) {
   const bool channels_last_out = into.id() != p.out.id();
-  const Tensor x = planes ? p.x : p.x_channels_last;
+  const Tensor x = nchw ? p.x : p.x_channels_last;
   graph.dispatch({into, partial}, with_end(p, {x, p.packed}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const bool runs = p.out.numel() != 0;
     const ConvPick made = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
     const int64_t words = made.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
     partial.resize({made.splits > 1 ? words : 4});
-    if (runs && p.planes() == planes) multiply(launch, p, made, channels_last_out);
+    if (runs && p.reads_nchw() == nchw) multiply(launch, p, made, channels_last_out);
   });
 }
 
-// Whether it can write its output in cells: by matrices, only whole ones, with numbers that need no more than a
-// multiplication, and by subgroups that divide the channels of a matrix.
+// Whether it can write its output channels-last: by cooperative matrices, only whole 16-byte groups of channels, with
+// scales that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
 bool writes_channels_last(const Product& p, const Features& features) {
   if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
@@ -174,21 +175,21 @@ bool writes_channels_last(const Product& p, const Features& features) {
          shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
-// Whether kernels may multiply whole numbers by it and no more (is_extreme in quantize.glslh).
+// Whether one multiplication by it is exact enough for kernels of integers (is_extreme in quantize.glslh).
 bool is_factor(double scale) {
   const auto stored = static_cast<float>(scale);
   return stored >= 0x1p-126f && stored < 0x1p124f;
 }
 
-// Leaves it to the first reader of the output how it is written.
+// The first reader of the output decides its layout (ops/conv/channels_last.h).
 void offer(Graph& graph, const Product& product) {
   const auto p = std::make_shared<const Product>(product);
   channels_last_of(graph, p->out)->product = p;
   graph.defer(p->out, [=, &graph] {
     if (!p->addition.other) return write_product(graph, *p, p->out);
-    const Tensor cells = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
-    write_product(graph, *p, cells);
-    from_channels_last(graph, p->out, cells);
+    const Tensor channels_last = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
+    write_product(graph, *p, channels_last);
+    from_channels_last(graph, p->out, channels_last);
   });
 }
 
@@ -198,14 +199,14 @@ ConvProduct::ConvProduct(const Convolution& c)
     : Convolution(c), integers(!is_float(x.dtype())), channels(weight.dim(0)) {
   taps = patches.kernel[0] * patches.kernel[1];
   in_channels = weight.dim(1) / taps;
-  cells = channel_groups(in_channels, x.dtype());
+  pixel_groups = channel_groups(in_channels, x.dtype());
 }
 
 bool takes_matrices(const Convolution& c, const Features& features) {
   if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
   const Product p(c);
   const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
-  const uint64_t bytes = static_cast<uint64_t>(pixels * p.cells) * 16;
+  const uint64_t bytes = static_cast<uint64_t>(pixels * p.pixel_groups) * 16;
   return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
          ((!p.integers && p.is_pointwise() && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
 }
@@ -214,8 +215,8 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
   p.packed = pack(graph, p);
   if (p.integers) p.sums = row_sums(graph, p);
-  p.plain = !p.integers && p.is_pointwise() && !has_channels_last(graph, p.x);
-  p.x_channels_last = p.plain ? odd_as_channels_last(graph, p.x) : as_channels_last(graph, p.x);
+  p.may_read_nchw = !p.integers && p.is_pointwise() && !has_channels_last(graph, p.x);
+  p.x_channels_last = p.may_read_nchw ? odd_as_channels_last(graph, p.x) : as_channels_last(graph, p.x);
   if (writes_channels_last(p, graph.features())) return offer(graph, p);
   write_product(graph, p, p.out);
 }
@@ -223,7 +224,7 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
 void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   const Tensor partial = graph.scratch(DType::i32, 1);
   add_product(graph, p, into, partial, false);
-  if (p.plain) add_product(graph, p, into, partial, true);
+  if (p.may_read_nchw) add_product(graph, p, into, partial, true);
   const bool channels_last_out = into.id() != p.out.id();
   graph.dispatch({into}, with_end(p, {partial}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one group by cooperative matrices (glsl/include/conv_matrix.glslh) or dot products of bytes
-// (glsl/conv2d_dot.glsl), x in cells.
+// Convolutions of one group whose x is channels-last, as a product by cooperative matrices
+// (glsl/include/conv_matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
 #pragma once
 
 #include "ops/conv/channels_last.h"
 
 namespace pumice::engine {
 
-// What is added to the result of a convolution: act(result + other). Of integers: what they stand for, and how the sum
-// becomes integers again.
+// A tensor that is added to the result of a convolution: act(result + other). Of integers: the scales and zero points
+// of both, and how the sum is quantized again.
 struct Addition {
   Tensor other = {};
   double scale = 1, other_scale = 1;
@@ -17,33 +17,36 @@ struct Addition {
   int64_t act = 0;
 };
 
-// One such convolution, and what is made for it.
+// One such convolution, and the tensors that are made for it.
 struct ConvProduct : Convolution {
   bool integers;
-  int64_t channels, in_channels, taps, cells;  // of the output, of x; cells of a pixel
-  Tensor packed = {}, sums = {};               // the weight, and the sums of its rows
-  Tensor x_channels_last = {};                         // x in cells
-  bool plain = false;                          // x may be read as it lies instead, in quads of pixels
-  Addition addition = {};                      // its `other` in cells, where there is one
+  int64_t channels;               // of the output
+  int64_t in_channels, taps;      // of x; of the kernel
+  int64_t pixel_groups;           // 16-byte groups of channels in a pixel of x
+  Tensor packed = {}, sums = {};  // the weight, and the sums of its rows
+  Tensor x_channels_last = {};    // x in that layout
+  bool may_read_nchw = false;     // x may be read as NCHW instead, in vec4 groups of pixels
+  Addition addition = {};         // its `other` is channels-last
 
   explicit ConvProduct(const Convolution& convolution);
   int64_t pixels() const { return out.dim(0) * out.dim(2) * out.dim(3); }
-  bool planes() const { return plain && x.dim(2) * x.dim(3) % 4 == 0; }
-  // What bytes of x are, signed.
+  bool reads_nchw() const { return may_read_nchw && x.dim(2) * x.dim(3) % 4 == 0; }
+  // The zero point of x as signed bytes.
   int64_t signed_zero() const { return x_zero - (x.dtype() == DType::u8 ? 128 : 0); }
 };
 
-// Whether they are computed so, as far as is known when the graph is built.
+// Whether a convolution is computed so, as far as is known when the graph is built.
 bool takes_matrices(const Convolution& convolution, const Features& features);
 
-// Adds the nodes, or leaves them to whoever reads `out` or adds something to it.
+// Adds the nodes, or defers them to the first reader of `out` (ops/conv/channels_last.h).
 void convolution_by_matrices(Graph& graph, const Convolution& convolution);
 
-// Adds the nodes; `into`: the output, or an i32 for its cells.
+// Adds the nodes. `into`: the output, or an i32 scratch that gets it channels-last.
 void write_product(Graph& graph, const ConvProduct& product, Tensor into);
 
-// For an operator that adds two tensors, `addition.other` the second: whether one of them comes from a convolution that
-// nobody else reads and that can add the other one itself. Then there is nothing left to do.
+// For an operator that adds two tensors, `first` and `addition.other`. True when one of them is the output of a
+// deferred convolution without other readers and that convolution can add the other tensor itself: the addition is then
+// part of the convolution, and the operator adds no node.
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
 
 }  // namespace pumice::engine

@@ -22,7 +22,7 @@ constexpr int64_t kIntegerColumns = (int64_t{1} << 31) / (255 * 255);
 // Whether each value fits a binding as kernels that take no blocks would have it, as far as is known now.
 bool is_small(const Convolution& c, const Features& features) {
   const ConvShape shape = c.facts().shape();
-  const int64_t packed = shape.channels * ceil_div(shape.cells, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
+  const int64_t packed = shape.channels * ceil_div(shape.k_groups, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
                 out = c.out.numel() * device_bytes(c.out.dtype());
   return static_cast<uint64_t>(std::max({packed, x, out})) <= features.max_storage_bytes;
 }

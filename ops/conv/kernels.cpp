@@ -24,7 +24,7 @@ uint32_t columns_of(const ConvFacts& f) {
   const bool depthwise = f.groups == f.in_channels && f.channels == f.groups && !p.transposed;
   if (!depthwise || !window || (f.quantized && is_float(f.x)) || f.textures) return 0;
   if (f.width % 4 == 0) return 4;
-  return f.x == DType::f16 && f.width % 2 == 0 ? 2 : 0;  // of integers: quads
+  return f.x == DType::f16 && f.width % 2 == 0 ? 2 : 0;  // of integers: whole vec4 groups
 }
 
 }  // namespace
@@ -34,8 +34,8 @@ int64_t ConvFacts::terms() const {
 }
 
 ConvShape ConvFacts::shape() const {
-  const int64_t cells = ceil_div(in_channels / groups * device_bytes(x), 16);
-  return {channels, pixels, patches.kernel[0] * patches.kernel[1] * cells, !is_float(x)};
+  const int64_t channel_groups = ceil_div(in_channels / groups * device_bytes(x), 16);
+  return {channels, pixels, patches.kernel[0] * patches.kernel[1] * channel_groups, !is_float(x)};
 }
 
 bool is_direct(int64_t groups, int64_t channels_of_group) {
@@ -82,9 +82,8 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f,
   if (kernel == kDirect || kernel == kDepthwise) {
     if (!direct) return "is for groups of few output channels";
     if (kernel == kDepthwise && f.textures) return kBuffers;
-    return kernel == kDirect || columns_of(f) != 0
-               ? ""
-               : "takes one channel a group, small binding_ranges and rows of whole words";
+    return kernel == kDirect || columns_of(f) != 0 ? ""
+                                                   : "takes one channel a group, small windows and rows of whole words";
   }
   if (direct) return "is for groups of more output channels";
   if (kernel == kTiled) return "";

@@ -25,23 +25,24 @@ struct ConvFacts {
   ConvShape shape() const;
 };
 
-// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, and those of conv_kernel.h.
+// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, and those of channels_last_kernels.h.
 std::span<const std::string_view> conv_kernels();
-// What computes it there, Features::kernel considered: a kernel that cannot leaves the choice.
+// The kernel that computes it there. Features::kernel is taken where it can compute it, else ignored.
 std::string_view conv_kernel(const ConvFacts& facts, const Features& features);
 // Why a kernel cannot compute it on that device, as the end of "it ..."; empty when it can.
 std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& facts, const Features& features);
-// Why it is nobody's choice on that device, likewise.
+// Why it is not recommended on that device, though it may run, in the same form; empty when it is.
 std::string conv_not_recommended_reason(std::string_view kernel, const Features& features);
 // |err| <= u |y| + conv_error(kernel, facts) * S * L against fp64 of the same stored numbers, with S = sum|x w| +
-// |bias|, u and L as in ops/linear/kernels.h.
+// |bias|, u and L as in ops/linear/error_bound.h.
 double conv_error(std::string_view kernel, const ConvFacts& facts);
 
 // Whether a group has so few output channels that tiles would be mostly empty.
 bool is_direct(int64_t groups, int64_t channels_of_group);
 // Of those: columns of outputs of an invocation of conv_depthwise.glslh, which are whole words; 0: conv_direct.glslh.
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
-// Of the others: why x in cells is of no use, as the end of "it ..."; empty where conv_kernel.h has kernels for it.
+// Of the others: why x is never channels-last, as the end of "it ..."; empty where
+// channels_last_kernels.h has kernels.
 std::string channels_last_unsupported_reason(const ConvFacts& facts);
 
 }  // namespace pumice::engine

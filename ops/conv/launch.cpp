@@ -20,20 +20,20 @@
 namespace pumice::engine {
 namespace {
 
-// What a dispatch computes: output channels of some images.
+// What a dispatch computes: some output channels of some images.
 struct OutputBlock {
   RowRange images, channels;
 };
 
 template <class Params>
-Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& part, bool whole_quads) {
+Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, bool whole_quads) {
   Params params{};
-  params.batch = part.images.count;
+  params.batch = block.images.count;
   params.groups = u32(c.groups);
   params.in_channels = u32(c.x.dim(1) / c.groups);
   params.in_h = u32(c.x.dim(2));
   params.in_w = u32(c.x.dim(3));
-  params.out_channels = part.channels.count / params.groups;
+  params.out_channels = block.channels.count / params.groups;
   params.out_h = u32(c.out.dim(2));
   params.out_w = u32(c.out.dim(3));
   put(params, c.patches);
@@ -46,11 +46,11 @@ Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& part, bo
       {bool(c.bias), has_zero, whole_quads || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
        known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
   const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
-  launch.flops = 2ull * part.images.count * part.channels.count * plane * c.k;
+  launch.flops = 2ull * block.images.count * block.channels.count * plane * c.k;
   return params;
 }
 
-// Of shaders that take integers.
+// For shaders that take integers.
 template <class Params>
 Params with_numbers(Params params, const ConvLaunch& c) {
   params.x_zero = static_cast<int32_t>(c.x_zero);
@@ -59,27 +59,27 @@ Params with_numbers(Params params, const ConvLaunch& c) {
   return params;
 }
 
-void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
-  launch.over((c.outputs(part.images.count * c.out.dim(1)) + 3) / 4);
+void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  launch.over((c.outputs(block.images.count * c.out.dim(1)) + 3) / 4);
   const bool whole_quads = c.out.dim(3) % 4 == 0;
   if (c.integers) {
     using namespace glsl::conv2d_direct_int8;
-    launch.params(with_numbers(describe<Params>(launch, c, part, whole_quads), c));
+    launch.params(with_numbers(describe<Params>(launch, c, block, whole_quads), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
   } else {
     using namespace glsl::conv2d_direct;
-    launch.params(describe<Params>(launch, c, part, whole_quads));
+    launch.params(describe<Params>(launch, c, block, whole_quads));
     launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same, static_cast<STORAGE>(c.textures));
   }
 }
 
 template <class Params>
-Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& part, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
   const Patches& p = c.patches;
   const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
-  launch.over(static_cast<uint64_t>(part.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
-  const auto params = describe<Params>(launch, c, part, true);
-  // All sizes, for the window to be in registers.
+  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
+  const auto params = describe<Params>(launch, c, block, true);
+  // All sizes are constants, so that the window stays in registers.
   launch.spec[5] = params.kernel_h;
   launch.spec[6] = params.kernel_w;
   launch.spec.insert(launch.spec.end(),
@@ -87,30 +87,31 @@ Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock
   return params;
 }
 
-void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& part, uint32_t columns) {
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
-    launch.params(with_numbers(describe_depthwise<Params>(launch, c, part, columns), c));
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, columns), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_depthwise;
-    launch.params(describe_depthwise<Params>(launch, c, part, columns));
+    launch.params(describe_depthwise<Params>(launch, c, block, columns));
     launch.shader = &variant(dtype(c.x.dtype()));
   }
 }
 
-int64_t pixels(const ConvLaunch& c, const OutputBlock& part) {
-  return static_cast<int64_t>(c.outputs(part.images.count));
+int64_t pixels(const ConvLaunch& c, const OutputBlock& block) {
+  return static_cast<int64_t>(c.outputs(block.images.count));
 }
 
 template <class Params>
-Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& part, const Tile& tile) {
-  const int64_t of_group = part.channels.count / c.groups;
-  // A group that begins inside of a row panel has up to 15 rows of others in front.
+Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& block, const Tile& tile) {
+  const int64_t of_group = block.channels.count / c.groups;
+  // A group that begins inside of a row panel has up to 15 rows of other groups before its own.
   const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
-  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, part), tile.bn)), tile.subtiles());
-  auto params = describe<Params>(launch, c, part, c.out.dim(2) * c.out.dim(3) % 4 == 0);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, block), tile.bn)),
+              tile.subtiles());
+  auto params = describe<Params>(launch, c, block, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
   params.tiles = panel_tiles(c.k);
   params.row_blocks = static_cast<uint32_t>(row_blocks);
@@ -118,34 +119,34 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& pa
   return params;
 }
 
-void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
-  const Tile tile = pick_tile(c.groups, part.channels.count / c.groups, u32(pixels(c, part)), launch.features);
+void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
-    launch.params(with_numbers(describe_tiles<Params>(launch, c, part, tile), c));
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, block, tile), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
   } else {
     using namespace glsl::conv2d_tiled;
-    launch.params(describe_tiles<Params>(launch, c, part, tile));
+    launch.params(describe_tiles<Params>(launch, c, block, tile));
     const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
     launch.shader = &variant(dtype(c.x.dtype()), weight, static_cast<STORAGE>(c.textures));
   }
 }
 
-void launch_part(Launch& launch, const ConvLaunch& c, const OutputBlock& part) {
-  if (!c.direct) return launch_tiled(launch, c, part);
+void launch_block(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  if (!c.direct) return launch_tiled(launch, c, block);
   ConvFacts facts = c.facts();
   facts.width = c.out.dim(3);
   const uint32_t columns = depthwise_columns(facts, launch.features);
-  columns != 0 ? launch_depthwise(launch, c, part, columns) : launch_direct(launch, c, part);
+  columns != 0 ? launch_depthwise(launch, c, block, columns) : launch_direct(launch, c, block);
 }
 
 uint64_t image_bytes(const Tensor& x) {
   return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
 }
 
-// Images in blocks that bindings of the device hold, mostly one; they begin where a binding may. Where not even as few
-// as that fit, one block: check_bindings then names the value.
+// Ranges of images that fit a binding of the device, mostly one range; each begins at an offset that a binding may
+// have. Where not even the fewest such images fit, one range: check_bindings then reports the value.
 std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features) {
   const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
                  align = std::max<uint64_t>(features.storage_alignment, 16);
@@ -158,16 +159,16 @@ std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features
   return blocks;
 }
 
-// In the order of ConvLaunch::reads, behind the output: its channels of a block begin where a binding may, too.
-std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock& part) {
+// In the order of the output and ConvLaunch::reads. The channels of a block begin at an offset that a binding may have.
+std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock& block) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
-  const BindingRange x = binding_range(part.images, batch, image_bytes(c.x));
-  BindingRange out = binding_range(part.images, batch, image_bytes(c.out));
-  const uint64_t first = image_bytes(c.out) / c.channels * part.channels.first;
+  const BindingRange x = binding_range(block.images, batch, image_bytes(c.x));
+  BindingRange out = binding_range(block.images, batch, image_bytes(c.out));
+  const uint64_t first = image_bytes(c.out) / c.channels * block.channels.first;
   out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-  const BindingRange bias = c.bias ? BindingRange{uint64_t{part.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
+  const BindingRange bias = c.bias ? BindingRange{uint64_t{block.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
   if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
-  const auto [weight, scale, zero] = weight_binding_ranges(c.packed, part.channels);
+  const auto [weight, scale, zero] = weight_binding_ranges(c.packed, block.channels);
   return {out, x, weight, bias, scale, zero};
 }
 
@@ -199,15 +200,15 @@ uint64_t ConvLaunch::outputs(int64_t of_channels) const {
 
 void launch_convolution(Launch& launch, const ConvLaunch& c) {
   const auto batch = static_cast<uint32_t>(c.x.dim(0));
-  if (c.textures) return launch_part(launch, c, {{0, batch}, {0, c.channels}});
+  if (c.textures) return launch_block(launch, c, {{0, batch}, {0, c.channels}});
   // A group's channels stay together.
   std::vector<RowRange> channels = {{0, c.channels}};
   if (!c.direct && c.groups == 1) channels = weight_row_ranges(c.packed, launch.features);
   for (const RowRange& images : image_ranges(c, launch.features)) {
-    for (const RowRange& block : channels) {
-      const OutputBlock part{images, block};
-      launch_part(launch, c, part);
-      launch.binding_ranges = binding_ranges(c, part);
+    for (const RowRange& range : channels) {
+      const OutputBlock block{images, range};
+      launch_block(launch, c, block);
+      launch.binding_ranges = binding_ranges(c, block);
       if (!c.scale) launch.binding_ranges.resize(4);
       launch.next_dispatch();
     }

@@ -17,7 +17,7 @@ struct Epilogue {
   Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
   // Columns of a row of x in a buffer: as many as the weight has, a multiple of 8 or any number; or padded with zeros
   // to whole tiles.
-  enum class Columns : uint8_t { octets, any, tiles } columns = Columns::octets;
+  enum class Columns : uint8_t { multiple_of_8, any, tiles } columns = Columns::multiple_of_8;
 };
 // Throws unless bias and residual have the types that go with an x of `dtype`.
 void check_epilogue(const char* op, DType dtype, const Epilogue& end);

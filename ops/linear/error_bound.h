@@ -8,8 +8,8 @@ namespace pumice::engine {
 
 // The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
 //   |err| <= u |y| + linear_error(kernel, shape) * S * L
-// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 behind gelu and silu (their largest slope), which add 4e-7 |y
-// before them|, 1.5 behind hardswish, else 1.
+// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 after gelu and silu (their largest slope; they add 4e-7
+// times |their input|), 1.5 after hardswish, else 1.
 double linear_error(const LinearKernel& kernel, const LinearShape& shape);
 
 }  // namespace pumice::engine

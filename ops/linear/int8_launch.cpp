@@ -16,23 +16,23 @@
 namespace pumice::engine {
 namespace {
 
-// Rows of x from `first` on, and of the weight.
+// What a dispatch computes: some rows of x by some rows of the weight.
 struct OutputBlock {
   RowRange rows, columns;
 };
 
 template <class Params>
-Params params_of(const IntegerProduct& p, const OutputBlock& part, uint32_t m, uint32_t row_blocks, bool words) {
+Params params_of(const IntegerProduct& p, const OutputBlock& block, uint32_t m, uint32_t row_blocks, bool words) {
   const PackedWeight& w = p.weight;
   Params params{};
-  params.m = part.rows.count;
-  params.n = part.columns.count;
+  params.m = block.rows.count;
+  params.n = block.columns.count;
   params.k = w.k;
   params.row_blocks = row_blocks;
   params.stride = p.stride;
   params.words_m = m;
-  params.first_m = words ? part.rows.first : 0;
-  params.first = part.columns.first;
+  params.first_m = words ? block.rows.first : 0;
+  params.first = block.columns.first;
   params.out_inverse = p.again.inverse();
   params.out_zero = static_cast<float>(p.again.zero);
   params.out_low = static_cast<float>(p.again.low);
@@ -55,79 +55,83 @@ OUT out_of(const IntegerProduct& p) {
 
 template <class Params>
 void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
-                     const OutputBlock& part) {
+                     const OutputBlock& block) {
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
   const MatrixShape& shape = features.matrix_s8[0];
-  const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, matrix_int8_lanes(kernel, features));
-  launch.params(params_of<Params>(p, part, m, blocks, true));
+  const uint32_t blocks = (block.rows.count + t.bm - 1) / t.bm;
+  over_groups(launch, uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, matrix_int8_lanes(kernel, features));
+  launch.params(params_of<Params>(p, block, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k,
                                          matrix_int8_shared(kernel, features) / 16, kernel.depth});
   require_subgroups(launch);
 }
 
-void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
+void launch_matrix(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                   const OutputBlock& block) {
   using namespace glsl::linear_matrix_int8;
-  describe_matrix<Params>(launch, kernel, p, m, part);
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+  describe_matrix<Params>(launch, kernel, p, m, block);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.type));
 }
 
 void launch_matrix_groups(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
-                          const OutputBlock& part) {
+                          const OutputBlock& block) {
   using namespace glsl::linear_matrix_int8_groups;
-  describe_matrix<Params>(launch, kernel, p, m, part);
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage));
+  describe_matrix<Params>(launch, kernel, p, m, block);
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.type));
 }
 
-void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
+void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                  const OutputBlock& block) {
   using namespace glsl::linear_dot_tiled;
   const Tile& t = kernel.tile;
-  const uint32_t blocks = (part.rows.count + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(part.columns.count + t.bn - 1) / t.bn} * blocks, t.subtiles());
-  launch.params(params_of<Params>(p, part, m, blocks, true));
+  const uint32_t blocks = (block.rows.count + t.bm - 1) / t.bm;
+  over_groups(launch, uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, t.subtiles());
+  launch.params(params_of<Params>(p, block, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.type),
                            p.weight.texture ? WEIGHT_STORAGE::texture2d : WEIGHT_STORAGE::buffer);
 }
 
-void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
+void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                 const OutputBlock& block) {
   using namespace glsl::linear_dot_gemv;
   const bool words = kernel.input == Input::words;
-  const uint32_t blocks = (part.rows.count + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(row_panels(part.columns.count) + kernel.panels - 1) / kernel.panels} * blocks,
+  const uint32_t blocks = (block.rows.count + kernel.rows - 1) / kernel.rows;
+  over_groups(launch, uint64_t{(row_panels(block.columns.count) + kernel.panels - 1) / kernel.panels} * blocks,
               dot_gemv_lanes(kernel, p.shape(m), launch.features));
-  auto params = params_of<Params>(p, part, m, blocks, words);
+  auto params = params_of<Params>(p, block, m, blocks, words);
   if (!words) put_source(params, p.rows, m, p.op);
   launch.params(params);
   describe(launch, p);
-  // Tiles of weights on their way. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
+  // Tiles of weights that are prefetched. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
   constexpr uint32_t kDepth = 4;
   launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.panels});
   const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
   if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
-  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.storage),
+  launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.type),
                            !words             ? X::direct
                            : p.weight.texture ? X::texture2d
                                               : X::words);
 }
 
-void launch_part(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m, const OutputBlock& part) {
+void launch_block(Launch& launch, const LinearKernel& kernel, const IntegerProduct& p, uint32_t m,
+                  const OutputBlock& block) {
   if (kernel.family == Family::matrix_int8)
-    launch_matrix(launch, kernel, p, m, part);
+    launch_matrix(launch, kernel, p, m, block);
   else if (kernel.family == Family::matrix_int8_groups)
-    launch_matrix_groups(launch, kernel, p, m, part);
+    launch_matrix_groups(launch, kernel, p, m, block);
   else if (kernel.family == Family::dot_tiled)
-    launch_tiled(launch, kernel, p, m, part);
+    launch_tiled(launch, kernel, p, m, block);
   else
-    launch_gemv(launch, kernel, p, m, part);
-  launch.flops = 2ull * part.rows.count * part.columns.count * p.weight.k;
+    launch_gemv(launch, kernel, p, m, block);
+  launch.flops = 2ull * block.rows.count * block.columns.count * p.weight.k;
 }
 
-// What a parameter of each row has in a binding range of rows; all of it where one is for all; `none` where there is
-// none.
+// The binding range of a parameter with an element for each row; all of it where one element is for all rows; `none`
+// where the parameter is absent.
 BindingRange parameters(const Parameter& parameter, const RowRange& rows, uint32_t m, const BindingRange& none) {
   if (!parameter.tensor) return none;
   if (parameter.tensor.numel() == 1) return {};
@@ -135,31 +139,31 @@ BindingRange parameters(const Parameter& parameter, const RowRange& rows, uint32
 }
 
 // In the order of integer_reads, which binds the scales where something is absent.
-std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const OutputBlock& part, uint32_t m) {
+std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, const OutputBlock& block, uint32_t m) {
   const uint64_t element = device_bytes(p.rows.real_dtype()), out_element = device_bytes(p.out.dtype());
-  const auto [weight, scale, zero] = weight_binding_ranges(p.weight, part.columns);
-  BindingRange out = binding_range(part.rows, m, p.stride * out_element);  // from the block's first column on
-  const uint64_t first = part.columns.first * out_element;
+  const auto [weight, scale, zero] = weight_binding_ranges(p.weight, block.columns);
+  BindingRange out = binding_range(block.rows, m, p.stride * out_element);  // from the block's first column on
+  const uint64_t first = block.columns.first * out_element;
   out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-  const BindingRange x = binding_range(part.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
+  const BindingRange x = binding_range(block.rows, m, p.weight.k * uint64_t{device_bytes(p.rows.x.dtype())});
   std::vector<BindingRange> all = {out,
                                    input == Input::x ? x : BindingRange{},
                                    weight,
-                                   p.end.bias ? BindingRange{part.columns.first * element, 0} : scale,
+                                   p.end.bias ? BindingRange{block.columns.first * element, 0} : scale,
                                    p.end.residual ? out : scale,
                                    scale,
                                    zero};
   if (p.bytes()) {
-    all.push_back(parameters(p.again.scales, part.rows, m, scale));
-    all.push_back(parameters(p.again.zeros, part.rows, m, scale));
+    all.push_back(parameters(p.again.scales, block.rows, m, scale));
+    all.push_back(parameters(p.again.zeros, block.rows, m, scale));
   }
   if (input == Input::x) {
-    all.push_back(parameters(p.rows.scales, part.rows, m, scale));
-    all.push_back(parameters(p.rows.zeros, part.rows, m, scale));
+    all.push_back(parameters(p.rows.scales, block.rows, m, scale));
+    all.push_back(parameters(p.rows.zeros, block.rows, m, scale));
   } else {
     all.emplace_back();
   }
-  all.push_back(p.weight.group == 0 ? binding_range(part.columns, p.weight.n, 4) : scale);
+  all.push_back(p.weight.group == 0 ? binding_range(block.columns, p.weight.n, 4) : scale);
   return all;
 }
 
@@ -191,9 +195,9 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
       return range.begin % launch.features.storage_alignment == 0;
     };
     if (std::all_of(all.begin(), all.end(), aligned)) {
-      for (const auto& [part, by] : {std::pair(head, &kernel), std::pair(tail, gemv)}) {
-        launch_part(launch, *by, p, m, part);
-        launch.binding_ranges = binding_ranges(p, by->input, part, m);
+      for (const auto& [block, by] : {std::pair(head, &kernel), std::pair(tail, gemv)}) {
+        launch_block(launch, *by, p, m, block);
+        launch.binding_ranges = binding_ranges(p, by->input, block, m);
         launch.next_dispatch();
       }
       return;
@@ -201,7 +205,7 @@ void launch_integers(Launch& launch, const LinearKernel& kernel, const IntegerPr
   }
   for (const RowRange& rows : row_blocks) {
     for (const RowRange& columns : column_blocks) {
-      launch_part(launch, kernel, p, m, {rows, columns});
+      launch_block(launch, kernel, p, m, {rows, columns});
       if (whole) return;
       launch.binding_ranges = binding_ranges(p, kernel.input, {rows, columns}, m);
       launch.next_dispatch();
@@ -218,7 +222,7 @@ Tensor weight_sums(Graph& graph, const PackedWeight& w) {
       launch.over(block.count / 2);
       const auto first = w.texture ? static_cast<uint32_t>(block.first * row_bytes / 16) : 0;
       launch.params(glsl::linear_pack_sums::Params{panel_tiles(w.k), block.count / 2, first});
-      launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.storage),
+      launch.shader = &glsl::linear_pack_sums::variant(static_cast<glsl::linear_pack_sums::WEIGHT>(w.type),
                                                        static_cast<glsl::linear_pack_sums::WEIGHT_STORAGE>(w.texture));
       launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
                                {block.first * row_bytes, block.count * row_bytes}};

@@ -15,7 +15,7 @@
 namespace pumice::engine {
 namespace {
 
-// out = y as integers: for kernels that make floats.
+// out = y as integers, for kernels that write floats.
 void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
   const Requantize& again = p.again;
   const auto or_y = [&](const Tensor& tensor) { return tensor || p.textures ? tensor : y; };
@@ -47,13 +47,13 @@ uint32_t rows_of(const IntegerProduct& p) {
   return u32(p.rows.x.numel() / p.weight.k);
 }
 
-// By kernels that take whole numbers for floats or halves.
+// Adds the nodes of kernels that read the integers as whole numbers in floats or halves.
 void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
-  const auto wants = [p, form](int64_t m, const Features& f) {
+  const auto picks = [p, form](int64_t m, const Features& f) {
     return form_of(choose_linear(p.shape(m), f), p.shape(m)) == form;
   };
   const auto floats = quantized_rows(graph, p.op, p.rows, form);
-  floats->wanted.emplace_back(wants);
+  floats->wanted.emplace_back(picks);
   const DType dtype = p.rows.real_dtype();
   Tensor y = p.out;
   if (p.bytes()) y = graph.scratch(dtype, p.textures ? p.rows.x.rank() : 2);
@@ -63,7 +63,7 @@ void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
   graph.dispatch({y}, linear_reads(floats->x, p.weight, end), [=](Launch& launch) {
     const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, p.end);
     const uint32_t m = rows_of(p);
-    const bool runs = m != 0 && wants(m, launch.features);
+    const bool runs = m != 0 && picks(m, launch.features);
     y.resize(!p.bytes() ? shape : !runs ? Shape(y.rank(), 0) : p.textures ? shape : Shape{m, p.weight.n});
     Epilogue live = end;
     if (p.textures) live.height = texels_of(p.rows.x).height;
@@ -72,8 +72,8 @@ void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
   if (p.bytes()) requantize(graph, p, y);
 }
 
-// Where a row of the output does not end on a quad, the next one's quads lie across words, whose parts are then written
-// one by one: tiles of matrices put out whole quads to rows of their own, which are copied.
+// Where a row of the output does not end on a vec4 group, the groups of the next row cross words and would be written
+// element by element. Tiles of matrices therefore write whole groups to a padded scratch, which is then copied.
 bool pads_rows(const IntegerProduct& p, const LinearKernel& kernel) {
   return kernel.family == Family::matrix_int8 && p.weight.n % 4 != 0 && !p.end.residual && !p.textures;
 }
@@ -99,16 +99,16 @@ void launch_narrow(Launch& launch, const Tensor& out, const Tensor& rows) {
   }
 }
 
-// By kernels that multiply integers; `padded`: by those of them of whose rows pads_rows() says so.
+// Adds the nodes of kernels that multiply integers; `padded`: of those with pads_rows().
 void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool padded, Tensor sums) {
   IntegerProduct p = product;
-  const auto wants = [=](int64_t m, const Features& f) {
+  const auto picks = [=](int64_t m, const Features& f) {
     const LinearKernel& kernel = choose_linear(product.shape(m), f);
     return form_of(kernel, product.shape(m)) == input && pads_rows(product, kernel) == padded;
   };
   const auto runs = [=](const Launch& launch) {
     const uint32_t m = rows_of(product);
-    return m != 0 && wants(m, launch.features);
+    return m != 0 && picks(m, launch.features);
   };
   if (p.textures) p.out = graph.scratch(p.out.dtype(), p.out.rank());
   if (padded) p.out = graph.scratch(p.out.dtype(), 2);
@@ -123,7 +123,7 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
   Tensor x = p.rows.x, rows;
   if (input == Input::words) {
     const auto words = quantized_rows(graph, p.op, p.rows, input);
-    words->wanted.emplace_back(wants);
+    words->wanted.emplace_back(picks);
     x = words->x;
     rows = words->rows;
   }
@@ -147,7 +147,7 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
   });
 }
 
-// Whether some kernel that reads x so may run here at some size.
+// Whether a kernel that reads x in that form can run on this device at some size.
 bool may_run(const IntegerProduct& p, Input input, const Features& features) {
   for (const LinearKernel& kernel : linear_kernels()) {
     if (form_of(kernel, p.shape(1)) == input && unsupported_reason(kernel, p.shape(1), features).empty()) return true;
@@ -162,7 +162,7 @@ LinearShape IntegerProduct::shape(int64_t m) const {
           .n = weight.n,
           .k = weight.k,
           .group = weight.group,
-          .weight = weight.storage,
+          .weight = weight.type,
           .dtype = rows.real_dtype(),
           .scale_f16 = weight.scale_f16,
           .integers = !(bytes() && again.is_extreme()),

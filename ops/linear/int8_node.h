@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers of 8-bit integers: x is quantized on its way, or is integers already.
+// Linear layers of 8-bit integers: x is quantized first, or is integers already.
 //
 // The exact sum of (qx - zx) * (qw - zw) over a group is scaled by that of the group, and the sum over the groups by
-// the row's: only these scalings and additions round. Kernels for floats compute it from whole numbers, too.
+// the row's: only these scalings and additions round. Kernels for floats can compute it, too, from whole numbers.
 #pragma once
 
 #include "ops/linear/epilogue.h"
@@ -24,12 +24,12 @@ struct IntegerProduct {
   LinearShape shape(int64_t m) const;
 };
 
-// Adds the nodes: one for each way in which kernels read x, of which that of the kernel for the live shape runs. In
-// textures where one of its values is to be one: x is quantized from its texture, whole numbers as floats stay in
-// textures; kernels of integers read words and write a buffer, which is copied.
+// Adds the nodes: one for each form in which kernels read x (Input). At each launch only the node of the kernel for the
+// live shape runs. Where x, the residual or the output is a texture, all of them are: x is quantized from its texture,
+// whole numbers as floats stay in textures; kernels of integers read words and write a buffer, which is copied.
 void linear_int8(Graph& graph, IntegerProduct product);
 
-// The integers low..high of arguments, which 8 bits hold.
+// Throws unless low..high is a range within -128..127 or 0..255.
 void check_range(int64_t low, int64_t high, const char* op);
 
 }  // namespace pumice::engine

@@ -14,7 +14,8 @@ namespace pumice::engine {
 
 enum class WeightType : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
 
-// bm x bn outputs a workgroup, tm x tn of them one of its parts: an invocation (gemm.glslh), a subgroup (matrix.glslh).
+// bm x bn outputs a workgroup, tm x tn of them a subtile: of an invocation (gemm.glslh) or a subgroup
+// (matrix.glslh).
 struct Tile {
   uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
   uint32_t subtiles() const { return bm / tm * (bn / tn); }
@@ -61,22 +62,22 @@ struct LinearKernel {
   uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
   Tile tile = {};               // outputs of a workgroup, of the others
   Input input = Input::floats;  // others: x must be integers
-  uint32_t depth = 1;           // tiles on their way in a matrix_int8 kernel
+  uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches
 };
 
 // Every kernel there is, in a fixed order.
 std::span<const LinearKernel> linear_kernels();
-// The one of that name; throws InvalidArgument with the nearest name.
+// The kernel of that name; throws InvalidArgument with the nearest name.
 const LinearKernel& linear_kernel(std::string_view name);
 // What it reads at that shape of integers.
 Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
 std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-// Why it is nobody's choice for that shape on that device, though it may run, in the same words; empty for the kernels
-// that are meant for it, of which the pick is one.
+// Why it is not recommended for that shape on that device, though it can run, in the same form; empty for the kernels
+// that are meant for it. The pick is one of these.
 std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
-// Invocations of a GEMV's workgroup, and the tiles of weights a lane has on their way.
+// Invocations of a GEMV's workgroup, and the tiles of weights that a lane prefetches.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 

@@ -30,7 +30,7 @@ struct LinearBlock {
   uint32_t first;  // of the weight
 };
 
-// What a launch of any kernel is made from.
+// What every kernel is launched with.
 struct Linear {
   const LinearKernel& kernel;
   DType dtype;
@@ -39,7 +39,7 @@ struct Linear {
   const Epilogue& end;
 };
 
-// The part of Params and specialization constants that is one in all kernels.
+// The fields of Params and the specialization constants that all kernels share.
 template <class Params>
 void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const PackedWeight& w = l.w;
@@ -56,7 +56,7 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   launch.flops = 2ull * m * n * w.k;
 }
 
-// Kernels that read a row panel once for some rows of x: workgroups count along the rows first.
+// Kernels that read a row panel once for some rows of x. Workgroups are counted along the rows first.
 template <class Params>
 void describe_gemv(Launch& launch, const Linear& l) {
   const LinearKernel& kernel = l.kernel;
@@ -89,7 +89,7 @@ void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels});
-  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
+  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
@@ -98,7 +98,7 @@ void launch_tiled(Launch& launch, const Linear& l) {
   const Tile& t = l.kernel.tile;
   describe_tiles<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
-  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
+  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
@@ -111,14 +111,14 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
               : l.end.columns == Columns::any && l.block.m > 1 ? X::ragged
                                                                : X::octets;
-  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage), x);
+  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
 void launch_gemv_rows(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_rows;
   describe_gemv<Params>(launch, l);
   launch.spec.push_back(l.kernel.rows);
-  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
+  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.type));
 }
 
 void launch_block(Launch& launch, const Linear& l) {
@@ -129,7 +129,7 @@ void launch_block(Launch& launch, const Linear& l) {
       return launch_tiled(launch, l);
     case Family::matrix:
       describe_matrices<glsl::linear_matrix::Params>(launch, l, launch.features.matrix_f16[0]);
-      launch.shader = &glsl::linear_matrix::variant(static_cast<glsl::linear_matrix::WEIGHT>(l.w.storage));
+      launch.shader = &glsl::linear_matrix::variant(static_cast<glsl::linear_matrix::WEIGHT>(l.w.type));
       return;
     case Family::fragments:
       describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
@@ -148,11 +148,11 @@ void launch_block(Launch& launch, const Linear& l) {
   }
 }
 
-// pick_matrix_tail, where binding_ranges of the rows beyond whole tiles are aligned.
+// pick_matrix_tail, where the binding ranges of the rows after the whole tiles are aligned.
 const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                                 const Features& features) {
   const LinearShape shape{
-      .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.storage, .dtype = dtype, .scale_f16 = w.scale_f16};
+      .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.type, .dtype = dtype, .scale_f16 = w.scale_f16};
   const uint64_t least = kernel.tile.bm * std::min<uint64_t>(kRowBytes, device_bytes(dtype));
   return least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;
 }
@@ -167,11 +167,11 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
                    const Epilogue& end) {
   const uint64_t element = device_bytes(dtype), out_row = w.n * element;
   const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
-  const bool textures = end.height != 0;  // which are bound as a whole, and take no binding_ranges
+  const bool textures = end.height != 0;  // which are bound as a whole, without binding ranges
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_row_ranges(w, launch.features);
   const bool whole = row_blocks.size() * blocks.size() == 1;
-  const auto launch_part = [&](const LinearKernel& by, const RowRange& rows, const RowRange& block) {
+  const auto launch_rows = [&](const LinearKernel& by, const RowRange& rows, const RowRange& block) {
     launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
     const uint64_t first = block.first * element;
     const BindingRange x = binding_range(rows, m, x_row);
@@ -189,19 +189,19 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   };
   if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
-    launch_part(kernel, {0, tiles}, blocks.front());
-    return launch_part(*tail, {tiles, m - tiles}, blocks.front());
+    launch_rows(kernel, {0, tiles}, blocks.front());
+    return launch_rows(*tail, {tiles, m - tiles}, blocks.front());
   }
   if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, end});
   for (const RowRange& rows : row_blocks) {
-    for (const RowRange& block : blocks) launch_part(kernel, rows, block);
+    for (const RowRange& block : blocks) launch_rows(kernel, rows, block);
   }
 }
 
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
   const Tensor none = x.storage() == StorageClass::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
-  if (quantized(weight.storage)) {
+  if (quantized(weight.type)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
     reads.push_back(end.rows ? end.rows : weight.scale);

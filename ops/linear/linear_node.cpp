@@ -16,16 +16,16 @@ namespace {
 
 using Columns = Epilogue::Columns;
 
-// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
-// fragments put together what lies across two octets. H200, 4096 -> 14336: with a dispatch that pads, one row of 4097
-// columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; as they lie 1.05 and 1.10 to 1.12 (int8), 1.08
-// and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
-bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
+// Whether x needs no padding where its rows end inside a vec4 group: a single row begins on a group, and these kernels
+// check its end; fragments combine elements from two groups of eight. H200, 4096 -> 14336: with a dispatch that pads,
+// one row of 4097 columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; without padding 1.05 and 1.10
+// to 1.12 (int8), 1.08 and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
+bool takes_tail(const LinearKernel& kernel, uint32_t m) {
   if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
   return kernel.family == Family::gemv_fragments && m <= 8;
 }
 
-// x with rows of whole tiles, zeros behind; nothing at shapes where it is not `wanted`.
+// x with rows padded with zeros to whole tiles; empty at shapes where it is not `wanted`.
 Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
   const Tensor out = graph.scratch(x.dtype(), 2);
   graph.dispatch({out}, {x}, [=](Launch& launch) {
@@ -64,7 +64,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
                             .n = weight.n,
                             .k = weight.k,
                             .group = weight.group,
-                            .weight = weight.storage,
+                            .weight = weight.type,
                             .dtype = dtype,
                             .scale_f16 = weight.scale_f16,
                             .textures = textures,
@@ -82,12 +82,12 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     });
   };
   if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
-  const auto ragged = [=](const Launch& launch) { return takes_ragged(kernel_for(launch), u32(x.numel() / weight.k)); };
-  const auto others = [=](const Launch& launch) { return !ragged(launch); };
+  const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
+  const auto others = [=](const Launch& launch) { return !tail(launch); };
   end.columns = Columns::tiles;
   add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
   end.columns = Columns::any;
-  add(x, end, ragged);
+  add(x, end, tail);
 }
 
 }  // namespace pumice::engine

@@ -21,10 +21,10 @@ namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kTileLanes = 32;
-constexpr uint32_t kVectors[] = {1, 2, 4, 8};  // uvec4 a lane owns of a tile, by Storage
-constexpr uint32_t kOffset[] = {8, 128};       // what stored integers have more than their value
+constexpr uint32_t kVectors[] = {1, 2, 4, 8};  // uvec4 a lane owns of a tile, by WeightType
+constexpr uint32_t kOffset[] = {8, 128};       // stored integers are their value plus this
 
-Storage weight_type_of(DType dtype, const char* op) {
+WeightType weight_type_of(DType dtype, const char* op) {
   switch (dtype) {
     case DType::i4:
       return WeightType::q4;
@@ -40,19 +40,19 @@ Storage weight_type_of(DType dtype, const char* op) {
 }
 
 // Bytes of a row in the file, and in the packed form of 16 rows.
-uint64_t raw_bytes(WeightType storage, uint64_t k) {
+uint64_t raw_bytes(WeightType type, uint64_t k) {
   const uint64_t bytes[] = {(k + 1) / 2, k, k * 2, k * 4};
-  return bytes[static_cast<uint32_t>(storage)];
+  return bytes[static_cast<uint32_t>(type)];
 }
-uint64_t packed_bytes(WeightType storage, uint32_t k) {
-  return uint64_t{panel_tiles(k)} * kVectors[static_cast<uint32_t>(storage)] * kTileLanes * 16 / kPanelRows;
+uint64_t packed_bytes(WeightType type, uint32_t k) {
+  return uint64_t{panel_tiles(k)} * kVectors[static_cast<uint32_t>(type)] * kTileLanes * 16 / kPanelRows;
 }
 
-// A pack in parts keeps the raw bytes that are on the device at once within this.
+// A weight is packed in ranges, so that at most this many of its raw bytes are on the device at once.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
-Tensor pack_data(Graph& graph, Tensor weight, WeightType storage, uint32_t n, uint32_t k, bool texture) {
-  const uint64_t raw = raw_bytes(storage, k), packed = packed_bytes(storage, k);
+Tensor pack_data(Graph& graph, Tensor weight, WeightType type, uint32_t n, uint32_t k, bool texture) {
+  const uint64_t raw = raw_bytes(type, k), packed = packed_bytes(type, k);
   const int64_t words = int64_t{row_panels(n)} * kPanelRows * static_cast<int64_t>(packed / 4);
   const auto pack = [=](Launch& launch) {
     for (const RowRange& block : split_rows(row_panels(n) * kPanelRows, {raw, packed}, launch.features, kPieceBytes)) {
@@ -67,7 +67,7 @@ Tensor pack_data(Graph& graph, Tensor weight, WeightType storage, uint32_t n, ui
       params.count = static_cast<uint32_t>(block.count * packed / 16);
       launch.over(params.count);
       launch.params(params);
-      launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(storage),
+      launch.shader = &glsl::linear_pack::variant(static_cast<glsl::linear_pack::WEIGHT>(type),
                                                   static_cast<glsl::linear_pack::WEIGHT_STORAGE>(texture));
       launch.binding_ranges = {{block.first * packed, block.count * packed}, {block.first * raw, rows * raw}};
       launch.next_dispatch();
@@ -106,12 +106,12 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   const int64_t n = weight.dim(0), k = weight.dim(1);
   check(n >= 1 && k >= 1, "%s: the weight is [%" PRId64 ", %" PRId64 "], it must not be empty", op, n, k);
   PackedWeight packed;
-  packed.storage = weight_type_of(weight.dtype(), op);
+  packed.type = weight_type_of(weight.dtype(), op);
   packed.n = u32(n);
   packed.k = u32(k);
-  check(quantized(packed.storage) == bool(scale), "%s: a weight of %s %s scales", op, name(weight.dtype()),
+  check(quantized(packed.type) == bool(scale), "%s: a weight of %s %s scales", op, name(weight.dtype()),
         scale ? "has no" : "needs");
-  if (quantized(packed.storage)) {
+  if (quantized(packed.type)) {
     check_parameters(group >= 1 && k % group == 0, "%s: groups of %" PRId64 " columns do not divide %" PRId64, op,
                      group, k);
     check_parameters(group == k || group % 4 == 0,
@@ -138,24 +138,24 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
     if (zero) {
       check_parameters(zero.is_constant() && zero.dtype() == DType::i8 && zero.shape() == want,
                        "%s: zero points must be a constant i8 [%" PRId64 ", %" PRId64 "]", op, want[0], want[1]);
-      // Proved here, once: kernels then leave the term out.
+      // Checked here, once: kernels then leave the term out.
       if (!graph.is_zero(zero))
-        packed.zero = pack_pairs(graph, zero, packed.n, packed.groups, kOffset[static_cast<uint32_t>(packed.storage)]);
+        packed.zero = pack_pairs(graph, zero, packed.n, packed.groups, kOffset[static_cast<uint32_t>(packed.type)]);
       if (packed.zero) packed.scales = {};
     }
   }
   packed.texture = textures && graph.in_texture(weight);
-  packed.weight = pack_data(graph, weight, packed.storage, packed.n, packed.k, packed.texture);
+  packed.weight = pack_data(graph, weight, packed.type, packed.n, packed.k, packed.texture);
   return packed;
 }
 
 uint64_t row_bytes(const PackedWeight& w) {
-  return packed_bytes(w.storage, w.k) + (w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0) +
+  return packed_bytes(w.type, w.k) + (w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0) +
          (w.zero ? pair_bytes(w.groups, false) : 0);
 }
 
 std::vector<RowRange> weight_row_ranges(const PackedWeight& w, const Features& features) {
-  const uint64_t weight = w.texture ? 0 : packed_bytes(w.storage, w.k),
+  const uint64_t weight = w.texture ? 0 : packed_bytes(w.type, w.k),
                  scale = w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0,
                  zero = w.zero ? pair_bytes(w.groups, false) : 0;
   auto blocks = split_rows(row_panels(w.n) * kPanelRows, {weight, scale, zero}, features);
@@ -165,7 +165,7 @@ std::vector<RowRange> weight_row_ranges(const PackedWeight& w, const Features& f
 
 std::array<BindingRange, 3> weight_binding_ranges(const PackedWeight& w, const RowRange& block) {
   const BindingRange scale = binding_range(block, w.n, pair_bytes(w.groups, !w.scale_f16));
-  return {binding_range(block, w.n, packed_bytes(w.storage, w.k)), scale,
+  return {binding_range(block, w.n, packed_bytes(w.type, w.k)), scale,
           w.zero ? binding_range(block, w.n, pair_bytes(w.groups, false)) : scale};
 }
 

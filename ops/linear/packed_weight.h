@@ -12,7 +12,8 @@
 
 namespace pumice::engine {
 
-// The layout of glsl/include/packed.glslh: a weight [n, k] in panels of 16 rows, a row panel in tiles of 64 columns.
+// The layout of glsl/include/packed.glslh: a weight [n, k] in row panels of 16 rows, a row panel in tiles of 64
+// columns.
 inline constexpr uint32_t kPanelRows = 16, kTileColumns = 64;
 constexpr uint32_t row_panels(uint32_t n) {
   return (n + kPanelRows - 1) / kPanelRows;
@@ -20,20 +21,20 @@ constexpr uint32_t row_panels(uint32_t n) {
 constexpr uint32_t panel_tiles(uint32_t k) {
   return (k + kTileColumns - 1) / kTileColumns;
 }
-constexpr bool quantized(WeightType storage) {
-  return storage == WeightType::q4 || storage == WeightType::q8;
+constexpr bool quantized(WeightType type) {
+  return type == WeightType::q4 || type == WeightType::q8;
 }
 
 // A weight [n, k] in that layout, made at load.
 struct PackedWeight {
   Tensor weight, scale, zero;  // scale and zero: quantized ones only; zero: empty when all zero points are 0
-  WeightType storage = WeightType::f32;
+  WeightType type = WeightType::f32;
   uint32_t n = 0, k = 0;
   uint32_t groups = 1, group = 0;  // of a row, and the columns of one; group 0: the whole row
   bool scale_f16 = false;
   bool texture = false;  // the weight is a texture2d
-  // fp16 scales that multiplied by 2^shift all lie in [2^-14, 2^-5), where no zero point is left: matrix.glslh then has
-  // a shorter way to unpack, on devices seen not to flush subnormal numbers (Feature::fragments).
+  // Without zero points: whether all fp16 scales, multiplied by 2^shift, are in [2^-14, 2^-5). matrix.glslh then has a
+  // shorter way to unpack, on devices that do not flush subnormal numbers (Feature::fragments).
   struct {
     bool tame = false;
     int32_t shift = 0;

@@ -21,13 +21,13 @@ int64_t fill(const Features& features) {
   return features.cpu ? 2 : 128;
 }
 
-// Up to here the GEMV wins. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221 against
-// 206.
+// Rows of x up to which the GEMV is fastest. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32
+// rows: 221 against 206.
 constexpr int64_t kGemvRows = 16;
 
-// Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or
-// multiplications: the weights are then read again, from cache. H200: 64 x 14336 -> 4096 448 us against 500, 128 rows
-// 888 against 703; 256 x 1536 -> 384 27 us against 63.
+// Where no tile gives enough workgroups, passes of a GEMV are fastest up to this many rows, whatever the weight, or up
+// to this many multiplications: later passes read the weights from the cache. H200: 64 x 14336 -> 4096 448 us against
+// 500, 128 rows 888 against 703; 256 x 1536 -> 384 27 us against 63.
 constexpr int64_t kPassesRows = 64;
 constexpr int64_t kPassesWork = int64_t{1} << 28;
 
@@ -37,9 +37,9 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
   return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
 }
 
-// Two panels a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
-// us: one row 18.8 and 18.9 against 19.5 and 21 of one row panel, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
-// and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens.
+// Two row panels in a workgroup halve the work on x; one row panel leaves more workgroups. H200, 4096 -> 14336 and
+// back, us: one row 18.8 and 18.9 against 19.5 and 21 of one row panel, 2 rows 23.4 and 20.8 against 28.1 and 27, 4
+// rows 31.3 and 27.2 against 35; 8 rows run out of registers. MiniLM (fewer invocations) loses 5 % at 16 tokens.
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 1 << 16;
   const LinearKernel* one = nullptr;
@@ -65,7 +65,8 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
   return *last;
 }
 
-// Kernels that know where matrix elements are, or null. H200, int4 in groups of 32, us for 4096 -> 14336 and back:
+// Kernels that use the places of matrix elements in a subgroup (Feature::fragments), or null. H200, int4 in groups of
+// 32, us for 4096 -> 14336 and back:
 //   rows   gemvf8x2      gemvf16x2     fragments64x128   fragments64x256   best without matrices
 //   1      14.3  13.8                                                      20.0  24.2
 //   8      15.4  16.2                                                      56 (gemv8)
@@ -77,11 +78,11 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 //   512                                208   192         195  258          1870 (tile64x128)
 //   2048                               704   756         637  636
 // Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
-// Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave more of them:
-// us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048 ->
-// 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles of
-// fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94; 128
-// 103, 96; 4096 -> 8192, 128 rows 62, 66.
+// Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave more of
+// them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048
+// -> 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles
+// of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
+// 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   constexpr int64_t kEnough = 1 << 16;
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };

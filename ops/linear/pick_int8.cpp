@@ -8,16 +8,16 @@
 namespace pumice::engine {
 namespace {
 
-// See pick_integers: weights that dot products are done with before matrices have started, 16 rows of x and 4 of them;
-// multiplications up to which passes of few rows are ahead of tiles; and tiles of 64 x 64 that leave so much of the
-// device idle that passes are, too.
+// Measured in pick_integers. kSmallWeight, kMediumWeight: elements of a weight up to which dot products are faster than
+// matrices, for 16 and for 4 rows of x. kPassesWork: multiplications up to which passes of few rows are faster than
+// tiles. kIdleTiles: so few tiles of 64 x 64 that passes are faster whatever the work.
 constexpr int64_t kSmallWeight = int64_t{1} << 21, kMediumWeight = int64_t{1} << 24;
 constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 
 }  // namespace
 
-// What set the thresholds, in us on an H200 in fp16 unless said, quantization of x included; q4 in groups of 32 unless
-// said.
+// The measurements that set the thresholds. Unless a row names something else: us on an H200, fp16, quantization of x
+// included, q4 in groups of 32.
 //   one row                  dot1   dot1x2   others
 //   q4 4096 -> 14336         18.6   17.9     two dispatches with the GEMV of words 19.8
 //   q4 g128 4096 -> 14336    17.6   16.3
@@ -54,7 +54,7 @@ constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 //   4096 -> 14336, q4 g128           int8g_64x128   int8g_128x128    fragments64x256
 //   512; 2048 rows                   235; 852       261; 905         198; 648
 //   groups of 32, 512 rows           310                             203
-// Tiles of 16 rows of int8 matrices, up to eight of them on their way, take 54 and more for 16 x 4096 -> 14336. CPU:
+// Tiles of 16 rows of int8 matrices, up to eight of them prefetched, take 54 and more for 16 x 4096 -> 14336. CPU:
 // lavapipe, ms for 2048 x 2048 in groups of 32: one row dotw1 2.8, gemvr1 1.1; eight rows dotw8 7.3, gemvr8 3.4; 128 98
 // and 46.
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
@@ -92,7 +92,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (many) matrix = first({s.weight == WeightType::q4 ? "int8_128x128d2" : "int8_128x128"});
   if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32", "int8_16x32"});
   if (matrix != nullptr) return matrix;
-  // Of groups the sums are scaled often: matrices of whole numbers in fp16 are faster, where x is fp16.
+  // With groups, sums are scaled often: matrices of whole numbers in fp16 are faster where x is fp16.
   if (!textures && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
     return nullptr;
   return first({"int8g_64x128", "int8g_32x32", "int8g_16x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});

@@ -34,12 +34,12 @@ Parameter parameter(const Args& args, uint32_t index, const char* op, bool integ
 // Throws unless a tensor parameter has one element for each block.
 void check_count(const Parameter& parameter, const QuantBlocks& blocks, const char* op, const char* what);
 
-// Shader parameters, specialization constants 0 to 3 and workgroups of a kernel over the quads of `out`; `spans`: it
-// can keep a workgroup in one block.
+// Shader parameters, specialization constants 0 to 3 and workgroups of a kernel over the vec4 groups of `out`; `spans`:
+// it can keep a workgroup in one block.
 template <class Params>
 void over_blocks(Launch& launch, Params& params, const QuantBlocks& b, const Tensor& out, const Parameter& scale,
                  const Parameter& zero, bool spans = true) {
-  constexpr uint32_t kLanes = 128, kSpan = 8 * kLanes;  // quads: a reciprocal costs as much as eight of them
+  constexpr uint32_t kLanes = 128, kSpan = 8 * kLanes;  // vec4 groups: a reciprocal costs as much as eight of them
   params.count = u32(out.numel());
   params.rank = b.rank;
   std::copy(b.size.begin(), b.size.end(), params.size);

@@ -12,13 +12,12 @@ namespace {
 
 const Arg& argument(const OpCall& call, uint32_t index) {
   if (index >= call.args.size())
-    fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u of %zu", index, call.args.size());
+    fail(Code::Internal, Stage::plan, "", "the operator reads argument %u of %zu", index, call.args.size());
   return call.args[index];
 }
 
 [[noreturn]] void wrong_kind(uint32_t index, const char* wanted) {
-  fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u as %s, its signature says otherwise", index,
-       wanted);
+  fail(Code::Internal, Stage::plan, "", "the operator reads argument %u as %s; its signature differs", index, wanted);
 }
 
 }  // namespace
@@ -105,7 +104,7 @@ std::vector<SymInt> Args::sizes(uint32_t index) const {
 
 Tensor Args::out(uint32_t index) const {
   if (index >= call_.outputs.size())
-    fail(Code::Internal, Stage::plan, "", "the operator asks for output %u of %zu", index, call_.outputs.size());
+    fail(Code::Internal, Stage::plan, "", "the operator reads output %u of %zu", index, call_.outputs.size());
   return Tensor(&graph_, call_.outputs[index]);
 }
 

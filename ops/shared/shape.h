@@ -17,7 +17,7 @@ inline constexpr uint32_t kMaxRank = 8;
 
 // A count or index as kernels hold it. Throws LimitExceeded from 2^31 on: sums of two never wrap.
 uint32_t u32(int64_t value);
-// Quads of a tensor: the invocations of a kernel that gives each one quad of `out`.
+// vec4 groups (four consecutive elements) of a tensor: the invocations of a kernel in which each writes one of them.
 uint32_t vec4_groups(const Tensor& out);
 
 // Product of sizes[first..last).

@@ -114,7 +114,8 @@ TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
   EXPECT_EQ(tail("fragments64x256", 513), "none");
 }
 
-LinearShape integers(int64_t m, uint32_t group, WeightType weight = WeightType::q4, int64_t k = 4096, int64_t n = 14336) {
+LinearShape integers(int64_t m, uint32_t group, WeightType weight = WeightType::q4, int64_t k = 4096,
+                     int64_t n = 14336) {
   return {.m = m,
           .n = n,
           .k = k,
@@ -200,7 +201,8 @@ TEST(PickIntegers, FragmentsForFewRows) {
 TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
   EXPECT_NE(unsupported_reason(linear_kernel("dot1"), integers(1, 0, WeightType::q8, 40000), dots(gpu())), "");
   EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q8, 40000), dots(gpu())).input, Input::floats);
-  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, WeightType::q4, 40000), dots(gpu())), "");
+  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, WeightType::q4, 40000), dots(gpu())),
+            "");
 }
 
 TEST(PickIntegers, FloatsAreNotForThem) {
