@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions by matrices one after another: what is between them lies in cells of channels, and a sum of two values
+"""Convolutions by matrices one after another: the values between them are channels-last, and a sum of two values
 is computed with the convolution before it. Compared with the same file by the kernels that know neither."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from one_call import OneCall
 
 import pumice
 
-SCALE, WIDE, NARROW, RELU = 0.05, 176, 16, 1  # WIDE: its 3 x 3 convolutions are summed in parts
+SCALE, WIDE, NARROW, RELU = 0.05, 176, 16, 1  # WIDE: its 3 x 3 convolutions are summed in splits
 
 
 class Chain:
@@ -64,9 +64,9 @@ class Chain:
 def chain(dtype: torch.dtype) -> bytes:
     torch.manual_seed(3)
     net = Chain(dtype)
-    first = net.conv(net.x, (6, WIDE), NARROW, 3, act=RELU)  # in parts, read in cells
+    first = net.conv(net.x, (6, WIDE), NARROW, 3, act=RELU)  # in splits, read channels-last
     wide = net.conv(first, (6, NARROW), WIDE, 1)
-    total = net.add(net.conv(wide, (6, WIDE), NARROW, 3), first, NARROW, RELU, inner=True)  # in parts
+    total = net.add(net.conv(wide, (6, WIDE), NARROW, 3), first, NARROW, RELU, inner=True)  # in splits
     net.conv(total, (6, NARROW), NARROW, 3, stride=2, inner=False)  # written as other readers want it
     last = net.add(wide, net.conv(total, (6, NARROW), WIDE, 1), WIDE, 0)  # an output
     net.add(last, last, WIDE, 0)  # of no convolution, and read again

@@ -14,7 +14,7 @@ from quantized import check_product
 import pumice
 
 LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
-# By tiles and output by output, groups that begin inside of a strip, uneven images.
+# By tiles and output by output, groups that begin inside of a row panel, uneven images.
 CHOSEN = [CASES[i] for i in (0, 2, 4, 6, 8, 9, 12, 13)]
 
 
@@ -110,7 +110,7 @@ def test_matrices() -> None:
 
 @pytest.mark.parametrize(("x_dtype", "out_dtype"), [(torch.int8, torch.int8), (torch.uint8, torch.float32)], ids=str)
 def test_dot_products(x_dtype, out_dtype) -> None:
-    """Sums in parts, borders, tails of cells and tiles; grouped ones are left to other kernels."""
+    """Sums in splits, borders, tails of channel groups and tiles; grouped ones are left to other kernels."""
     cases = [*MATRIX_CASES, CASES[4], CASES[6]] if x_dtype is torch.int8 else MATRIX_CASES[1:3]
     ran = check_all(x_dtype, out_dtype, cases, ("", "kernel=conv_dot32x32"), False)
     assert ran.count("conv2d_dot") == len(cases) - (CASES[6] in cases), ran

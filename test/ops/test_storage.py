@@ -17,7 +17,7 @@ import pumice
 from pumice.optable import op_table
 
 FORCED = "storage=textures"
-# Shapes with tails of texels, strips and tiles; ranks 1 to 5; more than one layer.
+# Shapes with tails of texels, row panels and tiles; ranks 1 to 5; more than one layer.
 SHAPES = [
     ((5, 64), 37),
     ((70,), 16),
@@ -166,7 +166,7 @@ def test_a_tied_head_shares_the_texture(bits, columns) -> None:
 
 
 def test_a_texture_of_a_weight_has_several_rows() -> None:
-    """More than 4096 vectors, and a weight that is packed in parts, and one that is taken in parts."""
+    """More than 4096 vectors, and a weight that is packed in ranges, and one that is read in ranges."""
     module, x = layer("q4 affine", 1300, 512), torch.randn(3, 512)
     data = bytes(pumice.export(module, (x,), options=TEXTURE))
     for features in ("", "max_storage=40000"):
