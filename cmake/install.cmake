@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 if(SKBUILD)
   install(TARGETS _pumice LIBRARY DESTINATION pumice)
-  install(FILES "${PUMICE_PYTHON_SCHEMA}" DESTINATION pumice)
+  install(FILES "${PUMICE_PYTHON_SCHEMA}" DESTINATION pumice/format)
   if(TARGET pumice-rt)
     install(TARGETS pumice-rt RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}")
   endif()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# serialization/schema.fbs -> serialization/schema_generated.h for the reader, pumice/_schema.py for the writer.
+# serialization/schema.fbs -> serialization/schema_generated.h for the reader, pumice/format/_schema.py for the writer.
 set(PUMICE_GENERATED "${PROJECT_BINARY_DIR}/generated")
 set(PUMICE_SCHEMA "${PROJECT_SOURCE_DIR}/serialization/schema.fbs")
 if(PUMICE_DEV_INPLACE)
-  set(PUMICE_PYTHON_SCHEMA "${PROJECT_SOURCE_DIR}/python/pumice/_schema.py")
+  set(PUMICE_PYTHON_SCHEMA "${PROJECT_SOURCE_DIR}/python/pumice/format/_schema.py")
 else()
   set(PUMICE_PYTHON_SCHEMA "${PUMICE_GENERATED}/python/_schema.py")
 endif()

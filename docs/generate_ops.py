@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pumice.ops  # noqa: F401 (fills the table of records)
 from pumice._pumice import op_table
-from pumice.op import record_for, targets
+from pumice.lowering.registry import lowering_for, targets
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     print("| record | overloads |\n|---|---|")
     by_module = defaultdict(list)
     for target in targets():
-        by_module[record_for(target).__module__.rsplit(".", 1)[-1]].append(str(target))
+        by_module[lowering_for(target).__module__.rsplit(".", 1)[-1]].append(str(target))
     for module in sorted(by_module):
         print(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
     print("\n## What the runtime runs\n")

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a quad of the output.
-// Integers wrap, those of i64 are reported when they would; so is a division of integers by zero.
+// out = a OP b, elementwise, both broadcast; either may be a number. One invocation computes a vec4 group of the output.
+// Integers wrap; for i64 a result that does not fit in 32 bits is reported. So is a division of integers by zero.
+// Bindings: 0 out, then status where integers are reported, then a, b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 i64 u8 i8 boolean
-#include "arithmetic.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "math/arithmetic.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // BINARY_*
 layout(constant_id = 2) const uint A_MODE = 0;
 layout(constant_id = 3) const uint B_MODE = 0;
 
 #if !(defined(DTYPE_f32) || defined(DTYPE_f16) || defined(DTYPE_boolean))
-#define REPORTS  // whole numbers: some results have no right answer
+#define REPORTS  // integers: some results have no right answer
 #endif
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(set = 0, binding = READS) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = READS + 1) readonly buffer B { WORD(DTYPE) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;
   uint repeat_b;
-  uint number;  // bits of the operand that is no tensor
+  uint number;  // bits of the operand that is a number
   uint alpha;
   uint call;
 } params;
@@ -46,7 +47,7 @@ OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
 OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// e^a - 1 by tanh(a / 2), without the cancellation near 0.
+// elu: e^a - 1 by tanh(a / 2), which has no cancellation near 0.
 vec4 elu(vec4 a, vec4 b) {
   const vec4 t = safe_tanh(0.5 * a);
   return mix(b * 2.0 * t / (1.0 - t), a, greaterThan(a, vec4(0.0)));
@@ -92,7 +93,7 @@ bool exact_leaves_32_bits(int a, int b) {
   }
 }
 #else
-bool exact_leaves_32_bits(int a, int b) { return false; }  // these wrap, as PyTorch has it
+bool exact_leaves_32_bits(int a, int b) { return false; }  // these wrap, as in PyTorch
 #endif
 
 void look(uint i, int a, int b) {

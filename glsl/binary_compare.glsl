@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a OP b as bool, elementwise, both broadcast; b may be a number. One invocation computes a quad of the output.
+// out = a OP b as bool, elementwise, both broadcast; b may be a number. One invocation computes a vec4 group of the output.
+// Bindings: 0 out, 1 a, 2 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // COMPARE_* and LOGICAL_*
 layout(constant_id = 2) const uint A_MODE = 0;
@@ -15,12 +16,12 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(boolean) out_[]; };
 layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = 2) readonly buffer B { WORD(DTYPE) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;
   uint repeat_b;
-  uint number;  // bits of the operand that is no tensor
+  uint number;  // bits of the operand that is a number
 } params;
 
 BROADCAST_INDEX
@@ -34,7 +35,7 @@ BROADCAST_INDEX
 OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
 OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
 
-// A NaN is unequal to everything, and true.
+// A NaN is unequal to everything, and counts as true.
 bool compare(ONE(DTYPE) a, ONE(DTYPE) b) {
   const ONE(DTYPE) zero = ONE(DTYPE)(0);
   switch (OP) {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype, element by element, one invocation a quad. To boolean: x != 0 (NaN is true). Float to
-// integer drops the fraction; what does not fit in 32 bits saturates, and is reported if it is finite and to be i64
-// (PyTorch leaves open what an infinity gives: models compute it beside a `where` that drops it); NaN is 0; to u8 and
-// i8 the low eight bits of that are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// out = x in another dtype, element by element; one invocation converts a vec4 group. To boolean: x != 0 (NaN is true). Float to
+// integer drops the fraction; what does not fit in 32 bits saturates. To i64 that is also reported if x is finite (PyTorch does
+// not define the result for an infinity: models compute it beside a `where` that drops it). NaN becomes 0. To u8 and i8 the low
+// eight bits are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
+// Bindings: 0 out, then status for OUT i64, then x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean
 #pragma variant OUT f32 f16 i32 i64 u8 i8 boolean
-#include "launch.glslh"
-#include "math.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/types.glslh"
 
 layout(binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #ifdef OUT_i64
 #define REPORTS
 #endif
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(binding = READS) readonly buffer X { WORD(IN) x_[]; };
 layout(push_constant) uniform Params {
   uint count;
@@ -32,7 +33,7 @@ ivec4 to_integer(vec4 x) {
 #ifdef OUT_boolean
   return ivec4(notEqual(x, vec4(0.0))) | ivec4(is_nan(x));
 #else
-  // int() is defined inside the range only.
+  // int() is defined only for values that fit.
   const vec4 inside = mix(x, vec4(0.0), is_nan(x));
   const bvec4 above = greaterThanEqual(inside, vec4(kTwo31)), below = lessThan(inside, vec4(-kTwo31));
   const ivec4 value = ivec4(mix(mix(inside, vec4(0.0), above), vec4(0.0), below));

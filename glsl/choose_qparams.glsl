@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scale and a zero point for each block, from the ranges of its parts (choose_qparams_range.glsl), as quantize.glslh
-// chooses them. An invocation has four blocks, so that it writes whole words.
+// A scale and a zero point for each block, from the ranges of its parts (choose_qparams_range.glsl), as quant/quantize.glslh
+// chooses them. One invocation computes four blocks, so that it writes whole words.
+// Bindings: 0 scale, 1 zero, 2 range.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant SCALE f32 f16
 #pragma variant POINT i8 u8 i32 f32
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Scale { WORD(SCALE) scale_[]; };
 layout(set = 0, binding = 1) writeonly buffer Zero { WORD(POINT) zero_[]; };

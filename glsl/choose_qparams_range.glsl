@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest and the largest element of each part of each block, as ordered integers (quantize.glslh): range[2 p] and
-// range[2 p + 1] of part p, a workgroup a part. Elements of a block are counted row-major inside of it.
+// The smallest and the largest element of each part of each block, as ordered integers (quant/quantize.glslh): range[2 p] and
+// range[2 p + 1] of part p. A workgroup has one part. Elements of a block are counted row-major inside the block.
+// Bindings: 0 range, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16
 #pragma variant X_STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Range { int range_[]; };
 #if defined(X_STORAGE_texture3d)
@@ -27,12 +28,12 @@ layout(push_constant) uniform Params {
   uint height;
 } params;
 
-layout(constant_id = 1) const bool QUADS = false;  // blocks are whole quads that follow each other, and so are rows of a texture
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // blocks, and rows of a texture, are whole vec4 groups that follow each other
 
-#include "index.glslh"
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "reduce.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/reduce.glslh"
 
 // Index of element j of block b.
 uint element(uint b, uint j) {
@@ -56,13 +57,13 @@ float element_at(uint i) {
   const vec4 v = texel_with(i, column);
   return v[column % 4u];
 }
-vec4 quad_at(uint q) {
+vec4 vec4_at(uint q) {
   uint column;
   return texel_with(4u * q, column);
 }
 #else
 float element_at(uint i) { return LOAD1(DTYPE, x_, i); }
-vec4 quad_at(uint q) { return LOAD4(DTYPE, x_, q); }
+vec4 vec4_at(uint q) { return LOAD4(DTYPE, x_, q); }
 #endif
 
 void main() {
@@ -70,9 +71,9 @@ void main() {
   if (b >= params.blocks) return;  // the whole workgroup
   const uint begin = part * params.part_size, end = min(begin + params.part_size, params.block_size);
   ivec4 lowest = ivec4(0x7fffffff), highest = ivec4(0x80000000);
-  if (QUADS) {
+  if (WHOLE_VEC4) {
     for (uint j = (begin >> 2) + lane(); j < end >> 2; j += LANES) {
-      const ivec4 x = ordered(quad_at(b * (params.block_size >> 2) + j));
+      const ivec4 x = ordered(vec4_at(b * (params.block_size >> 2) + j));
       lowest = min(lowest, x);
       highest = max(highest, x);
     }

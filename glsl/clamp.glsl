@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = min(max(x, low), high); NaN stays NaN. low > high gives high, as in PyTorch.
+// out = min(max(x, low), high); NaN stays NaN. low > high gives high, as in PyTorch. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8
-#include "launch.glslh"
-#include "math.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };

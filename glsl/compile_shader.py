@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One shader file -> SPIR-V of all its variants, and a C++ header that knows them.
+"""One shader file -> SPIR-V of all its variants, and a C++ header that names them.
 
     compile_shader.py --glslang PATH --spirv-val PATH --include DIR --out DIR SHADER.glsl
 
 A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for each value, compiled with -DAXIS=a and
 -DAXIS_a=1; several axes make the full product. ``#pragma choice NAME a b c`` names the values of a specialization
 constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
-push-constant struct, the features a device must have) is read back from the SPIR-V, so that nobody writes it twice.
+push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
 Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other)
-and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken out after
-they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of binary[f32].
+and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken
+out after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of
+binary[f32].
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Axis:
 
     @property
     def default(self) -> str:
-        """Storages are the last axes: who does not name them means buffers."""
+        """Storage axes come last; a caller that does not name them gets buffers."""
         return f" = {self.name}::buffer" if self.values[0] == "buffer" else ""
 
     def enum(self, value: str) -> str:
@@ -112,19 +113,19 @@ def read_source(path: Path, include: Path) -> Source:
     axes, choices = read_pragmas(path, text)
     files: dict[Path, str] = {}
 
-    def add(file: Path, via: Path, line: int) -> None:
+    def add(file: Path, name: str, via: Path, line: int) -> None:
         if file in files:
             return
         if not file.exists():
-            raise ShaderError(via, f"included file {file.name} is not in {include}", line)
+            raise ShaderError(via, f"included file {name} is not in {include}", line)
         files[file] = file.read_text()
         for number, code in enumerate(files[file].splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', code)
             if match:
                 beside = file.parent / match[1]
-                add(beside if beside.exists() else include / match[1], file, number)
+                add(beside if beside.exists() else include / match[1], match[1], file, number)
 
-    add(path, path, 0)
+    add(path, path.name, path, 0)
     code = "\0".join(f"{file.name}\0{_code(body)}" for file, body in files.items())
     return Source(path, axes, choices, list(files), hashlib.sha256(code.encode()).hexdigest())
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats, a window an invocation: conv_depthwise.glslh.
+// 2D depthwise convolution of floats; one invocation computes a block of neighbouring outputs: conv/depthwise.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
+// Bindings: 0 out, 1 x, 2 weight, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
-#include "activation.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 #define IN DTYPE
 #define OUT_ACCESS writeonly
-#include "conv_values.glslh"
+#include "conv/tensors.glslh"
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
 layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // x again when there is none
 
@@ -21,8 +22,7 @@ layout(push_constant) uniform Params {
 } params;
 
 float weight_at(uint channel, uint k) { return LOAD1(DTYPE, weight_, channel * params.k + k); }
-void finish(uint at, uint channel, vec4 v);
-#include "conv_depthwise.glslh"
+#include "conv/depthwise.glslh"
 
 void finish(uint at, uint channel, vec4 v) {
   if (HAS_BIAS != 0u) v += LOAD1(f32, bias_, channel);

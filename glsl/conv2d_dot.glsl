@@ -3,35 +3,37 @@
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 //
-// The weight, x in cells, chunks of four cells, and parts of the sums are those of conv_matrix.glslh; a workgroup computes
-// BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in shared
-// memory have a cell of padding, which keeps eight of them in different banks; rows of pixels are permuted (slot()), so that an
-// invocation's outputs are neighbouring pixels and the rows it reads follow each other.
+// x is channels-last; it, the weight, the chunks of four vectors and the split-K sums are those of conv/matrix.glslh. A workgroup
+// computes BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in
+// shared memory have a vector of padding, which keeps eight of them in different banks. Rows of pixels are permuted (slot()), so
+// that an invocation's outputs are neighbouring pixels and the rows that it reads follow each other.
+// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias, 5 scale, 6 weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_integer_dot_product : require
 #pragma variant DTYPE f32 f16 i8 u8
 #define INTEGERS
+#define OUT_nchw
 #define END_BINDING 4
-#include "conv_end.glslh"
-#include "index.glslh"
+#include "conv/epilogue.glslh"
+#include "core/index.glslh"
 
-layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][quad]; anything when SPLITS is 1
-layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_cells.glsl
+layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][vec4 group]; any buffer when SPLITS is 1
+layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_to_channels_last.glsl
 layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
 
 layout(constant_id = 6) const uint BM = 64u;
 layout(constant_id = 7) const uint BN = 64u;
 layout(constant_id = 8) const uint TM = 8u;
 layout(constant_id = 9) const uint TN = 4u;
-layout(constant_id = 10) const uint CELLS = 1u;  // of an input pixel
+layout(constant_id = 10) const uint PIXEL_VECTORS = 1u;  // of an input pixel
 layout(constant_id = 11) const uint KERNEL_W = 1u;
-layout(constant_id = 12) const uint K_CELLS = 1u;  // of a patch
+layout(constant_id = 12) const uint PATCH_VECTORS = 1u;  // of a patch
 layout(constant_id = 13) const uint SPLITS = 1u;
 layout(constant_id = 14) const uint PADDED = 1u;  // there is padding
 
-#define CHUNKS ((K_CELLS + 3u) / 4u)
+#define CHUNKS ((PATCH_VECTORS + 3u) / 4u)
 #define ROW 5u
 #define LANES_N (BN / TN)
 #define LANES_M (BM / TM)
@@ -42,14 +44,14 @@ shared uvec4 a_[BM * ROW], b_[BN * ROW];
 uvec4 w_next_[W_LOADS];
 int sum_[TM * TN];
 
-#include "conv_bring.glslh"
+#include "conv/load_patches.glslh"
 
 uint lane_n() { return lane() % LANES_N; }
 uint lane_m() { return lane() / LANES_N; }
 uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
 
 void load_chunk(uint chunk, uint first_m) {
-  bring_cells(chunk);
+  load_patches(chunk);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint row = min(first_m + (lane() + r * LANES) / 4u, params.channels - 1u);
     w_next_[r] = weight_[(chunk * params.channels + row) * 4u + (lane() & 3u)];
@@ -57,18 +59,18 @@ void load_chunk(uint chunk, uint first_m) {
 }
 
 void store_chunk() {
-  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) b_[slot((lane() + r * LANES) / 4u) * ROW + (lane() & 3u)] = brought(r);
+  [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) b_[slot((lane() + r * LANES) / 4u) * ROW + (lane() & 3u)] = loaded_patch(r);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) a_[(lane() + r * LANES) / 4u * ROW + (lane() & 3u)] = w_next_[r];
 }
 
 void multiply_chunk() {
-  [[unroll]] for (uint cell = 0u; cell < 4u; ++cell) {
+  [[unroll]] for (uint vector = 0u; vector < 4u; ++vector) {
     uvec4 b[TN];
     [[unroll]] for (uint j = 0u; j < TN; ++j) {
-      b[j] = b_[((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW + cell];
+      b[j] = b_[((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW + vector];
     }
     [[unroll]] for (uint i = 0u; i < TM; ++i) {
-      const uvec4 a = a_[(i * LANES_M + lane_m()) * ROW + cell];
+      const uvec4 a = a_[(i * LANES_M + lane_m()) * ROW + vector];
       [[unroll]] for (uint j = 0u; j < TN; ++j) {
         const uint at = i * TN + j;
         sum_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
@@ -105,7 +107,7 @@ void main() {
   for (; chunk < end; ++chunk) {
     store_chunk();
     barrier();
-    load_chunk(min(chunk + 1u, end - 1u), first_m);  // at the end once more, so that there is no branch
+    load_chunk(min(chunk + 1u, end - 1u), first_m);  // the last one twice, so that there is no branch
     multiply_chunk();
     barrier();
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of fp16 in one group, by cooperative matrices: conv_matrix.glslh.
+// 2D convolution of fp16 in one group by cooperative matrices; a workgroup computes BM x BN outputs: conv/matrix.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
+// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias; OUT channels_last: 5 other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -8,12 +9,10 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
-#pragma variant X cells planes
-#pragma variant OUT planes cells
+#pragma variant X channels_last nchw
+#pragma variant OUT nchw channels_last
 #define DTYPE f16
 #define DTYPE_f16 1
-#define END_BINDING 4
-#include "conv_end.glslh"
-#include "conv_matrix.glslh"
+#include "conv/matrix.glslh"
 
 void main() { convolve(); }

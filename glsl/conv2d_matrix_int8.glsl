@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of 8-bit integers in one group, by cooperative matrices of bytes, with exact sums: conv_matrix.glslh.
+// 2D convolution of 8-bit integers in one group by cooperative matrices of bytes, with exact sums; a workgroup computes BM x BN
+// outputs: conv/matrix.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
+// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias, 5 scale, 6 weight sums; OUT channels_last: 7 other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -10,10 +12,8 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant DTYPE f32 f16 i8 u8
-#pragma variant OUT planes cells
+#pragma variant OUT nchw channels_last
 #define INTEGERS
-#define END_BINDING 4
-#include "conv_end.glslh"
-#include "conv_matrix.glslh"
+#include "conv/matrix.glslh"
 
 void main() { convolve(); }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weight [channels, (input channel, ky, kx)] of a convolution, packed for conv_matrix.glslh: [chunk][channel][4 cells], cells
-// of 16 bytes in order of (ky, kx, cell); what is beyond the last input channel or tap is 0. One invocation makes a cell.
+// Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/matrix.glslh and conv2d_dot.glsl:
+// [chunk][channel][4 vectors], vectors of 16 bytes (8 fp16 or 16 int8 input channels) in order of (ky, kx, vector). Input channels
+// and taps past the last are 0. One invocation makes a vector.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT f16 i8
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer Weight { WORD(WEIGHT) weight_[]; };
@@ -15,8 +17,8 @@ layout(push_constant) uniform Params {
   uint channels;
   uint in_channels;
   uint taps;
-  uint cells;  // of an input pixel
-  uint count;  // of cells
+  uint vectors;  // of an input pixel
+  uint count;  // of vectors
 } params;
 
 ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
@@ -27,8 +29,8 @@ ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
 void main() {
   if (item() >= params.count) return;
   uint rest = item();
-  const uint cell = take(rest, 4u), channel = take(rest, params.channels);
-  const uint i = rest * 4u + cell, tap = i / params.cells, first = i % params.cells;
+  const uint vector = take(rest, 4u), channel = take(rest, params.channels);
+  const uint i = rest * 4u + vector, tap = i / params.vectors, first = i % params.vectors;
   uvec4 made;
   for (uint w = 0u; w < 4u; ++w) {
 #if defined(WEIGHT_f16)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the integers of each row of a weight [rows, k]. One invocation makes one.
+// out[row] = sum_k weight[row, k] of 8-bit integers. One invocation sums a row.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { int out_[]; };
 layout(set = 0, binding = 1) readonly buffer Weight { WORD(i8) weight_[]; };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D convolution of floats for many output channels of a group: conv_tiled.glslh.
+// 2D convolution of floats for many output channels of a group; a workgroup computes BM x BN outputs: conv/tiled.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * (w[n, k] - zero[n]) * scale[n] + bias[n])
+// Bindings: 0 out, 1 x, 2 weight, 3 bias; WEIGHT q8: 4 scale, 5 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -8,17 +9,17 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q8 f16 f32
 #pragma variant STORAGE buffer texture3d
-#include "activation.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
-#include "weight.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
+#include "linear/weight.glslh"
 
 #define IN DTYPE
 #define OUT_ACCESS
-#include "conv_values.glslh"
+#include "conv/tensors.glslh"
 WEIGHT_BINDING(2)
-layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any when there is none
+layout(set = 0, binding = 3) readonly buffer Bias { WORD(f32) bias_[]; };  // any buffer when there is none
 #if defined(WEIGHT_q8)
 layout(set = 0, binding = 4) readonly buffer Scale { uint scale_[]; };
 layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the scales again when all are zero
@@ -26,13 +27,12 @@ layout(set = 0, binding = 5) readonly buffer Zero { uint zero_[]; };  // the sca
 
 layout(push_constant) uniform Params {
   CONV_PARAMS
-  uint tiles;       // of a strip of the packed weight
+  uint tiles;       // of a row panel of the packed weight
   uint row_blocks;  // tiles along the output channels of a group
   uint channels;    // of the output: more than those of the groups where a large weight is taken in blocks of rows
 } params;
 
-void finish(uint row, uint n, vec4 v);
-#include "conv_tiled.glslh"
+#include "conv/tiled.glslh"
 
 void finish(uint row, uint n, vec4 v) {
 #ifdef QUANTIZED

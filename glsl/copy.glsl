@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = in[base + sum(coordinate[d] * stride[d])], the coordinates those of i in a walk of `size`: permute, expand,
-// slice, select, flip and repeat. One invocation moves a quad.
+// out[i] = in[base + sum(coordinate[d] * stride[d])], where the coordinates are those of i in the shape `size`: permute, expand,
+// slice, select, flip and repeat. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PATH = 0;  // COPY_*
 
@@ -28,7 +29,7 @@ uint input_index(uint i) {
   return params.rank == 0u ? index : index + i * params.stride[0];
 }
 
-// Whether the walk's innermost dimension goes on for a quad from element i on.
+// Whether the elements i .. i+3 are in one row of the innermost dimension.
 bool in_a_row(uint i) {
   if (params.rank == 0u) return false;
   const uint size = params.size[params.rank - 1u];
@@ -37,7 +38,7 @@ bool in_a_row(uint i) {
 
 uvec4 load(uint q) {
   const uint first = input_index(4u * q);
-  if (PATH == COPY_QUAD) return LOAD4(BITS, in_, first >> 2);
+  if (PATH == COPY_VEC4) return LOAD4(BITS, in_, first >> 2);
   uvec4 v;
   if (PATH == COPY_ROW || in_a_row(4u * q)) {
     for (uint k = 0u; k < 4u; ++k) v[k] = LOAD1(BITS, in_, first + k * params.step);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup runs along a row, LANES
-// elements a time: a scan in shared memory, and the sum of all before. Of i64 in 64 bits: one that 32 cannot hold is
-// reported.
+// out[.., j, ..] = in[.., 0, ..] + ... + in[.., j, ..] along one dimension. A workgroup has a row, LANES elements at a time: a scan
+// in shared memory, plus the sum of all elements before. i64 is summed in 64 bits; a sum that does not fit in 32 is reported.
+// Bindings: 0 out, then status for i64, then in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 i32 i64
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #ifdef DTYPE_i64
 #define REPORTS
 #endif
-#include "reports.glslh"
-#include "sum.glslh"
+#include "core/reports.glslh"
+#include "math/sum.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint rows;
   uint extent;
-  uint inner;  // distance of two elements of a row
+  uint inner;  // distance between neighbouring elements of a row
   uint call;
 } params;
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = (x - zero) * scale, a scale and a zero point for each block (blocks.glslh), rounded as eager PyTorch does.
-// INTEGERS: the difference is one of integers, else x and zero become floats first.
+// out = (x - zero) * scale, with a scale and a zero point for each block (quant/blocks.glslh), rounded as eager PyTorch does.
+// INTEGERS: x - zero is computed in integers; else both become floats first. SPAN: a workgroup stays in one block; else one
+// invocation computes a vec4 group.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN u8 i8 i32
 #pragma variant OUT f32 f16
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
@@ -17,21 +19,20 @@ layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool INTEGERS = false;
 
-// The float nearest to a - b, which may take 33 bits: halved, with a lowest bit that keeps a tie from being one.
+// The float nearest to a - b, which may need 33 bits: the half is rounded instead, with a sticky lowest bit.
 float difference(int a, int b) {
   const int d = int(uint(a) - uint(b));
   if (((a ^ b) & (a ^ d)) >= 0) return float(d);
@@ -55,8 +56,8 @@ vec4 dequantized(ivec4 x, uint b, float scale) {
   return rescaled(d, scale, STEPS);
 }
 
-// Of the elements from `first` on.
-vec4 dequantized_quad(ivec4 x, uint first, uint live) {
+// The result for the `live` elements from `first` on.
+vec4 dequantized_vec4(ivec4 x, uint first, uint live) {
   const uint b = block_of(first);
   vec4 v = dequantized(x, b, scale_of(b));
   for (uint i = 1u; i < live; ++i) {
@@ -70,7 +71,7 @@ vec4 dequantized_quad(ivec4 x, uint first, uint live) {
 void main() {
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  PUT4(OUT, out_, here.at, dequantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+  PUT4(OUT, out_, here.at, dequantized_vec4(FETCH4(IN, x_, here.at), here.first, here.live));
 }
 #else
 void store(uint q, vec4 v) {
@@ -91,6 +92,6 @@ void main() {
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first < params.count) store(q, dequantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+  if (first < params.count) store(q, dequantized_vec4(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
 }
 #endif

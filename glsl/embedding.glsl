@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i, :] = weight[index[i], :]. An index outside of 0 .. rows-1 is reported and reads row 0.
+// out[i, :] = weight[index[i], :]. An index outside of 0 .. rows-1 is reported and reads row 0. One invocation computes a vec4 group
+// of the output.
+// Bindings: 0 out, 1 status, 2 weight, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 2) readonly buffer Weight { WORD(DTYPE) weight_[]; };
@@ -19,7 +21,7 @@ layout(push_constant) uniform Params {
   uint call;
 } params;
 layout(constant_id = 1) const uint BLOCKS = 0u;  // other dispatches write the rows of other blocks
-#include "rows.glslh"
+#include "core/embedding_rows.glslh"
 
 void main() {
   const uint q = item(), first = 4u * q;

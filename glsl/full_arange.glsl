@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = start + i * step. One invocation computes a quad.
+// out[i] = start + i * step. One invocation computes a vec4 group.
+// Bindings: 0 out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(i32) out_[]; };
 layout(push_constant) uniform Params {

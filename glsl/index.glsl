@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[o, p, :] = in[o, index[p], :]: rows picked by an index, negative ones from the end. One invocation moves a quad.
+// out[o, p, :] = in[o, index[p], :]: rows selected by an index; negative indices count from the end. One out of range is reported
+// and reads row 0. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 status, 2 in, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
 
-layout(constant_id = 1) const bool QUADS = false;  // a row is whole quads
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // a row is whole vec4 groups
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer In { WORD(BITS) in_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(push_constant) uniform Params {
   uint count;
   uint positions;
-  uint rows;   // that an index may pick
+  uint rows;   // that an index may select
   uint inner;  // elements of a row
   uint call;
 } params;
 
-// With QUADS, i is the first of four elements to load, else the only one.
+// WHOLE_VEC4: loads the elements i .. i+3; else element i, repeated.
 uvec4 load(uint i) {
   uint outer = i;
   const uint column = take(outer, params.inner);
@@ -34,7 +36,7 @@ uvec4 load(uint i) {
     row = 0;
   }
   const uint from = (outer * params.rows + uint(row)) * params.inner + column;
-  return QUADS ? LOAD4(BITS, in_, from >> 2) : uvec4(LOAD1(BITS, in_, from));
+  return WHOLE_VEC4 ? LOAD4(BITS, in_, from >> 2) : uvec4(LOAD1(BITS, in_, from));
 }
 
 void main() {
@@ -42,7 +44,7 @@ void main() {
   const uint i = 4u * q;
   if (i >= params.count) return;
   uvec4 v = load(i);
-  if (!QUADS) {
+  if (!WHOLE_VEC4) {
     for (uint k = 1u; k < 4u; ++k) v[k] = load(min(i + k, params.count - 1u)).x;
   }
   STORE4(BITS, out_, q, v);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ...: an invocation adds up a quad of the output
-// in that order, in fp32, int32 or int64, whatever the order of the invocations. An index out of range is reported and adds
-// nothing; so is a sum that 32 bits cannot hold, of i64.
+// out = self, then out[o, index[p], :] += values[o, p, :] for p = 0, 1, ... One invocation adds up a vec4 group of the output in
+// that order, in fp32, int32 or int64, so the result does not depend on the order of invocations. An index out of range is
+// reported and adds nothing. For i64 a sum that does not fit in 32 bits is reported.
+// Bindings: 0 out, 1 status, 2 self, 3 index, 4 values.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 i64
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
-#include "sum.glslh"
+#include "core/status.glslh"
+#include "math/sum.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { WORD(DTYPE) self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Values { WORD(DTYPE) values_[]; };

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). One invocation moves a quad.
+// out[c] = in[c with coordinate `dim` replaced by index[c]] (torch.gather). An index out of range is reported and reads row 0. One
+// invocation moves a vec4 group.
+// Bindings: 0 out, 1 status, 2 in, 3 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer In { WORD(BITS) in_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(push_constant) uniform Params {

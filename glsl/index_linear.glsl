@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = a * b_size + b: two indices, broadcast, become one over both dimensions. One that is out of range is reported,
-// and gives an index that stays out of range for whoever reads it.
+// out = a * b_size + b: two indices, broadcast, become one over both dimensions. An index out of range is reported, and the result
+// is then out of range for the next kernel, too. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 status, 2 a, 3 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint A_MODE = 0;
 layout(constant_id = 2) const uint B_MODE = 0;
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(i32) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer A { WORD(i32) a_[]; };
 layout(set = 0, binding = 3) readonly buffer B { WORD(i32) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;

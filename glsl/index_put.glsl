@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts,
-// whatever the order of the invocations. One that is out of range is reported and writes nothing.
+// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts, whatever the order
+// of the invocations. An index out of range is reported and writes nothing.
 //
-// PART = UPDATE_ALL: an invocation makes a quad of the output from self and values. UPDATE_TOUCH: out is self's
-// storage, only quads that get a new value are written. UPDATE_PART: so too, and an invocation has a quad of `values`,
-// if rows are whole quads.
+// PART  UPDATE_ALL    one invocation makes a vec4 group of the output from self and values
+//       UPDATE_TOUCH  the same, but out is self's storage: only vec4 groups that get a new value are written
+//       UPDATE_PART   in place, and one invocation has a vec4 group of `values`; rows are whole vec4 groups
+// Bindings: 0 out, 1 status, 2 self, 3 index, 4 values, 5 table.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PART = 0;      // UPDATE_*
-layout(constant_id = 2) const bool QUADS = false;  // a row is whole quads
+layout(constant_id = 2) const bool WHOLE_VEC4 = false;  // a row is whole vec4 groups
 layout(constant_id = 3) const bool TABLE = false;  // index_put_last.glsl has made the table
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 #define STATUS_BINDING 1
-#include "status.glslh"
+#include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { WORD(BITS) self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { WORD(i32) index_[]; };
 layout(set = 0, binding = 4) readonly buffer Values { WORD(BITS) values_[]; };
@@ -60,7 +61,7 @@ uint source(uint i) {
 void update(uint q) {
   uvec4 v = LOAD4(BITS, self_, q);
   bool touched = PART == UPDATE_ALL;
-  if (QUADS) {
+  if (WHOLE_VEC4) {
     const uint from = source(4u * q);
     touched = touched || from != kNone;
     if (from != kNone) v = LOAD4(BITS, values_, from >> 2);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// table[row] = the last position whose index is `row`, or -1. One invocation has a row.
+// table[row] = the last position whose index is `row`, or -1. One invocation searches for one row.
+// Bindings: 0 table, 1 index.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Table { WORD(i32) table_[]; };
 layout(set = 0, binding = 1) readonly buffer Index { WORD(i32) index_[]; };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x, four columns an instruction: a workgroup computes BM x BN outputs from tiles of 64
-// columns in shared memory, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh), four columns an instruction: a workgroup
+// computes BM x BN outputs from tiles of 64 columns in shared memory, an invocation TM x TN of them in registers;
+// LANES = (BM / TM) * (BN / TN), TN a multiple of 4.
 // A row of a tile is four uvec4 in the order of the packed words (.xy is the first half of the columns, .zw the second), and a
-// fifth one that keeps eight rows in different banks: its words t hold sums of the bytes that the uvec4 t has in each half.
-// Weight rows are permuted (slot()), so that an invocation's outputs are neighbouring columns and the rows it reads follow
+// fifth one that keeps eight rows in different banks. Word t of the fifth holds the byte sums of uvec4 t, one for each half.
+// Weight rows are permuted (slot()), so that an invocation's outputs are neighbouring columns and the rows that it reads follow
 // each other.
 //
 // Rounding: the sum of a group's columns in a tile is exact; its product with the scale is added in fp32. Rows with one scale
 // are summed in integers throughout.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -17,7 +19,7 @@
 #pragma variant WEIGHT q4 q8
 #pragma variant WEIGHT_STORAGE buffer texture2d
 #define X_PARAMS
-#include "linear_int8.glslh"
+#include "linear/linear_int8.glslh"
 
 layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };  // linear_quantize.glsl
 layout(set = 0, binding = ROWS_BINDING) readonly buffer Rows { uvec4 rows_[]; };
@@ -33,8 +35,8 @@ layout(constant_id = 15) const uint TN = 4u;
 #define LANES_N (BN / TN)
 #define LANES_M (BM / TM)
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)
-#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
-#include "byte_sums.glslh"
+#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed row panels
+#include "linear/byte_sums.glslh"
 
 shared uvec4 a_[BM * ROW], b_[BN * ROW];
 shared vec4 scale4_[2u * BN / 4u];  // [run][column]
@@ -56,12 +58,12 @@ void load_tile(uint tile, uint first_m, uint first_n) {
     x_next_[r] = x_[(tile * params.words_m + row) * 4u + (e & 3u)];
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = e & 31u, strip = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
-    const uint base = (strip * TILES + tile) * VECTORS * 32u + l;
+    const uint e = lane() + r * LANES, l = e & 31u, panel = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
+    const uint base = (panel * TILES + tile) * VECTORS * 32u + l;
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = WEIGHT_AT(base + v * 32u);
     if (GROUP != 0u) {
       [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
-        const uint pair = pair_of(strip, l >> 2, tile * 64u + run * 32u);
+        const uint pair = pair_of(panel, l >> 2, tile * 64u + run * 32u);
         scale_next_[r * RUNS + run] = scale_words(pair);
         if (HAS_ZERO != 0u) zero_next_[r * RUNS + run] = whole_zero(pair);
       }
@@ -134,7 +136,7 @@ void multiply_run(uint run) {
   }
 }
 
-// The whole numbers of a tile's run of columns to the sums.
+// Adds the integer sums of a tile's run of columns to the fp32 sums.
 void scale_run(uint run, int row_zero[TM]) {
   int x_sum[TM];
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
@@ -154,8 +156,8 @@ void scale_run(uint run, int row_zero[TM]) {
   }
 }
 
-// Of rows with one scale: what the whole numbers of four columns stand for, but for the row's scale.
-vec4 real_quad(ivec4 whole, uint n, uvec4 row) {
+// For rows with one scale: the real numbers of four columns' integer sums, without the scale of x's row.
+vec4 real_vec4(ivec4 whole, uint n, uvec4 row) {
   vec4 scale;
   [[unroll]] for (uint c = 0u; c < 4u; ++c) {
     const uint pair = ((n + c) >> 4) * 8u + ((n + c) & 7u), half_ = ((n + c) >> 3) & 1u;
@@ -199,7 +201,7 @@ void main() {
       const uint n = first_n + 4u * (j * LANES_N + lane_n()), at = i * TN + 4u * j;
       if (m < params.m && n < params.n) {
         vec4 v = vec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
-        if (GROUP == 0u) v = real_quad(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
+        if (GROUP == 0u) v = real_vec4(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
         store_real(m, n, v * (uintBitsToFloat(row[i].x) / float(UNIT)));
       }
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x, by cooperative matrices whose elements are where runtime/probe.h says: a packed step is then an
-// operand as it lies, so weights go from global memory to registers to the product, unpacked once for WM rows of x. Only x
-// takes the way through shared memory, its columns in the order of the steps, in two buffers: one barrier a tile.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh), by cooperative matrices whose elements are in the lanes that
+// vulkan/probe.h expects. A packed step is then an operand as it is: weights go from global memory to registers to the product,
+// unpacked once for WM rows of x. Only x goes through shared memory, its columns in the order of the steps, in two buffers: one
+// barrier a tile. A workgroup computes BM x BN outputs, a subgroup WM x WN.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -12,40 +14,40 @@
 #define DTYPE f16
 #define DTYPE_f16 1
 #define WEIGHT_q4 1
-#include "matrix.glslh"
+#include "linear/matrix.glslh"
 
-#define ROW 9u                     // uvec4 of a row of x in shared memory: 64 halves and 8 of padding
-#define X_LOADS (BM * 8u / LANES)  // octets
-#define STRIPS (WN / 16u)          // of a subgroup
+#define ROW 9u                     // uvec4 of a row of x in shared memory: 64 fp16 and 8 of padding
+#define X_LOADS (BM * 8u / LANES)  // half8
+#define PANELS (WN / 16u)          // of a subgroup
 
-uvec4 x_next_[X_LOADS], w_[STRIPS], w_next_[STRIPS];
+uvec4 x_next_[X_LOADS], w_[PANELS], w_next_[PANELS];
 // Scales and zero points of both halves of a tile, as stored.
-uint scale_now_[STRIPS * 2u], scale_next_[STRIPS * 2u], zero_now_[STRIPS * 2u], zero_next_[STRIPS * 2u];
+uint scale_now_[PANELS * 2u], scale_next_[PANELS * 2u], zero_now_[PANELS * 2u], zero_next_[PANELS * 2u];
 
-// The row of x of load r, whose octet is lane % 8.
+// The row of x of load r; its half8 is lane % 8.
 uint x_row(uint r) { return (lane() >> 3) + r * (LANES / 8u); }
 
-uint strip_of(uint j) { return within_n(first_n() / 16u + gl_SubgroupID % SUBGROUPS_N * STRIPS + j); }
+uint panel_of(uint j) { return within_n(first_n() / 16u + gl_SubgroupID % SUBGROUPS_N * PANELS + j); }
 
 void load_tile(uint tile) {
   const uint l = gl_SubgroupInvocationID;
-  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
-    w_next_[j] = weight_[(strip_of(j) * TILES + tile) * 32u + l];
+  [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
+    w_next_[j] = weight_[(panel_of(j) * TILES + tile) * 32u + l];
     if (GROUP != 0u || HAS_ZERO != 0u) {
       [[unroll]] for (uint h = 0u; h < 2u; ++h) {
         if (h == 1u && GROUP % 64u == 0u) continue;
-        const uint pair = pair_of(strip_of(j), l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
+        const uint pair = pair_of(panel_of(j), l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
         if (GROUP != 0u) scale_next_[2u * j + h] = scale_[pair];  // SCALE_F16 where there are groups
         if (HAS_ZERO != 0u) zero_next_[2u * j + h] = zero_[pair];
       }
     }
   }
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
-    x_next_[r] = load_octet(first_m() + x_row(r), tile * 8u + (lane() & 7u));
+    x_next_[r] = load_half8(first_m() + x_row(r), tile * 8u + (lane() & 7u));
   }
 }
 
-// An octet is the columns of one t in two steps: its words go to columns 2t, 2t + 8 of one and of the next matrix.
+// A half8 holds the columns of one t in two steps: its words go to columns 2t, 2t + 8 of one and of the next matrix.
 void store_x(uint buffer_row) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint base = (buffer_row + x_row(r)) * ROW + (lane() & 4u), t = lane() & 3u;
@@ -54,8 +56,8 @@ void store_x(uint buffer_row) {
 }
 
 void turn_over() {
-  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) w_[j] = w_next_[j];
-  [[unroll]] for (uint j = 0u; j < 2u * STRIPS; ++j) {
+  [[unroll]] for (uint j = 0u; j < PANELS; ++j) w_[j] = w_next_[j];
+  [[unroll]] for (uint j = 0u; j < 2u * PANELS; ++j) {
     scale_now_[j] = scale_next_[j];
     zero_now_[j] = zero_next_[j];
   }
@@ -74,7 +76,7 @@ void multiply_tile(uint buffer_row) {
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
       coopMatLoad(a[i], shared_, (a_row + i * 16u) * ROW + 2u * s, ROW, gl_CooperativeMatrixLayoutRowMajor);
     }
-    [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
       uvec2 row_a, row_b;
       four(uvec2(w_[j][s], 0u), affine_of_half(j, s >> 1), row_a, row_b);
       B_MATRIX b;
@@ -85,7 +87,7 @@ void multiply_tile(uint buffer_row) {
         b[2u * e + 1u] = both.y;
       }
       [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-        sum_[i * STRIPS + j] = coopMatMulAdd(a[i], b, sum_[i * STRIPS + j]);
+        sum_[i * PANELS + j] = coopMatMulAdd(a[i], b, sum_[i * PANELS + j]);
       }
     }
   }
@@ -104,7 +106,7 @@ void main() {
   barrier();
   for (uint tile = 0u; tile < TILES; ++tile) {
     const uint now = (tile & 1u) * BM, then = BM - now;
-    load_tile(min(tile + 1u, TILES - 1u));  // at the end once more, so that there is no branch
+    load_tile(min(tile + 1u, TILES - 1u));  // the last one twice, so that there is no branch
     multiply_tile(now);
     turn_over();
     store_x(then);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for few rows of x by cooperative matrices whose elements are where runtime/probe.h says. A packed step is a matrix of
-// 16 weight rows as it lies; up to 8 rows of x are the columns of the other one, so 8 rows cost what 1 does.
+// x . w^T for few rows of x (the formula is in linear/linear.glslh), by cooperative matrices whose elements are in the lanes that
+// vulkan/probe.h expects. A packed step is then a matrix of 16 weight rows as it is. Up to 8 rows of x are the columns of the
+// other matrix, so 8 rows cost as much as 1. A workgroup has PANELS row panels and BLOCKS * 8 rows of x; slots of 32 lanes take the
+// tiles in turn.
 //
-// Weights enter the product as whole numbers, zero points taken away; the sums of a group are scaled in fp32. x is fp16; the
-// output is not (DTYPE f32) where x was quantized from fp32, or is to be integers again.
+// Weights enter the product as whole numbers, zero points subtracted; the sums of a group are scaled in fp32. x is fp16. DTYPE f32:
+// the output of an x that was quantized from fp32, or that is to be requantized.
 //
-// X: rows of x have whole tiles of columns, a multiple of 8 (or there is one row), or any number.
+// X  whole  rows of x have whole tiles of columns
+//    tail8  a multiple of 8 columns, or there is one row
+//    tail   any number of columns
 //
 // Rounding: products are exact, sums fp32: |err| <= 2^-23 * (K / SLOTS + SLOTS + 20) * sum|x w| before the result is rounded to
-// fp16 (2^-23: matrix units may cut off where others round).
+// fp16 (2^-23: matrix units may truncate where others round).
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -17,14 +22,14 @@
 #extension GL_KHR_memory_scope_semantics : require
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
-#pragma variant X whole octets ragged
+#pragma variant X whole tail8 tail
 #define FIXED_SIZES
-#define X_OCTETS
-#include "linear.glslh"
-#include "across.glslh"
-#include "halves.glslh"
+#define X_HALF8
+#include "linear/linear.glslh"
+#include "core/unaligned.glslh"
+#include "linear/fp16_weights.glslh"
 
-layout(constant_id = 12) const uint STRIPS = 1u;  // of 16 weight rows a workgroup takes
+layout(constant_id = 12) const uint PANELS = 1u;  // of 16 weight rows a workgroup takes
 layout(constant_id = 13) const uint BLOCKS = 1u;  // of 8 rows of x
 layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 where there are more
 
@@ -34,30 +39,30 @@ layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 whe
 #define SUM_MATRIX coopmat<float, gl_ScopeSubgroup, 16, 8, gl_MatrixUseAccumulator>
 #define FLUSHES (GROUP % 64u == 0u ? 1u : 2u)  // times a tile's sums are scaled
 
-shared float sums_[STRIPS * BLOCKS * LIVE_ROWS * SLOTS * 16u];  // [strip][row of x][slot][weight row]
+shared float sums_[PANELS * BLOCKS * LIVE_ROWS * SLOTS * 16u];  // [row panel][row of x][slot][weight row]
 
-// The tile to be multiplied: the next one is asked for as soon as its registers are free. A second set of them was slower, as
+// The tile to be multiplied. The next one is loaded as soon as these registers are free. A second set of registers was slower, as
 // fewer workgroups then fit on a multiprocessor (H200, 4096 -> 14336: 17 us with two, 15.1 with one).
-uvec4 w_[STRIPS * VECTORS], x_[BLOCKS * 2u];
+uvec4 w_[PANELS * VECTORS], x_[BLOCKS * 2u];
 #ifdef QUANTIZED
-uvec2 scale_words_[STRIPS * FLUSHES];
-uint zero_words_[STRIPS * FLUSHES];
+uvec2 scale_words_[PANELS * FLUSHES];
+uint zero_words_[PANELS * FLUSHES];
 #endif
-float total_[STRIPS * BLOCKS * 4u];
+float total_[PANELS * BLOCKS * 4u];
 
-// Past the end: the last one, whose results are then not stored.
-uint strip_at(uint first, uint j) { return N % (16u * STRIPS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
+// Past the end: the last one; its results are not stored again.
+uint panel_at(uint first, uint j) { return N % (16u * PANELS) == 0u ? first + j : min(first + j, (N - 1u) / 16u); }
 
-// Asks for a tile of the strips and of x, the last one again past the end.
-void ask(uint first_strip, uint first_row, uint tile, uint l) {
+// Prefetches a tile of the row panels and of x; past the end, the last one again.
+void prefetch(uint first_panel, uint first_row, uint tile, uint l) {
   const uint at = min(tile, TILES - 1u);
-  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+  [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) {
-      w_[j * VECTORS + v] = weight_[((strip_at(first_strip, j) * TILES + at) * VECTORS + v) * 32u + l];
+      w_[j * VECTORS + v] = weight_[((panel_at(first_panel, j) * TILES + at) * VECTORS + v) * 32u + l];
     }
 #ifdef QUANTIZED
     [[unroll]] for (uint f = 0u; f < FLUSHES; ++f) {
-      const uint pair = pair_of(strip_at(first_strip, j), l >> 2, at * 64u + f * 32u);
+      const uint pair = pair_of(panel_at(first_panel, j), l >> 2, at * 64u + f * 32u);
       if (GROUP != 0u) scale_words_[j * FLUSHES + f] = scale_words(pair);
       if (HAS_ZERO != 0u) zero_words_[j * FLUSHES + f] = zero_[pair];
     }
@@ -69,19 +74,19 @@ void ask(uint first_strip, uint first_row, uint tile, uint l) {
       const uint o = at * 8u + h * 4u + (l & 3u);
 #if defined(X_whole)
       x_[b * 2u + h] = x8_[row * (K / 8u) + o];
-#elif defined(X_octets)
+#elif defined(X_tail8)
       x_[b * 2u + h] = x8_[row * ((K + 7u) / 8u) + min(o, (K - 1u) / 8u)];
 #else
       const uint first = row * K + o * 8u, last = (params.m * K - 1u) / 8u, at_first = min(first / 8u, last);
-      x_[b * 2u + h] = octet_across(x8_[at_first], x8_[min(at_first + 1u, last)], first & 7u);
+      x_[b * 2u + h] = unaligned_half8(x8_[at_first], x8_[min(at_first + 1u, last)], first & 7u);
 #endif
     }
   }
 #if !defined(X_whole)
-  if (tile == TILES - 1u) {  // here alone, as this waits for the loads
+  if (tile == TILES - 1u) {  // only for the last tile: this waits for the loads
     [[unroll]] for (uint i = 0u; i < BLOCKS * 2u; ++i) {
       const uint k = min(at * 64u + (i & 1u) * 32u + (l & 3u) * 8u, K);
-      x_[i] = octet_first(x_[i], min(K - k, 8u));
+      x_[i] = first_of_half8(x_[i], min(K - k, 8u));
     }
   }
 #endif
@@ -97,7 +102,7 @@ X_MATRIX x_matrix(uvec2 words) {
   return x;
 }
 
-// Two words of columns of row g, then two of row g + 8.
+// `words`: two of row g, then two of row g + 8.
 W_MATRIX w_matrix(uvec4 words) {
   W_MATRIX w;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
@@ -109,12 +114,12 @@ W_MATRIX w_matrix(uvec4 words) {
 }
 
 #ifdef QUANTIZED
-struct Zeros {  // of rows g (x) and g + 8 (y), see halves.glslh
+struct Zeros {  // of rows g (x) and g + 8 (y), see linear/fp16_weights.glslh
   f16vec2 low, high;
 };
 Zeros zero_of(f16vec2 stored) { return Zeros(float16_t(1024.0) + stored, float16_t(64.0) + stored); }
 
-// Step s for strip j.
+// Step s of row panel j as a matrix.
 W_MATRIX step_of(uint j, uint s, Zeros zero) {
 #if defined(WEIGHT_q4)
   const uvec2 u = uvec2(w_[j][s], w_[j][s] >> 8), low = u & 0x000f000fu, high = u & 0x00f000f0u;
@@ -133,7 +138,7 @@ W_MATRIX step_of(uint j, uint s, Zeros zero) {
 
 void multiply_tile() {
   [[unroll]] for (uint f = 0u; f < FLUSHES; ++f) {
-    [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+    [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
       vec2 scale = vec2(1.0);
 #ifdef QUANTIZED
       const uint at = j * FLUSHES + f;
@@ -150,8 +155,8 @@ void multiply_tile() {
         const W_MATRIX w = w_matrix(w_[j * VECTORS + s]);
 #endif
         [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
-          const uvec4 octet = x_[b * 2u + (s >> 1)];
-          sum[b] = coopMatMulAdd(w, x_matrix((s & 1u) == 0u ? octet.xy : octet.zw), sum[b]);
+          const uvec4 half8 = x_[b * 2u + (s >> 1)];
+          sum[b] = coopMatMulAdd(w, x_matrix((s & 1u) == 0u ? half8.xy : half8.zw), sum[b]);
         }
       }
       [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
@@ -164,26 +169,26 @@ void multiply_tile() {
   }
 }
 
-// The place of the sums of one row of x over a strip.
+// Where the sums of one row of x and row panel j are.
 uint sums_at(uint j, uint row, uint slot) { return ((j * BLOCKS * LIVE_ROWS + row) * SLOTS + slot) * 16u; }
 
 void main() {
-  const uint block = group() / params.row_blocks, strip = block * STRIPS;
+  const uint block = group() / params.row_blocks, panel = block * PANELS;
   const uint first_row = (group() - block * params.row_blocks) * BLOCKS * 8u;
-  if (strip * 16u >= N) return;  // the whole workgroup
+  if (panel * 16u >= N) return;  // the whole workgroup
   const uint l = lane() & 31u, slot = lane() >> 5;
 #ifdef QUANTIZED
-  exponent_ |= l * params.row_blocks >> 31;  // 0: there are fewer than 2^26 row blocks
+  exponent_ |= l * params.row_blocks >> 31;  // adds 0, as there are fewer than 2^26 row blocks, but the compiler does not know it
 #endif
 
-  [[unroll]] for (uint i = 0u; i < STRIPS * BLOCKS * 4u; ++i) total_[i] = 0.0;
-  ask(strip, first_row, slot, l);
+  [[unroll]] for (uint i = 0u; i < PANELS * BLOCKS * 4u; ++i) total_[i] = 0.0;
+  prefetch(panel, first_row, slot, l);
   for (uint tile = slot; tile < TILES; tile += SLOTS) {
     multiply_tile();
-    ask(strip, first_row, tile + SLOTS, l);
+    prefetch(panel, first_row, tile + SLOTS, l);
   }
 
-  [[unroll]] for (uint j = 0u; j < STRIPS; ++j) {
+  [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
     [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
       [[unroll]] for (uint e = 0u; e < 4u; ++e) {
         const uint row = (l & 3u) * 2u + (e & 1u), n = (l >> 2) + (e >> 1) * 8u;
@@ -192,9 +197,9 @@ void main() {
     }
   }
   barrier();
-  for (uint i = lane(); i < STRIPS * BLOCKS * LIVE_ROWS * 4u; i += LANES) {
+  for (uint i = lane(); i < PANELS * BLOCKS * LIVE_ROWS * 4u; i += LANES) {
     const uint j = i / (BLOCKS * LIVE_ROWS * 4u), row = (i >> 2) % (BLOCKS * LIVE_ROWS), q = (i & 3u) * 4u;
-    const uint m = first_row + row, n = (strip + j) * 16u + q;
+    const uint m = first_row + row, n = (panel + j) * 16u + q;
     vec4 v = vec4(0.0);
     for (uint p = 0u; p < SLOTS; ++p) {
       const uint at = sums_at(j, row, p) + q;
@@ -203,6 +208,6 @@ void main() {
 #ifdef QUANTIZED
     if (GROUP == 0u) v *= late_scale(n);
 #endif
-    if (m < params.m && n < N) store_quad(m, n, v);
+    if (m < params.m && n < N) store_vec4(m, n, v);
   }
 }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for few rows of x on a device that computes a subgroup's lanes as one vector and reads memory lane by lane (a CPU):
-// a lane owns two whole weight rows of a strip, so all lanes want the same x, which such a device then reads once, and no sums
-// meet at the end. A workgroup of 8 lanes takes a strip of 16 weight rows and ROWS rows of x.
+// x . w^T for few rows of x (the formula is in linear/linear.glslh) on a device that computes a subgroup's lanes as one SIMD vector
+// and reads memory lane by lane (a CPU). A lane owns two whole weight rows of a row panel: all lanes need the same x, which is then
+// read once, and no sums are exchanged at the end. A workgroup of 8 lanes has a row panel of 16 weight rows and ROWS rows of x.
 //
 // Rounding: fp32; a lane adds the products of a group (or 32 columns) in order, then times the scale to the row's sum.
 // |err| <= 2^-24 * (K / 32 + 32 + 20) * sum|x w| before the result is rounded to the output's type.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
-#include "linear.glslh"
+#include "linear/linear.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
 
 shared float result_[ROWS * 16u];
 vec2 sum_[ROWS];   // of weight rows g and g + 8
-vec2 part_[ROWS];  // before the scale
+vec2 part_[ROWS];  // of the group at hand, not scaled yet
 
 #ifdef QUANTIZED
 #define ONE_SCALE_A_HALF (GROUP % 32u == 0u)
@@ -33,12 +34,12 @@ void add_parts(vec2 scale) {
   }
 }
 
-void multiply_half(uint strip, uint tile, uint h, uint first_row, inout uvec4 w[4u * LIVE]) {
+void multiply_half(uint panel, uint tile, uint h, uint first_row, inout uvec4 w[4u * LIVE]) {
   const uint g = lane(), k = tile * 64u + h * 32u;
   vec2 scale = vec2(1.0), zero = vec2(0.0);
 #ifdef QUANTIZED
   if (ONE_SCALE_A_HALF) {
-    const uint pair = pair_of(strip, g, k);
+    const uint pair = pair_of(panel, g, k);
     scale = load_scale(pair);
     zero = load_zero(pair);
   }
@@ -47,14 +48,14 @@ void multiply_half(uint strip, uint tile, uint h, uint first_row, inout uvec4 w[
     const uint t = i >> 1, s = 2u * h + (i & 1u), column = tile * 64u + column_of(t, s);
 #ifdef QUANTIZED
     if (!ONE_SCALE_A_HALF) {
-      const uint pair = pair_of(strip, g, column);
+      const uint pair = pair_of(panel, g, column);
       scale = load_scale(pair);
       zero = load_zero(pair);
     }
 #endif
     uvec4 now[LIVE];
     [[unroll]] for (uint j = 0u; j < LIVE; ++j) now[j] = w[t * LIVE + j];
-    if (FETCH_AT(s)) fetch(now, strip * params.tiles + tile, 4u * g + t, s);
+    if (FETCH_AT(s)) fetch(now, panel * params.tiles + tile, 4u * g + t, s);
     vec4 a, b;
     unpack(now, zero, a, b);
     [[unroll]] for (uint j = 0u; j < LIVE; ++j) w[t * LIVE + j] = now[j];
@@ -68,13 +69,13 @@ void multiply_half(uint strip, uint tile, uint h, uint first_row, inout uvec4 w[
 }
 
 void main() {
-  const uint strip = group() / params.row_blocks, first_row = (group() - strip * params.row_blocks) * ROWS;
-  if (strip * 16u >= params.n) return;  // the whole workgroup
+  const uint panel = group() / params.row_blocks, first_row = (group() - panel * params.row_blocks) * ROWS;
+  if (panel * 16u >= params.n) return;  // the whole workgroup
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_[r] = part_[r] = vec2(0.0);
   for (uint tile = 0u; tile < params.tiles; ++tile) {
     uvec4 w[4u * LIVE];
-    multiply_half(strip, tile, 0u, first_row, w);
-    multiply_half(strip, tile, 1u, first_row, w);
+    multiply_half(panel, tile, 0u, first_row, w);
+    multiply_half(panel, tile, 1u, first_row, w);
   }
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     result_[r * 16u + lane()] = sum_[r].x;
@@ -82,8 +83,8 @@ void main() {
   }
   barrier();
   for (uint i = lane(); i < ROWS * 4u; i += LANES) {
-    const uint row = first_row + (i >> 2), n = strip * 16u + (i & 3u) * 4u, at = i * 4u;
+    const uint row = first_row + (i >> 2), n = panel * 16u + (i & 3u) * 4u, at = i * 4u;
     if (row < params.m && n < params.n)
-      store_quad(row, n, vec4(result_[at], result_[at + 1u], result_[at + 2u], result_[at + 3u]));
+      store_vec4(row, n, vec4(result_[at], result_[at + 1u], result_[at + 2u], result_[at + 3u]));
   }
 }

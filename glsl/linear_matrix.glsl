@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x, by cooperative matrices of any shape: x and the weights, unpacked to fp16, meet in shared memory
-// in chunks of 32 columns (half a tile of packed.glslh); what the next chunk needs is on its way meanwhile. One buffer and two
-// barriers a chunk: two workgroups on a multiprocessor hide each other's barriers, and would not fit with two buffers.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh), by cooperative matrices of any shape. x and the weights,
+// unpacked to fp16, are copied to shared memory in chunks of 32 columns (half a tile of linear/packed.glslh) while the next chunk
+// is loaded into registers. There is one buffer with two barriers a chunk: two workgroups on a multiprocessor hide each other's
+// barriers, and would not fit with two buffers. A workgroup computes BM x BN outputs, a subgroup WM x WN.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -12,12 +14,12 @@
 #pragma variant WEIGHT q4 q8 f16
 #define DTYPE f16
 #define DTYPE_f16 1
-#include "matrix.glslh"
+#include "linear/matrix.glslh"
 
-#define ROW 5u  // uvec4 of a row in shared memory: 32 halves and 8 of padding, so that eight rows lie in different banks
+#define ROW 5u  // uvec4 of a row in shared memory: 32 fp16 and 8 of padding, so that eight rows lie in different banks
 #define X_LOADS (BM * 4u / LANES)
-#define W_LOADS (BN * 2u / LANES)  // lanes of packed strips
-#define B_ROWS BM                  // shared rows before those of the weights
+#define W_LOADS (BN * 2u / LANES)  // lanes of packed row panels
+#define B_ROWS BM                  // the first shared row of the weights
 
 #if defined(WEIGHT_f16)
 #define W_VECTORS 2u  // of a lane in half a tile
@@ -27,14 +29,14 @@
 uvec4 x_next_[X_LOADS], w_next_[W_LOADS * W_VECTORS];
 Affine affine_[W_LOADS];
 
-// Loads r of an invocation lie whole rows or strips apart (LANES is a multiple of 32), which keeps their addresses simple.
-// The row of x of load r, whose octet is lane % 4: eight neighbours store to eight different banks.
+// The loads of an invocation are whole rows or row panels apart (LANES is a multiple of 32), which keeps their addresses simple.
+// The row of x of load r; its half8 is lane % 4. Eight neighbours store to eight different banks.
 uint x_row(uint r) {
   const uint e = lane();
   return (e >> 5) * 8u + ((e >> 2) & 1u) * 4u + ((e >> 3) & 3u) + r * (LANES / 4u);
 }
-// Likewise the strip, and lane 4g + t in it.
-uint w_strip(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
+// The row panel of load r, and lane 4g + t in it.
+uint w_panel(uint r) { return (lane() >> 5) + r * (LANES / 32u); }
 uint w_lane() {
   const uint e = lane();
   return ((e >> 2) & 1u) * 16u + ((e >> 3) & 3u) * 4u + (e & 3u);
@@ -42,10 +44,10 @@ uint w_lane() {
 
 void load_chunk(uint tile, uint h) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
-    x_next_[r] = load_octet(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
+    x_next_[r] = load_half8(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint strip = within_n(first_n() / 16u + w_strip(r)), l = w_lane(), base = (strip * TILES + tile) * VECTORS * 32u + l;
+    const uint panel = within_n(first_n() / 16u + w_panel(r)), l = w_lane(), base = (panel * TILES + tile) * VECTORS * 32u + l;
 #if defined(WEIGHT_q4)
     if (h == 0u) w_next_[r] = weight_[base];
 #elif defined(WEIGHT_q8)
@@ -54,7 +56,7 @@ void load_chunk(uint tile, uint h) {
     w_next_[2u * r] = weight_[base + 2u * h * 32u];
     w_next_[2u * r + 1u] = weight_[base + (2u * h + 1u) * 32u];
 #endif
-    affine_[r] = affine_of(strip, l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
+    affine_[r] = affine_of(panel, l >> 2, tile * 64u + h * 32u + (l & 3u) * 8u);
   }
 }
 
@@ -80,7 +82,7 @@ void store_chunk(uint h) {
     a = uvec4(a0, a1);
     b = uvec4(b0, b1);
 #endif
-    const uint row = B_ROWS + w_strip(r) * 16u + (l >> 2);
+    const uint row = B_ROWS + w_panel(r) * 16u + (l >> 2);
     shared_[row * ROW + (l & 3u)] = a;
     shared_[(row + 8u) * ROW + (l & 3u)] = b;
   }
@@ -118,7 +120,7 @@ void main() {
       store_chunk(h);
       barrier();
       if (h == 0u) load_chunk(tile, 1u);
-      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // at the end once more, so that there is no branch
+      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // the last one twice, so that there is no branch
       multiply_chunk();
       barrier();
     }

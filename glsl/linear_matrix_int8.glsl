@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (matrix_int8.glslh), for weights with one scale a row: the sums are
-// exact, and everything else happens once, at the end.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh) by cooperative matrices of bytes
+// (linear/matrix_int8.glslh), for weights with one scale a row: the sums are exact, and scales and zero points are applied once, at
+// the end. A workgroup computes BM x BN outputs.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,17 +15,17 @@
 #define X_PARAMS
 #define SUM int
 #define HALVES false
-#include "matrix_int8.glslh"
+#include "linear/matrix_int8.glslh"
 
 void multiply_tile() {
   [[unroll]] for (uint k = 0u; k < 64u / TK; ++k) {
     A_MATRIX a[MATRICES_M];
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-      coopMatLoad(a[i], shared_, (a_row() + i * TM) * ROW + CELL(k), ROW, gl_CooperativeMatrixLayoutRowMajor);
+      coopMatLoad(a[i], shared_, (a_row() + i * TM) * ROW + ROW_VECTOR(k), ROW, gl_CooperativeMatrixLayoutRowMajor);
     }
     [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
       B_MATRIX b;
-      coopMatLoad(b, shared_, (b_row() + j * TN) * ROW + CELL(k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
+      coopMatLoad(b, shared_, (b_row() + j * TN) * ROW + ROW_VECTOR(k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
       [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
         sum_[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sum_[i * MATRICES_N + j]);
       }
@@ -31,7 +33,7 @@ void multiply_tile() {
   }
 }
 
-// What four columns of the weight bring to the end of a product.
+// What the epilogue needs of four columns of the weight.
 struct Columns {
   vec4 scale;
   ivec4 sum, zero;
@@ -39,7 +41,7 @@ struct Columns {
 
 Columns c_;
 
-void begin_quad(uint n) {
+void begin_vec4(uint n) {
   c_ = Columns(vec4(0.0), ivec4(0), ivec4(0));
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     const uint pair = min((n + i) >> 4, (params.n - 1u) >> 4) * 8u + ((n + i) & 7u), half_ = ((n + i) >> 3) & 1u;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products for many rows of x by matrices of bytes (matrix_int8.glslh), for weights with a scale for each group of a
-// multiple of 32 columns. A *run*, the columns of a tile that share a scale (64 or 32), is summed in integers, matrix by matrix,
-// so that none of these sums lives for long; its product with the scale is added in fp32.
-// Zero points need the sums of a run's bytes: products with a matrix of ones, which gives them to every element that wants them.
+// Integer products for many rows of x (the formula is in linear/linear_int8.glslh) by cooperative matrices of bytes
+// (linear/matrix_int8.glslh), for weights with a scale for each group of a multiple of 32 columns. A *run*, the columns of a tile
+// that share a scale (64 or 32), is summed in integers, matrix by matrix, so that these sums need few registers; its product with
+// the scale is added in fp32. Zero points need the sums of a run's bytes: products with a matrix of ones, which give each element
+// the sum that it needs. A workgroup computes BM x BN outputs.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual, 5 scale, 6 zero; OUT bytes: out_scale, out_zero; then rows, weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,7 +17,7 @@
 #define X_PARAMS
 #define SUM float
 #define HALVES (GROUP % 64u != 0u)
-#include "matrix_int8.glslh"
+#include "linear/matrix_int8.glslh"
 
 #define RUNS (GROUP % 64u == 0u ? 1u : 2u)
 #define STEPS (64u / RUNS / TK)
@@ -26,12 +28,12 @@ SUMS(int) row_zero_[MATRICES_M];
 uvec2 scale_next_[W_LOADS];
 ivec2 zero_next_[W_LOADS];
 
-// Of the four lanes that own a pair of weight rows, lane t brings what run t needs.
+// Of the four lanes that own a pair of weight rows, lane t loads the scale and zero points of run t.
 void load_tile(uint tile) {
   load_bytes(0u, tile);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = strip_lane(e & 31u);
-    const uint pair = pair_of(strip_of(e), l >> 2, tile * 64u + min(l & 3u, RUNS - 1u) * 32u);
+    const uint e = lane() + r * LANES, l = panel_lane(e & 31u);
+    const uint pair = pair_of(panel_of(e), l >> 2, tile * 64u + min(l & 3u, RUNS - 1u) * 32u);
     scale_next_[r] = scale_words(pair);
     if (HAS_ZERO != 0u) zero_next_[r] = whole_zero(pair);
   }
@@ -40,7 +42,7 @@ void load_tile(uint tile) {
 void store_tile() {
   store_bytes(0u);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = strip_lane(e & 31u), at = (l & 3u) * BN + (e >> 5) * 16u + (l >> 2);
+    const uint e = lane() + r * LANES, l = panel_lane(e & 31u), at = (l & 3u) * BN + (e >> 5) * 16u + (l >> 2);
     if ((l & 3u) >= RUNS) continue;
     const vec2 scale = scale_of(scale_next_[r]);
     scales_[at] = scale.x;
@@ -57,7 +59,7 @@ void multiply_run(uint run) {
   SUMS(int) x_sum[MATRICES_M];  // of x minus its zero point
   [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
     [[unroll]] for (uint k = 0u; k < STEPS; ++k) {
-      coopMatLoad(a[i * STEPS + k], shared_, (a_row() + i * TM) * ROW + CELL(run * STEPS + k), ROW,
+      coopMatLoad(a[i * STEPS + k], shared_, (a_row() + i * TM) * ROW + ROW_VECTOR(run * STEPS + k), ROW,
                   gl_CooperativeMatrixLayoutRowMajor);
     }
     if (HAS_ZERO != 0u) {
@@ -72,10 +74,10 @@ void multiply_run(uint run) {
     SUMS(int) weight_sum = SUMS(int)(0), zero;
     SUMS(float) scale;
     [[unroll]] for (uint k = 0u; k < STEPS; ++k) {
-      coopMatLoad(b[k], shared_, (b_row() + j * TN) * ROW + CELL(run * STEPS + k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
+      coopMatLoad(b[k], shared_, (b_row() + j * TN) * ROW + ROW_VECTOR(run * STEPS + k), ROW, gl_CooperativeMatrixLayoutColumnMajor);
       if (HAS_ROW_ZERO != 0u) weight_sum = coopMatMulAdd(A_MATRIX(int8_t(1)), b[k], weight_sum);
     }
-    // With a stride of 0 every row is the same.
+    // A stride of 0 makes every row the same.
     coopMatLoad(scale, scales_, column, 0u, gl_CooperativeMatrixLayoutRowMajor);
     if (HAS_ZERO != 0u) coopMatLoad(zero, zeros_, column, 0u, gl_CooperativeMatrixLayoutRowMajor);
     [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
@@ -88,7 +90,7 @@ void multiply_run(uint run) {
   }
 }
 
-void begin_quad(uint n) {}
+void begin_vec4(uint n) {}
 vec4 finished(uvec4 sums, uvec4 x_row) { return uintBitsToFloat(sums) * (uintBitsToFloat(x_row.x) / float(UNIT)); }
 
 void main() {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights [N, K] as the file holds them (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8)
-// to the layout of packed.glslh; one invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8 is
-// the stored 8 or 128.
+// Packs weights [N, K] of the file (q4: two a byte, even k in the low nibble, value + 8, rows start on a byte; q8: int8; f16; f32)
+// into the layout of linear/packed.glslh. One invocation makes one uvec4. Rows and columns of padding become 0, which for q4 and q8
+// is the stored 8 or 128.
+// Bindings: 0 out, 1 source.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant WEIGHT q4 q8 f16 f32
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 #if defined(WEIGHT_STORAGE_texture2d)
 layout(set = 0, binding = 0, rgba32ui) writeonly uniform uimage2D out_;
@@ -17,14 +18,14 @@ layout(set = 0, binding = 1) readonly buffer Weight { uint source_[]; };
 layout(push_constant) uniform Params {
   uint n;
   uint k;
-  uint tiles;      // of a strip
+  uint tiles;      // of a row panel
   uint row_bytes;  // of the source
   uint last_word;  // of the source
   uint count;      // of vectors
   uint first;      // of them, where the whole weight is bound: a texture
 } params;
 
-// Four bytes from any byte on; past the end of the source: anything.
+// Four bytes from any byte on; bytes past the end of the source are undefined.
 uint word_at(uint byte) {
   const uint at = byte >> 2, shift = (byte & 3u) * 8u;
   uint word = source_[min(at, params.last_word)] >> shift;
@@ -94,8 +95,8 @@ void main() {
   const uint i = item();
   if (i >= params.count) return;
   const uint l = i & 31u, v = (i >> 5) % VECTORS, tile = (i >> 5) / VECTORS;
-  const uint strip = tile / params.tiles;
-  const uint n = strip * 16u + (l >> 2), k = (tile - strip * params.tiles) * 64u + (l & 3u) * 8u;
+  const uint panel = tile / params.tiles;
+  const uint n = panel * 16u + (l >> 2), k = (tile - panel * params.tiles) * 64u + (l & 3u) * 8u;
 #if defined(WEIGHT_STORAGE_texture2d)
   const uint at = params.first + i;
   imageStore(out_, ivec2(at & 4095u, at >> 12), vector_of(n, k, v));

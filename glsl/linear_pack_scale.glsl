@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales or zero points [N, G] of a quantized weight to the pairs of packed.glslh; one invocation makes one pair. Rows of
-// padding get 0. Zero points (i8) become fp16 of zero + offset.
+// Packs scales or zero points [N, G] of a quantized weight into the pairs of linear/packed.glslh. One invocation makes one pair.
+// Rows of padding get 0. Zero points (i8) become fp16 of zero + offset.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
@@ -26,8 +27,8 @@ vec2 pair_at(uint n, uint j) {
 void main() {
   const uint i = item();
   if (i >= params.count) return;
-  const uint strip = (i >> 3) / params.groups, j = (i >> 3) - strip * params.groups;
-  const vec2 pair = pair_at(strip * 16u + (i & 7u), j);
+  const uint panel = (i >> 3) / params.groups, j = (i >> 3) - panel * params.groups;
+  const vec2 pair = pair_at(panel * 16u + (i & 7u), j);
 #if defined(DTYPE_f32)
   out_[2u * i] = floatBitsToUint(pair.x);
   out_[2u * i + 1u] = floatBitsToUint(pair.y);

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the integers of each row of a packed weight (packed.glslh), in pairs as its scales: number 8i + g holds rows g and
-// g + 8 of strip i. Columns of padding are 0. One invocation makes one pair.
+// Sums of the integers of each row of a packed weight (linear/packed.glslh), in pairs like its scales: number 8i + g holds rows g
+// and g + 8 of row panel i. Columns of padding are 0. One invocation makes one pair.
+// Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant WEIGHT q4 q8
 #pragma variant WEIGHT_STORAGE buffer texture2d
-#include "launch.glslh"
-#include "weight.glslh"
+#include "core/launch.glslh"
+#include "linear/weight.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { ivec2 out_[]; };
 WEIGHT_BINDING(1)
 layout(push_constant) uniform Params {
   uint tiles;
   uint count;  // of pairs
-  uint first;  // vector of a texture that this block begins with
+  uint first;  // the vector of a texture that this block begins with
 } params;
 
 #if defined(WEIGHT_STORAGE_texture2d)
 uvec4 weight_at(uint i) { return texelFetch(weight_, ivec2((params.first + i) & 4095u, (params.first + i) >> 12), 0); }
 #endif
 
-// The sum of the bytes of a word; of each at most 255.
+// The sum of the four bytes of a word.
 int bytes(uint word) {
   const uint two = (word & 0x00ff00ffu) + ((word >> 8) & 0x00ff00ffu);
   return int((two & 0xffffu) + (two >> 16));

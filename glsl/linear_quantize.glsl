@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of x[M, K] as integers for linear kernels, and each row's scale and zero point; a workgroup has a row.
+// Quantizes the rows of x[M, K] for linear kernels: q, and each row's scale and zero point. A workgroup has a row.
 //
 //   FORM floats  out[m, k] = q - zero as a float, exact in fp16 (rows of 64 * tiles columns, those past K are 0)
-//   FORM halves  likewise in fp16, where x is not
-//   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 behind
-//                column_of(t, s) of packed.glslh; columns past K are the zero point, so that they count nothing
-//   STORAGE      of x, and of floats that come out
-//   rows[m]      bits of the scale; the zero point - params.shift; of words also the sum of q - zero, and 0
+//   FORM halves  the same in fp16, where x is not fp16
+//   FORM words   q - params.shift as signed bytes, [tile][m][16 words]; word 4t + s holds the columns 0, 2, 1, 3 counted from
+//                column_of(t, s) of linear/packed.glslh; columns past K are the zero point, so that they add nothing
+//   STORAGE      of x, and of an output of floats
+//   rows[m]      bits of the scale; the zero point - params.shift; FORM words: also the sum of q - zero, and 0
+// Bindings: 0 out, 1 rows, 2 x, 3 given scale, 4 given zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -14,8 +15,8 @@
 #pragma variant IN f32 f16 i8 u8
 #pragma variant FORM floats words halves
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(FORM_words)
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
@@ -41,8 +42,6 @@ layout(set = 0, binding = 2) uniform TEXTURE(IN) x_;
 #else
 layout(set = 0, binding = 2) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 3) readonly buffer Scale { uint given_scale_[]; };  // any buffer where they are not given
-layout(set = 0, binding = 4) readonly buffer Zero { uint given_zero_[]; };
 
 layout(push_constant) uniform Params {
   uint m;
@@ -52,31 +51,32 @@ layout(push_constant) uniform Params {
   ROW_SOURCE_PARAMS
 } params;
 
+#define GIVEN_BINDING 3
 #define SOURCE_SPEC 1
-#include "row_source.glslh"
-#include "reduce.glslh"
+#include "quant/row_source.glslh"
+#include "core/reduce.glslh"
 
-// Cells that a lane keeps between the range and the integers; 0: x is read twice.
+// Vectors that a lane keeps in registers from the range to the quantization; 0: x is read twice.
 layout(constant_id = 7) const uint HELD = 0u;
 #if defined(IN_FLOATS)
 X_WORD held_[4u * (HELD == 0u ? 1u : HELD)];
 #endif
 
-// A cell is the four quads of lane t of a tile: the column of step s.
-uint column(uint cell, uint s) { return (cell >> 2) * 64u + (s >> 1) * 32u + (cell & 3u) * 8u + (s & 1u) * 4u; }
+// A vector is the four vec4 groups of lane t of a tile. The first column of its step s:
+uint column(uint vector, uint s) { return (vector >> 2) * 64u + (s >> 1) * 32u + (vector & 3u) * 8u + (s & 1u) * 4u; }
 uint within(uint k) { return min(k, params.k - 1u) & ~3u; }
 
 #ifdef IN_FLOATS
-// As range_of_lane, over cells; past the last one that again. All loads are on their way at once.
-void hold_cells(uint row, out int lowest, out int highest) {
+// range_of_lane for the vectors of a lane; past the last vector, that one again. All loads are issued at once.
+void hold_vectors(uint row, out int lowest, out int highest) {
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
-    const uint cell = min(lane() + h * LANES, params.tiles * 4u - 1u);
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = load_word(row, within(column(cell, s)));
+    const uint vector = min(lane() + h * LANES, params.tiles * 4u - 1u);
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) held_[h * 4u + s] = load_word(row, within(column(vector, s)));
   }
   ivec4 low = ivec4(0x7fffffff), high = ivec4(0x80000000);
   [[unroll]] for (uint i = 0u; i < HELD * 4u; ++i) {
-    const uint cell = min(lane() + i / 4u * LANES, params.tiles * 4u - 1u);
-    const ivec4 x = ordered(unpack_word(held_[i], within(column(cell, i % 4u))));
+    const uint vector = min(lane() + i / 4u * LANES, params.tiles * 4u - 1u);
+    const ivec4 x = ordered(unpack_word(held_[i], within(column(vector, i % 4u))));
     low = min(low, x);
     high = max(high, x);
   }
@@ -87,10 +87,10 @@ void hold_cells(uint row, out int lowest, out int highest) {
 
 ivec4 sum_ = ivec4(0);  // of q - zero
 
-void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
+void store_vector(uint row, uint vector, VEC(IN) x[4], RowParams p) {
   uvec4 words;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
-    const uint k = column(cell, s);
+    const uint k = column(vector, s);
     const ivec4 q = to_integers(x[s], k, p);
 #if !defined(FORM_words) && defined(STORAGE_texture3d)
     PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
@@ -102,17 +102,17 @@ void put_cell(uint row, uint cell, VEC(IN) x[4], RowParams p) {
 #endif
   }
 #if defined(FORM_words)
-  out_[((cell >> 2) * params.m + row) * 4u + (cell & 3u)] = words;
+  out_[((vector >> 2) * params.m + row) * 4u + (vector & 3u)] = words;
 #endif
 }
 
 void main() {
-  const uint row = group(), cells = params.tiles * 4u;
+  const uint row = group(), vectors = params.tiles * 4u;
   if (row >= params.m) return;  // the whole workgroup
   int lowest = 0, highest = 0;
 #ifdef IN_FLOATS
   if (SOURCE == ROWS_CHOSEN) {
-    if (HELD != 0u) hold_cells(row, lowest, highest);
+    if (HELD != 0u) hold_vectors(row, lowest, highest);
     else range_of_lane(row, lane(), LANES, lowest, highest);
     lowest = workgroup_min(lowest);
     highest = workgroup_max(highest);
@@ -123,12 +123,12 @@ void main() {
 #ifdef IN_FLOATS
   [[unroll]] for (uint h = 0u; h < HELD; ++h) {
     [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
-    if (lane() + h * LANES < cells) put_cell(row, lane() + h * LANES, x, p);
+    if (lane() + h * LANES < vectors) store_vector(row, lane() + h * LANES, x, p);
   }
 #endif
-  for (uint cell = HELD == 0u ? lane() : cells; cell < cells; cell += LANES) {
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_quad(row, within(column(cell, s)));
-    put_cell(row, cell, x, p);
+  for (uint vector = HELD == 0u ? lane() : vectors; vector < vectors; vector += LANES) {
+    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_vec4(row, within(column(vector, s)));
+    store_vector(row, vector, x, p);
   }
   const uvec2 both = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
 #if defined(FORM_words)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// x . w^T for many rows of x: gemm.glslh with the weights unpacked to fp32 on their way to shared memory. A chunk is one step
-// of a tile of packed.glslh; the words of the next chunk are loaded into registers before the sums of this one.
-// Rounding: that of gemm.glslh, and two more roundings for each (w - zero) * scale.
+// x . w^T for many rows of x (the formula is in linear/linear.glslh): linear/gemm.glslh with the weights unpacked to fp32 on the
+// way to shared memory. A chunk is one step of a tile of linear/packed.glslh; the next chunk is loaded into registers before the
+// products of this one. A workgroup computes BM x BN outputs.
+// Rounding: that of linear/gemm.glslh, and two more roundings for each (w - zero) * scale.
+// Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
@@ -11,17 +13,17 @@
 #pragma variant STORAGE buffer texture3d
 #pragma variant WEIGHT_STORAGE buffer texture2d
 #define GEMM_SPEC 10
-#include "linear.glslh"
-#include "gemm.glslh"
+#include "linear/linear.glslh"
+#include "linear/gemm.glslh"
 
-#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // quads of x an invocation brings for a chunk
-#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed strips
+#define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // vec4 groups of x that an invocation loads for a chunk
+#define W_LOADS ((BN * 2u + LANES - 1u) / LANES)  // lanes of packed row panels
 X_WORD x_next_[X_LOADS];
 uvec4 w_next_[W_LOADS * LIVE];
 vec2 scale_next_[W_LOADS], zero_next_[W_LOADS];
 
-// The strip and the lane in it of load r; past the last strip: the last one, whose results are then not stored.
-uint strip_of(uint r, uint first_n) { return min(first_n / 16u + ((lane() + r * LANES) >> 5), (params.n - 1u) / 16u); }
+// The row panel and the lane in it of load r; past the end, the last panel, whose results are not stored again.
+uint panel_of(uint r, uint first_n) { return min(first_n / 16u + ((lane() + r * LANES) >> 5), (params.n - 1u) / 16u); }
 uint lane_of(uint r) { return (lane() + r * LANES) & 31u; }
 
 void load_chunk(uint chunk, uint first_m, uint first_n) {
@@ -31,15 +33,15 @@ void load_chunk(uint chunk, uint first_m, uint first_n) {
     x_next_[r] = load_x(first_m + (e >> 2), tile * 64u + column_of(e & 3u, s));
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint l = lane_of(r), strip = strip_of(r, first_n);
+    const uint l = lane_of(r), panel = panel_of(r, first_n);
     if (FETCH_AT(s)) {
       uvec4 w[LIVE];
-      fetch(w, strip * params.tiles + tile, l, s);
+      fetch(w, panel * params.tiles + tile, l, s);
       [[unroll]] for (uint i = 0u; i < LIVE; ++i) w_next_[r * LIVE + i] = w[i];
     }
 #ifdef QUANTIZED
     if (s % SCALE_STEPS == 0u) {
-      const uint pair = pair_of(strip, l >> 2, tile * 64u + column_of(l & 3u, s));
+      const uint pair = pair_of(panel, l >> 2, tile * 64u + column_of(l & 3u, s));
       scale_next_[r] = load_scale(pair);
       zero_next_[r] = load_zero(pair);
     }
@@ -50,7 +52,7 @@ void load_chunk(uint chunk, uint first_m, uint first_n) {
 void store_chunk() {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint e = lane() + r * LANES;
-    if (e < BM * 4u) a_tile_[a_quad(e >> 2, e & 3u)] = UNPACK_X(x_next_[r]);
+    if (e < BM * 4u) a_tile_[a_vec4(e >> 2, e & 3u)] = UNPACK_X(x_next_[r]);
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint e = lane() + r * LANES, row = (e >> 5) * 16u + ((e & 31u) >> 2);
@@ -64,8 +66,8 @@ void store_chunk() {
     b *= scale_next_[r].y;
 #endif
     if (e < BN * 2u) {
-      b_tile_[b_quad(row, e & 3u)] = a;
-      b_tile_[b_quad(row + 8u, e & 3u)] = b;
+      b_tile_[b_vec4(row, e & 3u)] = a;
+      b_tile_[b_vec4(row + 8u, e & 3u)] = b;
     }
   }
 }
@@ -92,7 +94,7 @@ void main() {
     if (m < params.m) {
       [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
         const uint n = first_n + output_column(j);
-        if (n < params.n) store_quad(m, n, output_quad(i, j));
+        if (n < params.n) store_vec4(m, n, output_vec4(i, j));
       }
     }
   }

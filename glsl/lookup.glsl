@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = table[x[i]], bytes, whatever their sign: the table is indexed by the bits. One invocation moves a quad.
+// out[i] = table[x[i]] for bytes, signed or not: the table is indexed by the bits. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 x, 2 table.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { uint out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { uint x_[]; };

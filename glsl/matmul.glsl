@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by gemm.glslh. Both operands are read where they lie,
-// through strides: permuted and broadcast ones are not copied. Rounding: that of gemm.glslh.
+// out[batch, m, n] = act(sum_k a[batch, m, k] * b[batch, k, n] + bias[n]) by linear/gemm.glslh; a workgroup computes BM x BN outputs.
+// Both operands are read through strides: permuted and broadcast ones are not copied. Rounding: that of linear/gemm.glslh.
+// Bindings: 0 out, 1 a, 2 b, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
-#pragma choice READ quads along_k along_rows
-#include "launch.glslh"
-#include "types.glslh"
+#pragma choice READ vec4 along_k along_rows
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
@@ -30,31 +31,32 @@ layout(push_constant) uniform Params {
   uint b_batch[4];
 } params;
 
-// How an operand is read: READ_quads: four k at once (k has stride 1, all else is a multiple of 4); else one by one, lanes next
-// to each other at neighbouring k or at neighbouring rows (columns of b).
-layout(constant_id = 1) const uint A_READ = READ_quads;
-layout(constant_id = 2) const uint B_READ = READ_quads;
+// How an operand is read. READ_vec4: four k at once (k has stride 1, all else is a multiple of 4); else one by one, neighbouring
+// lanes at neighbouring k (READ_along_k) or at neighbouring rows (READ_along_rows; columns of b).
+layout(constant_id = 1) const uint A_READ = READ_vec4;
+layout(constant_id = 2) const uint B_READ = READ_vec4;
 layout(constant_id = 3) const uint HAS_BIAS = 0u;
-layout(constant_id = 4) const uint N_QUADS = 0u;
+layout(constant_id = 4) const uint N_VEC4 = 0u;
 layout(constant_id = 5) const uint ACT = 0u;
 
+#define OUT_COLUMNS params.n
 #define GEMM_SPEC 6
-#include "epilogue.glslh"
-#include "gemm.glslh"
-#include "index.glslh"
+#include "linear/epilogue.glslh"
+#include "linear/gemm.glslh"
+#include "core/index.glslh"
 
 #define A_LOADS ((BM * 4u + LANES - 1u) / LANES)
 #define B_LOADS ((BN * 4u + LANES - 1u) / LANES)
 WORD(DTYPE) a_next_[A_LOADS];
 WORD(DTYPE) b_next_[B_LOADS];
 
-// What load e of a chunk brings: .x the row of the tile, .y the quad of the chunk.
+// The place of load e: .x the row of the tile, .y the vec4 group of the chunk.
 uvec2 place(uint e, uint read, uint rows) { return read == READ_along_rows ? uvec2(e % rows, e / rows) : uvec2(e >> 2, e & 3u); }
 
 // Four k of a row, zeros from params.k on.
 #define DEFINE_LOAD(NAME, BUF, READ)                                                                       \
   WORD(DTYPE) NAME(uint first, uint stride, uint k) {                                                      \
-    if (READ == READ_quads && k + 4u <= params.k) return BUF[(first + k) >> 2];                            \
+    if (READ == READ_vec4 && k + 4u <= params.k) return BUF[(first + k) >> 2];                            \
     vec4 v = vec4(0.0);                                                                                    \
     for (uint i = 0u; i < 4u; ++i) {                                                                       \
       if (k + i < params.k) v[i] = LOAD1(DTYPE, BUF, first + (k + i) * stride);                            \
@@ -79,12 +81,12 @@ void store_chunk() {
   [[unroll]] for (uint r = 0u; r < A_LOADS; ++r) {
     const uint e = lane() + r * LANES;
     const uvec2 at = place(e, A_READ, BM);
-    if (e < BM * 4u) a_tile_[a_quad(at.x, at.y)] = UNPACK(DTYPE, a_next_[r]);
+    if (e < BM * 4u) a_tile_[a_vec4(at.x, at.y)] = UNPACK(DTYPE, a_next_[r]);
   }
   [[unroll]] for (uint r = 0u; r < B_LOADS; ++r) {
     const uint e = lane() + r * LANES;
     const uvec2 at = place(e, B_READ, BN);
-    if (e < BN * 4u) b_tile_[b_quad(at.x, at.y)] = UNPACK(DTYPE, b_next_[r]);
+    if (e < BN * 4u) b_tile_[b_vec4(at.x, at.y)] = UNPACK(DTYPE, b_next_[r]);
   }
 }
 
@@ -116,7 +118,7 @@ void main() {
     if (m < params.m) {
       [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
         const uint n = first_n + output_column(j);
-        if (n < params.n) store_quad(batch * params.m + m, n, output_quad(i, j));
+        if (n < params.n) store_vec4(batch * params.m + m, n, output_vec4(i, j));
       }
     }
   }

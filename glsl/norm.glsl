@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm (CENTER): out[row] = (x[row] - mean) * rsqrt(mean((x[row] - mean)^2) + eps) * weight + bias
 // rms_norm:            out[row] = x[row] * rsqrt(mean(x[row]^2) + eps) * weight
-// group_norm: layer_norm where weight and bias have an element for each `inner` neighbours, rows continuing in the next.
-// A workgroup has ROWS rows, so many that they are whole quads; sums are fp32 trees over its lanes.
+// group_norm: layer_norm where `inner` neighbours share an element of weight and bias (GROUPED)
+// A workgroup has ROWS rows, as many as make whole vec4 groups; sums are fp32 trees over its lanes.
+// Bindings: 0 out, 1 in, 2 weight, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
-#include "math.glslh"
-#include "reduce.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/reduce.glslh"
+#include "core/types.glslh"
 
-layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole quads), 2 or 4
+layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole vec4 groups), 2 or 4
 layout(constant_id = 2) const bool CENTER = true;
 layout(constant_id = 3) const bool WEIGHT = true;
 layout(constant_id = 4) const bool BIAS = true;
@@ -25,7 +26,7 @@ layout(push_constant) uniform Params {
   uint rows;
   uint width;
   float eps;
-  uint inner;     // elements that share one of the weight; 1: layer_norm and rms_norm
+  uint inner;     // neighbours that share an element of the weight; 1: layer_norm and rms_norm
   uint channels;  // elements of the weight
 } params;
 
@@ -34,9 +35,9 @@ float row_mean(uint row, float shift, bool squares) {
   float sum = 0.0;
   if (ROWS == 1u) {
     vec4 sums = vec4(0);
-    const uint quads = params.width >> 2;
-    for (uint q = lane(); q < quads; q += LANES) {
-      const vec4 x = LOAD4(DTYPE, in_, row * quads + q) - shift;
+    const uint vec4_count = params.width >> 2;
+    for (uint q = lane(); q < vec4_count; q += LANES) {
+      const vec4 x = LOAD4(DTYPE, in_, row * vec4_count + q) - shift;
       sums += squares ? x * x : x;
     }
     sum = (sums.x + sums.y) + (sums.z + sums.w);
@@ -49,10 +50,10 @@ float row_mean(uint row, float shift, bool squares) {
   return workgroup_sum(sum) / float(params.width);
 }
 
-// The element of the weight that belongs to element k of quad q of the whole input.
+// The element of the weight that belongs to element k of vec4 group q of the whole input.
 uint channel(uint q, uint k) { return (4u * q + k) / params.inner % params.channels; }
 
-// `column`: quad q in its row, where a workgroup has one.
+// `column`: the number of vec4 group q in its row, where a workgroup has one row.
 vec4 weight(uint q, uint column) {
   if (!WEIGHT) return vec4(1);
   if (ROWS == 1u && !GROUPED) return LOAD4(DTYPE, weight_, column);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = in with `before[d]` elements of `value` in front of dimension d (negative: cut off), and behind it up to
-// `size[d]`. One invocation computes a quad.
+// out = in with `before[d]` elements of `value` before dimension d (negative: elements are cut off), and as many after it as make
+// `size[d]`. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(BITS) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { WORD(BITS) in_[]; };
@@ -22,7 +23,7 @@ layout(push_constant) uniform Params {
 uint element(uint i) {
   uint index = 0u, stride = 1u;
   for (uint d = params.rank; d-- > 0u;) {
-    // A coordinate in front of the input becomes a huge one: one comparison for both ends.
+    // A coordinate before the input wraps to a huge one: one comparison tests both ends.
     const uint at = take(i, params.size[d]) - uint(params.before[d]);
     if (at >= params.in_size[d]) return params.value;
     index += at * stride;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[p, y, x] = the largest, or the mean, of the elements of plane p of the input in the window of (y, x). One invocation
-// computes a quad. Means of integers are exact sums, scaled and rounded once:
+// computes a vec4 group. Means of integers are exact sums, scaled and rounded once:
 //   clamp(round(sum(x - x_zero) * x_scale / divisor / out_scale) + out_zero, low, high)
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma choice POOL max mean adaptive_mean
-#include "index.glslh"
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint POOL = 0;
 layout(constant_id = 2) const bool COUNT_PADDING = false;  // of a mean: elements in the padding count as zeros
@@ -50,14 +51,14 @@ int mean(int sum, float divisor) {
 }
 #endif
 
-// First and behind the last coordinate of a window along an axis.
+// The first coordinate of a window along an axis, and one past the last.
 ivec2 span(uint o, uint size, uint count, uint kernel, uint stride, uint dilation, int pad) {
   if (POOL == POOL_adaptive_mean) return ivec2(o * size / count, ((o + 1u) * size + count - 1u) / count);
   const int first = int(o * stride) - pad;
   return ivec2(first, first + int((kernel - 1u) * dilation + 1u));
 }
 
-// Those of them in the image: a window may be far larger.
+// The part of the window inside the image: a window may be much larger.
 ivec2 inside(ivec2 window, uint size, uint dilation) {
   const int step = int(dilation);
   const int first = window.x < 0 ? window.x + (step - 1 - window.x) / step * step : window.x;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = clamp(round(act(real(a) OP real(b)) / out_scale) + out_zero, low, high), real(q) = (q - zero) * scale, elementwise, both
-// broadcast; every step rounded as eager PyTorch rounds it (quantize.glslh). One invocation computes a quad of the output.
+// broadcast; every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). One invocation computes a vec4 group of the
+// output.
+// Bindings: 0 out, 1 a, 2 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE i8 u8
 #pragma choice BINARY add mul
-#include "activation.glslh"
-#include "launch.glslh"
-#include "quantize.glslh"
-#include "types.glslh"
+#include "math/activation.glslh"
+#include "core/launch.glslh"
+#include "quant/quantize.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint BINARY = 0;
 layout(constant_id = 2) const uint A_MODE = 0;
@@ -19,7 +21,7 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer A { WORD(DTYPE) a_[]; };
 layout(set = 0, binding = 2) readonly buffer B { WORD(DTYPE) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_a;

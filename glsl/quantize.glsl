@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = clamp(round(x * (1 / scale)) + zero, low, high), a scale and a zero point for each block (blocks.glslh); LAST
-// rounds behind the addition. Every step is rounded as eager PyTorch rounds it (quantize.glslh). Two divisions of work:
-// a workgroup in one block, with one reciprocal for many quads, or an invocation for any one quad.
+// out = clamp(round(x * (1 / scale)) + zero, low, high), with a scale and a zero point for each block (quant/blocks.glslh); LAST
+// rounds after the addition. Every step is rounded as eager PyTorch rounds it (quant/quantize.glslh). SPAN: a workgroup stays in one
+// block and computes one reciprocal for many vec4 groups; else one invocation computes one vec4 group, anywhere.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -9,26 +10,24 @@
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
 layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
 #elif defined(IN_f16) && !defined(OUT_i32)
 #define HAS_PAIRS
-layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };  // two quads each
+layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };  // two vec4 groups each
 layout(set = 0, binding = 1) readonly buffer X { uvec4 x_[]; };
-uvec2 x_quad(uint q) { return uvec2(x_[q >> 1][2u * (q & 1u)], x_[q >> 1][2u * (q & 1u) + 1u]); }
+uvec2 load_x(uint q) { return uvec2(x_[q >> 1][2u * (q & 1u)], x_[q >> 1][2u * (q & 1u) + 1u]); }
 void store(uint q, ivec4 v) { out_[q >> 1][q & 1u] = PACK(OUT, v); }
 #else
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
-WORD(IN) x_quad(uint q) { return x_[q]; }
+WORD(IN) load_x(uint q) { return x_[q]; }
 void store(uint q, ivec4 v) { STORE4(OUT, out_, q, v); }
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
@@ -36,21 +35,22 @@ layout(push_constant) uniform Params {
   float high;
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
 layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool LAST = false;
-layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of quads: the unit of a SPAN's loads and stores
+layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of vec4 groups, which a SPAN loads and stores together
 
-// The reciprocal has the dtype of the scale, whatever x is; of a number it is in params.
+// The reciprocal is rounded to the dtype of the scale, whatever x is; for a number, params.scale is the reciprocal.
 float inverse_of(uint b) {
   return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
 }
 
 #ifndef OUT_i32
-// Whether only results far below 2^11 are wanted: quantize() of quantize.glslh, which saves most of the steps to fp16, is for them.
+// Whether all results are far below 2^11: quantize() of quant/quantize.glslh, which skips most roundings to fp16, needs that.
 bool is_small(float zero) {
   return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
 }
@@ -62,7 +62,7 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 #endif
   const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
 #ifdef OUT_i32
-  // What 32 bits do not hold, NaN included, is -2^31 in PyTorch.
+  // What does not fit in 32 bits, NaN included, is -2^31 in PyTorch.
   const vec4 kept = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
   return ivec4(mix(vec4(-2147483648.0), kept, lessThan(kept, vec4(2147483648.0))));
 #else
@@ -70,9 +70,9 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
 #endif
 }
 
-#define QUADS (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
-// Of the elements from `first` on.
-ivec4 quantized_quad(vec4 x, uint first, uint live) {
+#define VEC4_COUNT (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
+// The result for the `live` elements from `first` on.
+ivec4 quantized_vec4(vec4 x, uint first, uint live) {
   const uint b = block_of(first);
   ivec4 v = quantized(x, inverse_of(b), zero_of(b));
   for (uint i = 1u; i < live; ++i) {
@@ -86,19 +86,19 @@ void main() {
 #if defined(STORAGE_texture3d)
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  PUT4(OUT, out_, here.at, quantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+  PUT4(OUT, out_, here.at, quantized_vec4(FETCH4(IN, x_, here.at), here.first, here.live));
 #else
   if (SPAN != 0u) {
     uint b, q, end;
     span(b, q, end);
-    // All loads are on their way before the reciprocal, which has one of its own, is computed.
+    // All loads are issued before the reciprocal is computed, which waits for the load of the scale.
 #ifdef HAS_PAIRS
     if (PAIRS) {
       const uint pair = (q - lane()) / 2u + lane(), last = end / 2u - 1u;
-      uvec4 x[QUADS / 2u];
-      [[unroll]] for (uint i = 0u; i < QUADS / 2u; ++i) x[i] = x_[min(pair + i * LANES, last)];
+      uvec4 x[VEC4_COUNT / 2u];
+      [[unroll]] for (uint i = 0u; i < VEC4_COUNT / 2u; ++i) x[i] = x_[min(pair + i * LANES, last)];
       const float inverse = inverse_of(b), zero = zero_of(b);
-      [[unroll]] for (uint i = 0u; i < QUADS / 2u; ++i) {
+      [[unroll]] for (uint i = 0u; i < VEC4_COUNT / 2u; ++i) {
         if (pair + i * LANES > last) break;
         const ivec4 low = quantized(UNPACK(IN, x[i].xy), inverse, zero), high = quantized(UNPACK(IN, x[i].zw), inverse, zero);
         out_[pair + i * LANES] = uvec2(PACK(OUT, low), PACK(OUT, high));
@@ -106,15 +106,15 @@ void main() {
       return;
     }
 #endif
-    WORD(IN) x[QUADS];
-    [[unroll]] for (uint i = 0u; i < QUADS; ++i) x[i] = x_quad(min(q + i * LANES, end - 1u));
+    WORD(IN) x[VEC4_COUNT];
+    [[unroll]] for (uint i = 0u; i < VEC4_COUNT; ++i) x[i] = load_x(min(q + i * LANES, end - 1u));
     const float inverse = inverse_of(b), zero = zero_of(b);
-    [[unroll]] for (uint i = 0u; i < QUADS; ++i) {
+    [[unroll]] for (uint i = 0u; i < VEC4_COUNT; ++i) {
       if (q + i * LANES < end) store(q + i * LANES, quantized(UNPACK(IN, x[i]), inverse, zero));
     }
     return;
   }
   const uint q = item(), first = 4u * q;
-  if (first < params.count) store(q, quantized_quad(UNPACK(IN, x_quad(q)), first, min(4u, params.count - first)));
+  if (first < params.count) store(q, quantized_vec4(UNPACK(IN, load_x(q)), first, min(4u, params.count - first)));
 #endif
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = clamp(round(x * (1 / scale) + zero), low, high) as PyTorch computes it with fp64 scales that hold fp32 numbers
-// (quantized_decomposed.quantize_per_token): each step is rounded to the 53 bits of fp64, here in integers of 96 bits,
-// lowest word first, so that no device needs doubles. Zero points are integers.
+// (quantized_decomposed.quantize_per_token): each step is rounded to the 53 bits of fp64, here in integers of 96 bits, lowest word
+// first, so that no device needs doubles. Zero points are integers. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN f32 f16
 #pragma variant OUT u8 i8 i32
 #pragma variant STORAGE buffer texture3d
-#include "modes.glslh"
-#include "texture.glslh"
+#include "core/modes.glslh"
+#include "core/texture.glslh"
 
 #if defined(STORAGE_texture3d)
 layout(set = 0, binding = 0, FORMAT(OUT)) writeonly uniform IMAGE(OUT) out_;
@@ -18,8 +19,6 @@ layout(set = 0, binding = 1) uniform TEXTURE(IN) x_;
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
 #endif
-layout(set = 0, binding = 2) readonly buffer Scale { uint scale_[]; };
-layout(set = 0, binding = 3) readonly buffer Zero { uint zero_[]; };
 layout(push_constant) uniform Params {
   BLOCK_PARAMS
   TEXEL_PARAMS
@@ -27,12 +26,13 @@ layout(push_constant) uniform Params {
   int high;
 } params;
 
+#define BLOCK_BINDING 2
 #define BLOCK_SPEC 1
-#include "blocks.glslh"
-#include "quantize.glslh"
+#include "quant/blocks.glslh"
+#include "quant/quantize.glslh"
 
-const int kNotANumber = int(0x80000000);  // what PyTorch's conversion makes of NaN; as a byte 0
-const int kFraction = 54;                 // bits behind the point of a fixed-point number
+const int kNotANumber = int(0x80000000);  // the result of PyTorch's conversion of NaN; as a byte 0
+const int kFraction = 54;                 // fraction bits of a fixed-point number
 
 uvec3 shift_left(uvec3 v, int n) {
   for (; n >= 32; n -= 32) v = uvec3(0u, v.xy);
@@ -98,7 +98,7 @@ bool divided(uint x, uvec2 m, int e, out uvec3 v) {
   const int drop = bits_of(product) - 53, power = drop + exponent - 150 + e;
   v = uvec3(0u);
   if (power + 52 >= 33) return false;
-  // Below a quarter nothing is left behind rounding the sum.
+  // Below a quarter, nothing remains after the sum is rounded.
   if (power + 52 >= -2) v = shift_left(round_off(product, drop), power + kFraction);
   return true;
 }
@@ -133,8 +133,8 @@ int quantized(float x, float scale, int zero) {
   return clamp(whole, params.low, params.high);
 }
 
-// Of the elements from `first` on.
-ivec4 quantized_quad(vec4 x, uint first, uint live) {
+// The result for the `live` elements from `first` on.
+ivec4 quantized_vec4(vec4 x, uint first, uint live) {
   ivec4 v = ivec4(0);
   for (uint i = 0u; i < live; ++i) {
     const uint b = block_of(first + i);
@@ -147,9 +147,9 @@ void main() {
 #if defined(STORAGE_texture3d)
   if (item() >= params.texels) return;
   const Texel here = texel(item(), params.columns, params.height);
-  PUT4(OUT, out_, here.at, quantized_quad(FETCH4(IN, x_, here.at), here.first, here.live));
+  PUT4(OUT, out_, here.at, quantized_vec4(FETCH4(IN, x_, here.at), here.first, here.live));
 #else
   const uint q = item(), first = 4u * q;
-  if (first < params.count) STORE4(OUT, out_, q, quantized_quad(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
+  if (first < params.count) STORE4(OUT, out_, q, quantized_vec4(LOAD4(IN, x_, q), first, min(4u, params.count - first)));
 #endif
 }

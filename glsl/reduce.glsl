@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[i] = the join of all in[kept(i) + reduced(j)], j < reduced: sums, extrema, and so on over any dimensions. A quad
-// of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every LANES-th j and join
-// their parts in a tree. RESULT is i64 of sums and products of integers: one that 32 bits cannot hold is reported.
+// out[i] = the reduction of all in[kept(i) + reduced(j)], j < reduced, over any dimensions: sum, mean, extrema, and so on (REDUCE_*
+// of core/modes.glslh). A vec4 group of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every
+// LANES-th j and join their parts in a tree. RESULT i64: sums and products of integers; one that does not fit in 32 bits is
+// reported.
+// Bindings: 0 out, then status where RESULT is i64, then in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant RESULT same i32 i64 boolean
-#include "index.glslh"
-#include "launch.glslh"
-#include "math.glslh"
-#include "modes.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/modes.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
 layout(constant_id = 2) const bool TOGETHER = false;
-layout(constant_id = 3) const bool QUADS = false;  // the inputs of a quad of outputs are quads
+layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // the inputs of a vec4 group of outputs are vec4 groups, too
 
 #ifdef RESULT_same
 #define OUT DTYPE
@@ -25,12 +27,12 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(OUT) out_[]; };
 #if defined(RESULT_i64) && !(defined(DTYPE_f32) || defined(DTYPE_f16))
 #define REPORTS
 #endif
-#include "reports.glslh"
+#include "core/reports.glslh"
 layout(set = 0, binding = READS) readonly buffer In { WORD(DTYPE) in_[]; };
 layout(push_constant) uniform Params {
   uint count;
   uint reduced;
-  uint kept_rank;   // dimensions 0 .. kept_rank-1 count the outputs, the others up to rank the elements that are joined
+  uint kept_rank;   // dimensions 0 .. kept_rank-1 are kept, the others up to rank are reduced
   uint rank;
   float divisor;    // of MEAN and VAR
   uint size[8];
@@ -63,7 +65,7 @@ T minimum(T a, T b) { return min(a, b); }
 const uint kNone = 0xffffffffu;
 const bool kArg = OP == REDUCE_ARGMAX || OP == REDUCE_ARGMIN;
 
-// Four joins at work; `at`: for ARGMAX and ARGMIN, which j the value comes from; when it REPORTS, of SUM the high half, of
+// Four running reductions. `at`: for ARGMAX and ARGMIN, the j of the value; with REPORTS, for SUM the high half, for
 // PROD whether 32 bits cannot hold it (the value is then not 0).
 struct State {
   T value;
@@ -80,7 +82,7 @@ State start() {
   }
 }
 
-// Whether y at j beats x at i: NaN beats all, the first of equals wins.
+// Whether y at j is chosen before x at i: NaN before all others, the first of equals.
 bool wins(E y, uint j, E x, uint i) {
   if (j == kNone || i == kNone) return i == kNone;
   if (unordered(x) || unordered(y)) return unordered(y) && (!unordered(x) || j < i);
@@ -126,7 +128,7 @@ State join(State a, State b) {
 }
 #endif
 
-// What is joined of an element. `mean`: for the squares of VAR.
+// What an element contributes. `mean`: for the squares of VAR.
 T term(T x, T mean, bool squares) {
   if (OP == REDUCE_ANY || OP == REDUCE_ALL) return T(notEqual(x, T(0)));
   if (OP == REDUCE_NORM || squares) return (x - mean) * (x - mean);
@@ -167,7 +169,7 @@ State reduce(uvec4 kept, T mean, bool squares) {
   for (uint j = TOGETHER ? lane() : 0u; j < params.reduced; j += TOGETHER ? LANES : 1u) {
     const uint offset = index_of(j, params.kept_rank, params.rank);
     T x;
-    if (QUADS) {
+    if (WHOLE_VEC4) {
       x = LOAD4(DTYPE, in_, (kept.x + offset) >> 2);
     } else {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);

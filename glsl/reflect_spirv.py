@@ -238,7 +238,7 @@ class Module:
                      if self._decorations.get((c, BUILT_IN)) == WORKGROUP_SIZE), None)  # fmt: skip
         if size is None or ids.get(0) != size[0]:
             self._fail(
-                "the workgroup's size is not specialization constant 0: include launch.glslh, use item() or LANES"
+                "the workgroup's size is not specialization constant 0: include core/launch.glslh, use item() or LANES"
             )
         missing = next((i for i in range(len(ids)) if i not in ids), None)
         if missing is not None:

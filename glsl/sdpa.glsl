@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[l, :] = softmax_s(scale * q[l, :] . k[s, :] + mask[l, s]) v[s, :] for every head of a batch; a row whose keys are all masked is
-// 0. A workgroup owns BR query rows of one head and walks the keys in blocks of BC: scores to shared memory, the running
+// 0. A workgroup has BR query rows of one head and loops over the keys in blocks of BC: scores to shared memory, the running
 // maximum and sum of each row updated, then the values added (online softmax): nothing of size L x S is stored.
 //
 // Rounding: fp32. A score has E products in order, |error| <= 2^-24 (E + 2) scale sum|q k|; a weight is exp of a difference (the
 // driver's exp: 3 + 2|x| ulp) rescaled at most ceil(S / BC) times; the sums over s are in order within a block.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma choice MASK none boolean f32 f16
-#include "sdpa.glslh"
+#include "linear/sdpa.glslh"
 
-layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values pass through shared memory, loaded a block ahead
-layout(constant_id = 9) const uint PITCH = 9u;   // quads of a row there: one more than the longer of a key and a value
+layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values go through shared memory, loaded a block ahead
+layout(constant_id = 9) const uint PITCH = 9u;   // vec4 groups of a row there: one more than the longer of a key and a value
 
 #define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum; BR divides LANES
-#define PAIRS (BR * VQ)        // of a row and a quad of its output
+#define PAIRS (BR * VQ)        // of a row and a vec4 group of its output
 #define SPLITS max(1u, LANES / PAIRS)              // shares of the keys, when there are lanes enough
 #define OWNED ((PAIRS + LANES - 1u) / LANES)       // pairs of a lane, when there are not
 
@@ -78,7 +79,7 @@ void compute_scores(uint first, uint block, uint k_base, uint mask_base) {
   }
 }
 
-// Scores become weights; the rows' maxima, sums, and the factors for what was summed before are brought up to date.
+// Turns scores into weights; updates the rows' maxima and sums, and the factors for what was summed before.
 void update_rows() {
   const uint r = lane() / SEGMENTS, segment = lane() % SEGMENTS;
   const float before = row_most_[r];
@@ -143,12 +144,12 @@ void main() {
     const uint keys = min(BC, end - block);
     [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
       const uint pair = OWNED == 1u ? lane() % PAIRS : lane() + i * LANES;
-      const uint r = pair / VQ, quad = pair % VQ;
+      const uint r = pair / VQ, vec4_index = pair % VQ;
       if (pair < PAIRS && split < SPLITS) {
         sum[i] *= row_factor_[r];
         for (uint c = split; c < keys; c += SPLITS) {
           const vec4 v =
-              STAGED != 0u ? staged_[c * PITCH + quad] : load_v(v_base + (block + c) * params.v_stride[2], quad, params.ev);
+              STAGED != 0u ? staged_[c * PITCH + vec4_index] : load_v(v_base + (block + c) * params.v_stride[2], vec4_index, params.ev);
           sum[i] = fma(vec4(score_[r * BC + c]), v, sum[i]);
         }
       }
@@ -164,11 +165,11 @@ void main() {
     }
   }
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
-    const uint pair = lane() + i * LANES, r = pair / VQ, quad = pair % VQ, row = first + r;
+    const uint pair = lane() + i * LANES, r = pair / VQ, vec4_index = pair % VQ, row = first + r;
     if (pair < PAIRS && row < params.l) {
       const float total = row_total_[r];
       const vec4 v = total == 0.0 ? vec4(0.0) : sum[i] / total;
-      store_output(at, row, quad, v);
+      store_output(at, row, vec4_index, v);
     }
   }
 }

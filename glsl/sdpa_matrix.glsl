@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// sdpa.glsl's function in fp16 by cooperative matrices of any shape TM x TN x TK: a subgroup owns TM query rows of a head, a
-// workgroup BR = TM * subgroups of them, which share the keys and then the values of a block in shared memory. A subgroup's
-// scores go through shared memory too: there a lane has a part of one row, masks it, and leaves weights in fp16 where the
-// scores were. What was summed before a row's maximum grew is multiplied by a matrix whose rows hold the rows' factors.
+// sdpa.glsl in fp16 by cooperative matrices of any shape TM x TN x TK: a subgroup has TM query rows of a head, a workgroup
+// BR = TM * subgroups of them, which share the keys and then the values of a block in shared memory. A subgroup's scores go through
+// shared memory, too: a lane reads its part of one row, masks it, and stores fp16 weights in place of the scores. When a row's
+// maximum grows, the earlier sums are multiplied by a matrix whose rows hold the rows' factors.
 //
-// Rounding: products are exact, sums fp32 (2^-23 each, as matrix units may cut off); a weight, 1024 exp(score - maximum),
-// is rounded to fp16: it errs by 2^-11 of itself, or by 2^-24 of the largest one where it is subnormal.
+// Rounding: products are exact, sums fp32 (2^-23 each, as matrix units may truncate); a weight, 1024 exp(score - maximum), is
+// rounded to fp16: its error is 2^-11 of itself, or 2^-24 of the largest one where it is subnormal.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -16,26 +17,26 @@
 #pragma choice MASK none boolean f32 f16
 #define DTYPE f16
 #define DTYPE_f16 1
-#include "sdpa.glslh"
+#include "linear/sdpa.glslh"
 
 layout(constant_id = 8) const uint TM = 16u;
 layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2
 layout(constant_id = 10) const uint TK = 16u;  // multiple of 8
 layout(constant_id = 11) const uint SUBGROUP = 32u;  // its size: a multiple of TM
-layout(constant_id = 12) const uint STAGED = 1u;  // octets for queries, keys and values: sdpa.cpp has the formula
+layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and values: ops/shared/sdpa_kernel.cpp has the formula
 
-#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // octets of a query and a key, whole matrices
+#define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 of a query and a key, whole matrices
 #define V8 ((VQ * 4u + TN - 1u) / TN * (TN / 8u))
 #define E_PITCH (E8 + 1u)  // eight rows then lie in different banks
 #define V_PITCH (V8 + 1u)
 #define S_PITCH (BC / 4u + 1u)
 #define SEGMENTS (SUBGROUP / TM)  // lanes of a row
-#define OCTETS (BC / 8u / SEGMENTS)  // of scores that a lane has
+#define HALF8S (BC / 8u / SEGMENTS)  // of scores that a lane has
 
-// Queries, then keys and values in turn; behind them BR rows of scores, in each of which the weights (BC / 8) and then the
-// row's factor TN times (TN / 4) take the scores' place.
+// Queries, then keys and values in turn; after them BR rows of scores, in each of which the weights (BC / 8) and then the
+// row's factor TN times (TN / 4) replace the scores.
 shared uvec4 shared_[STAGED + BR * S_PITCH];
-shared float across_[LANES];
+shared float row_scratch_[LANES];
 
 #define A_MATRIX coopmat<float16_t, gl_ScopeSubgroup, TM, TK, gl_MatrixUseA>
 #define B_MATRIX coopmat<float16_t, gl_ScopeSubgroup, TK, TN, gl_MatrixUseB>
@@ -46,31 +47,31 @@ C_MATRIX sum_[V8 * 8u / TN];
 #define V_LOADS ((BC * V8 + LANES - 1u) / LANES)
 uvec4 k_next_[K_LOADS], v_next_[V_LOADS];
 
-// Octet o of a row of `size` elements that begins at element `row`, zeros behind them.
-#define DEFINE_OCTET(NAME, LOAD, BUF, COUNT)                                                          \
+// Half8 o of a row of `size` elements that begins at element `row`; zeros after them.
+#define DEFINE_HALF8(NAME, LOAD, BUF, COUNT)                                                          \
   uvec4 NAME(uint row, uint o, uint size) {                                                           \
     const uint a = 2u * o, b = a + 1u;                                                                \
-    if (QUADS == 0u) return uvec4(a < COUNT ? pack_f16(LOAD(row, a, size)) : uvec2(0u),               \
+    if (WHOLE_VEC4 == 0u) return uvec4(a < COUNT ? pack_f16(LOAD(row, a, size)) : uvec2(0u),               \
                                   b < COUNT ? pack_f16(LOAD(row, b, size)) : uvec2(0u));              \
     return uvec4(a < COUNT ? BUF[(row >> 2) + a] : uvec2(0u), b < COUNT ? BUF[(row >> 2) + b] : uvec2(0u)); \
   }
-DEFINE_OCTET(octet_q, load_q, q_, EQ)
-DEFINE_OCTET(octet_k, load_k, k_, EQ)
-DEFINE_OCTET(octet_v, load_v, v_, VQ)
+DEFINE_HALF8(half8_q, load_q, q_, EQ)
+DEFINE_HALF8(half8_k, load_k, k_, EQ)
+DEFINE_HALF8(half8_v, load_v, v_, VQ)
 
 void fetch_keys(Place at, uint block) {
   [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = min(block + e / E8, params.s - 1u);
-    k_next_[i] = octet_k(at.k + key * params.k_stride[2], e % E8, params.e);
+    k_next_[i] = half8_k(at.k + key * params.k_stride[2], e % E8, params.e);
   }
 }
 
-// Values past the end are zeros: a weight of 0 times anything would not do.
+// Values past the end are zeros: a weight of 0 times undefined data could be NaN.
 void fetch_values(Place at, uint block) {
   [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = block + e / V8;
     v_next_[i] = uvec4(0u);
-    if (key < params.s) v_next_[i] = octet_v(at.v + key * params.v_stride[2], e % V8, params.ev);
+    if (key < params.s) v_next_[i] = half8_v(at.v + key * params.v_stride[2], e % V8, params.ev);
   }
 }
 
@@ -93,12 +94,12 @@ void subgroup_memory() {
   subgroupBarrier();
 }
 
-// The row of a lane in its subgroup, its part of that row, and where the rows of its subgroup are.
+// The row of a lane in its subgroup, its part of that row, and where the scores of its subgroup begin.
 uint row_of_lane() { return gl_SubgroupInvocationID % TM; }
 uint segment() { return gl_SubgroupInvocationID / TM; }
 uint scores_at() { return STAGED + gl_SubgroupID * TM * S_PITCH; }
 
-// Leaves `factor` of a lane's row where a load by rows finds it in every column.
+// Stores `factor` of a lane's row so that a matrix load finds it in every column of that row.
 void spread_factor(float factor) {
   const uint base = scores_at() + row_of_lane() * S_PITCH + BC / 8u;
   for (uint i = segment(); i < TN / 4u; i += SEGMENTS) shared_[base + i] = floatBitsToUint(vec4(factor));
@@ -110,26 +111,26 @@ void multiply_sums() {
   [[unroll]] for (uint j = 0u; j < V8 * 8u / TN; ++j) sum_[j] = sum_[j] * factors;
 }
 
-// Scores of a lane become weights; `most` and `total` of its row are brought up to date, the total that of its part.
+// Turns the scores of a lane into weights; updates `most`, its row's maximum, and `total`, the sum of its part of the row.
 void update_row(Place at, uint block, inout float most, inout float total) {
   const uint row = min(at.first + gl_SubgroupID * TM + row_of_lane(), params.l - 1u);
   const uint base = scores_at() + row_of_lane() * S_PITCH;
-  float score[OCTETS * 8u], now = most;
-  [[unroll]] for (uint i = 0u; i < OCTETS * 8u; ++i) {
+  float score[HALF8S * 8u], now = most;
+  [[unroll]] for (uint i = 0u; i < HALF8S * 8u; ++i) {
     const uint c = (segment() + i / 8u * SEGMENTS) * 8u + i % 8u, key = block + c;
     score[i] = -infinity();
     if (key < params.s) score[i] = masked(uintBitsToFloat(shared_[base + c / 4u][c % 4u]) * params.scale, row, key, at.mask);
     now = maximum(now, score[i]);
   }
-  across_[lane()] = now;
+  row_scratch_[lane()] = now;
   subgroup_memory();
   [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) {
-    now = maximum(now, across_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()]);
+    now = maximum(now, row_scratch_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()]);
   }
   const float from = now == -infinity() ? 0.0 : now, factor = most == -infinity() ? 0.0 : exp(most - from);
   most = now;
   total *= factor;
-  [[unroll]] for (uint i = 0u; i < OCTETS; ++i) {
+  [[unroll]] for (uint i = 0u; i < HALF8S; ++i) {
     float weight[8];
     [[unroll]] for (uint j = 0u; j < 8u; ++j) {
       const float s = score[i * 8u + j];
@@ -150,7 +151,7 @@ void main() {
   if (params.s != 0u) fetch_keys(at, 0u);
   for (uint i = lane(); i < BR * E8; i += LANES) {
     const uint row = min(at.first + i / E8, params.l - 1u);
-    shared_[i / E8 * E_PITCH + i % E8] = octet_q(at.q + row * params.q_stride[2], i % E8, params.e);
+    shared_[i / E8 * E_PITCH + i % E8] = half8_q(at.q + row * params.q_stride[2], i % E8, params.e);
   }
   barrier();
   A_MATRIX query[E8 * 8u / TK];
@@ -193,10 +194,10 @@ void main() {
     barrier();
   }
 
-  across_[lane()] = total;
+  row_scratch_[lane()] = total;
   subgroup_memory();
   total = 0.0;
-  [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) total += across_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()];
+  [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) total += row_scratch_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()];
   spread_factor(total == 0.0 ? 0.0 : 1.0 / total);
   subgroup_memory();
   multiply_sums();
@@ -205,10 +206,10 @@ void main() {
     coopMatStore(sum_[j], shared_, scores_at(), S_PITCH, gl_CooperativeMatrixLayoutRowMajor);
     subgroup_memory();
     for (uint i = gl_SubgroupInvocationID; i < TM * TN / 4u; i += SUBGROUP) {
-      const uint r = i / (TN / 4u), q = i % (TN / 4u), row = at.first + gl_SubgroupID * TM + r, quad = j * (TN / 4u) + q;
+      const uint r = i / (TN / 4u), q = i % (TN / 4u), row = at.first + gl_SubgroupID * TM + r, vec4_index = j * (TN / 4u) + q;
       const uint base = scores_at() + r * S_PITCH;
-      const bool seen = shared_[base + BC / 8u].x != 0u;  // the factor: 0 where all keys were masked
-      if (row < params.l && quad < VQ) store_output(at, row, quad, seen ? uintBitsToFloat(shared_[base + q]) : vec4(0.0));
+      const bool seen = shared_[base + BC / 8u].x != 0u;  // the factor is 0 where all keys were masked
+      if (row < params.l && vec4_index < VQ) store_output(at, row, vec4_index, seen ? uintBitsToFloat(shared_[base + q]) : vec4(0.0));
     }
   }
 }

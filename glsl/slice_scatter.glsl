@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a quad of the
-// output. PART = UPDATE_ALL writes all quads; the others only those with new elements, because out is self's storage:
-// UPDATE_TOUCH looks at all, UPDATE_PART visits the part of each slab (all that one `o` selects) from `begin` to `end`;
-// slabs are whole quads then.
+// out = self, but out[o, start + k * step, :] = source[o, k, :] for k = 0 .. extent-1. One invocation has a vec4 group of the output.
+//
+// PART  UPDATE_ALL    every vec4 group is written
+//       UPDATE_TOUCH  out is self's storage: every group is visited, those with new elements are written
+//       UPDATE_PART   in place, and only the part from `begin` to `end` of each slab (all elements of one `o`) is visited; slabs are
+//                     whole vec4 groups
+// Bindings: 0 out, 1 self, 2 source.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "index.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint PART = 0;  // UPDATE_*
 
@@ -25,7 +28,7 @@ layout(push_constant) uniform Params {
   uint inner;
   uint step;
   uint extent;
-  uint part_quads;  // of a slab that UPDATE_PART visits
+  uint part_vec4s;  // of a slab that UPDATE_PART visits
 } params;
 
 const uint kNone = 0xffffffffu;
@@ -45,7 +48,7 @@ void main() {
   uint q = item();
   if (PART == UPDATE_PART) {
     uint outer = q;
-    const uint k = take(outer, params.part_quads);
+    const uint k = take(outer, params.part_vec4s);
     q = outer * (params.slab >> 2) + (params.begin >> 2) + k;
   }
   uvec4 v = LOAD4(BITS, self_, q);

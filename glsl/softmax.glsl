@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[row] = exp(x[row] - max) / sum(exp(x[row] - max)) over the last dimension, or (LOG) x[row] - max - log(sum(...)).
-// A workgroup has ROWS rows, so many that they are whole quads. A row of -inf gives NaN, as in PyTorch.
+// A workgroup has ROWS rows, as many as make whole vec4 groups. A row of -inf gives NaN, as in PyTorch.
+// Bindings: 0 out, 1 in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
-#include "math.glslh"
-#include "reduce.glslh"
-#include "types.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/reduce.glslh"
+#include "core/types.glslh"
 
-layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole quads), 2 or 4
+layout(constant_id = 1) const uint ROWS = 1;  // 1 (a row is whole vec4 groups), 2 or 4
 layout(constant_id = 2) const bool LOG = false;
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
@@ -23,8 +24,8 @@ float row_max(uint row) {
   float peak = -infinity();
   if (ROWS == 1u) {
     vec4 peaks = vec4(peak);
-    const uint quads = params.width >> 2;
-    for (uint q = lane(); q < quads; q += LANES) peaks = maximum(peaks, LOAD4(DTYPE, in_, row * quads + q));
+    const uint vec4_count = params.width >> 2;
+    for (uint q = lane(); q < vec4_count; q += LANES) peaks = maximum(peaks, LOAD4(DTYPE, in_, row * vec4_count + q));
     peak = maximum(maximum(peaks.x, peaks.y), maximum(peaks.z, peaks.w));
   } else {
     for (uint i = lane(); i < params.width; i += LANES) peak = maximum(peak, LOAD1(DTYPE, in_, row * params.width + i));
@@ -36,8 +37,8 @@ float row_sum(uint row, float peak) {
   float sum = 0.0;
   if (ROWS == 1u) {
     vec4 sums = vec4(0);
-    const uint quads = params.width >> 2;
-    for (uint q = lane(); q < quads; q += LANES) sums += exp(LOAD4(DTYPE, in_, row * quads + q) - peak);
+    const uint vec4_count = params.width >> 2;
+    for (uint q = lane(); q < vec4_count; q += LANES) sums += exp(LOAD4(DTYPE, in_, row * vec4_count + q) - peak);
     sum = (sums.x + sums.y) + (sums.z + sums.w);
   } else {
     for (uint i = lane(); i < params.width; i += LANES) sum += exp(LOAD1(DTYPE, in_, row * params.width + i) - peak);

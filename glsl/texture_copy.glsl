@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value from its buffer to its texture, or back, bit for bit but for the payload of a NaN. One invocation makes one quad: of the
-// texture, so that quads of rows of the buffer need not be whole; or of the buffer.
+// Copies a value from its buffer to its texture, or back, bit for bit except for the payload of a NaN. One invocation makes one vec4
+// group: of the texture (rows of the buffer need not be whole vec4 groups), or of the buffer.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant TO texture3d buffer
-#include "launch.glslh"
-#include "texture.glslh"
+#include "core/launch.glslh"
+#include "core/texture.glslh"
 
 #if defined(TO_texture3d)
 layout(set = 0, binding = 0, FORMAT(DTYPE)) writeonly uniform IMAGE(DTYPE) out_;
@@ -42,7 +43,7 @@ void main() {
   uint row = first / params.columns, column = first - row * params.columns;
   VEC(DTYPE) v = FETCH4(DTYPE, x_, texel_of(column / 4u, row, params.height));
   if (params.columns % 4u != 0u) {
-    VEC(DTYPE) from = v;  // the texel that holds the element at hand
+    VEC(DTYPE) from = v;  // the texel that holds element i
     for (uint i = 0u; i < min(4u, params.count - first); ++i) {
       if (i != 0u && column % 4u == 0u) from = FETCH4(DTYPE, x_, texel_of(column / 4u, row, params.height));
       v[i] = from[column % 4u];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = F(x), element by element, F picked by a specialization constant. One invocation computes a quad; out may be x.
-// f16 is widened to fp32 and rounded once; integers wrap; boolean has logical_not only. Which F takes which dtype:
-// ops/unary.cpp.
+// out = F(x), element by element; a specialization constant selects F. One invocation computes a vec4 group; out may be x. f16 is
+// widened to fp32 and rounded once; integers wrap; boolean has logical_not only. ops/unary.cpp lists which F takes which dtype.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant STORAGE buffer texture3d
 #pragma choice FUNCTION gelu gelu_tanh tanh sigmoid silu exp expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos erf floor ceil round trunc hardswish hardsigmoid relu neg abs sign square bitwise_not logical_not
-#include "launch.glslh"
-#include "math.glslh"
-#include "texture.glslh"
+#include "core/launch.glslh"
+#include "math/math.glslh"
+#include "core/texture.glslh"
 
 layout(constant_id = 1) const uint FUNCTION = 0;
 #if defined(STORAGE_texture3d)
@@ -21,7 +21,7 @@ layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 #endif
 layout(push_constant) uniform Params {
-  uint quads;    // texels of a texture
+  uint vec4_count;    // of the buffer, or texels of a texture
   uint columns;  // of a texture's rows
   uint height;
 } params;
@@ -77,7 +77,7 @@ ivec4 apply(ivec4 x) {
 
 void main() {
   const uint q = item();
-  if (q >= params.quads) return;
+  if (q >= params.vec4_count) return;
 #if defined(STORAGE_texture3d)
   const ivec3 at = texel(q, params.columns, params.height).at;
   PUT4(DTYPE, out_, at, apply(FETCH4(DTYPE, x_, at)));

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[p, y, x] = x[p] at the place of (y, x) in the input, by the nearest element or between four, with the places of PyTorch's
-// upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a quad.
+// out[p, y, x] = x[p] at the place of (y, x) in the input: the nearest element, or interpolated between four. Places are those of
+// PyTorch's upsample_nearest2d and upsample_bilinear2d, computed in fp32 as there. One invocation computes a vec4 group.
+// Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8
 #pragma choice UPSAMPLE nearest bilinear bilinear_aligned
-#include "index.glslh"
-#include "launch.glslh"
-#include "types.glslh"
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
 
 layout(constant_id = 1) const uint UPSAMPLE = 0;
 
@@ -24,7 +25,7 @@ layout(push_constant) uniform Params {
 } params;
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// Between the elements at .x and at .y, .z of the way.
+// The two elements around a place, .x and .y, and the weight of the second, .z.
 vec3 between(uint o, uint size, float scale) {
   precise float at = UPSAMPLE == UPSAMPLE_bilinear_aligned ? float(o) * scale : (float(o) + 0.5) * scale - 0.5;
   at = max(at, 0.0);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = condition ? a : b, elementwise, all broadcast; a and b may be numbers. One invocation moves a quad.
+// out = condition ? a : b, elementwise, all broadcast; a and b may be numbers. One invocation moves a vec4 group.
+// Bindings: 0 out, 1 condition, 2 a, 3 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant BITS b32 b16 b8
-#include "bits.glslh"
-#include "launch.glslh"
-#include "modes.glslh"
+#include "core/bits.glslh"
+#include "core/launch.glslh"
+#include "core/modes.glslh"
 
 layout(constant_id = 1) const uint CONDITION_MODE = 0;
 layout(constant_id = 2) const uint A_MODE = 0;
@@ -16,7 +17,7 @@ layout(set = 0, binding = 1) readonly buffer Condition { WORD(boolean) condition
 layout(set = 0, binding = 2) readonly buffer A { WORD(BITS) a_[]; };
 layout(set = 0, binding = 3) readonly buffer B { WORD(BITS) b_[]; };
 
-#include "broadcast.glslh"
+#include "core/broadcast.glslh"
 layout(push_constant) uniform Params {
   BROADCAST_PARAMS
   uint repeat_condition;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "graph/convert.h"
 #include "vulkan/command.h"
 
@@ -62,6 +62,15 @@ Session::MethodState& Session::method_at(uint32_t method) {
 void Session::run(uint32_t method, std::span<const InputView> inputs) {
   const Entry entry(*this);
   last_ = &execute(method, inputs, false);
+}
+
+void Session::call(uint32_t method, std::span<const InputView> inputs, const Room& room) {
+  const Entry entry(*this);
+  last_ = &execute(method, inputs, false);
+  for (uint32_t i = 0; i < last_->ports.outputs.size(); ++i) {
+    const Port& output = last_->ports.outputs[i];
+    if (void* data = room(i, {output.dtype, output.shape, host_bytes(output)})) copy_out(output, data);
+  }
 }
 
 Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed) {
@@ -231,6 +240,10 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
   if (bytes != host_bytes(output) || (data == nullptr && bytes != 0))
     fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64,
          bytes, host_bytes(output));
+  copy_out(output, data);
+}
+
+void Session::copy_out(const Port& output, void* data) {
   if (output.count == 0) return;
   if (output.dtype == DType::i64) {
     widen_i32(static_cast<std::byte*>(data), output.data, output.count);

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "graph/encode.h"
@@ -71,9 +74,14 @@ class Session {
           std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
           const SessionOptions& options = {});
 
-  // Each throws Busy while another thread is inside. After an error there are no outputs, and state is as before unless
-  // the device had begun.
+  // Each waits while another thread is inside. After an error there are no outputs, and state is as before unless the
+  // device had begun.
   void run(uint32_t method, std::span<const InputView> inputs);
+  // run() and a copy of its outputs, as one: no other thread's call comes between. `room` tells where an output goes;
+  // null: nowhere. Throws Busy when `room` uses this session.
+  using Room = std::function<void*(uint32_t index, const OutputInfo& output)>;
+  void call(uint32_t method, std::span<const InputView> inputs, const Room& room);
+  // Of the last run, whichever thread made it.
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
   void reset();
@@ -94,18 +102,23 @@ class Session {
     std::vector<int64_t> symbols;  // of the call at hand
     std::vector<std::unique_ptr<Encoding>> encodings;
   };
-  // One thread at a time: throws Busy while another is inside.
+  // One thread at a time: waits while another is inside. The same one, which would wait for ever, gets Busy.
   class Entry {
    public:
-    explicit Entry(const Session& session) : busy_(session.busy_) {
-      if (busy_.test_and_set(std::memory_order_acquire))
-        fail(Code::Busy, Stage::api, "", "another thread is using this session");
+    explicit Entry(const Session& session) : session_(session) {
+      if (session.inside_ == std::this_thread::get_id())
+        fail(Code::Busy, Stage::api, "", "this session is used from inside of one of its own calls");
+      session.mutex_.lock();
+      session.inside_ = std::this_thread::get_id();
     }
-    ~Entry() { busy_.clear(std::memory_order_release); }
+    ~Entry() {
+      session_.inside_ = std::thread::id();
+      session_.mutex_.unlock();
+    }
     Entry(const Entry&) = delete;
 
    private:
-    std::atomic_flag& busy_;
+    const Session& session_;
   };
 
   Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed);
@@ -120,6 +133,7 @@ class Session {
   void reset_state();
   MethodState& method_at(uint32_t method);
   const Port& port(uint32_t index) const;
+  static void copy_out(const Port& output, void* data);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<const Program> program_;
@@ -132,7 +146,8 @@ class Session {
   const bool in_place_;
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
-  mutable std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  mutable std::mutex mutex_;
+  mutable std::atomic<std::thread::id> inside_;  // who holds the mutex
 };
 
 }  // namespace pumice::engine

@@ -52,7 +52,7 @@ struct Launch : Dispatch {
     std::memcpy(push.data(), &params, sizeof(P));
   }
   // One invocation for each of `count` items, in workgroups of `size`: groups (x, y) with x within the device's limit.
-  // The shader's item is `item()` of glsl/include/launch.glslh; it must compare it with its own count.
+  // The shader's item is `item()` of glsl/include/core/launch.glslh; it must compare it with its own count.
   void over(uint64_t count, uint32_t size = 128);
   int64_t size(SymInt size) const;  // a size argument's live value
   // For calls in several dispatches, on tensors larger than a binding: ends one, the next is said from scratch. Parts
@@ -104,7 +104,7 @@ class Graph {
   std::optional<Scale> bad_scale(Tensor constant) const;
   // A temporary; its shape is set by resize in a launch.
   Tensor scratch(DType dtype, uint32_t rank);
-  // Four words a kernel reports a bad data-dependent index into (glsl/include/status.glslh), bound as a write.
+  // Four words a kernel reports a bad data-dependent index into (glsl/include/core/status.glslh), bound as a write.
   // `describe` turns the words {call + 1, position, value, limit} into text for InvalidArgument.
   Tensor status();
   uint32_t call_id() const;  // the operator call being built, for status reports

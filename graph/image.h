@@ -7,7 +7,7 @@
 
 namespace pumice::engine {
 
-// glsl/include/packed.glslh reads vector i of a weight from texel (i % 4096, i / 4096).
+// glsl/include/linear/packed.glslh reads vector i of a weight from texel (i % 4096, i / 4096).
 inline constexpr uint32_t kTexelsInARow = 4096;
 
 // Of a texture, at its live shape; sizes are kept within 32 bits, check_bindings compares them with the device's.

@@ -4,8 +4,8 @@
 #include "glsl/binary.h"
 
 #include "glsl/binary_compare.h"
-#include "glsl/include/activation.glslh"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last_product.h"
 #include "ops/op.h"
 #include "ops/shared/shape.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scale and a zero point for each block of x, from its smallest and largest element, bit for bit what PyTorch's CPU
 // operators give (torchao.choose_qparams_affine, quantized_decomposed.choose_qparams*). `mapping` and `steps`:
-// QPARAMS_* and STEPS_* of glsl/include/modes.glslh. Results have a dimension for each of x: the number of blocks along
-// it.
+// QPARAMS_* and STEPS_* of glsl/include/core/modes.glslh. Results have a dimension for each of x: the number of blocks
+// along it.
 #include "ops/quant/choose_qparams.h"
 
 #include <cinttypes>
 
 #include "glsl/choose_qparams_range.h"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 
 namespace pumice::engine {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
@@ -25,7 +25,7 @@ uint32_t path(const Walk& walk) {
   if (walk.rank == 0 || walk.size[walk.rank - 1] % 4 != 0) return COPY_ANY;
   uint32_t offsets = walk.base;
   for (uint32_t d = 0; d + 1 < walk.rank; ++d) offsets |= walk.stride[d];
-  return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_QUAD : COPY_ROW;
+  return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_VEC4 : COPY_ROW;
 }
 
 void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = (x - zero) * scale, a scale and a zero point (number or tensor) for each block of x, bit for bit what PyTorch's
 // CPU operators give. `integers`: x - zero is computed in integers (quantized_decomposed), else in the output's
-// dtype (torchao). `steps`: STEPS_* of glsl/include/modes.glslh.
+// dtype (torchao). `steps`: STEPS_* of glsl/include/core/modes.glslh.
 #include "glsl/dequantize.h"
 
 #include <cinttypes>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/quant/blocks.h"
 #include "ops/shared/textures.h"

@@ -3,7 +3,7 @@
 // indices counts. When `self` is a state, this writes in place, and only the rows that change: a key/value cache.
 #include "glsl/index_put.h"
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/index_put_last.h"
 #include "ops/op.h"
 #include "ops/shared/shape.h"

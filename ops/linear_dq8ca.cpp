@@ -11,7 +11,7 @@
 #include <cinttypes>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
 #include "ops/op.h"

@@ -9,8 +9,8 @@
 // to a tie may round to the other integer.
 #include <cinttypes>
 
-#include "glsl/include/activation.glslh"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
 #include "ops/op.h"

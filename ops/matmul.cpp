@@ -86,7 +86,7 @@ std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
 glsl::matmul::READ read_of(int64_t k_stride, std::initializer_list<int64_t> others) {
   using glsl::matmul::READ;
   if (k_stride != 1) return READ::along_rows;
-  return std::all_of(others.begin(), others.end(), [](int64_t s) { return s % 4 == 0; }) ? READ::quads : READ::along_k;
+  return std::all_of(others.begin(), others.end(), [](int64_t s) { return s % 4 == 0; }) ? READ::vec4 : READ::along_k;
 }
 
 void matmul(Graph& graph, Args args) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = clamp(round(x / scale) + zero, qmin, qmax), a scale and a zero point (number or tensor) for each block of x.
 // Bit for bit what PyTorch's CPU operators give (torchao.quantize_affine, quantized_decomposed.quantize_*): rounding of
-// the steps in `steps` (STEPS_* of glsl/include/modes.glslh), `round_last` for those that add the zero point first.
-// STEPS_F64: PyTorch's scales are fp64 tensors that hold fp32 numbers.
+// the steps in `steps` (STEPS_* of glsl/include/core/modes.glslh), `round_last` for those that add the zero point
+// first. STEPS_F64: PyTorch's scales are fp64 tensors that hold fp32 numbers.
 #include "glsl/quantize.h"
 
 #include <cinttypes>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/quantize_f64.h"
 #include "ops/op.h"
 #include "ops/quant/blocks.h"
@@ -76,7 +76,7 @@ void quantize(Graph& graph, Args args) {
     params.low = static_cast<float>(low);
     params.high = static_cast<float>(high);
     launch.params(params);
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_quads % 2 == 0});
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_vec4s % 2 == 0});
     launch.shader = &shader;
   });
 }

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 

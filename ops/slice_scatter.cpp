@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
@@ -40,11 +40,11 @@ void slice_scatter(Graph& graph, Args args) {
                                        .inner = u32(inner),
                                        .step = u32(step),
                                        .extent = u32(extent),
-                                       .part_quads = 0};
+                                       .part_vec4s = 0};
     const uint32_t part = !in_place ? UPDATE_ALL : params.slab % 4 == 0 ? UPDATE_PART : UPDATE_TOUCH;
     if (part == UPDATE_PART) {
-      params.part_quads = (params.end + 3) / 4 - params.begin / 4;
-      params.items = params.count / params.slab * params.part_quads;
+      params.part_vec4s = (params.end + 3) / 4 - params.begin / 4;
+      params.items = params.count / params.slab * params.part_vec4s;
     }
     if (in_place) launch.bytes = 2 * source.bytes();
     launch.params(params);

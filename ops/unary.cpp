@@ -35,7 +35,7 @@ void unary(Graph& graph, Args args) {
   graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     launch.shader = &shader;
-    launch.params(glsl::unary::Params{.quads = vec4_groups(out)});
+    launch.params(glsl::unary::Params{.vec4_count = vec4_groups(out)});
     launch.over(vec4_groups(out));
     launch.spec.push_back(static_cast<uint32_t>(function));
   });

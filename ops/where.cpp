@@ -2,7 +2,7 @@
 // out = condition ? a : b, elementwise with broadcasting; a and b may be numbers. masked_fill is lowered to it.
 #include "glsl/where.h"
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 

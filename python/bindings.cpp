@@ -6,7 +6,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <map>
+#include <memory>
+#include <new>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -75,6 +78,31 @@ struct External {
   }
 };
 
+// An output in memory that becomes an array's. Made while a call holds the session, so without the GIL: a thread that
+// has the session and waits for the GIL would stop all others.
+struct Result {
+  struct Free {
+    void operator()(std::byte* data) const { ::operator delete[](data, kAlignment); }
+  };
+  static constexpr std::align_val_t kAlignment{64};
+
+  explicit Result(const pumice_tensor& tensor)
+      : dtype(tensor.dtype),
+        dims(tensor.dims, tensor.dims + tensor.rank),
+        data(static_cast<std::byte*>(::operator new[](std::max<uint64_t>(tensor.bytes, 1), kAlignment))) {}
+
+  py::array array() {
+    const py::dtype type(kind_of(dtype).name);
+    const py::capsule owner(data.get(), [](void* memory) { Free()(static_cast<std::byte*>(memory)); });
+    return py::array(type, dims, data.release(), owner);
+  }
+
+  pumice_dtype dtype;
+  std::vector<py::ssize_t> dims;
+  std::unique_ptr<std::byte[], Free> data;
+};
+
+// Every method that uses the session lets go of the GIL first: it may wait for another thread's call.
 class NativeSession {
  public:
   NativeSession(const py::object& source, const std::string& device, const std::string& features,
@@ -85,20 +113,17 @@ class NativeSession {
 
   py::list run(const std::vector<py::array>& arrays, uint32_t method) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
+    std::vector<Result> results;
     {
       py::gil_scoped_release waiting;
-      session_.run(inputs, method);
+      session_.call_into(inputs, method, [&](uint32_t, const pumice_tensor& tensor) -> void* {
+        results.emplace_back(tensor);
+        return results.back().data.get();
+      });
     }
-    uint32_t num_inputs = 0, num_outputs = 0;
-    pumice::throw_if(pumice_model_counts(model_.handle(), method, &num_inputs, &num_outputs));
-    py::list results;
-    for (uint32_t i = 0; i < num_outputs; ++i) {
-      const pumice_tensor info = session_.output(i);
-      py::array result(py::dtype(kind_of(info.dtype).name), std::vector<py::ssize_t>(info.dims, info.dims + info.rank));
-      session_.read(i, result.mutable_data(), static_cast<uint64_t>(result.nbytes()));
-      results.append(std::move(result));
-    }
-    return results;
+    py::list arrays_out;
+    for (Result& result : results) arrays_out.append(result.array());
+    return arrays_out;
   }
 
   std::string profile(const std::vector<py::array>& arrays, uint32_t method) {
@@ -112,7 +137,10 @@ class NativeSession {
     session_.reset();
   }
 
-  std::string memory() const { return session_.memory(); }
+  std::string memory() const {
+    py::gil_scoped_release waiting;
+    return session_.memory();
+  }
 
  private:
   static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/describe.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "graph/image.h"
 #include "ops/op.h"
@@ -97,7 +100,7 @@ json plan_json(const Graph& graph) {
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
     if (impl.tensors[where.storage[v]].home == Home::arena && impl.tensors[v].held) value["offset"] = where.offset[v];
-    if (where.storage[v] != v) value["weight_type_of"] = where.storage[v];
+    if (where.storage[v] != v) value["storage_of"] = where.storage[v];
     values.push_back(std::move(value));
   }
   json images = json::array();
@@ -110,11 +113,92 @@ json plan_json(const Graph& graph) {
           {"values", std::move(values)}};
 }
 
+// Python's JSON has NaN, Infinity and -Infinity, for which JSON has no word: they become {"": "nan"} and so on.
+std::string without_nan(const std::string& text) {
+  constexpr std::pair<std::string_view, const char*> kWords[] = {
+      {"NaN", "{\"\":\"nan\"}"}, {"-Infinity", "{\"\":\"-inf\"}"}, {"Infinity", "{\"\":\"inf\"}"}};
+  std::string result;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (quoted && text[at] == '\\') {
+      result += text.substr(at++, 2);
+      continue;
+    }
+    if (text[at] == '"') quoted = !quoted;
+    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& each) {
+      return !quoted && std::string_view(text).substr(at).starts_with(each.first);
+    });
+    result += word == std::end(kWords) ? std::string(1, text[at]) : word->second;
+    if (word != std::end(kWords)) at += word->first.size() - 1;
+  }
+  return result;
+}
+
+// A constant of a nesting as Python writes it; texts in double quotes.
+std::string constant_text(const json& value) {
+  if (value.is_null()) return "None";
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  if (value.is_primitive()) return text(value);
+  const auto word = value.is_object() ? value.find("") : value.end();
+  return word != value.end() && word->is_string() ? word->get<std::string>() : "...";
+}
+
+// Adds what is no tensor in `nest`: python/pumice/nesting.py has its form. Damaged parts, and what lies deeper than any
+// model nests, are passed over: a nesting is for Python alone.
+void add_fixed(json& list, const json& nest, const std::string& path, int depth = 0) {
+  if (!nest.is_object() || depth > 32) return;
+  if (const auto constant = nest.find("c"); constant != nest.end() || nest.contains("n")) {
+    const std::string value = constant == nest.end() ? "None" : constant_text(*constant);
+    list.push_back({{"name", printable(path)}, {"value", printable(value)}});
+    return;
+  }
+  for (const char* kind : {"t", "l", "d", "o", "N"}) {
+    const auto items = nest.find(kind);
+    if (items == nest.end() || !items->is_array()) continue;
+    for (size_t i = 0; i < items->size(); ++i) {
+      const json& item = (*items)[i];
+      if (*kind == 't' || *kind == 'l') {
+        add_fixed(list, item, path + "." + std::to_string(i), depth + 1);
+      } else if (item.is_array() && item.size() == 2 && item[0].is_primitive()) {
+        add_fixed(list, item[1], path + "." + (item[0].is_string() ? item[0].get<std::string>() : item[0].dump()),
+                  depth + 1);
+      }
+    }
+  }
+}
+
+// What export fixed of a method's arguments, and the defaults of those that it did not get.
+json fixed_arguments(const Method& method) {
+  json list = json::array(), arguments = json::object();
+  const json spec = json::parse(without_nan(method.in_spec), nullptr, false);
+  const auto pairs = [&](const json& named) {
+    for (const json& pair : named) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) continue;
+      const std::string name = pair[0].get<std::string>();
+      if (!arguments.contains(name)) add_fixed(list, pair[1], name);
+      arguments[name] = true;
+    }
+  };
+  try {
+    const json &positional = spec.at("t").at(0).at("t"), &names = spec.at("names");
+    for (size_t i = 0; i < positional.size(); ++i) {
+      const std::string name = names.at(i).get<std::string>();
+      add_fixed(list, positional.at(i), name);
+      arguments[name] = true;
+    }
+    pairs(spec.at("t").at(1).at("d"));
+    if (spec.contains("defaults")) pairs(spec.at("defaults"));
+  } catch (const json::exception&) {  // another form: nothing is known
+    return json::array();
+  }
+  return list;
+}
+
 json method_json(const Graph& graph) {
   const Method& method = graph.impl().method();
-  json result = {{"name", method.name},      {"symbols", json::array()}, {"inputs", json::array()},
-                 {"outputs", json::array()}, {"states", json::array()},  {"ops", json::array()},
-                 {"plan", plan_json(graph)}};
+  json result = {{"name", method.name},      {"symbols", json::array()},        {"inputs", json::array()},
+                 {"outputs", json::array()}, {"states", json::array()},         {"ops", json::array()},
+                 {"plan", plan_json(graph)}, {"fixed", fixed_arguments(method)}};
   for (const Symbol& s : method.symbols)
     result["symbols"].push_back({{"name", s.name}, {"min", s.min}, {"max", s.max}, {"hint", s.hint}});
   for (const uint32_t id : method.inputs) result["inputs"].push_back(brief(method, method.values[id]));

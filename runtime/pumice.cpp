@@ -92,6 +92,15 @@ std::span<const InputView> views(const pumice_tensor* given, uint32_t count) {
   return result;
 }
 
+void fill(pumice_tensor& tensor, const OutputInfo& info) {
+  tensor.dtype = static_cast<uint32_t>(info.dtype);
+  tensor.rank = static_cast<uint32_t>(info.shape.size());
+  tensor.data = nullptr;
+  tensor.bytes = info.bytes;
+  std::memset(tensor.dims, 0, sizeof(tensor.dims));
+  for (size_t d = 0; d < info.shape.size() && d < PUMICE_MAX_RANK; ++d) tensor.dims[d] = info.shape[d];
+}
+
 }  // namespace
 }  // namespace pumice::engine
 
@@ -231,16 +240,26 @@ pumice_status pumice_session_run(pumice_session session, uint32_t method, const 
   return guarded([&] { sessions().get(session.handle)->session->run(method, views(inputs, num_inputs)); });
 }
 
+pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                  uint32_t num_inputs, pumice_room room, void* user) {
+  return guarded([&] {
+    if (room == nullptr) fail(Code::InvalidArgument, Stage::api, "room", "is null");
+    const auto entry = sessions().get(session.handle);
+    entry->session->call(method, views(inputs, num_inputs), [&](uint32_t index, const OutputInfo& info) {
+      pumice_tensor output = PUMICE_INIT(pumice_tensor);
+      fill(output, info);
+      void* data = nullptr;
+      if (room(user, index, &output, &data) != 0)
+        fail(Code::Cancelled, Stage::api, format("output %u", index), "the caller has no room for it");
+      return data;
+    });
+  });
+}
+
 pumice_status pumice_session_output(pumice_session session, uint32_t index, pumice_tensor* output) {
   return guarded([&] {
     pumice_tensor result = known(output, "output");
-    const OutputInfo info = sessions().get(session.handle)->session->output(index);
-    result.dtype = static_cast<uint32_t>(info.dtype);
-    result.rank = static_cast<uint32_t>(info.shape.size());
-    result.data = nullptr;
-    result.bytes = info.bytes;
-    std::memset(result.dims, 0, sizeof(result.dims));
-    for (size_t d = 0; d < info.shape.size() && d < PUMICE_MAX_RANK; ++d) result.dims[d] = info.shape[d];
+    fill(result, sessions().get(session.handle)->session->output(index));
     *output = result;
   });
 }

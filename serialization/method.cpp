@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "serialization/affine.h"
@@ -147,19 +148,28 @@ void MethodChecker::ends(const char* field, ValueKind kind, std::span<const uint
   }
 }
 
+// Hosts find inputs and outputs by name, tools name files after them: no two values of `list` share a name.
+void MethodChecker::names(const char* field, const char* what, std::span<const uint32_t> list) {
+  std::unordered_map<std::string_view, uint32_t> first;
+  for (size_t i = 0; i < list.size(); i++) {
+    const std::string& name = method_.values[list[i]].name;
+    if (!name.empty() && first.emplace(name, list[i]).first->second != list[i]) {
+      bad(Code::BadSchema, here(field, i),
+          format("another %s is named '%s', too; export the model again", what, printable(name).c_str()));
+    }
+  }
+}
+
 // The run time learns a symbol from the size of an input, and names inputs in its errors.
 void MethodChecker::inputs() {
   ends("inputs", ValueKind::input, method_.inputs);
+  names("inputs", "input", method_.inputs);
   std::vector<bool> bound(method_.symbols.size());
-  std::unordered_set<std::string_view> names;
   const auto forms = affine(method_);
   const auto& features = program_.required_features;
   const bool any_affine = std::find(features.begin(), features.end(), kAffineInputs) != features.end();
   for (size_t i = 0; i < method_.inputs.size(); i++) {
     const Value& v = method_.values[method_.inputs[i]];
-    if (!v.name.empty() && !names.insert(v.name).second) {
-      bad(Code::BadSchema, here("inputs", i), "another input is named '" + printable(v.name) + "', too");
-    }
     for (const SymInt dim : v.dims) {
       if (!dim.is_expr) continue;
       const auto& form = forms[static_cast<size_t>(dim.value)];
@@ -202,6 +212,7 @@ void MethodChecker::run() {
   values();
   inputs();
   ends("outputs", ValueKind::output, method_.outputs);
+  names("outputs", "output", method_.outputs);
   for (size_t i = 0; i < method_.ops.size(); i++) call(method_.ops[i], here("ops", i));
   for (size_t i = 0; i < defined_.size(); i++) {
     if (!defined_[i]) bad(Code::BadGraph, here("values", i), "no operator writes it");

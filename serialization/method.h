@@ -27,6 +27,7 @@ class MethodChecker {
   Shape shape(const Value& value, const Where& at);
   void bytes(const Value& value, const Shape& dims, int64_t constant, const Where& at);
   void ends(const char* field, ValueKind kind, std::span<const uint32_t> list);
+  void names(const char* field, const char* what, std::span<const uint32_t> list);
 
   // call.cpp
   void call(OpCall& call, const Where& at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A writer of .pumice files for kernel_bench and for tests. Nothing is checked: that is what `read` is for. Models
-// are written by python/pumice/serialize.py.
+// are written by python/pumice/format/writer.py.
 #pragma once
 
 #include "serialization/gates.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/divide.h"
-#include "glsl/conv2d_cells.h"
-#include "glsl/conv2d_planes.h"
+#include "glsl/conv2d_to_channels_last.h"
+#include "glsl/conv2d_to_nchw.h"
 #include "ops/conv/channels_last_product.h"
 #include "ops/shared/shape.h"
 
@@ -17,7 +17,7 @@ constexpr int64_t kChannelGroupBytes = 16;
 Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
   const Tensor made = graph.scratch(DType::i32, 1);
   graph.dispatch({made}, {x}, [=](Launch& launch) {
-    using namespace glsl::conv2d_cells;
+    using namespace glsl::conv2d_to_channels_last;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
     const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
     const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
@@ -64,7 +64,7 @@ Tensor odd_as_channels_last(Graph& graph, Tensor value) {
 
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {
   graph.dispatch({out}, {channels_last}, [=](Launch& launch) {
-    using namespace glsl::conv2d_planes;
+    using namespace glsl::conv2d_to_nchw;
     launch.over(vec4_groups(out));
     launch.params(Params{u32(out.numel()), u32(out.dim(1)), u32(out.dim(2) * out.dim(3))});
     launch.shader = &variant(dtype(out.dtype()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv_matrix.glslh) or
+// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv/matrix.glslh) or
 // by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and features.
 #pragma once
 
@@ -34,7 +34,7 @@ struct ConvPick {
 // Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
 std::span<const ConvKernel> channels_last_kernels();
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features);
-// Null where no kernel can, or where conv_tiled.glslh is better. Features::kernel forces one by its name; those of
+// Null where no kernel can, or where conv/tiled.glslh is better. Features::kernel forces one by its name; those of
 // other operators, and of the other dtype, leave the choice.
 ConvPick pick_conv(const ConvShape& shape, const Features& features);
 // Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.

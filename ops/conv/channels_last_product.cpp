@@ -6,15 +6,14 @@
 #include <string>
 
 #include "base/divide.h"
-#include "glsl/conv2d_cells.h"
 #include "glsl/conv2d_dot.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
 #include "glsl/conv2d_row_sums.h"
-#include "glsl/conv2d_sum.h"
-#include "glsl/conv2d_sum_int8.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/conv2d_split_k.h"
+#include "glsl/conv2d_split_k_int8.h"
+#include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
@@ -53,7 +52,7 @@ Tensor row_sums(Graph& graph, const Product& p) {
   });
 }
 
-// Params of all shaders that end a convolution (glsl/include/conv_end.glslh), and their first constants.
+// Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
 template <class Params>
 void describe(Launch& launch, const Product& p, const Tile& tile) {
   const Patches& patches = p.patches;
@@ -110,11 +109,12 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool chann
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
   } else {
     using namespace glsl::conv2d_matrix;
     describe<Params>(launch, p, t);
-    launch.shader = &variant(p.reads_nchw() ? X::planes : X::cells, channels_last_out ? OUT::cells : OUT::planes);
+    launch.shader =
+        &variant(p.reads_nchw() ? X::nchw : X::channels_last, channels_last_out ? OUT::channels_last : OUT::nchw);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
   launch.spec.insert(
@@ -128,13 +128,13 @@ void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels
   const bool vec4 = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
   launch.over(u32(p.channels * p.pixels() / (vec4 ? 4 : 1)));
   if (p.integers) {
-    using namespace glsl::conv2d_sum_int8;
+    using namespace glsl::conv2d_split_k_int8;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::cells : OUT::planes);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
   } else {
-    using namespace glsl::conv2d_sum;
+    using namespace glsl::conv2d_split_k;
     describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(channels_last_out ? OUT::cells : OUT::planes);
+    launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
   }
   launch.spec.push_back(splits);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of one group whose x is channels-last, as a product by cooperative matrices
-// (glsl/include/conv_matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
+// (glsl/include/conv/matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
 #pragma once
 
 #include "ops/conv/channels_last.h"

@@ -6,7 +6,7 @@
 #include <cinttypes>
 
 #include "base/divide.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last_product.h"
 #include "ops/conv/launch.h"
 #include "ops/linear/epilogue.h"

@@ -3,7 +3,7 @@
 //
 // The weight is [out_channels, k], k = (input channel of the group, ky, kx), whether the convolution is transposed or
 // not. Many output channels a group: a product of the packed weight and patches of x that are read where they lie
-// (glsl/include/conv_rows.glslh); few: output by output (glsl/include/conv_direct.glslh). fp16 and integers of one
+// (glsl/include/conv/tiled.glslh); few: output by output (glsl/include/conv/direct.glslh). fp16 and integers of one
 // group by cooperative matrices or dot products, where the device has them (ops/conv/channels_last_product.h).
 #pragma once
 

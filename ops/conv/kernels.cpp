@@ -15,7 +15,7 @@ constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise
 constexpr const char* kBuffers = "reads x from a buffer";
 constexpr const char* kForGpus = "is made for GPUs";
 
-// For conv_depthwise.glslh; as depthwise_columns.
+// For conv/depthwise.glslh; as depthwise_columns.
 uint32_t columns_of(const ConvFacts& f) {
   constexpr int64_t kMostTaps = 25;  // each is code of its own
   const Patches& p = f.patches;
@@ -55,7 +55,7 @@ std::string channels_last_unsupported_reason(const ConvFacts& f) {
   if (is_direct(1, f.channels)) return "is for more output channels";
   const bool cut = std::ranges::any_of(f.patches.pads, [](int64_t pad) { return pad < 0; });
   if (cut) return "cuts nothing off";
-  constexpr int64_t kMostTaps = 16;  // along an axis: x_taps_ of conv_bring.glslh
+  constexpr int64_t kMostTaps = 16;  // along an axis: x_taps_ of conv/load_patches.glslh
   const bool padded = f.patches.pads != std::array<int64_t, 4>{};
   return padded && std::ranges::max(f.patches.kernel) > kMostTaps
              ? "takes 16 taps along an axis at most where there is padding"

@@ -39,7 +39,7 @@ double conv_error(std::string_view kernel, const ConvFacts& facts);
 
 // Whether a group has so few output channels that tiles would be mostly empty.
 bool is_direct(int64_t groups, int64_t channels_of_group);
-// Of those: columns of outputs of an invocation of conv_depthwise.glslh, which are whole words; 0: conv_direct.glslh.
+// Of those: columns of outputs of an invocation of conv/depthwise.glslh, which are whole words; 0: conv/direct.glslh.
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
 // Of the others: why x is never channels-last, as the end of "it ..."; empty where
 // channels_last_kernels.h has kernels.

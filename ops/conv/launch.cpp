@@ -11,7 +11,7 @@
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
 #include "glsl/conv2d_tiled_int8.h"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "ops/conv/kernels.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/shape.h"

@@ -3,7 +3,7 @@
 
 #include <cinttypes>
 
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

@@ -9,7 +9,7 @@
 namespace pumice::engine {
 
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
-// of glsl/include/activation.glslh.
+// of glsl/include/math/activation.glslh.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;

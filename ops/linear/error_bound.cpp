@@ -6,7 +6,7 @@ namespace pumice::engine {
 // Without matrices a product, a sum and the scales are fp32: a rounding for each of the k sums, and at most 26 for the
 // zero point, the scale, partial sums that meet, bias, activation and residual (linear_gemv*.glsl, linear_tiled.glsl
 // count them). Matrix units sum in fp32, but may cut off where others round: 2^-23. Tiles of matrices take weights that
-// were rounded to fp16 after the product with the scale of their group (matrix.glslh).
+// were rounded to fp16 after the product with the scale of their group (linear/matrix.glslh).
 double linear_error(const LinearKernel& kernel, const LinearShape& shape) {
   // Kernels of integers: whole numbers come to fp32 for each group of 8 columns or more, and partial sums of as many
   // lanes meet; sums of rows with one scale are exact. Scales of groups and rows, bias, activation and residual round.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_dot_gemv.h"
 #include "glsl/linear_dot_tiled.h"
 #include "glsl/linear_matrix_int8.h"

@@ -5,7 +5,7 @@
 #include <cinttypes>
 
 #include "glsl/copy.h"
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/quantize.h"
 #include "ops/linear/int8_launch.h"
 #include "ops/linear/launch.h"

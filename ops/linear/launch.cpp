@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
@@ -50,8 +50,8 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
                      {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias),
                       w.k % 64 == 0                   ? TAIL_NONE
                       : has_tiles(l.end)              ? TAIL_TILES
-                      : l.end.columns == Columns::any ? TAIL_RAGGED
-                                                      : TAIL_OCTETS,
+                      : l.end.columns == Columns::any ? TAIL_ANY
+                                                      : TAIL_OF_8,
                       w.n % 4 == 0, static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
   launch.flops = 2ull * m * n * w.k;
 }
@@ -109,8 +109,8 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.panels, l.kernel.rows / 8, live});
   require_subgroups(launch);
   const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
-              : l.end.columns == Columns::any && l.block.m > 1 ? X::ragged
-                                                               : X::octets;
+              : l.end.columns == Columns::any && l.block.m > 1 ? X::tail
+                                                               : X::tail8;
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 

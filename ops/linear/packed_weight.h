@@ -12,7 +12,7 @@
 
 namespace pumice::engine {
 
-// The layout of glsl/include/packed.glslh: a weight [n, k] in row panels of 16 rows, a row panel in tiles of 64
+// The layout of glsl/include/linear/packed.glslh: a weight [n, k] in row panels of 16 rows, a row panel in tiles of 64
 // columns.
 inline constexpr uint32_t kPanelRows = 16, kTileColumns = 64;
 constexpr uint32_t row_panels(uint32_t n) {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cinttypes>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_quantize.h"
 #include "ops/shared/textures.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a linear's x as 8-bit integers with a scale and a zero point each (glsl/include/row_source.glslh).
+// The rows of a linear's x as 8-bit integers with a scale and a zero point each (glsl/include/quant/row_source.glslh).
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace pumice::engine {
 // Where the integers of x, and the scale and zero point of each row, come from.
 struct RowSource {
   Tensor x;                        // f32, f16: quantized; i8, u8: integers
-  uint32_t source = 0;             // ROWS_* of glsl/include/modes.glslh
+  uint32_t source = 0;             // ROWS_* of glsl/include/core/modes.glslh
   uint32_t mapping = 0;            // of chosen parameters: one of torchao's MappingType, QPARAMS_*
   float eps = 0;                   // the least scale, likewise
   int64_t low = -128, high = 127;  // of the integers: within -128..127 or 0..255

@@ -3,7 +3,7 @@
 
 #include <cinttypes>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 
 namespace pumice::engine {
 namespace {

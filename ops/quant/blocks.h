@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors with a scale and a zero point for each block (glsl/include/blocks.glslh): what quantize, dequantize and
+// Tensors with a scale and a zero point for each block (glsl/include/quant/blocks.glslh): what quantize, dequantize and
 // choose_qparams share.
 #pragma once
 
@@ -23,7 +23,7 @@ struct QuantBlocks {
 // `block`: the size of a block in each dimension, which divides that of the shape; -1 is the whole dimension.
 QuantBlocks quant_blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op);
 
-// A scale or zero point of a call: STORED_* of glsl/include/modes.glslh, and the tensor or number.
+// A scale or zero point of a call: STORED_* of glsl/include/core/modes.glslh, and the tensor or number.
 struct Parameter {
   Tensor tensor;
   float number = 0;
@@ -47,8 +47,8 @@ void over_blocks(Launch& launch, Params& params, const QuantBlocks& b, const Ten
   params.scale = scale.number;
   params.zero = zero.number;
   const bool whole = spans && b.rank == 1 && (b.count == 1 || b.numel % 4 == 0) && b.numel >= kLanes * 4;
-  params.block_quads = u32((b.numel + 3) / 4);
-  params.spans = (params.block_quads + kSpan - 1) / kSpan;
+  params.block_vec4s = u32((b.numel + 3) / 4);
+  params.spans = (params.block_vec4s + kSpan - 1) / kSpan;
   launch.over(whole ? uint64_t(b.count) * params.spans * kLanes : vec4_groups(out), kLanes);
   launch.spec.insert(launch.spec.end(), {scale.stored, zero.stored, whole ? kSpan : 0});
 }

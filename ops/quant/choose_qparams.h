@@ -9,7 +9,7 @@
 namespace pumice::engine {
 
 struct QParamsRule {
-  uint32_t mapping;   // QPARAMS_* of glsl/include/modes.glslh
+  uint32_t mapping;   // QPARAMS_* of glsl/include/core/modes.glslh
   int64_t low, high;  // of the integers to come
   float eps;          // the least scale
   uint32_t steps;     // STEPS_*

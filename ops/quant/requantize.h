@@ -16,7 +16,8 @@ struct Requantize {
   Parameter scales = {}, zeros = {};  // an element for each row
   // Of a Python number PyTorch divides in fp64.
   float inverse() const { return static_cast<float>(1.0 / scale); }
-  // Kernels of integers leave a number alone that needs more than a multiplication (is_extreme in quantize.glslh).
+  // Kernels of integers leave a number alone that needs more than a multiplication (is_extreme in
+  // quant/quantize.glslh).
   bool is_extreme() const { return !scales.tensor && !(inverse() >= 0x1p-126f && inverse() < 0x1p124f); }
 };
 

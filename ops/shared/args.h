@@ -41,7 +41,7 @@ class Args {
 // Axis of rank `rank` with negatives resolved; throws BadGraph outside.
 uint32_t axis(int64_t index, uint32_t rank, const char* op);
 
-// What a kernel writes that may have to report trouble (glsl/include/status.glslh): `out`, and if so the status.
+// What a kernel writes that may have to report trouble (glsl/include/core/status.glslh): `out`, and if so the status.
 std::vector<Tensor> reporting(Graph& graph, Tensor out, bool may_report);
 
 }  // namespace pumice::engine

@@ -23,7 +23,7 @@ struct Patches {
 // large that their sums might wrap.
 Patches patches(const Args& args, uint32_t first, const char* op);
 
-// The part of a Params struct that conv.glslh and pool2d.glsl share.
+// The part of a Params struct that conv/im2col.glslh and pool2d.glsl share.
 template <class Params>
 void put(Params& params, const Patches& p) {
   params.kernel_h = static_cast<uint32_t>(p.kernel[0]);

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 
 namespace pumice::engine {
 

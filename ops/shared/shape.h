@@ -34,7 +34,7 @@ struct Walk {
 // more than kMaxRank are left.
 Walk collapse(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t base = 0);
 
-// How a kernel reads an operand that is broadcast to the output (glsl/include/broadcast.glslh reads these).
+// How a kernel reads an operand that is broadcast to the output (glsl/include/core/broadcast.glslh reads these).
 struct Broadcast {
   uint32_t rank = 0;
   std::array<uint32_t, kMaxRank> size{};  // of the output, merged
@@ -45,16 +45,16 @@ struct Broadcast {
 // Throws when the shapes do not broadcast together.
 Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op);
 Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operands);
-// The part of a Params struct that broadcast.glslh calls BROADCAST_PARAMS.
+// The part of a Params struct that core/broadcast.glslh calls BROADCAST_PARAMS.
 template <class Params>
 void put(Params& params, const Broadcast& b, const Tensor& out) {
   params.count = u32(out.numel());
   params.rank = b.rank;
-  params.row_quads = b.row_quads;
+  params.row_vec4s = b.row_quads;
   std::copy(b.size.begin(), b.size.end(), params.size);
 }
 
-// The dtype axis of kernels that only move elements (glsl/include/bits.glslh).
+// The dtype axis of kernels that only move elements (glsl/include/core/bits.glslh).
 template <class Bits>
 Bits bits(DType dtype) {
   const uint32_t bytes = device_bytes(dtype);

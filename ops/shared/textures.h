@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in textures (glsl/include/texture.glslh).
+// Values in textures (glsl/include/core/texture.glslh).
 #pragma once
 
 #include "ops/shared/args.h"
@@ -13,7 +13,7 @@ struct Texels {
 };
 Texels texels_of(const Tensor& value);
 
-// The part of a Params struct that texture.glslh calls TEXEL_PARAMS, and an invocation for each texel of `out`.
+// The part of a Params struct that core/texture.glslh calls TEXEL_PARAMS, and an invocation for each texel of `out`.
 template <class Params>
 void over_texels(Launch& launch, Params& params, const Tensor& out) {
   const Texels texels = texels_of(out);

@@ -9,17 +9,29 @@ Importing this package touches no GPU and does not import torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
-from pumice.session import Device, ProfileRow, Session, TensorSpec, check, devices, inspect, load, why_no_devices
+from pumice.runtime.session import (
+    Device,
+    ProfileRow,
+    Session,
+    TensorSpec,
+    check,
+    devices,
+    inspect,
+    load,
+    why_no_devices,
+)
 
-if TYPE_CHECKING:
-    from pumice.exporter import ExportOptions, Program, export
-    from pumice.quantizer import quantize
-
-# Not named as the functions: a submodule, once imported, would take the name of the function.
-_NEEDS_TORCH = {"export": "exporter", "ExportOptions": "exporter", "Program": "exporter", "quantize": "quantizer"}
+# Loaded when they are first used; __init__.pyi has their types. The modules are not named as the functions: a
+# submodule, once imported, would take the name of the function.
+_NEEDS_TORCH = {
+    "export": "exporter",
+    "ExportOptions": "lowering.options",
+    "Program": "lowering.program",
+    "quantize": "quantizer",
+}
 
 __all__ = [
     "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError", "ProfileRow", "Program",

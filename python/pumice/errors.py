@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 class Error(Exception):
@@ -44,6 +45,16 @@ class InvalidInputError(Error):
 
 class DeviceError(Error):
     """No such device, or one that failed, was lost or ran out of memory."""
+
+
+def require(name: str, known: Iterable[str], what: str) -> str:
+    """`name`, or an InvalidInputError that names the nearest of `known`."""
+    names = sorted(known)
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(names)}"
+    raise InvalidInputError(f"unknown {what} '{name}'{hint}", code="InvalidArgument", path=name)
 
 
 def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:

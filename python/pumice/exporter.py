@@ -8,49 +8,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
-import pumice.ops  # noqa: F401 (fills the table of records)
-from pumice import ir, op, serialize
-from pumice.dtypes import device_dtype
-from pumice.errors import Error, InvalidInputError, UnsupportedError
-from pumice.method import lower
-from pumice.options import ExportOptions
+import pumice.fusion
+import pumice.ops  # noqa: F401 (fills the table of lowerings)
+from pumice.errors import InvalidInputError, UnsupportedError, require
+from pumice.format.dtypes import device_dtype
+from pumice.lowering import registry
+from pumice.lowering.lower import lower
+from pumice.lowering.options import ExportOptions
+from pumice.lowering.program import Program
+from pumice.lowering.report import unsupported
+from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
-from pumice.report import Report
-from pumice.treespec import dim_names
-
-_MAX_SHOWN = 8  # refusals in the text of an UnsupportedError; all are in .reasons
-
-
-class Program:
-    """An exported program: `report` says what became of every node; bytes(program) and save() give the file."""
-
-    def __init__(self, program: ir.Program, report: Report) -> None:
-        self.ir = program
-        self.report = report
-
-    def __bytes__(self) -> bytes:
-        with _constants_checked():
-            return serialize.to_bytes(self.ir)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file under a temporary name and renames it: a reader sees all of it or nothing."""
-        try:
-            with _constants_checked():
-                serialize.save(self.ir, path)
-        except OSError as error:
-            text = f"cannot write {os.fspath(path)}: {error.strerror}"
-            raise Error(text, code="IoError", stage="export", path=os.fspath(path)) from error
-
-    def __repr__(self) -> str:
-        calls = sum(self.report.operators.values())
-        return f"<pumice.Program: {calls} operator calls, {len(self.ir.constants)} constants>"
+from pumice.passes.storage import place_storage
 
 
 def export(
@@ -66,17 +41,23 @@ def export(
     Raises UnsupportedError, with every reason and the lines of the model they belong to, when anything cannot run.
     """
     options = ExportOptions.of(options)
+    for name in options.without_fusion:
+        require(name, registry.pattern_names(), "fusion pattern")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")  # torch's own use of what it has deprecated
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
         origins = _stack_traces(captured)
         decomposed = captured.run_decompositions(_decompositions())
-    removed = normalize(decomposed.graph, lambda dtype: device_dtype(dtype, options))
+    removed = normalize(decomposed.graph, lambda dtype: device_dtype(dtype, options.bf16))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
-    program, report = lower(decomposed, removed, options, origins, dims)
-    if report.reasons:
-        raise unsupported(report)
-    return Program(program, report)
+    lowered = lower(decomposed, removed, options, origins, dims)
+    if lowered.report.reasons:
+        raise unsupported(lowered.report)
+    place_storage(lowered, options.storage)
+    if isinstance(module, torch.nn.Module):
+        method = lowered.program.methods[0]
+        method.in_spec = with_signature(method.in_spec, module)
+    return Program(lowered.program, lowered.report)
 
 
 def _capture(
@@ -113,7 +94,7 @@ def _capture(
 def _decompositions() -> Any:
     """torch's default table without what a record takes whole and without the quantized operators."""
     table = torch.export.default_decompositions()
-    for target in op.targets():
+    for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below
             table.pop(target, None)
     for target in [t for t in table if getattr(t, "namespace", "") in ("torchao", "quantized_decomposed")]:
@@ -127,21 +108,3 @@ def _stack_traces(program: ExportedProgram) -> dict[str, str]:
     return {
         node.name: node.meta["stack_trace"] for m in modules for node in m.graph.nodes if node.meta.get("stack_trace")
     }
-
-
-def unsupported(report: Report) -> UnsupportedError:
-    reasons = report.reasons
-    shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
-    more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""
-    error = UnsupportedError(f"{len(reasons)} nodes of the model cannot run:\n{shown}{more}", reasons)
-    error.report = report
-    return error
-
-
-@contextmanager
-def _constants_checked() -> Iterator[None]:
-    """Values are read when a file is written: what they may not be (a record's `data`) is told as a refusal."""
-    try:
-        yield
-    except ValueError as error:
-        raise UnsupportedError(str(error), [str(error)], code="BadQuantParams", path="constants") from error

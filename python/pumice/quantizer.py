@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
-from pumice.errors import InvalidInputError
-from pumice.nearest import require
+from pumice.errors import InvalidInputError, require
 
 if TYPE_CHECKING:
     from torchao.core.config import AOBaseConfig

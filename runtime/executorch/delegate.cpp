@@ -131,6 +131,7 @@ Error Delegate::run(executorch::runtime::Span<EValue*> args, EventTracer* tracer
     return Error::InvalidArgument;
   }
   const size_t first_output = args.size() - num_outputs_;
+  const std::lock_guard lock(running_);
   inputs_.clear();
   for (size_t i = 0; i < first_output; ++i) {
     if (!args[i]->isTensor()) {

@@ -4,6 +4,7 @@
 #include <executorch/runtime/backend/interface.h>
 
 #include <cstddef>
+#include <mutex>
 #include <vector>
 
 #include "pumice/pumice.h"
@@ -24,7 +25,7 @@ class Delegate {
                                   const executorch::runtime::NamedDataMap* weights);
 
   // `args`: the inputs in the order of the file, with integers for sizes among them (ignored), then the outputs.
-  // `tracer`: gets every dispatch, or null.
+  // `tracer`: gets every dispatch, or null. Threads wait for one another, from the first input to the last output.
   executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args,
                                  executorch::runtime::EventTracer* tracer);
 
@@ -33,6 +34,7 @@ class Delegate {
   const void* in_usual_order(const executorch::aten::Tensor& tensor, size_t index);
   executorch::runtime::Error read(uint32_t index, executorch::runtime::EValue& value);
 
+  std::mutex running_;
   pumice_model model_{};
   pumice_session session_{};
   uint32_t num_inputs_ = 0;

@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
-from pumice import ir
-from pumice.serialize import save
+from pumice.format import ir
+from pumice.format.writer import save
 
 SCALE, RELU, RELU6 = 0.02, 1, 5
 

@@ -11,8 +11,8 @@ import argparse
 
 import numpy as np
 
-from pumice import ir
-from pumice.serialize import save
+from pumice.format import ir
+from pumice.format.writer import save
 
 
 def linear_chain(layers: int, narrow: int, wide: int, group: int, dtype: ir.DType) -> ir.Program:

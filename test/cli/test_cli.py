@@ -4,29 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
-
-
-def run(*command: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-    )
-    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done
+from support.command_line import BIN, run
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +29,9 @@ def tool(request) -> Path:
 
 def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
     import torch
+    from mlp import build
 
     import pumice
-
-    sys.path.insert(0, str(ROOT / "examples"))
-    from mlp import build
 
     module = build()[0]
     pumice.quantize(module, "int4", group_size=32)

@@ -6,6 +6,8 @@
 //   driver options FILE.pte STEP...             set:OPTION, get:KEY, load:[OPTION,...]; prints ExecuTorch's codes
 //   driver memory FILE.pte OTHER.pte            "file N read N before N after N peak N", in bytes, of loading FILE
 //                                               while OTHER is loaded
+//   driver threads BLOB.pumice CALLS            one delegate of y = 2 x, x of 64 floats, called from eight threads;
+//                                               prints how many answers were right
 // OPTION: KEY=text:WORD, KEY=true, KEY=false or KEY=NUMBER.
 #include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/data_loader/file_data_loader.h>
@@ -15,6 +17,7 @@
 #include <pumice/executorch.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +25,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -211,6 +215,39 @@ int memory(const Words& words) {
   return 0;
 }
 
+// `calls` calls of a thread; every input differs from all others.
+int right_answers(executorch::runtime::BackendInterface& backend, void* delegate, int thread, int calls) {
+  int right = 0;
+  for (int call = 0; call < calls; ++call) {
+    const auto value = static_cast<float>(thread * calls + call);
+    const auto x = executorch::extension::full({64}, value), y = executorch::extension::zeros({64});
+    EValue values[] = {EValue(x), EValue(y)};
+    EValue* args[] = {&values[0], &values[1]};
+    executorch::runtime::BackendExecutionContext context;
+    must("execute", backend.execute(context, delegate, {args, 2}));
+    const float* data = y->const_data_ptr<float>();
+    right += std::all_of(data, data + 64, [&](float got) { return got == 2 * value; });
+  }
+  return right;
+}
+
+int threads(const Words& words) {
+  auto* backend = executorch::runtime::get_backend_class(kBackend);
+  const std::string blob = bytes_of(words[0]);
+  executorch::runtime::FreeableBuffer processed(blob.data(), blob.size(), nullptr);
+  executorch::runtime::BackendInitContext context(nullptr);
+  const auto delegate = backend->init(context, &processed, {});
+  must("init", delegate.error());
+  std::atomic<int> right{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 8; ++t)
+    all.emplace_back([&, t] { right += right_answers(*backend, *delegate, t, std::stoi(words[1])); });
+  for (std::thread& thread : all) thread.join();
+  backend->destroy(*delegate);
+  std::printf("%d\n", right.load());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -221,5 +258,6 @@ int main(int argc, char** argv) {
   if (command == "run") return run(words);
   if (command == "trace") return trace(words);
   if (command == "options") return options(words);
+  if (command == "threads") return threads(words);
   return command == "memory" ? memory(words) : 2;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from lowered import Atan, Lowered
+from support.lowered import Atan, Lowered
 from torch import nn
 
 

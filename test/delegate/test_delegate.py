@@ -9,11 +9,11 @@ import psutil
 import pytest
 import torch
 import xxhash
-from cpp_host import DRIVER
 from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.runtime import Runtime
-from lowered import Atan, Lowered
+from support.cpp_host import DRIVER
+from support.lowered import WIDTH, Atan, Cache, Lowered, mlp, noise
 from torch import nn
 from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig, quantize_
 from torchao.quantization.granularity import PerGroup
@@ -21,17 +21,6 @@ from torchao.quantization.granularity import PerGroup
 import pumice
 from pumice.executorch import PumicePartitioner
 from pumice.executorch.options import least_sizes
-
-WIDTH = 64
-
-
-def mlp() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(WIDTH, 96), nn.GELU(), nn.LayerNorm(96), nn.Linear(96, 20), nn.Softmax(-1))
-
-
-def noise(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +93,6 @@ def test_small_partitions_can_be_left_out(tmp_path) -> None:
     assert not lowered.report.partitions
     assert "fewer than min_operators=2" in str(lowered.report)
     lowered.check(lowered.load(), noise(2, 4, 16))
-
-
-class Cache(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.project = nn.Linear(8, 8)
-        self.register_buffer("keys", torch.zeros(1, 16, 8))
-
-    def forward(self, x, position):
-        self.keys[:, position] = self.project(x)
-        return torch.softmax(x @ self.keys.transpose(1, 2), -1) @ self.keys
 
 
 def test_a_mutated_buffer_stays_on_the_device(tmp_path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from lowered import Atan, Lowered
+from support.lowered import Atan, Lowered
 from torch import nn
 
 ROOT = Path(__file__).parents[2]

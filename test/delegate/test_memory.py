@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import psutil
 import torch
-from cpp_host import driver, needs_driver
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Program, Runtime
-from lowered import Lowered
-from test_delegate import mlp
+from support.cpp_host import driver, needs_driver
+from support.lowered import Lowered, mlp
 from torch import nn
 
 import pumice

@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import cpp_host
 import pytest
 import torch
-from cpp_host import DRIVER
-from lowered import Lowered
-from test_decoder import SLOTS, VOCAB, Decoder, greedy
+from support import cpp_host
+from support.cpp_host import DRIVER
+from support.decoder import SLOTS, VOCAB, Decoder, greedy
+from support.lowered import Lowered
 
 import pumice
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 
 def sentences(batch: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:

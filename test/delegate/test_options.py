@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from cpp_host import driver, needs_driver
-from lowered import Lowered
-from test_delegate import noise
+from support.cpp_host import driver, needs_driver
+from support.lowered import Lowered, noise
 from torch import nn
 
 OK, INVALID, NOT_FOUND, NOT_SUPPORTED = "0x0", "0x12", "0x20", "0x10"

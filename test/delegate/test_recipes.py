@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import cpp_host
 import pytest
 import torch
-from cpp_host import DRIVER
 from executorch.export import ExportRecipe, export
 from executorch.runtime import Runtime
+from support import cpp_host
+from support.cpp_host import DRIVER
 from torch import nn
 
 import pumice

@@ -9,15 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import suite_share
+from support.executorch_suite import share
 
-HERE = Path(__file__).parent
 FEW = "test_add_f32 or test_glu_dtype or test_alexnet or cat_width_dynamic or grid_priors"
 
 
 def test_a_few_of_executorchs_tests(tmp_path: Path) -> None:
     """Of the suite's operators, its models (whose packages are not here), and the Vulkan delegate's."""
-    command = [sys.executable, "-W", "ignore", HERE / "suite_run.py", "-n0", "-k", FEW]
+    command = [sys.executable, "-W", "ignore", "-m", "support.executorch_suite", "-n0", "-k", FEW]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
@@ -33,13 +32,13 @@ def test_a_few_of_executorchs_tests(tmp_path: Path) -> None:
 
 def test_the_share_may_only_grow() -> None:
     recorded = {"a": "dfd", "b": "f", "c": "d"}
-    assert suite_share.lost({"a": "ddd", "b": "d", "new": "d"}, recorded) == []
-    assert suite_share.lost({"a": "ffd"}, recorded) == ["a"]
-    assert suite_share.lost({"a": "df", "c": "x"}, recorded) == ["a", "c"]
-    assert suite_share.gained({"a": "ddd", "b": "d", "new": "d"}, recorded) == 3
+    assert share.lost({"a": "ddd", "b": "d", "new": "d"}, recorded) == []
+    assert share.lost({"a": "ffd"}, recorded) == ["a"]
+    assert share.lost({"a": "df", "c": "x"}, recorded) == ["a", "c"]
+    assert share.gained({"a": "ddd", "b": "d", "new": "d"}, recorded) == 3
 
 
 def test_nothing_recorded_is_wrong() -> None:
-    recorded = suite_share.load()
-    assert all(suite_share.grouped(recorded).values())
+    recorded = share.load()
+    assert all(share.grouped(recorded).values())
     assert not [name for name, letters in recorded.items() if set(letters) - set("dfs")]

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from cpp_host import driver, needs_driver
 from executorch.devtools import Inspector
-from lowered import Atan, Lowered
-from test_delegate import WIDTH, Cache, mlp, noise
+from support.cpp_host import driver, needs_driver
+from support.lowered import WIDTH, Atan, Cache, Lowered, mlp, noise
 from torch import nn
 
 import pumice
@@ -51,7 +50,7 @@ def test_every_dispatch_is_beside_the_line_of_the_model(quantized) -> None:
     names = set()
     for event in kernels:
         assert event.delegate_backend_name == "PumiceBackend" and len(event.perf_data.raw) == 2
-        assert "test_delegate.py" in "".join(map(str, event.stack_traces.values())) or event.module_hierarchy
+        assert "lowered.py" in "".join(map(str, event.stack_traces.values())) or event.module_hierarchy
         modules = "".join(str(hierarchy) for hierarchy in event.module_hierarchy.values())
         names |= {kind for kind in ("Linear", "GELU", "LayerNorm", "Softmax") if kind in modules}
     assert names == {"Linear", "GELU", "LayerNorm", "Softmax"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from executorch.exir import to_edge_transform_and_lower
 from executorch.runtime import Runtime
-from lowered import Lowered
+from support.lowered import Lowered
 from torch import nn
 
 import pumice

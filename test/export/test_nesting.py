@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from pumice import InvalidInputError, nesting
+from pumice import InvalidInputError
+from pumice.runtime import nesting
 
 SPEC = {
     "t": [{"t": [None, {"d": [["k", {"l": [None, {"n": 1}]}]]}]}, {"d": [["flag", {"c": True}], ["z", None]]}],
     "names": ["x", "y"],
+    "positional": ["x", "y", "flag", "z"],
+    "defaults": [["flag", {"c": True}]],
 }
 NAMES = ["x", "y.k.0", "z"]
 
@@ -48,6 +51,17 @@ def test_what_does_not_fit_is_named(args, kwargs, message) -> None:
     with pytest.raises(InvalidInputError, match=message) as caught:
         nesting.flatten(SPEC, args, kwargs, NAMES)
     assert caught.value.code == "InvalidArgument"
+
+
+def test_without_a_signature_nothing_is_guessed() -> None:
+    old = {key: value for key, value in SPEC.items() if key not in ("positional", "defaults")}
+    assert nesting.flatten(old, (1, {"k": [2, None]}), {"flag": True, "z": 3}, NAMES) == [1, 2, 3]
+    with pytest.raises(
+        InvalidInputError, match="'flag' is missing: it was fixed to True at export and the file has no"
+    ):
+        nesting.flatten(old, (1, {"k": [2, None]}), {"z": 3}, NAMES)
+    with pytest.raises(InvalidInputError, match="give 'flag', 'z' by name"):
+        nesting.flatten(old, (1, {"k": [2, None]}, True, 3), {}, NAMES)
 
 
 def test_without_a_spec_arguments_are_positional_tensors() -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.ir import DType
-from pumice.pack import file_bytes, pack, pack_i4, unpack_i4
+from pumice.format.constants import file_bytes, pack, pack_i4, unpack_i4
+from pumice.format.ir import DType
 
 
 def test_even_element_is_the_low_nibble_and_values_are_stored_plus_eight() -> None:

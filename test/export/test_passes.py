@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import decomposed, live, normalized
+from support.graphs import decomposed, live, normalized
 from torch import nn
 
-from pumice.passes.fold import Constants
+from pumice.lowering.folding import Constants
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 import torch
 from executorch.exir.passes import _quant_patterns_and_replacements  # noqa: F401 (registers embedding_*)
-from quantized import Apply
-from schemes import ASYMMETRIC, dynamic, inputs, layers, torchao, weight_only
+from support.quantized import Apply
+from support.schemes import ASYMMETRIC, dynamic, inputs, layers, torchao, weight_only
 from torch import nn
 from torch.nn import functional as F
 from torchao.quantization import Int8DynamicActivationInt8WeightConfig, IntxWeightOnlyConfig, quantize_

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphs import Function
+from support.graphs import Function
 
 import pumice
-from pumice import ir, optable, selection, signature
-from pumice.ir import DType
-from pumice.optable import Signature
+from pumice.format import ir
+from pumice.format.ir import DType
+from pumice.lowering import optable, selection, signature
+from pumice.lowering.optable import Signature
+from pumice.lowering.report import Report
 from pumice.passes import storage
-from pumice.report import Report
 
 aten = torch.ops.aten
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
@@ -27,8 +28,8 @@ def world(monkeypatch):
         table = {(name, 1): Signature.parse(name, 1, *facts) for name, facts in operators.items()}
         for module in (signature, storage):
             monkeypatch.setattr(module, "op_table", lambda: table)
-        monkeypatch.setattr(selection, "record_for", records.get)
-        monkeypatch.setattr(pumice.op, "targets", lambda: list(records))
+        monkeypatch.setattr(selection, "lowering_for", records.get)
+        monkeypatch.setattr(pumice.lowering.registry, "targets", lambda: list(records))
 
         def run(function, *args, **more) -> pumice.Program:
             return pumice.export(Function(function), args, **more)
@@ -221,7 +222,7 @@ def test_every_record_speaks_of_operators_that_exist() -> None:
     from torch.ao.quantization.fx import _decomposed  # noqa: F401 (likewise)
 
     assert len(optable.op_table()) > 40
-    for target in pumice.op.targets():
+    for target in pumice.lowering.registry.targets():
         if isinstance(target, str):
             library, name, overload = target.split(".")
             target = getattr(getattr(getattr(torch.ops, library), name), overload)

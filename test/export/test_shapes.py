@@ -9,9 +9,9 @@ from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, Modu
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from pumice.ir import ExprOp, Method
-from pumice.op import Refused
-from pumice.shapes import INT_MAX, Sizes
+from pumice.format.ir import ExprOp, Method
+from pumice.lowering.registry import Refused
+from pumice.lowering.shapes import INT_MAX, Sizes
 
 S, T = (sympy.Symbol(name, integer=True, nonnegative=True) for name in ("s0", "s1"))
 

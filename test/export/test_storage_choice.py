@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import check_linear
-from textures import TEXTURE, Apply, Mixed, layer
+from support.quantized import check_linear
+from support.textures import TEXTURE, Apply, Mixed, layer
 
 import pumice
-from pumice import ir
+from pumice.format import ir
 
 ao = torch.ops.torchao
 

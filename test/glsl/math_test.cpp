@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// glsl/include/math.glslh and types.glslh against libm in fp64, over bit patterns of the whole range, through
-// glsl/unary.glsl and glsl/cast.glsl: errors are in the unit that the header comment of math.glslh promises.
+// glsl/include/math/math.glslh and core/types.glslh against libm in fp64, over bit patterns of the whole range, through
+// glsl/unary.glsl and glsl/cast.glsl: errors are in the unit that the header comment of math/math.glslh promises.
 #include <cmath>
 #include <cstring>
 
@@ -92,7 +92,7 @@ TEST_P(Unary, IsNearLibm) {
   const Case& test = GetParam();
   const std::vector<uint32_t> in = patterns();
   const auto out = run(glsl::unary::variant(glsl::unary::DTYPE::f32), {64, static_cast<uint32_t>(test.function)}, in,
-                       kCount, kCount / 4, glsl::unary::Params{.quads = kCount / 4});
+                       kCount, kCount / 4, glsl::unary::Params{.vec4_count = kCount / 4});
   double worst = 0;
   int failures = 0;
   for (uint32_t i = 0; i < kCount && failures < 5; ++i) {

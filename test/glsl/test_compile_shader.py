@@ -33,7 +33,7 @@ void main() { if (item() < params.count) out_[item()] = params.scale > 0.0 ? x_[
 HEAD = """#version 450
 #extension GL_GOOGLE_include_directive : require
 """
-PARTS = """#include "launch.glslh"
+PARTS = """#include "core/launch.glslh"
 layout(constant_id = 1) const bool FLAG = false;
 layout(binding = 0) writeonly buffer Out { uint out_[]; };
 layout(binding = 1) readonly buffer X { uint x_[]; };
@@ -116,8 +116,8 @@ def test_features_come_from_capabilities(work: Work) -> None:
 
 TEXTURES = """#extension GL_EXT_samplerless_texture_functions : require
 #pragma variant STORAGE buffer texture3d
-#include "texture.glslh"
-#include "launch.glslh"
+#include "core/texture.glslh"
+#include "core/launch.glslh"
 #if defined(STORAGE_texture3d)
 layout(binding = 0, FORMAT(f16)) writeonly uniform IMAGE(f16) out_;
 layout(binding = 2) uniform TEXTURE(f16) x_;
@@ -153,7 +153,10 @@ MISTAKES = [
     (PARTS.replace("int sizes[3]", "ivec4 sizes") + BODY, "'sizes' is not a uint, int or float"),
     (PARTS.replace("int sizes[3]", "int sizes[40]") + BODY, "168 bytes of push constants; every device has 128"),
     (PARTS.replace("constant_id = 1", "constant_id = 2") + BODY, "constant_id 1 is not declared"),
-    (PARTS.replace('#include "launch.glslh"', "uint item() { return 0u; }") + BODY, "not specialization constant 0"),
+    (
+        PARTS.replace('#include "core/launch.glslh"', "uint item() { return 0u; }") + BODY,
+        "not specialization constant 0",
+    ),
     (PARTS + "layout(binding = 2) uniform U { uint u; };" + BODY.replace("0u;", "u;"), "is a uniform block"),
     (
         PARTS + "layout(binding = 2) uniform sampler2D s;" + BODY.replace("0u;", "uint(texelFetch(s, ivec2(0), 0).x);"),
@@ -173,7 +176,10 @@ MISTAKES = [
     ("#pragma variant DTYPE f32 f32\n" + PARTS + BODY, "needs one or more different values"),
     ("#pragma variant A x\n#pragma variant A y\n" + PARTS + BODY, "toy.glsl:4: error: axis A is named twice"),
     ("#pragma variants A x\n" + PARTS + BODY, "unknown pragma 'variants A x'; known: variant, choice"),
-    (PARTS.replace("launch.glslh", "lunch.glslh") + BODY, "toy.glsl:3: error: included file lunch.glslh is not in"),
+    (
+        PARTS.replace("core/launch.glslh", "core/lunch.glslh") + BODY,
+        "toy.glsl:3: error: included file core/lunch.glslh",
+    ),
     (PARTS + "\nvoid main() { out_[0] = missing; }", "toy.glsl:9: error: 'missing' : undeclared identifier"),
 ]
 
@@ -202,7 +208,7 @@ def test_only_what_changed_is_compiled_again(work: Work, monkeypatch: pytest.Mon
     assert ran == [] and (work.out / "toy.h").stat().st_mtime_ns == stamp
     work.header(shader.replace("f32 i32", "f32 i32 u8"))
     assert len(ran) == 2 and "u8" in ran[0]  # glslang and spirv-val
-    include = work.include / "launch.glslh"
+    include = work.include / "core/launch.glslh"
     include.write_text(include.read_text().replace("128", "64"))
     work.header(shader)
     assert len(ran) == 6

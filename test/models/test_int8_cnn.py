@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from schemes import pt2e
+from support.schemes import pt2e
 from torch import nn
 from torch.nn import functional as F
 

@@ -3,15 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
 import pumice
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import copy
 
 import pytest
 import torch
-from follow import Taps, follow
-from schemes import pt2e
-from vision import NETWORKS, expected_error, images, network
+from support.follow import Taps, follow
+from support.schemes import pt2e
+from support.vision import NETWORKS, expected_error, images, network
 
 import pumice
 

@@ -7,7 +7,6 @@ import gc
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -105,25 +104,6 @@ def test_thousand_random_shapes_equal_fresh_sessions(data) -> None:  # R05
         if count not in fresh:
             fresh[count] = pumice.load(data).run_flat(good(count))[0]
         np.testing.assert_array_equal(session.run_flat(good(count))[0], fresh[count])
-
-
-def test_two_threads_on_one_session(data) -> None:
-    session = pumice.load(data)
-    want = session.run_flat(good())[0]
-    answers: list = []
-
-    def work() -> None:
-        for _ in range(50):
-            try:
-                np.testing.assert_array_equal(session.run_flat(good())[0], want)
-                answers.append("right")
-            except pumice.InvalidInputError as error:
-                answers.append(error.code)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert set(answers) <= {"right", "Busy"} and len(answers) == 150 and "right" in answers
 
 
 def test_reset_and_state_survive_a_refused_call(data) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import runpy
 import struct
 import time
 from collections.abc import Callable
@@ -16,12 +15,12 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from support.make_seeds import PROGRAMS
 
 import pumice
-from pumice import ir
-from pumice.serialize import to_bytes
+from pumice.format import ir
+from pumice.format.writer import to_bytes
 
-PROGRAMS = runpy.run_path(str(Path(__file__).parents[1] / "fuzz" / "make_seeds.py"))["PROGRAMS"]
 GOOD = to_bytes(PROGRAMS["linear"]())
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice import selftest
-from pumice.selftest import self_test
+from pumice.runtime import selftest
+from pumice.runtime.selftest import self_test
 
-RUN = "from pumice.selftest import self_test; print(self_test())"
+RUN = "from pumice.runtime.selftest import self_test; print(self_test())"
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +44,7 @@ def test_a_cpu_driver_is_never_picked_unnamed() -> None:
 
 
 def test_importing_touches_no_torch() -> None:
-    done = python("import sys, pumice, pumice.selftest; sys.exit('torch' in sys.modules)")
+    done = python("import sys, pumice, pumice.runtime.selftest; sys.exit('torch' in sys.modules)")
     assert done.returncode == 0, done.stderr
 
 

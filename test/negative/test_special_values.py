@@ -56,7 +56,7 @@ class Compares(torch.nn.Module):
         return x < y, x == y, x >= y, x != y, x.isnan(), x.isinf(), x.argmax(1), x.to(torch.bool)
 
 
-def normal(x: torch.Tensor) -> torch.Tensor:
+def is_not_subnormal(x: torch.Tensor) -> torch.Tensor:
     return x.isnan() | (x.abs() >= torch.finfo(x.dtype).smallest_normal) | (x == 0)
 
 
@@ -88,7 +88,7 @@ def test_arithmetic(dtype) -> None:
     x, y = pairs(dtype)
     tiny, half = torch.finfo(dtype).smallest_normal, dtype is torch.float16
     # Flushed, a denormal number times infinity is NaN. Those of fp16 are none in fp32, which kernels compute in.
-    kept = torch.ones_like(x, dtype=torch.bool) if half else normal(x) & normal(y)
+    kept = torch.ones_like(x, dtype=torch.bool) if half else is_not_subnormal(x) & is_not_subnormal(y)
     for i, (got, want) in enumerate(run(Computes(), x, y)):
         if want.shape[:2] == x.shape:
             got, want = got[kept], want[kept]
@@ -101,7 +101,7 @@ def test_arithmetic(dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_comparisons(dtype) -> None:
     x, y = pairs(dtype)
-    live = normal(x) & normal(y)
+    live = is_not_subnormal(x) & is_not_subnormal(y)
     for got, want in run(Compares(), x, y):
         assert torch.equal(
             got[live] if got.shape == live.shape else got, want[live] if got.shape == live.shape else want

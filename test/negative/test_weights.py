@@ -7,13 +7,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from one_call import OneCall
-from quantized import Apply, quantized
+from support.one_call import OneCall
+from support.quantized import Apply, quantized
 from torch.nn import functional as F
 
 import pumice
-from pumice import ir
-from pumice.pack import pack
+from pumice.format import ir
+from pumice.format.constants import pack
 
 ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
 INF, NAN = float("inf"), float("nan")

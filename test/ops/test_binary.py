@@ -5,8 +5,8 @@ import operator
 
 import pytest
 import torch
-from budget import ACTIVATION, ARITHMETIC, EXACT, POW, Budget
-from many import FLOATS, Many, normal
+from support.budget import ACTIVATION, ARITHMETIC, EXACT, POW, Budget
+from support.many import FLOATS, Many, normal
 from torch.nn import functional as F
 
 INF, NAN = float("inf"), float("nan")
@@ -25,7 +25,7 @@ SCALAR = [
     lambda x: x % 3, lambda x: 7 % x, lambda x: torch.fmod(x, -1.5), lambda x: x > 0.1, lambda x: x <= 0,
     lambda x: x == 1, lambda x: x != 1.5,
 ]  # fmt: skip
-ATAN2 = Budget(atol=4e-7, why="atan2 of arithmetic.glslh")
+ATAN2 = Budget(atol=4e-7, why="atan2 of math/arithmetic.glslh")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

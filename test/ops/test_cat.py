@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import ALL, Many, normal
+from support.many import ALL, Many, normal
 
 FUNCTIONS = [
     lambda a, b, c: torch.cat([a, b]), lambda a, b, c: torch.cat([b, a, b], -2), lambda a, b, c: torch.cat([a, c], 1),

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import Apply, all_halves, check_bits
-from test_quantize import BLOCKS, FLOATS, INF, NAN
+from support.quantize_cases import BLOCKS, FLOATS, INF, NAN
+from support.quantized import Apply, all_halves, check_bits
 
 ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
 MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-import schemes
 import torch
+from support import schemes
 from torch.testing._internal.common_methods_invocations import op_db
 
 import pumice
-from pumice import op
 from pumice import ops as _  # noqa: F401 (fills the table of records)
+from pumice.lowering import registry
 
 # The dtypes that take different roads through our records; each operator's own test has all of them.
 DTYPES = (torch.float32, torch.int64, torch.bool)
 SAMPLES = 1
-RECORDED = {str(target).split(".")[1] for target in op.targets() if str(target).startswith("aten")}
+RECORDED = {str(target).split(".")[1] for target in registry.targets() if str(target).startswith("aten")}
 OPERATORS = [
     info
     for info in op_db

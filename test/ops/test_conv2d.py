@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import MATMUL, NORM, Budget
-from conv import CASES, MATRIX_CASES, sizes
-from many import FLOATS, normal
-from one_call import OneCall
-from quantized import check_product
+from support.budget import MATMUL, NORM, Budget
+from support.conv import CASES, MATRIX_CASES, sizes
+from support.many import FLOATS, normal
+from support.one_call import OneCall
+from support.quantized import check_product
 from torch import nn
 
 import pumice

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from one_call import OneCall
+from support.one_call import OneCall
 
 import pumice
 
@@ -97,4 +97,4 @@ def test_chain(dtype) -> None:
     ran = [row.kernel.split("[")[0] for row in matrices.profile(x)]
     assert ran.count("conv2d_matrix" if floats else "conv2d_matrix_int8") == 5, ran
     assert ran.count("binary" if floats else "q8ta_binary") == 1, ran
-    assert ran.count("conv2d_cells") == 1 and ran.count("conv2d_planes") == 1, ran
+    assert ran.count("conv2d_to_channels_last") == 1 and ran.count("conv2d_to_nchw") == 1, ran

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
-from int8 import check_integers
-from one_call import OneCall
-from quantized import check_product
+from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
+from support.int8 import check_integers
+from support.one_call import OneCall
+from support.quantized import check_product
 
 import pumice
 
@@ -105,7 +105,7 @@ def test_integers(x_dtype, out_dtype) -> None:
 
 def test_matrices() -> None:
     ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
-    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_sum_int8") == 1, ran
+    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_split_k_int8") == 1, ran
 
 
 @pytest.mark.parametrize(("x_dtype", "out_dtype"), [(torch.int8, torch.int8), (torch.uint8, torch.float32)], ids=str)
@@ -114,7 +114,7 @@ def test_dot_products(x_dtype, out_dtype) -> None:
     cases = [*MATRIX_CASES, CASES[4], CASES[6]] if x_dtype is torch.int8 else MATRIX_CASES[1:3]
     ran = check_all(x_dtype, out_dtype, cases, ("", "kernel=conv_dot32x32"), False)
     assert ran.count("conv2d_dot") == len(cases) - (CASES[6] in cases), ran
-    assert ran.count("conv2d_sum_int8") == (MATRIX_CASES[0] in cases), ran
+    assert ran.count("conv2d_split_k_int8") == (MATRIX_CASES[0] in cases), ran
 
 
 def test_values_larger_than_a_binding() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import REDUCTION
-from many import ALL, Many, normal
+from support.budget import REDUCTION
+from support.many import ALL, Many, normal
 
 FUNCTIONS = [lambda x: x.cumsum(0), lambda x: x.cumsum(-1), lambda x: x.cumsum(1), lambda x: x[:, 0].cumsum(1)]
 

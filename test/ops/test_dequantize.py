@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import Apply, check_bits, limits
-from test_quantize import BLOCKS, DTYPES, EXTREME, FLOATS, SCALES, parameters
+from support.quantize_cases import BLOCKS, DTYPES, EXTREME, FLOATS, SCALES, parameters
+from support.quantized import Apply, check_bits, limits
 
 ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
 

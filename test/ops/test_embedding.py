@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import quantized
+from support.quantized import quantized
 
 import pumice
 

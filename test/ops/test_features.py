@@ -11,10 +11,10 @@ import subprocess
 import sys
 
 import pytest
-import schemes
 import torch
-from quantized import quantized
-from textures import Round
+from support import schemes
+from support.quantized import quantized
+from support.textures import Round
 from torch.nn import functional as F
 
 import pumice

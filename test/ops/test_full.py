@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import torch
-from many import Many, normal
+from support.many import Many, normal
 
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.int8, torch.bool]
 FUNCTIONS = [

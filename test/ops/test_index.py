@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import ALL, Many, normal
+from support.many import ALL, Many, normal
 
 import pumice
 

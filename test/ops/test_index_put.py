@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import REDUCTION, Budget
-from many import ALL, Many, normal
+from support.budget import REDUCTION, Budget
+from support.many import ALL, Many, normal
 from torch import nn
 
 import pumice

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import Many
-from one_call import OneCall
+from support.many import Many
+from support.one_call import OneCall
 
 import pumice
-from pumice.ir import DType
+from pumice.format.ir import DType
 
 TOP, LOW = 2**31 - 1, -(2**31)
 

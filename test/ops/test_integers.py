@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from many import normal
-from quantized import check_bits
+from support.many import normal
+from support.quantized import check_bits
 from torch import nn
 from torch.nn import functional as F
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from int8 import FEW, FLOATS, INTEGERS, MATRICES, Layer, Weight
+from support.int8 import FEW, FLOATS, INTEGERS, MATRICES, Layer, Weight
 
 import pumice
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import check_linear, quantized
-from test_linear import ALL, FEW, ROWS, check_rows
+from support.linear_rows import ALL, FEW, ROWS, check_rows
+from support.quantized import check_linear, quantized
 
 import pumice
 

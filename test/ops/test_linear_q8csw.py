@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from quantized import quantized
-from test_linear import check_rows
+from support.linear_rows import check_rows
+from support.quantized import quantized
 
 
 def layer(n: int, k: int, group: int | None, affine: bool, dtype=torch.float32) -> torch.nn.Linear:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from int8 import FLOATS, INTEGERS, MATRICES, Layer, Weight, check_integers
-from one_call import OneCall
+from support.int8 import FLOATS, INTEGERS, MATRICES, Layer, Weight, check_integers
+from support.one_call import OneCall
 
 import pumice
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import Many
-from quantized import check_product
+from support.many import Many
+from support.quantized import check_product
 
 import pumice
 
@@ -57,7 +57,7 @@ def test_empty(road) -> None:
 
 
 def test_plus(road) -> None:
-    from budget import MATMUL
+    from support.budget import MATMUL
 
     functions = [
         torch.addmm,
@@ -72,7 +72,7 @@ def test_plus(road) -> None:
 
 
 def test_dynamic_sizes(road) -> None:
-    from budget import MATMUL
+    from support.budget import MATMUL
 
     n = torch.export.Dim("n", min=1, max=200)
     runs = [(torch.randn(2, m, 8), torch.randn(2, m, 8)) for m in (1, 2, 65, 130)]

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import NORM, Budget
-from many import FLOATS, normal
+from support.budget import NORM, Budget
+from support.many import FLOATS, normal
 from torch import nn
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import REDUCTION
-from many import FLOATS, Many, normal
+from support.budget import REDUCTION
+from support.many import FLOATS, Many, normal
 from torch.nn import functional as F
 
 MAXIMA = [

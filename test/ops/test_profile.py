@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from quantized import Apply, quantized
+from support.quantized import Apply, quantized
 from torch import nn
 
 import pumice

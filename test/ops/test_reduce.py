@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import EXACT, REDUCTION, Budget
-from many import ALL, FLOATS, Many, normal
+from support.budget import EXACT, REDUCTION, Budget
+from support.many import ALL, FLOATS, Many, normal
 
 INF, NAN = float("inf"), float("nan")
 DIMS = [0, -1, (0, 2), (1, 2), (0, 1, 2, 3), (-2,), (1, 3)]

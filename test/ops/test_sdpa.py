@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import ATTENTION
+from support.budget import ATTENTION
 from torch.nn import functional as F
 
 import pumice

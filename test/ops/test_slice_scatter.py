@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import ALL, Many, normal
+from support.many import ALL, Many, normal
 
 FUNCTIONS = [
     lambda x, y: torch.slice_scatter(x, y[:2], 0, 1, 3), lambda x, y: torch.slice_scatter(x, y[:, :1], 1, -2, -1),

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import SOFTMAX, Budget
-from many import FLOATS, Many, normal
+from support.budget import SOFTMAX, Budget
+from support.many import FLOATS, Many, normal
 
 INF, NAN = float("inf"), float("nan")
 LOG_SOFTMAX = Budget(atol=2e-6, rtol=1e-6, why="SOFTMAX, then a logarithm: absolute near 0")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conv import sizes
-from int8 import Layer, Weight
-from quantized import check_linear, check_product, quantized
+from support.conv import sizes
+from support.int8 import Layer, Weight
+from support.quantized import check_linear, check_product, quantized
 
 import pumice
 

@@ -6,15 +6,15 @@ chosen test/export/test_storage_choice.py."""
 from __future__ import annotations
 
 import pytest
-import schemes
 import torch
-from budget import ACTIVATION, MATMUL, Budget
-from quantized import check_linear, quantized
-from textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, layer
+from support import schemes
+from support.budget import ACTIVATION, MATMUL, Budget
+from support.quantized import check_linear, quantized
+from support.textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, kernels, layer
 from torch.nn import functional as F
 
 import pumice
-from pumice.optable import op_table
+from pumice.lowering.optable import op_table
 
 FORCED = "storage=textures"
 # Shapes with tails of texels, row panels and tiles; ranks 1 to 5; more than one layer.

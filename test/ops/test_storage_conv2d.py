@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conv import CASES, Case, sizes
-from many import FLOATS
-from quantized import check_product
+from support.conv import CASES, Case, sizes
+from support.many import FLOATS
+from support.quantized import check_product
 from torch import nn
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.ops.quantized_decomposed)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from int8 import Layer, Weight
+from support.int8 import Layer, Weight
 
 import pumice
 

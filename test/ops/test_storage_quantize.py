@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
-from textures import TEXTURE, Round, kernels
+from support.textures import TEXTURE, Round, kernels
 
 import pumice
 

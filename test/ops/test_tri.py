@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from many import ALL, Many, normal
+from support.many import ALL, Many, normal
 
 FUNCTIONS = [lambda x, k=k: x.tril(k) for k in (0, 1, -2, 9)] + [lambda x, k=k: x.triu(k) for k in (0, 1, -2, 9)]
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import ACTIVATION, ARITHMETIC, EXACT, EXP, LOG, ROOT, Budget
+from support.budget import ACTIVATION, ARITHMETIC, EXACT, EXP, LOG, ROOT, Budget
 
 from pumice.ops.unary import _FUNCTIONS, _ROUNDING
 
 SINE = Budget(
-    atol=1.6e-7, why="sine and cosine of math.glslh: the argument is reduced in integers, for every size of it"
+    atol=1.6e-7, why="sine and cosine of math/math.glslh: the argument is reduced in integers, for every size of it"
 )
-ERF = Budget(atol=1.6e-7, why="erf of math.glslh")
+ERF = Budget(atol=1.6e-7, why="erf of math/math.glslh")
 FUNCTIONS = {
     torch.abs: EXACT, torch.neg: EXACT, torch.relu: EXACT, torch.sign: EXACT, torch.square: ARITHMETIC,
     torch.floor: EXACT, torch.ceil: EXACT, torch.round: EXACT, torch.trunc: EXACT,
@@ -69,7 +69,7 @@ def test_an_integer_becomes_float_first(road) -> None:
 
 def test_near_zero_no_digits_are_lost(road) -> None:
     near = torch.tensor([1e-30, -1e-7, 3e-5, -4e-3, 0.1, -0.2, 0.49, -0.49, 0.51, -0.51])
-    budget = Budget(rtol=5e-7, why="series of math.glslh, where exp(x) - 1 and log(1 + x) would cancel")
+    budget = Budget(rtol=5e-7, why="series of math/math.glslh, where exp(x) - 1 and log(1 + x) would cancel")
     for function in (torch.expm1, torch.log1p):
         road.check(Apply(function), near, budget=budget)
 

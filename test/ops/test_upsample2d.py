@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from budget import EXACT, Budget
-from many import FLOATS, Many, normal
+from support.budget import EXACT, Budget
+from support.many import FLOATS, Many, normal
 from torch.nn import functional as F
 
 BETWEEN = Budget(of_max=2.0**-18, why="places between elements are fp32, in eager PyTorch, too")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import torch
-from many import Many, normal
+from support.many import Many, normal
 
 FUNCTIONS = [
     lambda x: x.view(6, 4), lambda x: x.reshape(-1), lambda x: x.reshape(4, -1, 1), lambda x: x.unsqueeze(0),

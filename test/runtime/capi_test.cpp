@@ -145,6 +145,50 @@ TEST_F(CApi, OddTensors) {
   EXPECT_EQ(pumice_session_read(session.handle(), 1, short_of, 0), PUMICE_INVALID_ARGUMENT);
 }
 
+TEST_F(CApi, EveryThreadGetsItsOwnOutputs) {
+  pumice::Session session(model);
+  std::vector<std::thread> threads;
+  std::vector<int> right(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const auto value = static_cast<float>(1000 * t + i);
+        const std::vector<float> mine(300, value);
+        const auto outputs = session.call({pumice::view<float>(mine, {100, 3})});
+        right[static_cast<size_t>(t)] += outputs[0].values<float>() == std::vector<float>(300, 2 * value + 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(right, testing::Each(300));
+}
+
+TEST_F(CApi, RoomForOutputs) {
+  pumice::Session session(model);
+  const auto call = [&](pumice_room room, void* user) {
+    return pumice_session_call(session.handle(), 0, &input, 1, room, user);
+  };
+  EXPECT_EQ(call(nullptr, nullptr), PUMICE_INVALID_ARGUMENT);
+  const auto nowhere = [](void*, uint32_t, const pumice_tensor*, void**) { return 0; };
+  EXPECT_EQ(call(nowhere, nullptr), PUMICE_OK);
+  EXPECT_THAT(session.output<float>(0), ElementsAre(3, 5, 7));
+  const auto full = [](void*, uint32_t, const pumice_tensor*, void**) { return 1; };
+  EXPECT_EQ(call(full, nullptr), PUMICE_CANCELLED);
+  EXPECT_STREQ(pumice_last_error()->path, "output 0");
+  const auto again = [](void* user, uint32_t, const pumice_tensor*, void**) {
+    EXPECT_EQ(pumice_session_reset(*static_cast<pumice_session*>(user)), PUMICE_BUSY);
+    return 0;
+  };
+  pumice_session handle = session.handle();
+  EXPECT_EQ(call(again, &handle), PUMICE_OK);
+  const auto throws = [](uint32_t, const pumice_tensor&) -> void* { throw std::runtime_error("full"); };
+  EXPECT_THROW(session.call_into({&input, 1}, 0, throws), std::runtime_error);
+  const auto outputs = session.call({input});
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_THAT(outputs[0].dims, ElementsAre(1, 3));
+  EXPECT_THAT(outputs[0].values<float>(), ElementsAre(3, 5, 7));
+}
+
 TEST_F(CApi, FreedWhileRunning) {  // R07
   pumice_session session;
   ASSERT_EQ(pumice_session_new(model.handle(), &session), PUMICE_OK);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Python writer wrote (test/fuzz/make_seeds.py) is what the reader reads.
+// What the Python writer wrote (test/support/make_seeds.py) is what the reader reads.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

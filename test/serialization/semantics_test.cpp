@@ -30,6 +30,13 @@ void input_rows(Model& m, int64_t expr) {
   for (const uint32_t input : m.method().inputs) m.value(input).dims[0] = {true, expr};
 }
 
+// The sum is handed out, too.
+void two_outputs(Model& m, const char* name) {
+  m.value(kSum).kind = ValueKind::output;
+  m.value(kSum).name = name;
+  m.method().outputs.push_back(kSum);
+}
+
 void affine(Model& m) {
   m.program.required_features = {"affine_inputs"};
 }
@@ -93,6 +100,7 @@ const Case kCases[] = {
     {"G07", Code::BadGraph, ".values[1]", "not in inputs", DAMAGE(m.method().inputs.pop_back())},
     {"G07", Code::BadGraph, ".values[14]", "not in outputs", DAMAGE(m.method().outputs.pop_back())},
     {"G07", Code::BadSchema, ".inputs[1]", "another input", DAMAGE(m.value(1).name = "x")},
+    {"G07", Code::BadSchema, ".outputs[1]", "another output is named 'out'", DAMAGE(two_outputs(m, "out"))},
     {"G08", Code::BadGraph, ".ops[0].args[0]", "list of tensors", DAMAGE(m.arg(0, 0) = list_arg(ArgKind::values, {0}))},
     {"G08", Code::BadSchema, ".ops[0].args[0].list", "no list", DAMAGE(m.arg(0, 0).list = {0})},
     {"G08", Code::LimitExceeded, ".ops[6].args[0].list", "max_list", DAMAGE(m.arg(kCat, 0).list.assign(1'000'000, 0))},

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import stat
 import struct
 import tracemalloc
@@ -12,14 +11,12 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from support.make_seeds import PROGRAMS, SEEDS
 
 import pumice
-from pumice import ir
-from pumice.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
-from pumice.serialize import save, to_bytes
-
-MAKE_SEEDS = runpy.run_path(str(Path(__file__).parents[1] / "fuzz" / "make_seeds.py"))
-PROGRAMS = MAKE_SEEDS["PROGRAMS"]
+from pumice.format import ir
+from pumice.format.ir import DType, Expr, ExprOp, OpCall, SizeExpr, ValueId, ValueKind
+from pumice.format.writer import save, to_bytes
 
 
 def relu() -> ir.Program:
@@ -28,11 +25,11 @@ def relu() -> ir.Program:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_seeds_are_what_the_writer_writes(name: str) -> None:
-    assert to_bytes(PROGRAMS[name]()) == (MAKE_SEEDS["SEEDS"] / f"{name}.pumice").read_bytes()
+    assert to_bytes(PROGRAMS[name]()) == (SEEDS / f"{name}.pumice").read_bytes()
 
 
 def test_seeds_are_small() -> None:
-    assert sum(path.stat().st_size for path in MAKE_SEEDS["SEEDS"].iterdir()) < 20_000
+    assert sum(path.stat().st_size for path in SEEDS.iterdir()) < 20_000
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -127,7 +124,7 @@ def arguments(*args: ir.Arg) -> bytes:
 
 def written(data: bytes) -> tuple[list[tuple], list[tuple]]:
     """(kind, i, f, list) of every argument, and every expression, by the generated reader."""
-    from pumice import _schema as fb
+    from pumice.format import _schema as fb
 
     method = fb.Program.GetRootAs(data[64:]).Methods(0)
     call = method.Ops(0)

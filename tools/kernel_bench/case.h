@@ -29,7 +29,7 @@ struct Case {
   std::string storage = "buffer";  // kStorages of subject.h
   bool bias = false;
   Zeros zeros = Zeros::none;
-  uint32_t act = 0;  // ACT_* of glsl/include/activation.glslh
+  uint32_t act = 0;  // ACT_* of glsl/include/math/activation.glslh
   Values values = Values::random;
   bool in_textures() const { return storage == "texture3d" || storage == "textures"; }  // x and the output
   bool weight_in_texture() const { return storage == "texture2d" || storage == "textures"; }

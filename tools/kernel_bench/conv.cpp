@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/copy_pool.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "ops/quant/requantize.h"
 #include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/integers.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 
 namespace pumice::engine::kernel_bench {
 namespace {

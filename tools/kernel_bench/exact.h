@@ -8,7 +8,7 @@ namespace pumice::engine::kernel_bench {
 
 // sum a b and sum |a b|.
 Expected dot(const double* a, const double* b, size_t count);
-// act(e + bias), an ACT_* of glsl/include/activation.glslh.
+// act(e + bias), an ACT_* of glsl/include/math/activation.glslh.
 Expected finished(Expected e, double bias, uint32_t act);
 
 }  // namespace pumice::engine::kernel_bench

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/copy_pool.h"
-#include "glsl/include/activation.glslh"
+#include "glsl/include/math/activation.glslh"
 #include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"

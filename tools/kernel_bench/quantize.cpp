@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "glsl/include/modes.glslh"
+#include "glsl/include/core/modes.glslh"
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"
 

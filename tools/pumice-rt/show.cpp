@@ -30,6 +30,8 @@ void show_method(const json& method) {
     for (const json& value : method.at(role))
       std::printf("  %-7s %s: %s[%s]\n", role, text(value.at("name")).c_str(), text(value.at("dtype")).c_str(),
                   join(value.at("dims"), ", ").c_str());
+  for (const json& argument : method.at("fixed"))
+    std::printf("  fixed   %s = %s\n", text(argument.at("name")).c_str(), text(argument.at("value")).c_str());
   std::map<std::string, int> counts;
   for (const json& op : method.at("ops")) counts[text(op.at("name"))] += 1;
   for (const auto& [op, count] : counts) std::printf("  %5d %s\n", count, op.c_str());

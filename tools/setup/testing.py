@@ -126,8 +126,8 @@ def driver_tests(name: str, totals: Totals) -> None:
 
 def executorch_suite(arguments: list[str]) -> int:
     """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
-    command = [*launcher(), PYTHON, "-W", "ignore", ROOT / "test/delegate/suite_run.py", *arguments]
-    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", suite.bring()])))
+    command = [*launcher(), PYTHON, "-W", "ignore", "-m", "support.executorch_suite", *arguments]
+    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", ROOT / "test", suite.bring()])))
     return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
 
 
@@ -197,7 +197,7 @@ def _without_licence() -> list[str]:
 
 
 def style(change: bool) -> int:
-    """Check the form of Python and C++ sources, or with `change` bring them into it."""
+    """Check the form of Python and C++ sources and the imports of the package, or with `change` bring the form."""
     ruff, clang_format = VENV / "bin/ruff", VENV / "bin/clang-format"
     python, cpp = _sources("*.py", "dev"), _sources("*.cpp", "*.hpp", "*.h", "*.c")
     checks = [
@@ -209,7 +209,12 @@ def style(change: bool) -> int:
     for command, files in checks:
         if files:
             status |= show([*command, *files], check=False, cwd=ROOT, env=environment())
+    if not change:  # the contracts of pyproject.toml
+        command = [VENV / "bin/lint-imports", "--no-cache"]
+        status |= show(command, check=False, cwd=ROOT, env=environment(PYTHONPATH=str(ROOT / "python")))
     for name in _without_licence():
         print(f"{name}: no 'SPDX-License-Identifier: Apache-2.0' in its first lines")
         status = 1
-    return status
+    names = "\n".join(_sources("*"))
+    done = subprocess.run([PYTHON, ROOT / "tools/setup/sizes.py", ROOT], input=names, text=True, cwd=ROOT, check=False)
+    return status | done.returncode

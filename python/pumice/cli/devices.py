@@ -71,7 +71,7 @@ def doctor() -> None:
             f"Vulkan {device.api_version}"
         )
         click.echo(f"  features: {' '.join(device.features) or 'none'}")
-    from pumice.selftest import self_test
+    from pumice.runtime.selftest import self_test
 
     try:
         click.echo(f"self test: {self_test()}")

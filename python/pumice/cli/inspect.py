@@ -62,6 +62,8 @@ def show_method(console: Console, method: dict, every_op: bool) -> None:
     for role in ("inputs", "outputs", "states"):
         for value in method[role]:
             console.print(f"  {role[:-1]:6} {value['name']}: {dims(value)}", highlight=False, markup=False)
+    for argument in method["fixed"]:
+        console.print(f"  fixed  {argument['name']} = {argument['value']}", highlight=False, markup=False)
     between = Counter(value["dtype"] for value in method["plan"]["values"] if value["kind"] == "scratch")
     if between:
         text = ", ".join(f"{count} {dtype}" for dtype, count in between.most_common())

@@ -81,13 +81,9 @@ def list_(as_json: bool, **options: Any) -> None:
         table.add_column("here")
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]
-            here = (
-                f"it {each['unsupported_reason']}"
-                if each["unsupported_reason"]
-                else f"is {each['is']}"
-                if is_other
-                else "runs"
-            )
+            here = f"is {each['is']}" if is_other else "runs"
+            if each["unsupported_reason"]:
+                here = f"it {each['unsupported_reason']}"
             if here == "runs" and each["not_recommended_reason"]:
                 here = f"runs when forced: it {each['not_recommended_reason']}"
             table.add_row(each["kernel"], escape(here))

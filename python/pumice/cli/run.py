@@ -3,12 +3,40 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import numpy as np
 
 from pumice.cli.options import device_options, model_argument
+
+# Windows opens a device when a file has such a name, whatever its suffix is.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_MAX_BYTES = 200
+
+
+def file_names(names: Sequence[str]) -> list[str]:
+    """A file name for each output: it names a file inside of a folder on every system, and no two are the same.
+
+    The name comes from a file that may be hostile. ASCII letters, digits, '_', '-' and '.' stay; other bytes, a '.' or
+    '-' at the start and the first letter of a device of Windows become %XX. '~' and the output's number follow a name
+    that is empty, was cut at 200 bytes, or differs from an earlier one by no more than case. pumice-rt does the same.
+    """
+    made: list[str] = []
+    taken: set[str] = set()
+    for index, name in enumerate(names):
+        escape_first = name[:1] in (".", "-") or _DEVICE.match(name) is not None
+        text = "".join(
+            chr(byte) if re.match(rb"[A-Za-z0-9_.-]", bytes([byte])) and (at or not escape_first) else f"%{byte:02X}"
+            for at, byte in enumerate(name.encode(errors="replace"))
+        )
+        if not text or len(text) > _MAX_BYTES or text.lower() in taken:
+            text = f"{text[:_MAX_BYTES]}~{index}"
+        taken.add(text.lower())
+        made.append(f"{text}.npy")
+    return made
 
 
 @click.command()
@@ -54,10 +82,11 @@ def run(
     results = session.run_flat(arrays)
     if outputs:
         outputs.mkdir(parents=True, exist_ok=True)
-    for spec, result in zip(session.outputs, results, strict=True):
+    files = file_names([spec.name for spec in session.outputs])
+    for spec, result, file in zip(session.outputs, results, files, strict=True):
         text = f"{spec.name}: {result.dtype} {list(result.shape)}"
         if outputs:
-            path = outputs / f"{spec.name}.npy"
+            path = outputs / file
             np.save(path, result)
             text += f" -> {path}"
         elif result.size <= 64:

@@ -12,16 +12,11 @@ Importing this twice is fine. Running a .pte needs the import only; the partitio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pumice.executorch.plugin import register
 
-if TYPE_CHECKING:
-    from pumice.executorch.backend import PumiceBackend
-    from pumice.executorch.options import PartitionOptions
-    from pumice.executorch.partitioner import PumicePartitioner
-    from pumice.executorch.recipes import PumiceRecipeType
-
+# Loaded when they are first used; __init__.pyi has their types.
 _LAZY = {
     "PumiceBackend": "backend",
     "PartitionOptions": "options",

@@ -8,14 +8,15 @@ from typing import final
 from executorch.exir.backend.backend_details import BackendDetails, CompileSpec, PreprocessResult
 from torch.export import ExportedProgram
 
-from pumice.dtypes import device_dtype
 from pumice.executorch.edge import calls, part
-from pumice.executorch.islands import OPTIONS
 from pumice.executorch.options import external_data, least_sizes
+from pumice.executorch.plan import OPTIONS
 from pumice.executorch.trace import debug_handles
 from pumice.executorch.weights import put_outside
-from pumice.exporter import Program, unsupported
-from pumice.method import lower
+from pumice.format.dtypes import device_dtype
+from pumice.lowering.lower import lower
+from pumice.lowering.program import Program
+from pumice.lowering.report import unsupported
 from pumice.passes.normalize import normalize
 
 
@@ -34,8 +35,9 @@ class PumiceBackend(BackendDetails):
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
         """The blob is what pumice.export writes, its weights beside it: pumice.load(blob, external=...) runs it."""
         piece = part(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
-        removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS))
-        program, report = lower(piece, removed, OPTIONS, {}, [])
+        removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
+        lowered = lower(piece, removed, OPTIONS, {}, [])
+        program, report = lowered.program, lowered.report
         if report.reasons:
             raise unsupported(report)
         weights = put_outside(program, external_data(compile_specs))

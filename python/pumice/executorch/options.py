@@ -10,8 +10,7 @@ from typing import Any
 
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 
-from pumice.errors import InvalidInputError
-from pumice.nearest import require
+from pumice.errors import InvalidInputError, require
 
 _WRITTEN = ("device", "features", "cache_dir", "external_data")  # the delegate skips the last one
 # Least sizes of dynamic dimensions, {symbol: 0 or 1} as JSON: the edge dialect has forgotten them and says 2.

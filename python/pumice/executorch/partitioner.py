@@ -12,13 +12,13 @@ from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, Par
 from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 
-from pumice import shapes
 from pumice.executorch.backend import PumiceBackend
 from pumice.executorch.edge import calls, overload, owned_states
-from pumice.executorch.islands import plan
 from pumice.executorch.options import PartitionOptions
+from pumice.executorch.partition import plan
 from pumice.executorch.report import PartitionReport, report
-from pumice.exporter import unsupported
+from pumice.lowering import sizes
+from pumice.lowering.report import unsupported
 
 aten = torch.ops.aten
 # ExecuTorch decomposes these whatever a partitioner says, with a warning for each.
@@ -66,7 +66,7 @@ class PumicePartitioner(Partitioner):
             self._whole = [target for target in targets if target in table and _keeps(target)]
             self._kept.update(dict.fromkeys(self._whole))
             self._planned = ep
-            for symbol, interval in shapes.ranges(ep.range_constraints).items():
+            for symbol, interval in sizes.ranges(ep.range_constraints).items():
                 self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
         return self._whole, None
 
@@ -81,12 +81,12 @@ class PumicePartitioner(Partitioner):
         specs = DelegationSpec(PumiceBackend.__name__, self.options.compile_specs(self._least))
         tags = {}
         placeholders = {node.name: node for node in exported_program.graph.nodes if node.op == "placeholder"}
-        for number, island in enumerate(made.islands):
+        for number, partition in enumerate(made.partitions):
             tag = f"pumice_{number}"
             tags[tag] = specs
-            for node in island.nodes:
+            for node in partition.nodes:
                 node.meta["delegation_tag"] = tag
-            for name in owned_states(exported_program, island.nodes):
+            for name in owned_states(exported_program, partition.nodes):
                 placeholders[name].meta["delegation_tag"] = tag
         tag_constant_data(exported_program)
         return PartitionResult(exported_program, tags)

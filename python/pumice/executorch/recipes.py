@@ -22,9 +22,8 @@ from executorch.export import (
 )
 from torch.export import ExportedProgram
 
-from pumice.errors import InvalidInputError
+from pumice.errors import InvalidInputError, require
 from pumice.executorch.partitioner import PumicePartitioner
-from pumice.nearest import require
 from pumice.quantizer import INT4_SCHEMES, scheme_config, takes_groups
 
 

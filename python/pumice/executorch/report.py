@@ -10,10 +10,10 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from pumice.executorch.edge import calls, overload
-from pumice.executorch.islands import Island, Plan
-from pumice.method import report_row
-from pumice.report import Report, Row
-from pumice.source import source
+from pumice.executorch.plan import Partition, Plan
+from pumice.lowering.lower import report_row
+from pumice.lowering.report import Report, Row
+from pumice.lowering.source import source
 
 
 class PartitionReport(Report):
@@ -31,14 +31,14 @@ class PartitionReport(Report):
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
     rows = {}
-    for island in plan.islands:
-        for node, origin in island.part.origin.items():
-            if origin in island.nodes:
-                rows[origin] = report_row(node, island.chosen.selection, island.removed)
+    for partition in plan.partitions:
+        for node, origin in partition.part.origin.items():
+            if origin in partition.nodes:
+                rows[origin] = report_row(node, partition.chosen.selection, partition.removed)
     told = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
     ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in told]
-    notes = dict.fromkeys(note for island in plan.islands for note in island.chosen.selection.notes)
-    return PartitionReport(ordered, list(notes), [_line(n, island) for n, island in enumerate(plan.islands)])
+    notes = dict.fromkeys(note for partition in plan.partitions for note in partition.chosen.selection.notes)
+    return PartitionReport(ordered, list(notes), [_line(n, partition) for n, partition in enumerate(plan.partitions)])
 
 
 def _outside(node: Node, reason: str) -> Row:
@@ -46,13 +46,13 @@ def _outside(node: Node, reason: str) -> Row:
     return Row(node.name, str(overload(node.target)), status, reason or "on the CPU", source=source(node))
 
 
-def _line(number: int, island: Island) -> str:
-    signature = island.part.graph_signature
-    names = {node.name: node for node in island.part.graph.nodes}
+def _line(number: int, partition: Partition) -> str:
+    signature = partition.part.graph_signature
+    names = {node.name: node for node in partition.part.graph.nodes}
     inputs = [names[s.arg.name] for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
     outputs = [names[s.arg.name] for s in signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     crossing = f"{_bytes(inputs)} bytes in, {_bytes(outputs)} out per call of the example's size"
-    return f"  pumice_{number}: {len(island.nodes)} nodes, {len(island.operators)} operators; {crossing}"
+    return f"  pumice_{number}: {len(partition.nodes)} nodes, {len(partition.operators)} operators; {crossing}"
 
 
 def _bytes(nodes: list[Node]) -> int:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from pumice import ir
-from pumice.part import Part
-from pumice.report import Report
+from pumice.format import ir
+from pumice.lowering.part import Part
+from pumice.lowering.report import Report
 
 
 def debug_handles(part: Part, program: ir.Program, report: Report) -> dict[str, tuple[int, ...]]:

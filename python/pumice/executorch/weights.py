@@ -9,7 +9,7 @@ import hashlib
 
 from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
 
-from pumice import ir
+from pumice.format import ir
 
 _SMALLEST = 1024  # bytes: what is smaller stays in the blob
 _ALIGNMENT = 16

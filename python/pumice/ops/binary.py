@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.layer import layer_before, layer_of_product, layer_of_sum
-from pumice.op import lowers
-from pumice.operands import FLOATS, operand, unexpanded
-from pumice.ops import norm
-from pumice.ops.linear import try_fuse_residual, try_layer
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.operands import FLOATS, operand, unexpanded
+from pumice.lowering.registry import lowers, pointwise
 
 aten = torch.ops.aten
 
@@ -58,8 +53,15 @@ _LOGICAL = {
     aten.logical_xor.default: "logical_xor",
 }
 
+# With a number as the other operand.
+pointwise(
+    aten.add.Tensor, aten.add.Scalar, aten.sub.Tensor, aten.sub.Scalar, aten.mul.Tensor, aten.mul.Scalar,
+    aten.div.Tensor, aten.div.Scalar, aten.pow.Tensor_Scalar, aten.leaky_relu.default, aten.elu.default,
+)  # fmt: skip
 
-def _pair(call: Call) -> tuple[Any, Any]:
+
+def pair(call: Call) -> tuple[Any, Any]:
+    """Both operands; one that only broadcasting needs expanded is taken as it was before."""
     a, b = call["self"], call["other"]
     a = unexpanded(call, a, [b])
     return a, unexpanded(call, b, [a])
@@ -73,44 +75,22 @@ def _arithmetic(call: Call, op: str, a: Any, b: Any, *more: Any) -> None:
 
 @lowers(*_ARITHMETIC)
 def arithmetic(call: Call) -> None:
-    if call.target is aten.mul.Tensor and try_layer(call, layer_of_product(call)):
-        return
-    if call.target in (aten.mul.Tensor, aten.mul.Scalar) and norm.fused_rms_norm(call):
-        return
-    _arithmetic(call, _ARITHMETIC[call.target], *_pair(call))
+    _arithmetic(call, _ARITHMETIC[call.target], *pair(call))
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(call: Call) -> None:
-    a, b = _pair(call)
-    plain = hasattr(a, "identity") and hasattr(b, "identity") and call["alpha"] == 1
-    if plain and (try_layer(call, layer_of_sum(call)) or try_fuse_residual(call, a, b)):
-        return
-    _arithmetic(call, "add", a, b, call["alpha"])
-
-
-def try_add_relu(call: Call, x: Any) -> bool:
-    """For the record of relu(x): lowers the sum before it with it, unless a linear layer will take that."""
-    made = call.producer(x, aten.add.Tensor, single_use=True)
-    if made is None or made["alpha"] != 1 or x.dtype not in FLOATS or x.dtype is not call.out.dtype:
-        return False
-    a, b = _pair(made)
-    if not all(hasattr(side, "identity") and side.dtype is x.dtype for side in (a, b)):
-        return False
-    if any(layer_before(made, side) is not None for side in (a, b)):
-        return False
-    call.emit("add_relu", a, b)
-    return True
+    _arithmetic(call, "add", *pair(call), call["alpha"])
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
 def sub(call: Call) -> None:
-    _arithmetic(call, "sub", *_pair(call), call["alpha"])
+    _arithmetic(call, "sub", *pair(call), call["alpha"])
 
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
 def rsub(call: Call) -> None:
-    a, b = _pair(call)
+    a, b = pair(call)
     _arithmetic(call, "sub", b, a, call["alpha"])
 
 
@@ -119,7 +99,7 @@ def div_mode(call: Call) -> None:
     op = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}.get(call["rounding_mode"])
     if op is None:
         call.refuse(f"rounding_mode {call['rounding_mode']!r} is not known")
-    _arithmetic(call, op, *_pair(call))
+    _arithmetic(call, op, *pair(call))
 
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
@@ -178,7 +158,7 @@ def isinf(call: Call) -> None:
 @lowers(*_COMPARISON, *_LOGICAL)
 def comparison(call: Call) -> None:
     op = _COMPARISON.get(call.target) or _LOGICAL[call.target]
-    a, b = _pair(call)
+    a, b = pair(call)
     sample = [0 if isinstance(side, torch.SymInt) else side for side in (a, b)]
     dtype = call.promote(*sample)
     call.emit(op, operand(call, a, dtype), operand(call, b, dtype))

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import torch
 
-from pumice.ir import DType
-from pumice.lower import Call
-from pumice.op import lowers
-from pumice.ops.linear import try_fuse_cast
+from pumice.lowering.call import Call
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 
@@ -22,5 +20,4 @@ aten = torch.ops.aten
     aten.type_as.default,
 )
 def cast(call: Call) -> None:
-    if call.out.dtype is not DType.f16 or not try_fuse_cast(call):
-        call.emit("cast", call.tensor("self"), call.out.dtype)
+    call.emit("cast", call.tensor("self"), call.out.dtype)

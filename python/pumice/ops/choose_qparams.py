@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice import qparams
-from pumice.op import lowers
-from pumice.qparams import MAPPINGS, STEPS_F16, STEPS_F32, WHOLE
-from pumice.shapes import same_shape
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.lowering import qparams
+from pumice.lowering.call import Call
+from pumice.lowering.qparams import MAPPINGS, STEPS_F16, STEPS_F32, WHOLE
+from pumice.lowering.registry import lowers
+from pumice.lowering.sizes import same_shape
 
 
 def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: float, steps: int) -> None:

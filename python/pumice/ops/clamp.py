@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import argument, broadcast, operand, shape_of
-from pumice.ops.linear import try_fuse_activation
-from pumice.shapes import INT_MAX
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.operands import argument, broadcast, operand, shape_of
+from pumice.lowering.registry import lowers, pointwise
+from pumice.lowering.sizes import INT_MAX
 
 aten = torch.ops.aten
 
@@ -41,35 +38,23 @@ def _clamp(call: Call, low: Any, high: Any) -> None:
             call.refuse(f"the bound {bound} of an integer tensor is not an integer")
     if dtype is DType.i64 and ((low is not None and low > INT_MAX) or (high is not None and high < -INT_MAX - 1)):
         call.refuse(f"the bound {low if high is None else high} leaves the 32 bits that int64 has on the device")
-    x = call.tensor("self")
-    act = {(0, 6): "relu6", (0, None): "relu"}.get((low, high))
-    if act is None or not try_fuse_activation(call, x, act):
-        call.emit("clamp", call.cast(x, dtype), low, high)
+    call.emit("clamp", call.cast(call.tensor("self"), dtype), low, high)
 
 
-@lowers(aten.clamp.default)
+def bounds(call: Call) -> tuple[Any, Any]:
+    """The smallest and the largest result of a node in CLAMPS: numbers, sizes of the inputs, or None."""
+    if call.target is aten.relu6.default:
+        return 0, 6
+    low, high = ("min_val", "max_val") if call.target is aten.hardtanh.default else ("min", "max")
+    return argument(call, low), argument(call, high)
+
+
+@lowers(*CLAMPS)
 def clamp(call: Call) -> None:
-    _clamp(call, call["min"], call["max"])
+    _clamp(call, *bounds(call))
 
 
-@lowers(aten.clamp_min.default)
-def clamp_min(call: Call) -> None:
-    _clamp(call, call["min"], None)
-
-
-@lowers(aten.clamp_max.default)
-def clamp_max(call: Call) -> None:
-    _clamp(call, None, call["max"])
-
-
-@lowers(aten.hardtanh.default)
-def hardtanh(call: Call) -> None:
-    _clamp(call, call["min_val"], call["max_val"])
-
-
-@lowers(aten.relu6.default)
-def relu6(call: Call) -> None:
-    _clamp(call, 0, 6)
+pointwise(*CLAMPS)
 
 
 @lowers(aten.clamp.Tensor, aten.clamp_min.Tensor, aten.clamp_max.Tensor)

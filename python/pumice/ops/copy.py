@@ -4,25 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
-from pumice import shapes
-from pumice.op import lowers
-from pumice.operands import END, axis, is_one, numel, used_outputs
-from pumice.ops.sdpa import try_fold_sdpa
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.lowering import sizes
+from pumice.lowering.call import Call
+from pumice.lowering.operands import END, axis, is_one, numel, used_outputs
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 
 
 def _permute(call: Call, x: Ref, dims: Sequence[int]) -> None:
     """A permutation that moves dimensions of size 1 only is a view."""
-    if try_fold_sdpa(call):
-        return
     dims = [axis(dim, x.rank) for dim in dims]
     moved = [dim for dim in dims if not is_one(x.shape[dim])]
     if moved == sorted(moved):
@@ -54,7 +49,7 @@ def t(call: Call) -> None:
 
 def _expand(call: Call, x: Ref, shape: Sequence[int | torch.SymInt]) -> None:
     added = len(shape) - x.rank
-    if all(map(is_one, shape[:added])) and shapes.same_shape(x.shape, shape[added:]):
+    if all(map(is_one, shape[:added])) and sizes.same_shape(x.shape, shape[added:]):
         call.emit("view", x, list(shape))
     else:
         call.emit("expand", x, list(shape))
@@ -126,7 +121,7 @@ def _parts(call: Call, x: Ref, dim: int) -> None:
     for index, out in enumerate(call.outs):
         end = start + out.shape[dim]
         if index in used:
-            call.emit("slice", x, dim, shapes.plain(start), shapes.plain(end), 1, out=out)
+            call.emit("slice", x, dim, sizes.plain(start), sizes.plain(end), 1, out=out)
         start = end
 
 

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

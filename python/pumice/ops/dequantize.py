@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers to floats where no operator takes them as they are; see passes/quant.py for the forms."""
+"""Integers to floats where no operator takes them as they are; see lowering/quantized.py for the forms."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.passes import quant
-from pumice.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
-    from pumice.passes.quant import Q
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
+from pumice.lowering.quantized import Q, view
+from pumice.lowering.quantized_names import DEQUANTIZE
+from pumice.lowering.registry import lowers
 
 _BYTES = (DType.i8, DType.u8)
 
 
-@lowers(*quant.DEQUANTIZE)
+@lowers(*DEQUANTIZE)
 def dequantize(call: Call) -> None:
-    q = quant.quantized(call)
+    q = view(call)
     zero = getattr(q.zero, "dtype", None)
     # torchao subtracts in the dtype of the result, the others before that, in whole numbers if both are.
     early = q.kind in ("channel", "group", "token")

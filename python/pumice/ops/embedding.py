@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.quantized_weight import BYTES, Matrix, QuantizedWeight, pack, quantized_weight, unpacked
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.quantized_weight import BYTES, Matrix, QuantizedWeight, pack, quantized_weight, unpacked
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -4,18 +4,15 @@ when it is a state."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import Size, axis, broadcast, is_one, numel
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.operands import Size, axis, broadcast, is_one, numel
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
+from pumice.lowering.sizes import same_shape
 from pumice.ops.index import as_index, joined, side_by_side
-from pumice.shapes import same_shape
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
 
 aten = torch.ops.aten
 

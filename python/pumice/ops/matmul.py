@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.layer import emit_linear
-from pumice.op import lowers
-from pumice.permuted import is_identity, look_through
-from pumice.shapes import same_shape
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.permuted import is_identity, look_through
+from pumice.lowering.quantized import quantized
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
+from pumice.lowering.sizes import same_shape
+from pumice.ops.linear import emit_linear
 
 aten = torch.ops.aten
 
@@ -25,7 +23,7 @@ def mm(call: Call) -> None:
 
 @lowers(aten._int_mm.default)
 def int_mm(call: Call) -> None:
-    """What torchao's Int8 configurations write is taken whole (int8_layer.py)."""
+    """What torchao's Int8 configurations write is taken whole (fusion/int8_layer.py)."""
     call.refuse(
         "a product of integers by itself; supported in Int8DynamicActivationInt8WeightConfig, with fp16 for "
         "act_mapping_type=SYMMETRIC, and in Int8DynamicActivationIntxWeightConfig"
@@ -100,7 +98,7 @@ def _scaled(call: Call, a: Ref, b: Ref, alpha: float, out: Ref) -> None:
 def _product(call: Call, a: Ref, b: Ref, bias: Ref | None, out: Ref) -> None:
     left, left_dims = look_through(call, a)
     right, right_dims = look_through(call, b)
-    if right_dims == [1, 0] and (right.is_constant or call.quantized(right) is not None):
+    if right_dims == [1, 0] and (right.is_constant or quantized(call, right) is not None):
         emit_linear(call, a, right, bias, out)  # x @ weight.T, with the weight packed
         return
     call.emit("matmul", left, right, bias, _dims(left_dims), _dims(right_dims), 0, out=out)

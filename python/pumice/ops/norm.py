@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""layer_norm and rms_norm over the last dimensions, the decomposed form of rms_norm, group_norm and instance_norm."""
+"""layer_norm and rms_norm over the last dimensions, group_norm and instance_norm."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
 
-from pumice import shapes
-from pumice.op import lowers
-from pumice.operands import axes, is_one, used_outputs
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.operands import is_one, used_outputs
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
-
-_CASTS = (aten._to_copy.default, aten.to.dtype)
-_MUL = (aten.mul.Tensor,)
 
 
 def _factor(call: Call, name: str, x: Ref) -> Ref | None:
@@ -62,70 +55,3 @@ def rms_norm(call: Call) -> None:
     x = call.tensor("input")
     eps = call["eps"] if call.has("eps") else torch.finfo(torch.float32).eps  # eager computes fp16 in fp32, too
     call.emit("rms_norm", x, len(call["normalized_shape"]), _factor(call, "weight", x), eps)
-
-
-def fused_rms_norm(call: Call) -> bool:
-    """mul(x * rsqrt(mean(x^2, -1, keepdim) + eps), weight) -> rms_norm, in any order of factors, with casts or not.
-    `call` is the outer mul; True when it was that."""
-    if call.target not in _MUL:
-        return False
-    for scaled, weight in (("self", "other"), ("other", "self")):
-        if not all(hasattr(call[name], "identity") for name in (scaled, weight)):
-            return False
-        if _fuse(call, call.tensor(scaled), call.tensor(weight)):
-            return True
-    return False
-
-
-def _fuse(call: Call, scaled: Ref, weight: Ref) -> bool:
-    if weight.rank != 1 or not weight.is_constant or scaled.node is None or scaled.rank < 1:
-        return False
-    if not shapes.same(weight.shape[0], scaled.shape[-1]):
-        return False
-    mul = _through_cast(call, scaled, _MUL)
-    if mul is None:
-        return False
-    for x_name, rsqrt_name in (("self", "other"), ("other", "self")):
-        x, factor = mul[x_name], mul[rsqrt_name]
-        eps = _eps(mul, x, factor)
-        if eps is None:
-            continue
-        source = x
-        cast = mul.producer(x, *_CASTS)
-        if cast is not None and cast.tensor("self").dtype is call.out.dtype:
-            source = cast.tensor("self")
-        if source.dtype is not call.out.dtype or not shapes.same_shape(source.shape, call.out.shape):
-            return False
-        call.emit("rms_norm", source, 1, call.cast(weight, source.dtype), eps)
-        return True
-    return False
-
-
-def _through_cast(call: Call, ref: Ref, targets: tuple[Any, ...]) -> Call | None:
-    cast = call.producer(ref, *_CASTS, single_use=True)
-    if cast is not None:
-        ref = cast.tensor("self")
-    return call.producer(ref, *targets, single_use=True)
-
-
-def _eps(mul: Call, x: Any, factor: Any) -> float | None:
-    """The eps of `factor` when it is rsqrt(mean(x^2, -1, keepdim) + eps)."""
-    if not (hasattr(x, "identity") and hasattr(factor, "identity")):
-        return None
-    rsqrt = mul.producer(factor, aten.rsqrt.default, single_use=True)
-    add = rsqrt and rsqrt.producer(rsqrt.tensor("self"), aten.add.Tensor, aten.add.Scalar, single_use=True)
-    if not add or not isinstance(add["other"], int | float) or add["alpha"] != 1:
-        return None
-    mean = add.producer(add.tensor("self"), aten.mean.dim, single_use=True)
-    if not mean or not mean["keepdim"] or axes(mean["dim"], x.rank) != [x.rank - 1]:
-        return None
-    square = mean.producer(mean.tensor("self"), aten.pow.Tensor_Scalar, aten.mul.Tensor, single_use=True)
-    if not square or not _same(square["self"], x):
-        return None
-    if square.target is aten.mul.Tensor:
-        return float(add["other"]) if _same(square["other"], x) else None
-    return float(add["other"]) if square["exponent"] == 2 else None
-
-
-def _same(a: Any, b: Ref) -> bool:
-    return hasattr(a, "identity") and a.identity == b.identity

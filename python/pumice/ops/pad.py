@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.op import lowers
-from pumice.operands import number
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.lowering.call import Call
+from pumice.lowering.operands import number
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.op import lowers
-from pumice.operands import argument, is_one, used_outputs
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.operands import argument, is_one, used_outputs
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floats to integers by a scale and a zero point: torchao.quantize_affine, quantized_decomposed.quantize_per_*. What
-stands before is taken along where it can be: a linear layer of integers, or mere changes of place of quantized ones."""
+"""Floats to integers by a scale and a zero point: torchao.quantize_affine, quantized_decomposed.quantize_per_*."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import FLOATS, axis
-from pumice.qparams import STEPS_F16, STEPS_F32, STEPS_F64, WHOLE, blocks, limits
-from pumice.requantized import try_requantized, try_requantized_rows
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.operands import FLOATS, axis
+from pumice.lowering.qparams import STEPS_F16, STEPS_F32, STEPS_F64, WHOLE, blocks, limits
+from pumice.lowering.registry import lowers
 
 
 def _emit(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps: int, last: bool) -> None:
@@ -28,8 +24,6 @@ def _emit(call: Call, scale: Any, zero: Any, block: list[int], dtype: str, steps
 @lowers("torchao.quantize_affine.default")
 def affine(call: Call) -> None:
     x, scale, zero = call.tensor("input"), call.tensor("scale"), call["zero_point"]
-    if try_requantized_rows(call, scale, zero, limits(call, "output_dtype")):
-        return
     if zero is None:
         call.refuse("quantization without zero points")  # PyTorch's own operator fails on it
     steps = STEPS_F16 if x.dtype is scale.dtype is DType.f16 else STEPS_F32
@@ -38,9 +32,8 @@ def affine(call: Call) -> None:
 
 @lowers("quantized_decomposed.quantize_per_tensor.default", "quantized_decomposed.quantize_per_tensor.tensor")
 def per_tensor(call: Call) -> None:
-    if not try_requantized(call):
-        block = [WHOLE] * call.tensor("input").rank
-        _emit(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
+    block = [WHOLE] * call.tensor("input").rank
+    _emit(call, call["scale"], call["zero_point"], block, "dtype", STEPS_F32, False)
 
 
 @lowers("quantized_decomposed.quantize_per_channel.default")
@@ -64,8 +57,7 @@ def _rounded_last(call: Call, block: list[int]) -> None:
 
 @lowers("quantized_decomposed.quantize_per_token.default")
 def per_token(call: Call) -> None:
-    if not try_requantized_rows(call, call.tensor("scales"), call["zero_points"], limits(call, "dtype")):
-        _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
+    _rounded_last(call, [1] * (call.tensor("input").rank - 1) + [WHOLE])
 
 
 @lowers("quantized_decomposed.quantize_per_channel_group.default")

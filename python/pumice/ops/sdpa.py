@@ -1,46 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scaled_dot_product_attention; a transpose(1, 2) before or behind it costs nothing. See ops/sdpa.cpp."""
+"""scaled_dot_product_attention; a transpose(1, 2) in front of it costs nothing. See ops/sdpa.cpp."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.permuted import look_through, permutation
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.permuted import look_through
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
-_SDPA = aten.scaled_dot_product_attention.default
-_SWAPPED = [0, 2, 1, 3]
+SDPA = aten.scaled_dot_product_attention.default
+SWAPPED = [0, 2, 1, 3]
 
 
-@lowers(_SDPA)
+@lowers(SDPA)
 def sdpa(call: Call) -> None:
     out = call.out
     if out.rank == 4:
-        _emit(call, out, False)
+        emit(call, out, False)
     else:
         made = call.temp(out.dtype, _as_four(call, out))
-        _emit(call, made, False)
+        emit(call, made, False)
         call.emit("view", made, list(out.shape))
 
 
-def try_fold_sdpa(call: Call) -> bool:
-    """For the record of a permutation: the attention before it writes in that order, if nobody else reads it."""
-    before = call.producer(call.tensor("self"), _SDPA, single_use=True)
-    if before is None or permutation(call) != _SWAPPED:
-        return False
-    _emit(before, call.out, True)
-    return True
-
-
-def _emit(call: Call, out: Ref, out_swapped: bool) -> None:
+def emit(call: Call, out: Ref, out_swapped: bool) -> None:
+    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first."""
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     if call["dropout_p"] != 0:
         call.refuse("attention with dropout")
@@ -61,7 +51,7 @@ def _four(call: Call, ref: Ref) -> tuple[Ref, bool]:
     if ref.rank != 4:
         return call.view(ref, _as_four(call, ref)), False
     inner, dims = look_through(call, ref)
-    return (inner, True) if dims == _SWAPPED else (ref, False)
+    return (inner, True) if dims == SWAPPED else (ref, False)
 
 
 def _as_four(call: Call, ref: Ref) -> list[int | torch.SymInt]:

@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.op import lowers
-from pumice.operands import END, axis
-
-if TYPE_CHECKING:
-    from pumice.lower import Call
+from pumice.lowering.call import Call
+from pumice.lowering.operands import END, axis
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.layer import ACTIVATIONS
-from pumice.lower import Call
-from pumice.op import lowers
-from pumice.ops.binary import try_add_relu
-from pumice.ops.linear import try_fuse_activation
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.registry import lowers, pointwise
 
 aten = torch.ops.aten
 
@@ -51,17 +48,15 @@ _ROUNDING = {
 }
 
 
-ELEMENTWISE = (*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
+pointwise(*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
 
 
 @lowers(*_FUNCTIONS)
 def unary(call: Call) -> None:
     x, function = call.tensor("self"), _FUNCTIONS[call.target]
-    if function in ACTIVATIONS and try_fuse_activation(call, x, function):
-        return
     if call.out.dtype is DType.i64 and function in ("abs", "neg", "square"):
         _of_int64(call, call.cast(x, DType.i64), function)
-    elif function != "relu" or not try_add_relu(call, x):
+    else:
         call.emit(function, call.cast(x, call.out.dtype))
 
 
@@ -87,8 +82,7 @@ def rounding(call: Call) -> None:
 @lowers(aten.gelu.default)
 def gelu(call: Call) -> None:
     x, function = call.tensor("self"), "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
-    if not try_fuse_activation(call, x, function):
-        call.emit(function, x)
+    call.emit(function, x)
 
 
 @lowers(aten.logical_not.default, aten.bitwise_not.default)

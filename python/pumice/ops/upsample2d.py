@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
-from pumice.op import lowers
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from pumice.ir import DType
-from pumice.op import lowers
-from pumice.operands import operand, unexpanded
-
-if TYPE_CHECKING:
-    from pumice.lower import Call, Ref
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.operands import operand, unexpanded
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from pumice.shapes import same_shape
+from pumice.lowering.sizes import same_shape
 
 aten = torch.ops.aten
 _ALIASES = {

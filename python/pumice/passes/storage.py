@@ -4,37 +4,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from pumice import ir
-from pumice.errors import UnsupportedError
-from pumice.nearest import require
-from pumice.optable import Signature, op_table
+from pumice.errors import UnsupportedError, require
+from pumice.format import ir
+from pumice.lowering.lower import Lowered
+from pumice.lowering.optable import Signature, op_table
+from pumice.lowering.options import CHOICES, Choice, ValueInfo
 
-CHOICES = ("buffer", "texture")
 # Along an axis: Vulkan promises 4096 and 256, phones in use have at least 4096 and 2048.
 _TEXELS_2D, _TEXELS_3D = 4096, 2048
 _BITS = {ir.DType.f32: 32, ir.DType.f16: 16, ir.DType.i8: 8, ir.DType.i4: 4}  # of weights
 _MAX_SHOWN = 8  # names in a note
 
 
-@dataclass(frozen=True)
-class ValueInfo:
-    """A value that could be in a texture. `name`: of an input, of a node of the exported graph (node.1: its second
-    result), or of a weight; empty for what is between the operators of one node. A dynamic size is None."""
+def place_storage(lowered: Lowered, choice: Choice) -> None:
+    """Sets the storage of the program's values and says so in its report; nothing where only buffers are asked for."""
+    method, report = lowered.program.methods[0], lowered.report
+    notes = _place(method, lowered.names, choice)
+    report.notes = list(dict.fromkeys([*report.notes, *notes]))
+    textures = {
+        name: method.values[index].storage.name
+        for index, name in lowered.names.items()
+        if method.values[index].storage is not ir.Storage.buffer
+    }
+    for row in report.rows:
+        row.storage = textures.get(row.node, "")
 
-    name: str
-    kind: str  # "input", "result" or "weight"
-    dtype: str
-    shape: tuple[int | None, ...]
 
-
-Choice = str | Mapping[str, str] | Callable[[ValueInfo], str]
-
-
-def place(method: ir.Method, names: Mapping[int, str], choice: Choice) -> list[str]:
-    """Sets the storage of the method's values; notes for the report, none when only buffers are asked for."""
+def _place(method: ir.Method, names: Mapping[int, str], choice: Choice) -> list[str]:
+    """Sets the storage of the method's values; returns notes for the report."""
     possible = _possible(method)
     if isinstance(choice, Mapping):
         _check_names(choice, set(names.values()), {names.get(index, "") for index in possible})

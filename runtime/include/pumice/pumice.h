@@ -8,8 +8,9 @@
  * where none is allowed gives PUMICE_INVALID_ARGUMENT. In a process that was forked after the first call, every call
  * gives PUMICE_WRONG_STATE. Any call can give PUMICE_OUT_OF_HOST_MEMORY or PUMICE_INTERNAL.
  *
- * Threads: every function may be called from any thread. A session serves one call at a time; a second one gets
- * PUMICE_BUSY.
+ * Threads: every function may be called from any thread. A session serves one call at a time; a second one waits.
+ * pumice_session_run and pumice_session_read are two calls, and another thread's run may come between them: threads
+ * that share a session use pumice_session_call, which is one.
  */
 #ifndef PUMICE_PUMICE_H_
 #define PUMICE_PUMICE_H_
@@ -166,7 +167,17 @@ typedef struct pumice_tensor {
   uint64_t bytes;
 } pumice_tensor;
 
-/* Copies the inputs, runs, waits. On an error there are no outputs. */
+/* Tells where an output of a call goes: `*data` becomes room for output->bytes, or stays null when it is not wanted.
+ * Nonzero: there is no room, and the call ends with PUMICE_CANCELLED (the state has moved on). `output`: dtype and
+ * shape, good until the function returns. It must not throw; what it asks of the same session gets PUMICE_BUSY. */
+typedef int (*pumice_room)(void* user, uint32_t index, const pumice_tensor* output, void** data);
+
+/* Copies the inputs, runs, waits, copies each output to where `room` says. Another thread's call of the session comes
+ * before or after all of that, so every thread gets the outputs of its own inputs. */
+PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                             uint32_t num_inputs, pumice_room room, void* user);
+
+/* The same in steps, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
 PUMICE_API pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                             uint32_t num_inputs);
 /* Dtype, shape and size in bytes of an output of the last run; `data` becomes null. PUMICE_WRONG_STATE when there was

@@ -3,11 +3,12 @@
 //
 //   pumice::Model model = pumice::Model::load_file("m.pumice");
 //   pumice::Session session(model);
-//   session.run({pumice::view<float>(x, {1, 384})});
-//   std::vector<float> y = session.output<float>(0);
+//   std::vector<pumice::Output> outputs = session.call({pumice::view<float>(x, {1, 384})});
+//   std::vector<float> y = outputs[0].values<float>();
 #pragma once
 
 #include <cstring>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -193,6 +194,20 @@ pumice_tensor view(std::span<const T> data, std::initializer_list<int64_t> dims)
   return view(DTypeOf<T>::value, std::span(dims.begin(), dims.size()), data.data(), data.size_bytes());
 }
 
+// A copy of an output.
+struct Output {
+  pumice_dtype dtype;
+  std::vector<int64_t> dims;
+  std::vector<std::byte> data;  // row-major
+
+  template <class T>
+  std::vector<T> values() const {
+    std::vector<T> result(data.size() / sizeof(T));
+    if (!result.empty()) std::memcpy(result.data(), data.data(), result.size() * sizeof(T));
+    return result;
+  }
+};
+
 // A session of a model, pumice_session. Movable.
 class Session {
  public:
@@ -207,7 +222,43 @@ class Session {
   }
   pumice_session handle() const { return handle_; }
 
-  // Copies the inputs, runs, waits. Throws Error; there are then no outputs.
+  // Runs, and copies the outputs. Threads may share a session: their calls wait for one another.
+  std::vector<Output> call(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
+    std::vector<Output> outputs;
+    call_into(inputs, method, [&](uint32_t, const pumice_tensor& tensor) -> void* {
+      outputs.push_back({tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank),
+                         std::vector<std::byte>(tensor.bytes)});
+      return outputs.back().data.data();
+    });
+    return outputs;
+  }
+  std::vector<Output> call(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0) {
+    return call(std::span(inputs.begin(), inputs.size()), method);
+  }
+  // The same, with each output copied to where `room(index, dtype and shape)` says: room for tensor.bytes, or null.
+  template <class Room>
+  void call_into(std::span<const pumice_tensor> inputs, uint32_t method, Room room) {
+    struct Caller {
+      Room& room;
+      std::exception_ptr raised;
+    } caller{room, nullptr};
+    const auto forward = [](void* user, uint32_t index, const pumice_tensor* output, void** data) {
+      auto& to = *static_cast<Caller*>(user);
+      try {
+        *data = to.room(index, *output);
+        return 0;
+      } catch (...) {
+        to.raised = std::current_exception();
+        return 1;
+      }
+    };
+    const pumice_status status =
+        pumice_session_call(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), forward, &caller);
+    if (caller.raised) std::rethrow_exception(caller.raised);
+    throw_if(status);
+  }
+
+  // In steps, for one thread: run(), then output() and read(). On an error run() throws and there are no outputs.
   void run(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
     throw_if(pumice_session_run(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size())));
   }

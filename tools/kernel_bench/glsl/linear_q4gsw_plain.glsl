@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The baseline of linear_q4gsw, as one writes it first: the weight as the file holds it, one byte a load, a workgroup for an
-// output, one invocation that adds up what the others found. Never picked; it shows what the product's kernels gain.
+// A simple linear_q4gsw as a baseline: the weight as in the file, one byte a load, one workgroup for an output, and one invocation
+// that adds up the partial sums. No operator uses it; it shows how much faster the product's kernels are.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_8bit_storage : require
 #extension GL_EXT_shader_16bit_storage : require
 #pragma variant DTYPE f32 f16
-#include "launch.glslh"
+#include "core/launch.glslh"
 
 #if defined(DTYPE_f32)
 #define ELEMENT float

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// Sums of parts of a convolution of 8-bit integers, added: conv_sum.glslh.
-#version 450
-#extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
-#pragma variant DTYPE f32 f16 i8 u8
-#pragma variant OUT planes cells
-#define INTEGERS
-#include "conv_sum.glslh"

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quantize(f(dequantize(x), ...)) with one scale and zero point each -> integers from integers, without floats, so that
+a network between its first quantize node and its last dequantize node has none. What is between becomes
+
+    a move of integers (views, permutations, cat, pad, largest elements, nearest ones), exact
+    a table of 256 results of any chain of functions of one element, computed by PyTorch itself, exact
+    an operator on integers: convolution, add, mul, means, bilinear upsampling
+
+The files integers_*.py have the moves and the operators, registered by `moves` and `computes`. Nothing is emitted
+before all of it is known to work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from pumice.format.ir import DType
+from pumice.lowering.call import Call
+from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized_activation import is_number_pair, per_tensor
+from pumice.lowering.quantized_names import DEQUANTIZE, QUANTIZE_NUMBERS
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import Refused, fuses, pointwise_targets
+
+aten = torch.ops.aten
+
+Step = Callable[[Ref], Any]  # emits operator calls that write a tensor
+
+
+@dataclass(frozen=True)
+class Target:
+    """The integers of a quantize node `made`."""
+
+    made: Call
+    dtype: DType
+
+    @property
+    def numbers(self) -> tuple:
+        """As q8ta operators end with them."""
+        made = self.made
+        return float(made["scale"]), int(made["zero_point"]), int(made["quant_min"]), int(made["quant_max"])
+
+    def holds(self, q: Q) -> bool:
+        """Whether integers of `q` are these as they are: one that might have to be clamped is not."""
+        whole = (-128, 127) if self.dtype is DType.i8 else (0, 255)
+        same = (float(q.scale), int(q.zero), q.qmin, q.qmax) == self.numbers and (q.qmin, q.qmax) == whole
+        return same and q.data.dtype is self.dtype
+
+    def quantized(self, value: torch.Tensor) -> torch.Tensor:
+        node = self.made.node
+        return node.target(value, *node.args[1:], **node.kwargs)
+
+
+Move = Callable[[Call, Target], Callable[[list[Ref], Ref], Any] | None]
+Compute = Callable[[Call, str, Target], Step | None]
+
+_moves: dict[Any, Move] = {}
+_computes: dict[Any, Compute] = {}
+
+
+def moves(*targets: Any) -> Callable[[Move], Move]:
+    """Registers a function of (node, target) for operators that take elements to other places, or leave out smaller
+    ones. It returns what emits the same for integers: a function of (inputs, output), or None."""
+
+    def register(move: Move) -> Move:
+        _moves.update(dict.fromkeys(targets, move))
+        return move
+
+    return register
+
+
+def computes(*targets: Any) -> Callable[[Compute], Compute]:
+    """Registers a function of (node, activation, target) for operators that have a form on integers. The node has one
+    reader and an f32 result; `activation` is a name of ACTIVATIONS. It returns what writes the integers, or None."""
+
+    def register(compute: Compute) -> Compute:
+        _computes.update(dict.fromkeys(targets, compute))
+        return compute
+
+    return register
+
+
+@fuses(QUANTIZE_NUMBERS)
+def integers(call: Call) -> Callable[[], None] | None:
+    out = call.out
+    if not is_number_pair(call["scale"], call["zero_point"], out):
+        return None
+    step = _plan(call, call.tensor("input"), Target(call, out.dtype))
+    return None if step is None else lambda: step(out)
+
+
+def integer_operand(made: Call, value: Any, to: Target) -> Q | None:
+    """The integers of an operand, constant ones included (a number that was quantized), if they have the dtype of the
+    target."""
+    q = quantized(made, value) if isinstance(value, Ref) else None
+    known = q is not None and q.kind == "tensor" and is_number_pair(q.scale, q.zero, q.data)
+    return q if known and q.data.dtype is to.dtype else None
+
+
+def _plan(call: Call, ref: Ref, to: Target) -> Step | None:
+    """How to write the integers of `ref`, which the node of `call` reads; None where that needs floats."""
+    return _table(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
+
+
+def _moved(call: Call, ref: Ref, to: Target) -> Step | None:
+    made = call.producer(ref, *_moves)
+    if made is None:
+        return None
+    try:
+        emit = _moves[made.target](made, to)
+    except Refused:
+        return None
+    name = made.target._schema.arguments[0].name
+    inputs = made[name] if name == "tensors" else [made[name]]
+    befores = [_plan(made, before, to) for before in inputs]
+    if emit is None or not inputs or any(before is None for before in befores):
+        return None
+
+    def step(out: Ref) -> None:
+        moved = []
+        for before, given in zip(befores, inputs, strict=True):
+            moved.append(made.temp(to.dtype, given.shape))
+            before(moved[-1])
+        emit(moved, out)
+
+    return step
+
+
+def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
+    if ref.dtype is not DType.f32:  # PyTorch rounds every step to fp16
+        return None
+    act = "none"
+    for target, name in ((aten.relu.default, "relu"), (aten.relu6.default, "relu6"), (aten.hardtanh.default, "relu6")):
+        made = call.producer(ref, target, single_use=True)
+        if made is not None and (target is not aten.hardtanh.default or (made["min_val"], made["max_val"]) == (0, 6)):
+            call, ref, act = made, made.tensor("self"), name
+            break
+    made = call.producer(ref, *_computes, single_use=True)
+    return None if made is None else _computes[made.target](made, act, to)
+
+
+def _table(call: Call, ref: Ref, to: Target) -> Step | None:
+    chain: list[Node] = []
+    while (made := call.producer(ref, *pointwise_targets())) is not None and _of_one(made.node):
+        chain.append(made.node)
+        call, ref = made, made[made.target._schema.arguments[0].name]
+    q = per_tensor(call, ref)
+    if q is None:
+        return None
+    if not chain and to.holds(q):
+        return lambda out: call.emit("view", q.data, list(out.shape), out=out)
+    steps = [call.producer(ref, *DEQUANTIZE).node, *reversed(chain)]
+
+    def table() -> torch.Tensor:
+        value = torch.arange(256, dtype=torch.uint8)
+        value = value.view(torch.int8) if q.data.dtype is DType.i8 else value
+        for node in steps:
+            value = node.target(value, *node.args[1:], **node.kwargs)
+        return to.quantized(value)
+
+    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.made.node)]
+    constant = call.constant(f"table {what}", to.dtype, (256,), table)
+    return lambda out: call.emit("lookup", q.data, constant, out=out)
+
+
+def _of_one(node: Node) -> bool:
+    """Whether a node is a function of its first argument and of numbers."""
+    others = [*node.args[1:], *node.kwargs.values()]
+    return isinstance(node.args[0], Node) and all(o is None or isinstance(o, int | float | str) for o in others)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling of integers: the largest ones as they are, means by q8ta operators."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from pumice.fusion.integers import Step, Target, computes, moves
+from pumice.lowering.call import Call
+from pumice.lowering.operands import axes
+from pumice.lowering.quantized import Q
+from pumice.lowering.quantized_activation import per_tensor
+from pumice.lowering.ref import Ref
+from pumice.ops import pool2d
+
+aten = torch.ops.aten
+
+
+@moves(*pool2d.MAXIMA)
+def largest(made: Call, _: Target) -> Any:
+    readers = [user for user in made.node.users if user.target is operator.getitem]
+    if made.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
+        return None
+    window = pool2d.window(made)
+    return lambda x, out: pool2d.emit(made, "max_pool2d", x[0], *window, out=out)
+
+
+@computes(*pool2d.MEANS)
+def mean_of_windows(made: Call, act: str, to: Target) -> Step | None:
+    q = _source(made, act, to)
+    if q is None:
+        return None
+    more = (*pool2d.window(made), *pool2d.tail(made), *_numbers(q, to))
+    return lambda out: pool2d.emit(made, "q8ta_avg_pool2d", q.data, *more, out=out)
+
+
+@computes(*pool2d.ADAPTIVE)
+def mean_to_size(made: Call, act: str, to: Target) -> Step | None:
+    q = _source(made, act, to)
+    if q is None:
+        return None
+    more = (pool2d.size(made), *_numbers(q, to))
+    return lambda out: pool2d.emit(made, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
+
+
+@computes(aten.mean.dim)
+def mean_of_images(made: Call, act: str, to: Target) -> Step | None:
+    """Over the last two dimensions."""
+    q, x = _source(made, act, to), made.tensor("self")
+    if q is None or x.rank < 3 or axes(made["dim"], x.rank) != [x.rank - 2, x.rank - 1]:
+        return None
+    shape = [*x.shape[:-2], 1, 1]
+
+    def step(out: Ref) -> None:
+        made_temp = made.temp(to.dtype, shape)
+        mean = made.emit("q8ta_adaptive_avg_pool2d", q.data, [1, 1], *_numbers(q, to), out=made_temp)
+        made.emit("view", mean, list(out.shape), out=out)
+
+    return step
+
+
+def _source(made: Call, act: str, to: Target) -> Q | None:
+    q = per_tensor(made, made.tensor("self")) if act == "none" else None
+    return q if q is not None and q.data.dtype is to.dtype else None
+
+
+def _numbers(q: Q, to: Target) -> tuple:
+    return (float(q.scale), int(q.zero), *to.numbers)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear layers as patterns see them: finding one in front of a node, in whichever form it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pumice.fusion.int8_layer import Int8Layer, int8_layer, operands
+from pumice.lowering.call import Call
+from pumice.lowering.operands import ACTIVATIONS
+from pumice.lowering.permuted import look_through
+from pumice.lowering.quantized import quantized
+from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.ref import Ref
+from pumice.lowering.sizes import same_shape
+from pumice.ops.linear import emit_linear, emit_quantized
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer with a constant weight before some node, in whichever form it was written."""
+
+    call: Call
+    x: Ref
+    weight: Ref | Int8Layer
+    bias: Ref | None
+
+    def fits(self, out: Ref) -> bool:
+        """Whether it can write `out` itself."""
+        return self.x.dtype is out.dtype and (self.bias is None or self.bias.dtype is out.dtype)
+
+    def emit(self, out: Ref, act: str = "none", residual: Ref | None = None) -> None:
+        x = self.call.view(behind_views(self.call, self.x), [*out.shape[:-1], self.x.shape[-1]])
+        if isinstance(self.weight, Int8Layer):
+            layer = self.weight
+            emit_quantized(self.call, x, layer.activation, layer.weight, self.bias, out, ACTIVATIONS[act], residual)
+        else:
+            emit_linear(self.call, x, self.weight, self.bias, out, act, residual)
+
+
+def layer_before(call: Call, ref: Ref) -> Layer | None:
+    """The linear layer that made `ref` for the node of `call` alone."""
+    ref = behind_views(call, ref, single_use=True)
+    linear = call.producer(ref, aten.linear.default, single_use=True)
+    if linear is not None:
+        return _constant(Layer(linear, linear.tensor("input"), linear.tensor("weight"), linear["bias"]))
+    mm = call.producer(ref, aten.mm.default, single_use=True)
+    if mm is not None:
+        weight, dims = look_through(mm, mm.tensor("mat2"))
+        return _constant(Layer(mm, mm.tensor("self"), weight, None)) if dims == [1, 0] else None
+    mul = call.producer(ref, aten.mul.Tensor, single_use=True)
+    if mul is not None:
+        return layer_of_product(mul)
+    add = call.producer(ref, aten.add.Tensor, single_use=True)
+    if add is not None:
+        return layer_of_sum(add)
+    cast = call.producer(ref, aten._to_copy.default, single_use=True)
+    layer = layer_before(cast, cast.tensor("self")) if cast is not None else None
+    # torchao's Int8 configurations compute in fp32 and come to the model's fp16 at the very end.
+    return layer if layer is not None and isinstance(layer.weight, Int8Layer) and layer.x.dtype is ref.dtype else None
+
+
+def _constant(layer: Layer) -> Layer | None:
+    known = layer.weight.is_constant or quantized(layer.call, layer.weight) is not None
+    return layer if known and layer.weight.rank == 2 else None
+
+
+def layer_of_product(mul: Call) -> Layer | None:
+    """torchao's Int8 configurations end with a product of the scales."""
+    found = int8_layer(mul)
+    return Layer(mul, found.x, found, None) if found is not None else None
+
+
+def layer_of_sum(add: Call) -> Layer | None:
+    """A bias that was added by itself."""
+    for made, row in operands(add) if add["alpha"] == 1 else ():
+        layer = layer_before(add, made) if row.is_constant and row.rank == 1 else None
+        if layer is not None and layer.bias is None and same_shape(row.shape, made.shape[-1:]):
+            return Layer(layer.call, layer.x, layer.weight, row)
+    return None
+
+
+def fused(call: Call, layer: Layer | None, **more: Any) -> Callable[[], None] | None:
+    """Emits the layer as the node of `call`, with `more` for Layer.emit; None without one or where it does not fit."""
+    if layer is None or not layer.fits(call.out):
+        return None
+    return lambda: layer.emit(call.out, **more)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""linear(x) + residual -> the layer's own operator, which adds the residual to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from pumice.fusion.layer import fused, layer_before
+from pumice.lowering.call import Call
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import fuses
+from pumice.lowering.sizes import same_shape
+from pumice.ops.binary import pair
+
+aten = torch.ops.aten
+
+
+@fuses(aten.add.Tensor)
+def residual(call: Call) -> Callable[[], None] | None:
+    a, b = pair(call)
+    if not (isinstance(a, Ref) and isinstance(b, Ref)) or call["alpha"] != 1 or a.is_same(b):
+        return None
+    if not same_shape(a.shape, b.shape) or not a.dtype is b.dtype is call.out.dtype:
+        return None
+    found = (fused(call, layer_before(call, made), residual=other) for made, other in ((a, b), (b, a)))
+    return next((emit for emit in found if emit is not None), None)

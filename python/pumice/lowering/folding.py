@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes are constants, and their values.
+
+A node whose inputs are all constants is one, too: its value is computed by torch when the file is written. Two things
+are not folded: a dequantized weight (it would undo the quantization) and what is much larger than what it is made from.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from pumice.lowering.part import Part
+
+_FREE_BYTES = 1 << 20  # a result up to this size is folded whatever it is made from
+_GROWTH = 2  # a larger one may take this many times the bytes of its inputs
+_STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+
+
+class Constants:
+    """The constants of a program, and its states: the parameters and buffers that it mutates."""
+
+    def __init__(self, program: ExportedProgram | Part) -> None:
+        signature = program.graph_signature
+        mutated = {*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()}
+        placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        self.states: dict[Node, tuple[str, torch.Tensor]] = {}
+        self._stored: dict[Node, tuple[str, torch.Tensor]] = {}
+        self._folded: set[Node] = set()
+        self._cache: dict[Node, Any] = {}
+        first: dict[Any, str] = {}  # tied weights: one storage, one key
+        for spec in signature.input_specs:
+            if spec.kind not in _STORED:
+                continue
+            tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
+            node = placeholders[spec.arg.name]
+            if spec.target in mutated:
+                self.states[node] = (spec.target, tensor)
+            elif isinstance(tensor, torch.Tensor):
+                self._stored[node] = (first.setdefault(_identity(tensor, spec.target), spec.target), tensor)
+        for node in program.graph.nodes:
+            if node.op == "call_function" and self._foldable(node):
+                self._folded.add(node)
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._stored or node in self._folded
+
+    def is_folded(self, node: Node) -> bool:
+        return node in self._folded
+
+    def key(self, node: Node) -> str:
+        """A name of the constant in the file: the parameter's, or one made from the node that was folded."""
+        return self._stored[node][0] if node in self._stored else f"folded.{node.name}"
+
+    def value(self, node: Node) -> Any:
+        """The tensor (for a node with several results: tensors) behind a constant node."""
+        if node in self._stored:
+            return self._stored[node][1].detach()
+        if node in self._cache:
+            return self._cache[node]
+        args = map_arg(node.args, self.value)
+        kwargs = map_arg(node.kwargs, self.value)
+        with torch.no_grad():
+            value = node.target(*args, **kwargs)
+        if _bytes(node.meta["val"]) <= _FREE_BYTES:
+            self._cache[node] = value
+        return value
+
+    def _foldable(self, node: Node) -> bool:
+        size = _bytes(node.meta.get("val"))
+        if size is None or not all(source in self for source in node.all_input_nodes):
+            return False
+        if node.target is operator.getitem:
+            return True
+        target = node.target
+        if (
+            not isinstance(target, torch._ops.OpOverload)
+            or target._schema.is_mutable
+            or "dequantize" in target._schema.name
+        ):
+            return False
+        if torch.Tag.nondeterministic_seeded in target.tags:
+            return False
+        inputs = sum(_bytes(source.meta["val"]) or 0 for source in node.all_input_nodes)
+        return size <= max(_FREE_BYTES, _GROWTH * inputs)
+
+
+def _identity(tensor: torch.Tensor, name: str) -> Any:
+    """Equal for two names of one tensor."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or not tensor.numel():
+        return name
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def _bytes(value: Any) -> int | None:
+    """Bytes of a tensor or of several; None when there is none or a dimension is symbolic."""
+    if isinstance(value, list | tuple) and value:
+        sizes = [_bytes(item) for item in value]
+        return None if None in sizes else sum(sizes)
+    if not isinstance(value, torch.Tensor) or any(isinstance(size, torch.SymInt) for size in value.shape):
+        return None
+    return value.numel() * value.element_size()

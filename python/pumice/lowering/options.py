@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller of pumice.export may choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pumice.errors import InvalidInputError, require
+
+CHOICES = ("buffer", "texture")
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """A value that could be in a texture. `name`: of an input, of a node of the exported graph (node.1: its second
+    result), or of a weight; empty for what is between the operators of one node. A dynamic size is None."""
+
+    name: str
+    kind: str  # "input", "result" or "weight"
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+Choice = str | Mapping[str, str] | Callable[[ValueInfo], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Options of pumice.export; an unknown one is refused with the nearest name.
+
+    strict: capture with TorchDynamo instead of running the module's own Python (torch.export's `strict`).
+    bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
+    storage: what values are on the device: "buffer"; "texture" where the operators have it, which suits some phones;
+        or one of the two for each value, by a mapping of names (of inputs, nodes and weights, as in the report) or by
+        a function of a ValueInfo. Elsewhere values are copied between the two.
+    without_fusion: patterns of pumice/fusion that are left out, by the names of their files, to look for the cause of a
+        difference: ("residual",). Some quantized models run by a pattern only.
+    """
+
+    strict: bool = False
+    bf16: str = "f32"
+    storage: Choice = "buffer"
+    without_fusion: Sequence[str] = ()
+
+    def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
+        for name in given:
+            require(name, (f.name for f in fields(cls)), "export option")
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
+        if isinstance(self.storage, str):
+            require(self.storage, CHOICES, "value of the export option storage:")
+        elif not isinstance(self.storage, Mapping) and not callable(self.storage):
+            text = f"the export option storage: a word, a mapping or a function, not {self.storage!r}"
+            raise InvalidInputError(text, code="InvalidArgument", path="storage")
+
+    @staticmethod
+    def of(value: ExportOptions | Mapping[str, Any] | None) -> ExportOptions:
+        """Options as given: an ExportOptions, a mapping of names to values, or None for the defaults."""
+        if value is None:
+            return ExportOptions()
+        return value if isinstance(value, ExportOptions) else ExportOptions(**value)

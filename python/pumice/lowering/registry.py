@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lowerings and the fusion patterns, by the operator of PyTorch that they are for.
+
+A lowering is a function that takes one node of the exported graph and says which Pumice operators compute it:
+
+    @lowers(aten.softmax.int, aten._softmax.default)
+    def softmax(call):
+        call.emit("softmax", call.tensor("self"), call["dim"])
+
+A pattern looks at one node and at those in front of it. Where it matches it returns a function that emits, else None;
+it emits nothing before that. Patterns are asked first, in the order of the names of their files:
+
+    @fuses(aten.relu.default)
+    def add_relu(call):
+        made = call.producer(call.tensor("self"), aten.add.Tensor, single_use=True)
+        return None if made is None else lambda: call.emit("add_relu", made.tensor("self"), made.tensor("other"))
+
+Nodes are visited from the outputs to the inputs, and only those whose result is needed: what a pattern has taken into
+its operator is never lowered by itself. Both kinds refuse by ``call.refuse(reason)``. Neither reads the values of
+weights while it decides (in ExecuTorch's partitioner they are not there): give `call.constant` a function instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+# Both take a lowering.call.Call.
+Lowering = Callable[[Any], None]
+Pattern = Callable[[Any], Callable[[], Any] | None]
+
+_lowerings: dict[Any, Lowering] = {}
+_patterns: dict[Any, list[tuple[str, Pattern]]] = {}
+_pointwise: dict[Any, None] = {}
+
+
+class Refused(Exception):
+    """Raised by a lowering; `str()` is the reason shown in the report."""
+
+
+def lowers(*targets: Any) -> Callable[[Lowering], Lowering]:
+    """Registers a lowering for overloads, e.g. ``aten.gelu.default``; those of libraries that may not be imported yet
+    are given by name: ``"torchao.quantize_affine.default"``."""
+
+    def register(lowering: Lowering) -> Lowering:
+        for target in targets:
+            if target in _lowerings:
+                both = f"{_lowerings[target].__module__} and {lowering.__module__}"
+                raise AssertionError(f"two lowerings for {target}: {both}")
+            _lowerings[target] = lowering
+        return lowering
+
+    return register
+
+
+def fuses(*targets: Any) -> Callable[[Pattern], Pattern]:
+    """Registers a pattern that ends in a node of these overloads. Its name, for ExportOptions.fusion, is its file's."""
+
+    def register(pattern: Pattern) -> Pattern:
+        name = pattern.__module__.rpartition(".")[2]
+        for target in targets:
+            _patterns.setdefault(target, []).append((name, pattern))
+            _patterns[target].sort(key=lambda item: item[0])
+        return pattern
+
+    return register
+
+
+def pointwise(*targets: Any) -> None:
+    """Says of overloads that each element of the result depends on one element of the first argument alone, when all
+    other arguments are numbers. A table can then stand for a chain of them (fusion/integers.py)."""
+    _pointwise.update(dict.fromkeys(targets))
+
+
+def lowering_for(target: Any) -> Lowering | None:
+    """The lowering of an overload, or None. Importing `pumice.ops` fills the table."""
+    return _lowerings.get(target) or _lowerings.get(str(target))
+
+
+def patterns_for(target: Any, without: Collection[str] = ()) -> list[Pattern]:
+    """The patterns that end in an overload, less those named. Importing `pumice.fusion` fills the table."""
+    found = _patterns.get(target) or _patterns.get(str(target), [])
+    return [pattern for name, pattern in found if name not in without]
+
+
+def pattern_names() -> list[str]:
+    """The names of all patterns, sorted."""
+    return sorted({name for patterns in _patterns.values() for name, _ in patterns})
+
+
+def pointwise_targets() -> list[Any]:
+    """Every overload that `pointwise` was told of."""
+    return list(_pointwise)
+
+
+def targets() -> list[Any]:
+    """Every overload that has a lowering; some by name."""
+    return list(_lowerings)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a file: load, Session, devices, check, inspect.
+
+Never imports torch; torch tensors are recognised when the caller has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pumice import _pumice
+from pumice.errors import InvalidInputError
+from pumice.runtime import nesting
+
+NUMPY_NAME = {
+    "f32": "float32",
+    "f16": "float16",
+    "i32": "int32",
+    "i64": "int64",
+    "bool": "bool",
+    "u8": "uint8",
+    "i8": "int8",
+}
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output. A dynamic dimension has a name in `dims` and min < max in `bounds`."""
+
+    name: str
+    dtype: str  # as numpy and torch call it: "float32", "int64", "bool", ...
+    dims: tuple[int | str, ...]
+    bounds: tuple[tuple[int, int], ...]  # smallest and largest size of each dimension, both included
+    example: tuple[int, ...]  # the shape at export
+    storage: str = "buffer"  # on the device: "texture3d" where the file says so; callers see no difference
+
+    def __str__(self) -> str:
+        dims = (
+            f"{d} in {lo}..{hi}" if isinstance(d, str) else str(d)
+            for d, (lo, hi) in zip(self.dims, self.bounds, strict=True)
+        )
+        storage = "" if self.storage == "buffer" else f" {self.storage}"
+        return f"{self.name}: {self.dtype}[{', '.join(dims)}]{storage}"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A Vulkan device. `features`: optional ones it has; `kernels`: the kernel families they enable."""
+
+    index: int
+    name: str
+    driver: str
+    driver_version: str
+    kind: str  # "discrete", "integrated", "virtual", "cpu", "other"
+    api_version: str
+    uuid: str
+    memory_bytes: int
+    features: tuple[str, ...]
+    limits: dict[str, int]
+    kernels: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Device:
+        lists = {name: tuple(facts[name]) for name in ("features", "kernels")}
+        return cls(**{name: facts[name] for name in cls.__dataclass_fields__ if name not in lists}, **lists)
+
+
+@dataclass
+class ProfileRow:
+    """One dispatch of a profiled run."""
+
+    operator: str
+    kernel: str
+    shape: str
+    microseconds: float
+    bytes: int  # read and written, from the shapes
+    flops: int
+    source: str = ""
+    gb_per_s: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Session:
+    """A loaded model: weights and state on a device. Call it as you would call the module.
+
+    Threads may share a session: their calls (and reset, memory, profile) wait for one another, and each gets the
+    results of its own inputs. Several sessions run side by side.
+    """
+
+    def __init__(self, native: Any, method: str | None = None) -> None:
+        self._native = native
+        facts = json.loads(native.describe())
+        names = [entry["name"] for entry in facts["methods"]]
+        if method is not None and method not in names:
+            raise InvalidInputError(
+                f"no method '{method}'; the file has {', '.join(names)}", code="InvalidArgument", stage="api"
+            )
+        self._method = names.index(method) if method is not None else 0
+        chosen = facts["methods"][self._method]
+        self.methods: tuple[str, ...] = tuple(names)
+        self.inputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["inputs"]))
+        self.outputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["outputs"]))
+        self.device = Device.of(facts["device"])
+        self._in_spec = nesting.parse_arguments(chosen["in_spec"], len(self.inputs))
+        self._out_spec = nesting.parse_results(chosen["out_spec"], len(self.outputs))
+        self._names = [spec.name for spec in self.inputs]
+        self._dtypes = [np.dtype(spec.dtype) for spec in self.inputs]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = nesting.flatten(self._in_spec, args, kwargs, self._names)
+        results = self._native.run(self._arrays(leaves), self._method)
+        return self._nested(results, leaves)
+
+    def run_flat(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """As a call, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`."""
+        return self._native.run(self._arrays(arrays), self._method)
+
+    def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
+        """Runs once with a timestamp around every dispatch. State moves on as in a call."""
+        return self.profile_flat(nesting.flatten(self._in_spec, args, kwargs, self._names))
+
+    def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
+        rows = json.loads(self._native.profile(self._arrays(arrays), self._method))["rows"]
+        return [
+            ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"])
+            for r in rows
+        ]
+
+    def reset(self) -> None:
+        """State (mutated buffers) back to its exported values."""
+        self._native.reset()
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes on the device by kind: weights, state, arena, io."""
+        return json.loads(self._native.memory())
+
+    def method(self, name: str) -> Session:
+        """Another method of the file, sharing this session's weights and state."""
+        return Session(self._native, name)
+
+    def __repr__(self) -> str:
+        ins, outs = ("; ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
+        return f"<pumice.Session on {self.device.name}: {ins} -> {outs}>"
+
+    def _arrays(self, leaves: list[Any]) -> list[np.ndarray]:
+        if len(leaves) != len(self.inputs):
+            names = ", ".join(self._names)
+            raise InvalidInputError(
+                f"expected {len(self.inputs)} input(s) ({names}), got {len(leaves)}",
+                code="InvalidArgument",
+                stage="input",
+            )
+        return [_array(leaf, dtype, name) for leaf, dtype, name in zip(leaves, self._dtypes, self._names, strict=True)]
+
+    def _nested(self, results: list[np.ndarray], leaves: list[Any]) -> Any:
+        if (torch := sys.modules.get("torch")) is not None and any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            results = [torch.from_numpy(result) for result in results]
+        if self._out_spec is None:
+            return results[0] if len(results) == 1 else tuple(results)
+        return nesting.unflatten(self._out_spec, iter(results))
+
+
+def _spec(facts: Mapping[str, Any]) -> TensorSpec:
+    dims = tuple(facts["dims"])
+    bounds = tuple((lo, hi) for lo, hi in zip(facts["min"], facts["max"], strict=True))
+    return TensorSpec(
+        facts["name"], NUMPY_NAME[facts["dtype"]], dims, bounds, tuple(facts["example"]), facts["storage"]
+    )
+
+
+def _array(value: Any, dtype: np.dtype, name: str) -> np.ndarray:
+    """A contiguous native-endian array over the caller's data, copied only if it must be; dtypes are not converted."""
+    if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+        if str(value.dtype).removeprefix("torch.") != dtype.name:
+            raise _bad(name, dtype, str(value.dtype).removeprefix("torch."))
+        value = value.detach().cpu().contiguous().numpy()
+    elif not isinstance(value, np.ndarray | np.generic):
+        raise _bad(name, dtype, f"a {type(value).__name__}")
+    array = np.asarray(value)
+    if array.dtype != dtype:
+        if array.dtype.newbyteorder("=") != dtype:
+            raise _bad(name, dtype, str(array.dtype))
+        array = array.astype(dtype)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _bad(name: str, dtype: np.dtype, got: str) -> InvalidInputError:
+    text = f"input '{name}': expected a torch tensor or numpy array of {dtype}, got {got}"
+    return InvalidInputError(text, code="InvalidArgument", stage="input", path=f"input '{name}'")
+
+
+def load(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    device: str | int | None = None,
+    features: str | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    external: Mapping[str, bytes] | None = None,
+) -> Session:
+    """Loads a .pumice file (a path, or its bytes) onto a device.
+
+    device: index, part of the name, or UUID; default $PUMICE_DEVICE, else the best GPU; a CPU driver only when named.
+    features: "-coopmat,-int_dot" switches optional features off, "none" all of them; default $PUMICE_FEATURES.
+    cache_dir: where compiled pipelines are kept, "off" for nowhere; default $PUMICE_CACHE_DIR, else the user's cache.
+    external: the bytes of constants that the file leaves out, by key.
+    Raises InvalidFileError, DeviceError, InvalidInputError.
+    """
+    where = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else os.fspath(source)
+    text = "" if device is None else str(device)
+    cache = "" if cache_dir is None else os.fspath(cache_dir)
+    return Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {})))
+
+
+def devices() -> list[Device]:
+    """Every Vulkan device, CPU drivers included. See why_no_devices() when the list is empty."""
+    return [Device.of(facts) for facts in json.loads(_pumice.devices())["devices"]]
+
+
+def why_no_devices() -> str:
+    """What was looked for when devices() is empty."""
+    return json.loads(_pumice.devices())["why"]
+
+
+def check(source: str | os.PathLike[str] | bytes) -> None:
+    """Runs the reader's four gates (header, structure, meaning, memory plan), no device. Raises InvalidFileError."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        _pumice.check(bytes(source))
+    else:
+        _pumice.check_file(os.fspath(source))
+
+
+def inspect(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
+    """What is in a file, as data: header, methods with operators and memory plan, constants. Runs the gates first."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return json.loads(_pumice.inspect(bytes(source)))
+    return json.loads(_pumice.inspect_file(os.fspath(source)))
