@@ -97,7 +97,7 @@ json plan_json(const Graph& graph) {
     if (texture != kNone && !where.image.empty() && where.image[texture] != kNone)
       value["image"] = where.image[texture];
     if (impl.tensors[where.storage[v]].home == Home::arena && impl.tensors[v].held) value["offset"] = where.offset[v];
-    if (where.storage[v] != v) value["weight_type_of"] = where.storage[v];
+    if (where.storage[v] != v) value["storage_of"] = where.storage[v];
     values.push_back(std::move(value));
   }
   json images = json::array();
