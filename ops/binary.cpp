@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = a OP b, elementwise with broadcasting. Tensors have one dtype (Python casts by PyTorch's promotion); either
-// side may be a number. Integers wrap, those of i64 are an error of the run when 32 bits cannot hold them.
+// side may be a number. Integers wrap; an i64 result that 32 bits cannot hold is an error of the run.
 #include "glsl/binary.h"
 
 #include "glsl/binary_compare.h"
 #include "glsl/include/core/modes.glslh"
 #include "glsl/include/math/activation.glslh"
-#include "ops/conv/conv.h"
+#include "ops/conv/channels_last_product.h"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
 namespace {
 
-// Both operands of a call, the tensor standing in for a number where a binding is needed.
+// Both operands of a call. Where one is a number, the tensor of the other fills its binding, which is not read.
 struct Operands {
   Tensor a, b;
   bool a_is_number = false, b_is_number = false;
@@ -43,7 +43,7 @@ struct Operands {
     put(params, shape, out);
     params.repeat_a = shape.repeat[0];
     params.repeat_b = shape.repeat[1];
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.insert(launch.spec.end(), {code, a_is_number ? BROADCAST_NUMBER : shape.mode[0],
                                            b_is_number ? BROADCAST_NUMBER : shape.mode[1]});
   }
@@ -104,7 +104,7 @@ void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {
   });
 }
 
-// By code: BINARY_ADD is the first, COMPARE_EQ is the first.
+// Names in the order of the codes, from BINARY_ADD and from COMPARE_EQ.
 constexpr const char* kArithmetic[] = {"add",        "sub",         "mul",     "div",     "div_floor", "div_trunc",
                                        "remainder",  "fmod",        "maximum", "minimum", "pow",       "bitwise_and",
                                        "bitwise_or", "bitwise_xor", "atan2",   "prelu",   "elu",       "add_relu"};
@@ -120,7 +120,7 @@ void comparison(Graph& graph, Args args) {
   comparison(graph, args, kComparison[kCode], kCode);
 }
 
-// The dtypes an operator takes are a stretch of the shader's axis.
+// The dtypes that an operator takes are a range of the shader's axis.
 static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i32");
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(2)}};
 constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(2)}};

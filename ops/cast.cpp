@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x as `dtype`, as tensor.to(dtype) has it. Between i64 and i32 nothing runs: both are 32 bits on the device.
+// out = x as `dtype`, like tensor.to(dtype). Between i64 and i32 nothing runs: both are 32 bits on the device.
 #include "glsl/cast.h"
 
 #include "ops/op.h"
@@ -25,7 +25,7 @@ void cast(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.shader = &shader;
     launch.params(glsl::cast::Params{.count = u32(out.numel()), .call = call});
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concatenates tensors along a dimension: four inputs a kernel, more through temporaries.
+// Concatenates tensors along a dimension: a kernel takes four inputs; more are joined in temporaries first.
 #include "glsl/cat.h"
 
 #include "ops/op.h"
@@ -36,7 +36,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
                                     .end2 = u32(ends[2]),
                                     .end3 = u32(ends[3])});
     launch.shader = &glsl::cat::variant(bits<glsl::cat::BITS>(out.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.push_back(whole_quads);
   });
 }

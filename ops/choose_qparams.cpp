@@ -9,6 +9,7 @@
 
 #include "glsl/choose_qparams_range.h"
 #include "glsl/include/core/modes.glslh"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = min(max(x, low), high); an absent bound does not bound. Bounds of an integer tensor must be whole numbers.
+// out = min(max(x, low), high); a bound may be absent. Bounds of an integer tensor must be whole numbers.
 #include "glsl/clamp.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ uint32_t bound(const Args& args, uint32_t index, DType dtype, double none) {
   double number = args.has(index) ? args.real(index) : none;
   if (is_float(dtype)) return number_bits(number, DType::f32, "clamp");
   check(!std::isnan(number), "clamp: a bound of an integer tensor is NaN");
-  // The kernel compares 32-bit integers: one that none of them reaches bounds nothing, one that all exceed has no room.
+  // The kernel compares 32-bit integers. A bound beyond all of them has no effect on one side and is an error on the
+  // other.
   const bool low = index == 1;
   check(low ? number <= 2147483647.0 : number >= -2147483648.0, "clamp: the bound %g leaves the 32 bits that %s has",
         number, name(dtype));
@@ -31,7 +32,7 @@ void clamp(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.params(glsl::clamp::Params{.count = u32(out.numel()), .low = low, .high = high});
     launch.shader = &glsl::clamp::variant(glsl::clamp::dtype(dtype));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

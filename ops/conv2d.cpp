@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[b, n, y, x] = act(sum over (c, ky, kx) of x[b, c, y * stride + ky * dilation - pad, ...] * weight[n, (c, ky, kx)]
 // + bias[n]): convolutions of floats, with weights of x's dtype or of int8 by output channel; the bias is f32. `pads`:
-// above, left, below, right; transposed ones: the stride spreads the input, pads cut the output. Kernels:
-// ops/conv/conv.h.
+// above, left, below, right; transposed: the stride spreads the input, and pads cut the output. Kernels:
+// ops/conv/convolution.h.
 //
 // Error, against fp64 of the same stored numbers, with S = sum|x w| + |bias|: |err| <= u |y| + 2^-24 * (k + 4) * S * L;
-// with cooperative matrices 2^-23 * (k + 2), as they may cut off where others round; u and L as in
-// ops/linear/linear_kernel.h.
+// with cooperative matrices 2^-23 * (k + 2), which may truncate instead of rounding; u and L as in
+// ops/linear/error_bound.h.
 #include "glsl/conv2d_tiled.h"
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

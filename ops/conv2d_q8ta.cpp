@@ -2,11 +2,12 @@
 // 2D convolutions of 8-bit integers of a constant scale and zero point with int8 weights by output channel, summed
 // exactly:
 //   real = act(sum of (x - x_zero) * (weight - zero) * (x_scale * scale) + bias)
-// conv2d_q8ta_q8csw returns it; q8ta_conv2d returns clamp(round(real / out_scale) + out_zero, qmin, qmax), next to the
-// exact quotient: only one so close to a tie may round to the other side. Padding is x_zero, a real 0. Kernels:
-// ops/conv/conv.h.
+// conv2d_q8ta_q8csw returns it; q8ta_conv2d returns clamp(round(real / out_scale) + out_zero, qmin, qmax), where only a
+// quotient very close to a tie may round to the other side. Padding is x_zero, a real 0. Kernels:
+// ops/conv/convolution.h.
 #include "glsl/conv2d_tiled_int8.h"
-#include "ops/conv/conv.h"
+#include "ops/conv/convolution.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

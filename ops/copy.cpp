@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each says
-// how the output walks over the input; one kernel copies.
+// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each
+// computes the strides with which the output walks over the input; one kernel copies.
 #include "glsl/copy.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launc
     launch.bytes = out.bytes() + std::min(in.bytes(), out.bytes());
     launch.params(params);
     launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.push_back(path(walk));
   });
 }
@@ -93,7 +93,7 @@ void expand(Graph& graph, Args args) {
   });
 }
 
-// Where index `at` of a dimension lies, PyTorch's way: negatives count from the end, beyond is the nearest end.
+// Position of index `at` in a dimension, as in PyTorch: negative ones count from the end, others are clamped.
 int64_t bounded(int64_t at, int64_t size) {
   return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums along a dimension, in fp32 or integers (Python casts what is narrower).
+// Running sums along a dimension, in fp32 or integers (Python casts narrower types).
 #include "glsl/cumsum.h"
 
 #include "ops/op.h"

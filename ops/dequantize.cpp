@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = (x - zero) * scale, a scale and a zero point (number or tensor) for each block of x, bit for bit what PyTorch's
-// CPU operators give. `integers`: x - zero is taken before anything becomes a float (quantized_decomposed), else in the
-// output's dtype (torchao). `steps`: STEPS_* of glsl/include/core/modes.glslh.
+// CPU operators give. `integers`: x - zero is computed in integers (quantized_decomposed), else in the output's
+// dtype (torchao). `steps`: STEPS_* of glsl/include/core/modes.glslh.
 #include "glsl/dequantize.h"
 
 #include <cinttypes>
 
 #include "glsl/include/core/modes.glslh"
+#include "ops/op.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
@@ -32,7 +33,7 @@ void dequantize(Graph& graph, Args args) {
   };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;

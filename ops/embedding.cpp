@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i.., :] = weight[index[i..], :]. An index out of range fails the run (InvalidArgument) and reads nothing out of
 // bounds. Float weights are copied bit for bit. embedding_q4gsw and embedding_q8gsw read (weight - zero) * scale from
-// the packed layout of ops/linear/gemm.h, which a linear layer with the same weight shares; error: 2^-24 |y|, and u |y|
-// for the output's type.
+// the packed layout of ops/linear/packed_weight.h, which a linear layer with the same weight shares; error: 2^-24 |y|,
+// and u |y| for the output's type.
 #include <cinttypes>
 
 #include "glsl/embedding.h"
 #include "glsl/embedding_packed.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
+#include "ops/op.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -24,18 +25,18 @@ void check_index(Tensor index, const char* op) {
         name(index.dtype()));
 }
 
-// Calls run(positions, rows, part) for each block of indices and of the table's rows, and says their binding_ranges in
-// output and indices; part: there are several. `row`: the bytes of a row of the table.
+// Calls run(positions, rows, part) for each range of indices and of the table's rows, and sets their binding ranges in
+// output and indices; part: there are several ranges. `row`: the bytes of a row of the table.
 template <class Run>
-void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowBlock>& tables, const Run& run) {
+void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowRange>& tables, const Run& run) {
   const int64_t columns = out.dim(-1);
   const uint64_t out_row = static_cast<uint64_t>(columns) * device_bytes(out.dtype());
   const uint32_t count = columns == 0 ? 0 : u32(out.numel() / columns);
   u32(out.numel());
   const auto positions = split_rows(count, {out_row, 4}, launch.features);
   const bool part = positions.size() * tables.size() > 1;
-  for (const RowBlock& block : positions) {
-    for (const RowBlock& rows : tables) {
+  for (const RowRange& block : positions) {
+    for (const RowRange& rows : tables) {
       launch.binding_ranges = {binding_range(block, count, out_row), {}, {}, binding_range(block, count, 4)};
       launch.over((static_cast<uint64_t>(block.count) * static_cast<uint64_t>(columns) + 3) / 4);
       launch.bytes = rows.first == 0 ? block.count * (4 + row + out_row) : 0;  // each row is in one block of the table
@@ -75,13 +76,13 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
   graph.dispatch({out, graph.status()}, {w.weight, index, w.scale, w.zero ? w.zero : w.scale}, [=](Launch& launch) {
     using namespace glsl::embedding_packed;
     resize(out, index, w.k);
-    const auto tables = weight_blocks(w, launch.features);
+    const auto tables = weight_row_ranges(w, launch.features);
     in_blocks(launch, out, row_bytes(w), tables, [&](const auto& at, const auto& rows, bool part) {
       launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), part});
       launch.params(
           Params{at.count * w.k, at.first, w.n, rows.first, rows.count, w.k, (w.k + 63) / 64, w.groups, call});
       launch.shader =
-          &variant(glsl::embedding_packed::dtype(out.dtype()), w.storage == Storage::q4 ? WEIGHT::q4 : WEIGHT::q8,
+          &variant(glsl::embedding_packed::dtype(out.dtype()), w.type == WeightType::q4 ? WEIGHT::q4 : WEIGHT::q8,
                    static_cast<WEIGHT_STORAGE>(w.texture));
       const auto [weights, scale, zero] = weight_binding_ranges(w, rows);
       launch.binding_ranges[2] = weights;
@@ -97,7 +98,7 @@ void embedding_q8gsw(Graph& graph, Args args) {
   packed(graph, args, "embedding_q8gsw", DType::i8);
 }
 
-// Of embedding_packed the first axis alone: the first tensor argument is the packed weight, not one of DTYPE.
+// Not DTYPE of embedding_packed as it is: the first tensor argument is the packed weight, whose dtype is no axis.
 constexpr Axis kPackedAxes[] = {{"OUT", glsl::embedding_packed::kDTYPE},
                                 {"WEIGHT_STORAGE", glsl::embedding_packed::kWEIGHT_STORAGE}};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made of nothing but their size: full (one number everywhere) and arange. Only those with sizes that change
-// from call to call get here; the others are constants of the file.
+// full (one number everywhere) and arange: tensors made from their size. Only those with dynamic sizes are operators;
+// the others are constants of the file.
 #include "glsl/full.h"
 
 #include "glsl/full_arange.h"
@@ -39,7 +39,7 @@ void arange(Graph& graph, Args args) {
     launch.params(glsl::full_arange::Params{
         .count = u32(out.numel()), .start = static_cast<int32_t>(u32(first)), .step = static_cast<int32_t>(u32(by))});
     launch.shader = &glsl::full_arange::variant();
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

@@ -35,7 +35,7 @@ void index_select(Graph& graph, Args args) {
                                       .call = call});
     launch.bytes = index.bytes() + 2 * out.bytes();
     launch.shader = &glsl::index::variant(bits<glsl::index::BITS>(x.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.push_back(inner % 4 == 0);
   });
 }
@@ -68,7 +68,7 @@ void gather(Graph& graph, Args args) {
     launch.params(params);
     launch.bytes = index.bytes() + 2 * out.bytes();
     launch.shader = &glsl::index_gather::variant(bits<glsl::index_gather::BITS>(x.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 
@@ -92,7 +92,7 @@ void index_linear(Graph& graph, Args args) {
     u32(int64_t{params.a_size} * params.b_size);  // throws when the joined index does not fit
     launch.params(params);
     launch.shader = &glsl::index_linear::variant();
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.insert(launch.spec.end(), {shape.mode[0], shape.mode[1]});
   });
 }

@@ -31,7 +31,7 @@ void index_add(Graph& graph, Args args) {
                                           .inner = u32(self.numel(dim + 1, self.rank())),
                                           .call = call});
     launch.shader = &glsl::index_add::variant(glsl::index_add::dtype(out.dtype()));
-    launch.over(std::max(quads(out), positions));
+    launch.over(std::max(vec4_groups(out), positions));
   });
 }
 

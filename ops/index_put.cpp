@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = self, then out[.., index[p], ..] = values[.., p, ..] along `dim`, for every position p; the last of equal
-// indices counts. With a state behind `self` this writes in place, and only the rows that change: a key/value cache.
+// indices counts. When `self` is a state, this writes in place, and only the rows that change: a key/value cache.
 #include "glsl/index_put.h"
 
 #include "glsl/include/core/modes.glslh"
@@ -11,7 +11,7 @@
 namespace pumice::engine {
 namespace {
 
-// Up to this many positions, every invocation looks through all of them itself; beyond, a table is made first.
+// Up to this many positions, every invocation searches all of them; for more, a table is made first.
 constexpr int64_t kLook = 16;
 
 void index_put(Graph& graph, Args args) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * weight[n, k] + bias[n]) + residual[..., n], with weights of x's dtype; a weight
-// that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel: ops/linear/gemm.h.
-// Error: linear_error of ops/linear/linear_kernel.h.
+// that is not a constant is a matmul (ops/matmul.cpp). Shaders, layout and choice of kernel:
+// ops/linear/. Error: linear_error of ops/linear/error_bound.h.
 #include "glsl/linear_gemv.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/linear_node.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// As linear_q4gsw, linear_q8gsw and linear_q8csw, with x quantized to 8-bit integers in flight, by parameters chosen
+// As linear_q4gsw, linear_q8gsw and linear_q8csw, with x quantized to 8-bit integers at run time, by parameters chosen
 // from x itself: for each row of it (per_token 1), in the dtype of x as torchao does, or for all of it (0), in fp32
 // from the scale on, as quantized_decomposed does; 2: likewise for each row (torchao with a scale_dtype of fp32).
 // mapping: torchao's MappingType (0 asymmetric, 1 symmetric, 2 symmetric without clipping error); eps: the least scale.
-// Shaders, layout and choice of kernel: ops/linear/linear_int8.h.
+// Shaders, layout and choice of kernel: ops/linear/.
 //
 // The integers and parameters of x are PyTorch's, bit for bit. Error, against fp64 of the same integers and scales:
 // that of ops/linear.cpp with K + 28 (the scales of groups and rows round, too). A row of x with an infinity or NaN
@@ -13,7 +13,8 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
-#include "ops/linear/linear_int8.h"
+#include "ops/linear/int8_node.h"
+#include "ops/op.h"
 #include "ops/quant/choose_qparams.h"
 
 namespace pumice::engine {
@@ -41,7 +42,7 @@ void choose_before(Graph& graph, RowSource& rows, bool each_row) {
                   x.dtype() == DType::f16 ? STEPS_F16_THEN_F32 : STEPS_F32});
 }
 
-// `group` columns have a scale; `act`: the index of that argument, those behind it follow.
+// `group` columns share a scale; `act`: the index of that argument; the others follow it.
 void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t group, uint32_t act) {
   check(args.tensor(1).dtype() == weight, "%s: the weight is %s, not %s", op, name(args.tensor(1).dtype()),
         name(weight));

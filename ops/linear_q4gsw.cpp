@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[..., n] = act(sum_k x[..., k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]) +
 // residual[..., n], weights int4 in groups of `group` columns. Zero points are any int8; absent or all zero they cost
-// nothing. Shaders, layout and choice of kernel: ops/linear/gemm.h.
+// nothing. Shaders, layout and choice of kernel: ops/linear/.
 //
-// Error: linear_error of ops/linear/linear_kernel.h. weight - zero is exact, and scaled before or after a partial sum
+// Error: linear_error of ops/linear/error_bound.h. weight - zero is exact, and scaled before or after a partial sum
 // of it, so a weight equal to its zero point adds nothing.
 #include "glsl/linear_gemv.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/linear_node.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

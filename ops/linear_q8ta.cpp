@@ -3,16 +3,17 @@
 // linear_q8ta_q8csw takes floats and quantizes them, or integers, and returns floats; q8ta_linear takes integers and
 // returns integers,
 //   out = clamp(round(act((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, qmin, qmax)
-// with an activation of none or relu. Shaders, layout and choice of kernel: ops/linear/linear_int8.h.
+// with an activation of none or relu. Shaders, layout and choice of kernel: ops/linear/.
 //
-// Error of floats: that of ops/linear_dq8ca.cpp. Integers that come out are those next to the exact quotient, which is
-// known within that error: only a quotient so close to a tie may round to the other side.
+// Error of floats: that of ops/linear_dq8ca.cpp. The quotient before rounding has that error: only a quotient so close
+// to a tie may round to the other integer.
 #include <cinttypes>
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/include/math/activation.glslh"
 #include "glsl/linear_gemv.h"
-#include "ops/linear/linear_int8.h"
+#include "ops/linear/int8_node.h"
+#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {

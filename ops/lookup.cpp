@@ -3,6 +3,7 @@
 // in order of x's bits (of i8: 0..127, -128..-1). Exact.
 #include "glsl/lookup.h"
 
+#include "ops/op.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
@@ -18,7 +19,7 @@ void lookup(Graph& graph, Args args) {
     out.resize(x.shape());
     launch.params(glsl::lookup::Params{.count = u32(out.numel())});
     launch.shader = &glsl::lookup::variant();
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

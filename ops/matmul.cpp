@@ -2,22 +2,26 @@
 // out[..., m, n] = act(sum_k a'[..., m, k] * b'[..., k, n] + bias[n]), a' = a permuted by `a_perm` (empty: as it is),
 // b' likewise; batch dimensions broadcast. Both have rank 2 or more (Python gives vectors a dimension).
 //
-// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear.cpp.
+// Error, against fp64: |err| <= u * |y| + 2^-24 * (K + 2) * sum|a b| * L; u and L as in ops/linear/error_bound.h.
 #include "glsl/matmul.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <numeric>
 
-#include "ops/linear/gemm.h"
+#include "ops/linear/epilogue.h"
+#include "ops/linear/packed_weight.h"
+#include "ops/linear/pick.h"
+#include "ops/op.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kBatchRank = 4;  // of size, a_batch and b_batch in matmul.glsl
 
-// A tensor as it is walked: permuted sizes, and the strides of the memory behind.
+// How a tensor is read: its permuted sizes, and the strides of its memory.
 struct View {
   Shape size, stride;
   View(const Tensor& tensor, const std::vector<int64_t>& perm) {
@@ -51,7 +55,7 @@ struct Batch {
   int64_t size, a, b;  // a, b: strides
 };
 
-// The broadcast batch dimensions, neighbours merged where both operands walk on; `shape` gets their sizes.
+// The broadcast batch dimensions, neighbours merged where both operands are contiguous; `shape` gets their sizes.
 std::vector<Batch> batches(const View& a, const View& b, Shape& shape) {
   const size_t rank = std::max(a.rank(), b.rank()) - 2;
   std::vector<Batch> merged;
@@ -131,7 +135,7 @@ void matmul(Graph& graph, Args args) {
       a_odd |= batch[d].a;
       b_odd |= batch[d].b;
     }
-    over_groups(launch, uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.parts());
+    over_groups(launch, uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.subtiles());
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
                                            static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias),
                                            n % 4 == 0, act, tile.bm, tile.bn, tile.tm, tile.tn});

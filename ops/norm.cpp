@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm and rms_norm over the last `count` dimensions; group_norm over the channels of a group (dimension 1) and
-// all behind.
+// all dimensions after them.
 #include "glsl/norm.h"
 
 #include "ops/op.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant padding. `pads` as in torch.nn.functional.pad: before and after the last dimension, then the one in front of
+// Constant padding. `pads` as in torch.nn.functional.pad: before and after the last dimension, then the one before
 // it, and so on; negative ones cut off.
 #include "glsl/pad.h"
 
@@ -28,7 +28,7 @@ void pad(Graph& graph, Args args) {
     glsl::pad::Params params{.count = u32(out.numel()), .rank = 0, .value = value};
     for (uint32_t d = 0; d < rank; ++d) {
       const bool padded = before[d] != 0 || shape[d] != x.dim(d);
-      // A dimension without padding joins the one in front of it: all three numbers scale.
+      // A dimension without padding merges into the one before it: all three numbers scale.
       if (!padded && params.rank > 0) {
         const int64_t size = shape[d];
         const uint32_t last = params.rank - 1;
@@ -43,7 +43,7 @@ void pad(Graph& graph, Args args) {
     }
     launch.params(params);
     launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(out.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
   });
 }
 

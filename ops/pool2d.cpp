@@ -2,6 +2,7 @@
 // Pooling over the last two dimensions: max_pool2d, avg_pool2d, adaptive_avg_pool2d. `pads`: above, left, below, right.
 //
 // Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
+#include "ops/op.h"
 #include "ops/shared/pooling.h"
 #include "ops/shared/shape.h"
 

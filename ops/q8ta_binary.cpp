@@ -4,7 +4,9 @@
 // With no activation, relu and relu6 bit for bit what eager PyTorch gives in fp32.
 #include "glsl/q8ta_binary.h"
 
-#include "ops/conv/conv.h"
+#include "ops/conv/channels_last_product.h"
+#include "ops/linear/epilogue.h"
+#include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/shape.h"
 
@@ -45,7 +47,7 @@ void binary(Graph& graph, Args args) {
     params.repeat_a = shape.repeat[0];
     params.repeat_b = shape.repeat[1];
     launch.params(params);
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(code), shape.mode[0], shape.mode[1], act});
     launch.shader = &glsl::q8ta_binary::variant(glsl::q8ta_binary::dtype(dtype));
   });

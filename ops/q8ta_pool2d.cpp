@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means of 8-bit integers of a constant scale and zero point, requantized: q8ta_avg_pool2d, q8ta_adaptive_avg_pool2d.
-// Sums are exact; what comes out is next to the exact quotient.
+// Sums are exact; only a quotient very close to a tie may round to the other integer.
+#include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/pooling.h"
 

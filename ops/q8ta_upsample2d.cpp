@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bilinear resizing of 8-bit integers of a constant scale and zero point, requantized; arguments as upsample2d has
-// them. `channels_last`: whether PyTorch holds the image so, which decides the order of its sums. The integers are
-// those of eager PyTorch on processors with fused multiply-adds (x86 with AVX2).
+// Bilinear resizing of 8-bit integers of a constant scale and zero point, requantized; arguments as of
+// upsample2d. `channels_last`: whether the image is channels-last in PyTorch, which decides the order of its sums. The
+// integers are those of eager PyTorch on processors with fused multiply-adds (x86 with AVX2).
 #include "glsl/q8ta_upsample2d.h"
 
+#include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/shared/resize.h"
 
@@ -24,7 +25,7 @@ void q8ta_upsample2d(Graph& graph, Args args) {
     glsl::q8ta_upsample2d::Params params = numbers;
     if (!put_sizes(params, r, launch)) return;
     params.channels = u32(r.x.shape()[r.x.rank() - 3]);
-    // PyTorch's own rule for its kernel of vectors of channels.
+    // The rule by which PyTorch takes its kernel that vectorizes over channels.
     const bool corners = (channels_last && params.channels > 3) || uint64_t{params.out_h} + params.out_w <= 128;
     launch.params(params);
     launch.spec.push_back(static_cast<uint32_t>(corners ? ORDER::corners : ORDER::rows));

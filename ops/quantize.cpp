@@ -10,15 +10,16 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/quantize_f64.h"
+#include "ops/op.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "quantize";
 
-// In fp64 numbers are exact: scales are f32 tensors, zero points integers, or both numbers.
+// The kernel in fp64: scales are f32 tensors, zero points integers, or both numbers.
 void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, const Parameter& zero,
                   const std::vector<int64_t>& block, int64_t low, int64_t high) {
   check(scale.stored == STORED_F32 && (!zero.tensor || !is_float(zero.tensor.dtype())),
@@ -29,7 +30,7 @@ void quantize_f64(Graph& graph, Tensor out, Tensor x, const Parameter& scale, co
                                   static_cast<glsl::quantize_f64::STORAGE>(texture));
   graph.dispatch({out}, {x, scale.tensor, zero.tensor ? zero.tensor : scale.tensor}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;
@@ -58,14 +59,14 @@ void quantize(Graph& graph, Args args) {
         "%s: steps %" PRId64 " with an input of %s", kOp, steps, name(x.dtype()));
   const Shader& shader = glsl::quantize::variant(glsl::quantize::in(x.dtype()), glsl::quantize::out(out.dtype()),
                                                  static_cast<glsl::quantize::STORAGE>(texture));
-  // Of a Python number PyTorch takes the reciprocal in fp64.
+  // PyTorch computes the reciprocal of a Python number in fp64.
   if (!scale.tensor) scale.number = static_cast<float>(1.0 / args.real(1));
   const auto bind = [&](const Parameter& parameter) {
     return parameter.tensor ? parameter.tensor : texture ? Tensor() : x;
   };
   graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     check_count(scale, b, kOp, "scales");
     check_count(zero, b, kOp, "zero points");
     if (out.numel() == 0) return;

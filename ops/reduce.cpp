@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins elements over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An
-// empty list of dims means all. Sums of floats are fp32, those of integers i64: an error of the
-// run when 32 bits cannot hold them. One of i32, as sum(dtype=int32) has it, wraps.
+// Reductions over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An
+// empty list of dims means all. Sums of floats are fp32. Sums of integers are i64: one
+// that 32 bits cannot hold is an error of the run. A sum as i32, sum(dtype=int32), wraps.
 #include "glsl/reduce.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ struct Reduction {
   std::vector<bool> over;  // for each dimension
   bool keep;
   double correction = 0;  // of var
-  uint32_t call = 0;      // that reports
+  uint32_t call = 0;      // the operator call that reports an overflow
 };
 
-// From this many elements on, a workgroup joins what one invocation would join alone.
+// From this many elements on, a workgroup reduces together what one invocation would reduce alone.
 constexpr uint32_t kTogether = 64;
 
-// What a sum or a product of integers gives.
+// The dtype of a sum or a product of integers.
 bool is_exact(uint32_t code, DType in, DType out) {
   return (code == REDUCE_SUM || code == REDUCE_PROD) && !is_float(in) && out == DType::i64;
 }
@@ -65,14 +65,14 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   std::copy_n(joined.stride.begin(), joined.rank, std::copy_n(kept.stride.begin(), kept.rank, params.stride));
   launch.params(params);
 
-  uint32_t offsets = 0;  // all distances but the one between neighbouring outputs
+  uint32_t offsets = 0;  // all strides but that between neighbouring outputs
   for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
   for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
   const bool whole_quads =
       kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
-  launch.over(uint64_t{quads(out)} * (together ? lanes : 1), lanes);
+  launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);
   launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
   const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
@@ -114,7 +114,7 @@ void reduce(Graph& graph, const Args& args, Reduction reduction) {
   graph.dispatch(reporting(graph, out, exact), {in}, [=](Launch& l) { launch(l, reduction, out, in); });
 }
 
-// By code.
+// In the order of the codes.
 constexpr const char* kNames[] = {"sum", "mean", "amax", "amin",   "prod",  "any",
                                   "all", "var",  "norm", "argmax", "argmin"};
 static_assert(std::size(kNames) == REDUCE_ARGMIN + 1);
@@ -128,7 +128,7 @@ void var(Graph& graph, Args args) {
   reduce(graph, args, {.op = "var", .code = REDUCE_VAR, .over = {}, .keep = false, .correction = args.real(3)});
 }
 
-// The dtypes an operator takes are a stretch of the shader's axis.
+// The dtypes that an operator takes are a range of the shader's axis.
 static_assert(glsl::reduce::kDTYPE[1] == "f16" && glsl::reduce::kDTYPE[2] == "i32");
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(2)}};
 constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};

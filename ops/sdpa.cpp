@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = softmax(q k^T * scale + mask) v for q [B, H, L, E], k [B, G, S, E], v [B, G, S, F], G divides H; mask: none,
 // bool (true = seen) or q's dtype, rank 4, each dimension full or 1; causal: key s is seen from row l >= s. A row that
-// sees nothing is 0. q_blhd (and so on): the tensor at hand is [B, L, H, E], permuted only in thought.
+// sees no key is 0. q_blhd (and so on): the tensor is [B, L, H, E] in memory, and is read permuted.
 //
 // Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s
 // sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices (fp16 only) all
@@ -12,9 +12,11 @@
 #include <cinttypes>
 
 #include "glsl/sdpa_matrix.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
+#include "ops/op.h"
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -54,7 +56,7 @@ void put_mask(Params& params, const Tensor& mask, const Shape& full) {
   }
 }
 
-// A call at one shape: what both kernels take from it.
+// A call at one shape, as both kernels read it.
 struct Attention {
   Sizes q, k, v, out;
   bool q_blhd, k_blhd, v_blhd, out_blhd, causal;
@@ -90,11 +92,11 @@ void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, 
 }
 
 void launch_blocks(Launch& launch, const Attention& a, const SdpaBlocks& blocks) {
-  const auto quads = u32((std::max(a.q.size, a.v.size) + 3) / 4);
-  check(blocks.rows * quads <= 512, "sdpa: heads of %" PRId64 " elements; the limit is 2048",
+  const auto vec4s = u32((std::max(a.q.size, a.v.size) + 3) / 4);
+  check(blocks.rows * vec4s <= 512, "sdpa: heads of %" PRId64 " elements; the limit is 2048",
         std::max(a.q.size, a.v.size));
   describe<glsl::sdpa::Params>(launch, a, blocks.rows, blocks.keys, SdpaBlocks::kLanes);
-  launch.spec.insert(launch.spec.end(), {blocks.staged, quads + 1});
+  launch.spec.insert(launch.spec.end(), {blocks.staged, vec4s + 1});
   launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype));
 }
 

@@ -33,7 +33,7 @@ void slice_scatter(Graph& graph, Args args) {
     const bool in_place = launch.graph.shares(out, self);
     if (out.numel() == 0 || (in_place && source.numel() == 0)) return;
     glsl::slice_scatter::Params params{.count = u32(out.numel()),
-                                       .items = quads(out),
+                                       .items = vec4_groups(out),
                                        .slab = u32(size * inner),
                                        .begin = u32(first * inner),
                                        .end = u32((extent > 0 ? first + (extent - 1) * step + 1 : first) * inner),

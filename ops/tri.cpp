@@ -21,7 +21,7 @@ void tri(Graph& graph, Args args) {
                                     .columns = u32(x.dim(-1)),
                                     .diagonal = static_cast<int32_t>(u32(launch.size(diagonal)))});
     launch.shader = &glsl::tri::variant(bits<glsl::tri::BITS>(x.dtype()));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.push_back(kUpper);
   });
 }

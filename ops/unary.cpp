@@ -5,7 +5,7 @@
 
 #include "ops/op.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
@@ -35,8 +35,8 @@ void unary(Graph& graph, Args args) {
   graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
     out.resize(x.shape());
     launch.shader = &shader;
-    launch.params(glsl::unary::Params{.vec4_count = quads(out)});
-    launch.over(quads(out));
+    launch.params(glsl::unary::Params{.vec4_count = vec4_groups(out)});
+    launch.over(vec4_groups(out));
     launch.spec.push_back(static_cast<uint32_t>(function));
   });
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizes the last two dimensions to `size`, as PyTorch's upsample_nearest2d (mode 0), upsample_bilinear2d (1) and that
-// with align_corners (2). `scale_h`, `scale_w`: output elements for each of the input, where they are not the quotient
+// with align_corners (2). `scale_h`, `scale_w`: output elements for each input element, where that is not the quotient
 // of the sizes.
 //
-// Error of bilinear: |err| <= u |y| + 2^-22 * (size + 8) * (the largest of the four elements): places are fp32.
+// Error of bilinear: |err| <= u |y| + 2^-22 * (size + 8) * (the largest of the four elements): positions are computed
+// in fp32.
 #include "glsl/upsample2d.h"
 
 #include <cinttypes>
 
+#include "ops/op.h"
 #include "ops/shared/resize.h"
 
 namespace pumice::engine {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x under another shape; no data moves. One size may be -1: what is left.
+// out = x under another shape; no data moves. One size may be -1: it is computed from the others.
 #include "ops/op.h"
 
 namespace pumice::engine {

@@ -41,7 +41,7 @@ void where(Graph& graph, Args args) {
     params.number_b = numbers[1];
     launch.params(params);
     launch.shader = &glsl::where::variant(bits<glsl::where::BITS>(dtype));
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.spec.insert(launch.spec.end(), {shape.mode[0], a.tensor ? shape.mode[1] : BROADCAST_NUMBER,
                                            b.tensor ? shape.mode[2] : BROADCAST_NUMBER});
   });

@@ -7,12 +7,17 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <new>
+#include <string>
+#include <tuple>
+#include <vector>
 
+#include "ops/op.h"
 #include "pumice/pumice.hpp"
-#include "python/bindings_engine.h"
 #include "python/bindings_kernel_bench.h"
+#include "vulkan/instance.h"
 
 namespace py = pybind11;
 using pumice::Model;
@@ -160,6 +165,20 @@ class NativeSession {
   Session session_;
 };
 
+using OpRow = std::tuple<std::string, int, std::string, std::map<std::string, std::vector<std::string>>>;
+
+// For the exporter, which accepts only what the engine has.
+std::vector<OpRow> op_table() {
+  std::vector<OpRow> rows;
+  for (const pumice::engine::Op& op : pumice::engine::op_table()) {
+    std::map<std::string, std::vector<std::string>> axes;
+    for (const pumice::engine::Axis& axis : op.variants)
+      axes.emplace(axis.name, std::vector<std::string>(axis.values.begin(), axis.values.end()));
+    rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, std::move(axes));
+  }
+  return rows;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_pumice, m) {
@@ -182,10 +201,10 @@ PYBIND11_MODULE(_pumice, m) {
   m.def("check_file", [](const std::string& path) { pumice::check_file(path); });
   m.def("inspect", [](const py::bytes& file) { return pumice::inspect(bytes_of(file)); });
   m.def("inspect_file", [](const std::string& path) { return pumice::inspect_file(path); });
-  m.def("op_table", &pumice_op_table, "(name, version, parameters, {axis: values}) of every operator");
-  m.def("validation_messages", &pumice_validation_messages,
+  m.def("op_table", &op_table, "(name, version, parameters, {axis: values}) of every operator");
+  m.def("validation_messages", &pumice::engine::validation_messages,
         "of Vulkan's validation layer, which PUMICE_VALIDATE=1 starts");
-  add_lab(m);
+  add_kernel_bench(m);
   py::class_<NativeSession>(m, "NativeSession")
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&>())
       .def("describe", &NativeSession::describe)

@@ -55,7 +55,7 @@ uint32_t run(const Command& command, const py::function& report, const py::kwarg
 
 }  // namespace
 
-void add_lab(py::module_& m) {
+void add_kernel_bench(py::module_& m) {
   py::register_exception_translator([](std::exception_ptr raised) {
     try {
       if (raised) std::rethrow_exception(raised);

@@ -19,7 +19,7 @@ namespace pumice::engine {
 pumice_status set_error(Code code, const char* stage, const char* path, const char* text) noexcept;
 const pumice_error& last_error();
 
-// From the first call on, a forked child is refused: it has the handles, but not the device behind them.
+// Throws WrongState in a child that was forked after the first call: it has the handles, but not their device.
 void must_be_parent();
 
 template <class Body>
@@ -41,8 +41,6 @@ pumice_status guarded(const Body& body) noexcept {
   }
 }
 
-// ---- arguments
-// ---------------------------------------------------------------------------------------------------------------
 template <class T>
 T& required(T* pointer, const char* what) {
   if (pointer == nullptr) fail(Code::InvalidArgument, Stage::api, what, "is null");

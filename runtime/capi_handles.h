@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for objects that a caller may free twice, use after freeing, or invent.
+// Numbers for objects, so that a handle that is freed twice, used after freeing or invented is an error and no crash.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Handles {
     free_.pop_back();
     return uint64_t{slots_[slot].generation} << 32 | slot;
   }
-  // Throws WrongState. Who holds the result keeps the object alive, also when another thread frees the handle.
+  // Throws WrongState. The result keeps the object alive, also when another thread frees the handle.
   std::shared_ptr<T> get(uint64_t handle) {
     const std::lock_guard lock(mutex_);
     return slot(handle).object;

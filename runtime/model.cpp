@@ -6,8 +6,8 @@
 #include "graph/layout.h"
 #include "graph/limits.h"
 #include "ops/op.h"
-#include "ops/shared/storage.h"
-#include "runtime/model_file.h"
+#include "ops/shared/textures.h"
+#include "runtime/file_bytes.h"
 #include "serialization/read.h"
 
 namespace pumice::engine {
@@ -92,13 +92,6 @@ void validate_file(const std::string& path) {
   const FileBytes file(path);
   validate(file.bytes());
   file.check_unchanged();
-}
-
-std::string inspect_file(const std::string& path) {
-  const FileBytes file(path);
-  std::string text = inspect(file.bytes());
-  file.check_unchanged();
-  return text;
 }
 
 }  // namespace pumice::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file's bytes to sessions: the one place that knows both the operators and the graph.
+// From a file's bytes to sessions: joins the operators and the graph.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace pumice::engine {
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
  public:
-  // Opens a device; called after all four gates have passed, so that a bad file touches none.
+  // Opens a device. Called after all four gates have passed, so that a bad file opens no device.
   using OpenDevice = std::function<std::shared_ptr<Device>()>;
   static std::shared_ptr<const Model> load(const OpenDevice& open_device, std::span<const std::byte> file,
                                            const ExternalData& external = {});
@@ -38,23 +38,6 @@ class Model {
 // All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.
 void validate(std::span<const std::byte> file);
 void validate_file(const std::string& path);
-
-// As JSON text: what is in a file (runs the gates first), a model's device and methods, every device.
-std::string inspect(std::span<const std::byte> file);
-std::string inspect_file(const std::string& path);
-std::string describe(const Model& model);
-std::string describe_devices();
-std::string describe(std::span<const ProfileRow> rows);
-std::string describe(const SessionMemory& memory);
-
-// Smallest and largest value of each of a method's expressions, from the symbols' bounds; then of a size.
-struct Bounds {
-  int64_t min, max;
-};
-std::vector<Bounds> bounds(const Method& method);
-Bounds bounds(const std::vector<Bounds>& exprs, SymInt size);
-// The symbol that a dimension is, or null.
-const Symbol* symbol(const Method& method, SymInt size);
 
 // One method of a program, built and inferred at its hints.
 std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,

@@ -1,171 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear node: one launch for all kernels.
+#include "ops/linear/linear_node.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <functional>
 
-#include "glsl/include/core/modes.glslh"
-#include "glsl/include/math/activation.glslh"
-#include "glsl/linear_fragments.h"
-#include "glsl/linear_gemv.h"
-#include "glsl/linear_gemv_fragments.h"
-#include "glsl/linear_gemv_rows.h"
-#include "glsl/linear_matrix.h"
-#include "glsl/linear_tiled.h"
 #include "glsl/pad.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/launch.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
 
-constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized row
-
 using Columns = Epilogue::Columns;
 
-bool has_tiles(const Epilogue& end) {
-  return end.height == 0 && (end.rows || end.columns == Columns::tiles);
-}
-
-// Columns of a row of x as kernels see it; those from k on are zeros.
-uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
-  return has_tiles(end) ? strip_tiles(w.k) * kTileColumns : w.k;
-}
-
-struct LinearBlock {
-  uint32_t m, n;   // rows of x and of the weight
-  uint32_t first;  // of the weight
-};
-
-// What a launch of any kernel is made from.
-struct Linear {
-  const LinearKernel& kernel;
-  DType dtype;
-  const PackedWeight& w;
-  LinearBlock block;
-  const Epilogue& end;
-};
-
-// The part of Params and specialization constants that is one in all kernels.
-template <class Params>
-void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
-  const PackedWeight& w = l.w;
-  const auto [m, n, first] = l.block;
-  const uint32_t k = x_columns(w, l.end);
-  launch.params(Params{m, n, k, strip_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
-  launch.spec.insert(launch.spec.end(),
-                     {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias),
-                      w.k % 64 == 0                   ? TAIL_NONE
-                      : has_tiles(l.end)              ? TAIL_TILES
-                      : l.end.columns == Columns::any ? TAIL_ANY
-                                                      : TAIL_OF_8,
-                      w.n % 4 == 0, static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
-  launch.flops = 2ull * m * n * w.k;
-}
-
-// Kernels that read a strip once for some rows of x: workgroups count along the rows first.
-template <class Params>
-void describe_gemv(Launch& launch, const Linear& l) {
-  const LinearKernel& kernel = l.kernel;
-  const uint32_t blocks = (l.block.m + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(strips(l.block.n) + kernel.strips - 1) / kernel.strips} * blocks,
-              gemv_lanes(kernel, l.w.k, launch.features));
-  describe<Params>(launch, l, blocks);
-}
-
-template <class Params>
-void describe_tiles(Launch& launch, const Linear& l) {
-  const Tile& t = l.kernel.tile;
-  const uint32_t blocks = (l.block.m + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(l.block.n + t.bn - 1) / t.bn} * blocks, tile_lanes(l.kernel, launch.features));
-  describe<Params>(launch, l, blocks);
-}
-
-template <class Params>
-void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape) {
-  const Tile& t = l.kernel.tile;
-  describe_tiles<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), t.bm, t.bn, t.tm, t.tn, shape.m, shape.n,
-                                         shape.k, tile_shared_bytes(l.kernel, launch.features) / 16, l.block.m >= t.bm,
-                                         l.w.scales.tame && launch.features.has(Feature::fragments),
-                                         static_cast<uint32_t>(l.w.scales.shift)});
-  require_subgroups(launch);
-}
-
-void launch_gemv(Launch& launch, const Linear& l) {
-  using namespace glsl::linear_gemv;
-  describe_gemv<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.strips});
-  launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
-                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
-}
-
-void launch_tiled(Launch& launch, const Linear& l) {
-  using namespace glsl::linear_tiled;
-  const Tile& t = l.kernel.tile;
-  describe_tiles<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
-  launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage),
-                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
-}
-
-void launch_gemv_fragments(Launch& launch, const Linear& l) {
-  using namespace glsl::linear_gemv_fragments;
-  describe_gemv<Params>(launch, l);
-  const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.strips, l.kernel.rows / 8, live});
-  require_subgroups(launch);
-  const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
-              : l.end.columns == Columns::any && l.block.m > 1 ? X::tail
-                                                               : X::tail8;
-  launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage), x);
-}
-
-void launch_gemv_rows(Launch& launch, const Linear& l) {
-  using namespace glsl::linear_gemv_rows;
-  describe_gemv<Params>(launch, l);
-  launch.spec.push_back(l.kernel.rows);
-  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.storage));
-}
-
-void launch_block(Launch& launch, const Linear& l) {
-  switch (l.kernel.family) {
-    case Family::gemv:
-      return launch_gemv(launch, l);
-    case Family::tiled:
-      return launch_tiled(launch, l);
-    case Family::matrix:
-      describe_matrices<glsl::linear_matrix::Params>(launch, l, launch.features.matrix_f16[0]);
-      launch.shader = &glsl::linear_matrix::variant(static_cast<glsl::linear_matrix::WEIGHT>(l.w.storage));
-      return;
-    case Family::fragments:
-      describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
-      launch.shader = &glsl::linear_fragments::variant();
-      return;
-    case Family::gemv_fragments:
-      return launch_gemv_fragments(launch, l);
-    case Family::gemv_rows:
-      return launch_gemv_rows(launch, l);
-    case Family::dot_gemv:
-    case Family::dot_tiled:
-    case Family::matrix_int8:
-    case Family::matrix_int8_groups:
-      fail(Code::Internal, Stage::plan, "kernel", "'%s' multiplies integers, not floats",
-           std::string(l.kernel.name).c_str());
-  }
-}
-
-// Whether x needs no padding where its rows end within a quad: one row begins on a quad, and these kernels see its end;
-// fragments put together what lies across two octets. H200, 4096 -> 14336: with a dispatch that pads, one row of 4097
-// columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; as they lie 1.05 and 1.10 to 1.12 (int8), 1.08
-// and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
-bool takes_ragged(const LinearKernel& kernel, uint32_t m) {
+// Whether x needs no padding where its rows end inside a vec4 group: a single row begins on a group, and these kernels
+// check its end; fragments combine elements from two groups of eight. H200, 4096 -> 14336: with a dispatch that pads,
+// one row of 4097 columns took 1.36 to 1.43 times as long as of 4096, 2 to 8 rows 1.31; without padding 1.05 and 1.10
+// to 1.12 (int8), 1.08 and 1.23 to 1.25 (int4). 16 rows are slower so than padded.
+bool takes_tail(const LinearKernel& kernel, uint32_t m) {
   if (m == 1) return kernel.family != Family::matrix && kernel.family != Family::fragments;
   return kernel.family == Family::gemv_fragments && m <= 8;
 }
 
-// x with rows of whole tiles, zeros behind; nothing at shapes where it is not `wanted`.
+// x with rows padded with zeros to whole tiles; empty at shapes where it is not `wanted`.
 Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
   const Tensor out = graph.scratch(x.dtype(), 2);
   graph.dispatch({out}, {x}, [=](Launch& launch) {
@@ -174,7 +34,7 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
     if (m == 0) return;
     const uint64_t from = k * device_bytes(x.dtype()), to = columns * device_bytes(x.dtype());
     const auto blocks = split_rows(m, {from, to}, launch.features);
-    for (const RowBlock& block : blocks) {
+    for (const RowRange& block : blocks) {
       glsl::pad::Params params{.count = block.count * columns, .rank = 2, .value = 0};
       params.size[0] = params.in_size[0] = block.count;
       params.size[1] = columns;
@@ -190,100 +50,7 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
   return out;
 }
 
-// pick_matrix_tail, where binding_ranges of the rows beyond whole tiles are aligned.
-const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
-                                const Features& features) {
-  const LinearShape shape{
-      .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.storage, .dtype = dtype, .scale_f16 = w.scale_f16};
-  const uint64_t least = kernel.tile.bm * std::min<uint64_t>(kRowBytes, device_bytes(dtype));
-  return least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;
-}
-
 }  // namespace
-
-void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
-                   const Epilogue& end) {
-  const uint64_t element = device_bytes(dtype), out_row = w.n * element;
-  const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
-  const bool textures = end.height != 0;  // which are bound as a whole, and take no binding_ranges
-  const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
-  const auto blocks = weight_blocks(w, launch.features);
-  const bool whole = row_blocks.size() * blocks.size() == 1;
-  const auto launch_part = [&](const LinearKernel& by, const RowBlock& rows, const RowBlock& block) {
-    launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
-    const uint64_t first = block.first * element;
-    const BindingRange x = binding_range(rows, m, x_row);
-    BindingRange out = binding_range(rows, m, out_row);  // from the block's first column on
-    out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
-    const auto [weight, scale, zero] = weight_binding_ranges(w, block);
-    launch.binding_ranges = {out, x, weight,
-                             end.bias   ? BindingRange{first, 0}
-                             : textures ? BindingRange{}
-                                        : x,
-                             end.residual ? out : x};
-    const BindingRange parameters = end.rows ? binding_range(rows, m, kRowBytes) : scale;
-    if (w.scale) launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero, parameters});
-    launch.next_dispatch();
-  };
-  if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, launch.features) : nullptr) {
-    const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
-    launch_part(kernel, {0, tiles}, blocks.front());
-    return launch_part(*tail, {tiles, m - tiles}, blocks.front());
-  }
-  if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, end});
-  for (const RowBlock& rows : row_blocks) {
-    for (const RowBlock& block : blocks) launch_part(kernel, rows, block);
-  }
-}
-
-uint32_t activation(int64_t act, const char* op) {
-  check(act >= 0 && act <= ACT_LAST, "%s: activation %" PRId64 " is not in 0..%u", op, act, ACT_LAST);
-  return static_cast<uint32_t>(act);
-}
-
-void over_groups(Launch& launch, uint64_t groups, uint32_t lanes) {
-  const uint32_t most = launch.features.max_groups[0];
-  const uint64_t rows = (groups + most - 1) / most;
-  if (rows > launch.features.max_groups[1])
-    fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " workgroups are more than one dispatch takes", groups);
-  launch.groups = {static_cast<uint32_t>(rows == 0 ? 0 : (groups + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
-  launch.spec.assign(1, lanes);
-}
-
-void require_subgroups(Launch& launch) {
-  if (launch.features.has(Feature::subgroup_size_control)) launch.subgroup_size = launch.features.subgroup_size;
-}
-
-void check_epilogue(const char* op, DType dtype, const Epilogue& end) {
-  activation(end.act, op);
-  if (end.bias)
-    check(end.bias.dtype() == dtype && end.bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  if (end.residual)
-    check(end.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(end.residual.dtype()), name(dtype));
-}
-
-Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end) {
-  Shape shape = x;
-  check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
-  if (end.bias)
-    check(end.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, end.bias.dim(0),
-          weight.n);
-  shape.back() = weight.n;
-  if (end.residual) check(end.residual.shape() == shape, "%s: the residual has another shape than the output", op);
-  u32(product(shape, 0, shape.size()));
-  return shape;
-}
-
-std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
-  const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
-  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
-  if (quantized(weight.storage)) {
-    reads.push_back(weight.scale);
-    reads.push_back(weight.zero ? weight.zero : weight.scale);
-    reads.push_back(end.rows ? end.rows : weight.scale);
-  }
-  return reads;
-}
 
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end) {
   const DType dtype = x.dtype();
@@ -297,7 +64,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
                             .n = weight.n,
                             .k = weight.k,
                             .group = weight.group,
-                            .weight = weight.storage,
+                            .weight = weight.type,
                             .dtype = dtype,
                             .scale_f16 = weight.scale_f16,
                             .textures = textures,
@@ -315,12 +82,12 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     });
   };
   if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
-  const auto ragged = [=](const Launch& launch) { return takes_ragged(kernel_for(launch), u32(x.numel() / weight.k)); };
-  const auto others = [=](const Launch& launch) { return !ragged(launch); };
+  const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
+  const auto others = [=](const Launch& launch) { return !tail(launch); };
   end.columns = Columns::tiles;
   add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
   end.columns = Columns::any;
-  add(x, end, ragged);
+  add(x, end, tail);
 }
 
 }  // namespace pumice::engine

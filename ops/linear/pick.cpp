@@ -1,72 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel selection for matrix products. Every threshold says what set it.
+#include "ops/linear/pick.h"
+
 #include <algorithm>
 #include <bit>
-#include <iterator>
-#include <vector>
 
 #include "base/divide.h"
-#include "base/nearest.h"
-#include "ops/conv/conv_kernel.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/pick_int8.h"
 
+// Every threshold says which measurement set it.
 namespace pumice::engine {
 namespace {
-
-constexpr LinearKernel kKernels[] = {
-    {"gemv1", Family::gemv, 1, 1},
-    {"gemv2", Family::gemv, 2, 1},
-    {"gemv4", Family::gemv, 4, 1},
-    {"gemv8", Family::gemv, 8, 1},
-    {"gemv1x2", Family::gemv, 1, 2},
-    {"gemv2x2", Family::gemv, 2, 2},
-    {"gemv4x2", Family::gemv, 4, 2},
-    // Large to small; the last one fits every device (128 invocations, 16 KiB).
-    {"tile128x128", Family::tiled, 0, 0, {128, 128, 8, 8}},  // 256 invocations, 20 KiB
-    {"tile64x128", Family::tiled, 0, 0, {64, 128, 8, 8}},    // 15 KiB
-    {"tile64x64", Family::tiled, 0, 0, {64, 64, 8, 4}},
-    {"tile32x64", Family::tiled, 0, 0, {32, 64, 4, 4}},
-    {"matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 64}},
-    {"matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}},
-    {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
-    {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
-    {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
-    {"gemvf8", Family::gemv_fragments, 8, 1},
-    {"gemvf8x2", Family::gemv_fragments, 8, 2},
-    {"gemvf16", Family::gemv_fragments, 16, 1},
-    {"gemvf16x2", Family::gemv_fragments, 16, 2},
-    {"gemvr1", Family::gemv_rows, 1, 1},
-    {"gemvr2", Family::gemv_rows, 2, 1},
-    {"gemvr4", Family::gemv_rows, 4, 1},
-    {"gemvr8", Family::gemv_rows, 8, 1},
-    {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
-    {"dot1x2", Family::dot_gemv, 1, 2, {}, Input::x},
-    {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
-    {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
-    {"dotw1", Family::dot_gemv, 1, 1, {}, Input::words},
-    {"dotw4", Family::dot_gemv, 4, 1, {}, Input::words},
-    {"dotw8", Family::dot_gemv, 8, 1, {}, Input::words},
-    {"dot_tile128x128", Family::dot_tiled, 0, 0, {128, 128, 8, 8}, Input::words},
-    {"dot_tile64x128", Family::dot_tiled, 0, 0, {64, 128, 8, 8}, Input::words},
-    {"dot_tile64x64", Family::dot_tiled, 0, 0, {64, 64, 8, 4}, Input::words},
-    {"dot_tile32x64", Family::dot_tiled, 0, 0, {32, 64, 4, 4}, Input::words},
-    {"int8_128x128", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words},
-    {"int8_128x128d2", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words, 2},
-    {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
-    {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
-    {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words},
-    {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 16}, Input::words},
-    {"int8_16x16d2", Family::matrix_int8, 0, 0, {16, 16, 16, 8}, Input::words, 2},
-    {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
-    {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
-    {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
-    {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},
-};
-
-bool fits(const LinearKernel& kernel, const Features& features) {
-  return tile_lanes(kernel, features) <= features.max_invocations &&
-         tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
-}
 
 int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {
   return batch * ceil_div(m, tile.bm) * ceil_div(n, tile.bn);
@@ -77,13 +21,13 @@ int64_t fill(const Features& features) {
   return features.cpu ? 2 : 128;
 }
 
-// Up to here the GEMV wins. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32 rows: 221 against
-// 206.
+// Rows of x up to which the GEMV is fastest. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32
+// rows: 221 against 206.
 constexpr int64_t kGemvRows = 16;
 
-// Where no tile gives enough workgroups, passes of a GEMV win up to this many rows, whatever the weight, or
-// multiplications: the weights are then read again, from cache. H200: 64 x 14336 -> 4096 448 us against 500, 128 rows
-// 888 against 703; 256 x 1536 -> 384 27 us against 63.
+// Where no tile gives enough workgroups, passes of a GEMV are fastest up to this many rows, whatever the weight, or up
+// to this many multiplications: later passes read the weights from the cache. H200: 64 x 14336 -> 4096 448 us against
+// 500, 128 rows 888 against 703; 256 x 1536 -> 384 27 us against 63.
 constexpr int64_t kPassesRows = 64;
 constexpr int64_t kPassesWork = int64_t{1} << 28;
 
@@ -93,24 +37,24 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
   return m <= 128 && n * k < (int64_t{1} << 22) ? 4 : 8;
 }
 
-// Two strips a workgroup spare half of what is done for x, one leaves more workgroups. H200, 4096 -> 14336 and back,
-// us: one row 18.8 and 18.9 against 19.5 and 21 of one strip, 2 rows 23.4 and 20.8 against 28.1 and 27, 4 rows 31.3
-// and 27.2 against 35; 8 rows have no registers left. MiniLM (fewer invocations) loses 5 % at 16 tokens.
+// Two row panels in a workgroup halve the work on x; one row panel leaves more workgroups. H200, 4096 -> 14336 and
+// back, us: one row 18.8 and 18.9 against 19.5 and 21 of one row panel, 2 rows 23.4 and 20.8 against 28.1 and 27, 4
+// rows 31.3 and 27.2 against 35; 8 rows run out of registers. MiniLM (fewer invocations) loses 5 % at 16 tokens.
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   constexpr int64_t kInvocations = 1 << 16;
   const LinearKernel* one = nullptr;
-  for (const LinearKernel& kernel : kKernels) {
+  for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
-    if (kernel.strips == 1) one = &kernel;
-    const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.strips) * ceil_div(s.m, rows);
-    if (kernel.strips == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
+    if (kernel.panels == 1) one = &kernel;
+    const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
+    if (kernel.panels == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
   }
   return *one;
 }
 
 const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features) {
   const LinearKernel* last = nullptr;
-  for (const LinearKernel& kernel : kKernels) {
+  for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::tiled) continue;
     const Tile& tile = kernel.tile;
     last = &kernel;
@@ -121,150 +65,8 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
   return *last;
 }
 
-}  // namespace
-
-// 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
-// reason to double them where workgroups are many, which is where two strips are taken: H200, 4 x 4097 -> 14336, int8
-// 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
-static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
-  const int64_t tiles = ceil_div(k, 64);
-  uint32_t slots = std::min(
-      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.strips == 2 ? tiles - 1 : tiles, 8))), 32u);
-  const auto too_large = [&](uint32_t s) {
-    return s * 32 > features.max_invocations || kernel.strips * kernel.rows * s * 64 > features.max_shared_bytes;
-  };
-  while (slots > 1 && too_large(slots)) slots /= 2;
-  return slots * 32;
-}
-
-// 32 for about each 6 tiles of 64 columns of its strips, so that a lane has several loads in flight and few partial
-// sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
-uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
-  if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
-  if (kernel.family == Family::gemv_rows) return 8;
-  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.strips;
-  uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
-  const auto too_large = [&](uint32_t s) {
-    return s > 16 || s * 32 > features.max_invocations || sums * s * 32 * 8 + 16 > features.max_shared_bytes;
-  };
-  while (slots > 1 && too_large(slots)) slots /= 2;
-  return slots * 32;
-}
-
-// H200: with one strip, two tiles on their way gain 2 to 4 %.
-uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
-  return features.cpu || kernel.strips != 1 ? 1 : 2;
-}
-
-std::span<const LinearKernel> linear_kernels() {
-  return kKernels;
-}
-
-const LinearKernel& linear_kernel(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const LinearKernel& kernel : kKernels) {
-    if (kernel.name == name) return kernel;
-    known.push_back(kernel.name);
-  }
-  std::string list;
-  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
-  fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",
-       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
-}
-
-uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {
-  return kernel.tile.parts() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
-}
-
-uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features) {
-  const Tile& t = kernel.tile;
-  if (kernel.family == Family::tiled) return (t.bm + t.bn) * 20 * 4;  // rows of 16 floats and 4 of padding
-  // What subgroups put out at a time: rows of sums and 8 of padding.
-  const uint32_t stage = t.parts() * features.matrix_f16[0].m * (t.tn + 8) * 4;
-  if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
-  return std::max(2 * t.bm * 144, t.parts() * 16 * (t.tn + 8) * 4);                 // two buffers of 64 and 8
-}
-
-Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
-  return kernel.family == Family::gemv_fragments && shape.dtype != DType::f16 ? Input::halves : kernel.input;
-}
-
-namespace {
-
-// What both families with cooperative matrices need.
-std::string why_no_matrix(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed}) {
-    if (!features.has(feature))
-      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
-  }
-  const MatrixShape& shape = features.matrix_f16[0];
-  if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
-  const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
-  if (s.dtype != DType::f16 && !whole) return format("computes in fp16, not in %s", name(s.dtype));
-  const Tile& t = kernel.tile;
-  const uint32_t lanes = tile_lanes(kernel, features);
-  if (kernel.family == Family::matrix) {
-    if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || 32 % shape.k != 0 || shape.k % 8 != 0)
-      return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
-    if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0)
-      return format("does not divide among subgroups of %u", features.subgroup_size);
-    // A driver writes every product out: lavapipe took longer than a minute to compile 64 of 8x8x8.
-    const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k);
-    if (products >= 64)
-      return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
-  }
-  const bool quantized = s.weight == Storage::q4 || s.weight == Storage::q8;
-  if (kernel.family == Family::gemv_fragments) {
-    if (s.weight == Storage::f32) return "takes fp16 and quantized weights";
-    return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
-  }
-  if (kernel.family == Family::fragments && s.weight != Storage::q4) return "takes int4 weights only";
-  if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
-    return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
-  return "";
-}
-
-}  // namespace
-
-std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
-  if (kernel.input != Input::floats) return why_not_integers(kernel, shape, features);
-  if (kernel.family == Family::gemv) return "";
-  const bool textures = shape.textures || shape.weight_texture;
-  if (textures && kernel.family != Family::tiled) return "takes no textures";
-  if (kernel.family == Family::gemv_rows) return "";
-  if (kernel.family == Family::gemv_fragments) return why_no_matrix(kernel, shape, features);
-  if (kernel.family != Family::tiled) {
-    const std::string reason = why_no_matrix(kernel, shape, features);
-    if (!reason.empty()) return reason;
-  }
-  if (!fits(kernel, features)) {
-    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u",
-                  tile_lanes(kernel, features), tile_shared_bytes(kernel, features), features.max_invocations,
-                  features.max_shared_bytes);
-  }
-  return "";
-}
-
-// lavapipe, 2 cores, processor time by that of the pick, 1024 x 1024, M = 1 and 128, int4 and int8, x as it is and in 8
-// bits: gemv* 1.6-12 and 2.5-10, dot* 1.8-8 and 2.2-10 (dot_tile64x128 at 128 rows 1.0-1.3), tiles 8-87 and 1.8-5.
-std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  if (kernel.family != Family::gemv_rows) {
-    const bool alone = s.textures || s.weight_texture;  // kernels for CPU drivers take none
-    return features.cpu && !alone ? "is made for GPUs" : "";
-  }
-  if (!features.cpu) return "is made for CPU drivers";
-  // gemvr8 takes 1.9 to 2.9 of gemvr1's time for one row; of gemvr8's for 128 gemvr1 2.0 to 2.7, gemvr2 1.1 to 2.3,
-  // gemvr4 1.0 to 1.5.
-  if (kernel.rows > std::bit_ceil(static_cast<uint64_t>(s.m))) return format("computes %u rows a pass", kernel.rows);
-  if (kernel.rows * 2 < std::min<int64_t>(s.m, 8))
-    return format("reads the weight %lld times", static_cast<long long>(ceil_div(s.m, kernel.rows)));
-  return "";
-}
-
-namespace {
-
-// Kernels that know where matrix elements are, or null. H200, int4 in groups of 32, us for 4096 -> 14336 and back:
+// Kernels that use the places of matrix elements in a subgroup (Feature::fragments), or null. H200, int4 in groups of
+// 32, us for 4096 -> 14336 and back:
 //   rows   gemvf8x2      gemvf16x2     fragments64x128   fragments64x256   best without matrices
 //   1      14.3  13.8                                                      20.0  24.2
 //   8      15.4  16.2                                                      56 (gemv8)
@@ -276,23 +78,23 @@ namespace {
 //   512                                208   192         195  258          1870 (tile64x128)
 //   2048                               704   756         637  636
 // Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
-// Two strips a workgroup spare work where there are invocations enough, else one strip and 8 rows leave more of them:
-// us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048 ->
-// 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles of
-// fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94; 128
-// 103, 96; 4096 -> 8192, 128 rows 62, 66.
+// Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave more of
+// them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048
+// -> 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles
+// of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
+// 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   constexpr int64_t kEnough = 1 << 16;
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
-  const auto invocations = [&](int64_t rows, int64_t strips) {
-    return ceil_div(s.n, 16 * strips) * ceil_div(s.m, rows) *
-           gemv_lanes(linear_kernel(strips == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
+  const auto invocations = [&](int64_t rows, int64_t panels) {
+    return ceil_div(s.n, 16 * panels) * ceil_div(s.m, rows) *
+           gemv_lanes(linear_kernel(panels == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
   };
   const char* name = "gemvf8";
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();
   if (s.m > 32 && tiles && tile_groups("fragments64x128") >= 96) {
     name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
-  } else if (s.weight != Storage::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
+  } else if (s.weight != WeightType::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
   } else if (s.m > 8 && invocations(16, 1) >= 2 * kEnough) {
     name = "gemvf16";

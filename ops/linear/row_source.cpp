@@ -7,7 +7,7 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_quantize.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
@@ -29,8 +29,8 @@ void check_given(const Parameter& parameter, int64_t m, const char* op, const ch
 
 void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& from, Input form, const char* op) {
   const int64_t k = from.x.dim(-1), m = k == 0 ? 0 : from.x.numel() / k, tiles = (k + 63) / 64;
-  const auto wants = [&](const auto& wanted) { return wanted(m, launch.features); };
-  if (m == 0 || std::none_of(made.wanted.begin(), made.wanted.end(), wants)) {
+  const auto needs = [&](const auto& wanted) { return wanted(m, launch.features); };
+  if (m == 0 || std::none_of(made.wanted.begin(), made.wanted.end(), needs)) {
     made.x.resize(Shape(made.x.rank(), 0));
     made.rows.resize({0, 0});
     return;
@@ -45,10 +45,10 @@ void launch_rows(Launch& launch, const QuantizedRows& made, const RowSource& fro
       .m = u32(m), .k = u32(k), .tiles = u32(tiles), .height = texels_of(from.x).height};
   put_source(params, from, m, op);
   launch.params(params);
-  // Two cells of 16 columns a lane; rows too long for 256 lanes of eight are read twice.
-  const uint32_t cells = params.tiles * 4, most = std::min(256u, std::bit_floor(launch.features.max_invocations));
-  const uint32_t lanes = std::clamp(std::bit_ceil((cells + 1) / 2), 32u, most);
-  const uint32_t held = (cells + lanes - 1) / lanes;
+  // A lane takes two groups of 16 columns. Rows too long for 256 lanes with eight groups each are read twice.
+  const uint32_t groups = params.tiles * 4, most = std::min(256u, std::bit_floor(launch.features.max_invocations));
+  const uint32_t lanes = std::clamp(std::bit_ceil((groups + 1) / 2), 32u, most);
+  const uint32_t held = (groups + lanes - 1) / lanes;
   launch.over(uint64_t{params.m} * lanes, lanes);
   const std::vector<uint32_t> spec = source_spec(from, k);
   launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
@@ -96,7 +96,7 @@ std::shared_ptr<QuantizedRows> quantized_rows(Graph& graph, const char* op, cons
                                  : graph.scratch(form == Input::halves ? DType::f16 : from.real_dtype(), 2);
   made->rows = graph.scratch(DType::i32, 2);
   const auto or_x = [&](const Tensor& tensor) { return tensor || texture ? tensor : from.x; };
-  // The node keeps `made` alive, which holds no node.
+  // The node owns a reference to `made`; `made` refers to no node, so there is no cycle.
   graph.dispatch({made->x, made->rows}, {from.x, or_x(from.scales.tensor), or_x(from.zeros.tensor)},
                  [=](Launch& launch) { launch_rows(launch, *made, from, form, op); });
   return made;

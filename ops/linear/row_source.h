@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
 #include "ops/quant/blocks.h"
 
 namespace pumice::engine {
@@ -23,8 +23,8 @@ struct RowSource {
   Parameter scales = {}, zeros = {};  // tensors, an element for each row or one
 
   DType real_dtype() const { return x.dtype() == DType::f16 ? DType::f16 : DType::f32; }
-  int32_t shift() const { return high > 127 ? 128 : 0; }  // what makes the integers signed bytes
-  bool may_have_zero() const;                             // some zero point, so shifted, may not be 0
+  int32_t shift() const { return high > 127 ? 128 : 0; }  // subtracted from the integers to make them signed bytes
+  bool may_have_zero() const;                             // whether a zero point, plus shift(), may be other than 0
   bool texture() const { return x.storage() == StorageType::texture3d; }
 };
 
@@ -49,7 +49,7 @@ void put_source(Params& params, const RowSource& from, int64_t m, const char* op
 }
 
 // One form of the rows, made once for all linears that read the same x with the same parameters, and only at sizes
-// where one of them wants it: for other sizes both tensors are empty. Floats are a texture of x's dimensions where x is
+// where one of them needs it: for other sizes both tensors are empty. Floats are a texture of x's dimensions where x is
 // one.
 struct QuantizedRows {
   Tensor x, rows;  // glsl/linear_quantize.glsl

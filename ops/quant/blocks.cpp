@@ -28,9 +28,9 @@ uint32_t stored(DType dtype) {
 
 }  // namespace
 
-Blocks blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op) {
+QuantBlocks quant_blocks(const Shape& shape, const std::vector<int64_t>& block, const char* op) {
   check(block.size() == shape.size(), "%s: %zu block sizes for a tensor of rank %zu", op, block.size(), shape.size());
-  Blocks b;
+  QuantBlocks b;
   for (size_t d = 0; d < shape.size(); ++d) {
     const int64_t size = shape[d], part = block[d] == -1 ? std::max<int64_t>(size, 1) : block[d];
     const int64_t count = block[d] == -1 ? 1 : size / std::max<int64_t>(part, 1);
@@ -69,7 +69,7 @@ Parameter parameter(const Args& args, uint32_t index, const char* op, bool integ
   return parameter;
 }
 
-void check_count(const Parameter& parameter, const Blocks& blocks, const char* op, const char* what) {
+void check_count(const Parameter& parameter, const QuantBlocks& blocks, const char* op, const char* what) {
   check(!parameter.tensor || parameter.tensor.numel() == blocks.count, "%s: %" PRId64 " %s for %" PRId64 " blocks", op,
         parameter.tensor ? parameter.tensor.numel() : 0, what, blocks.count);
 }

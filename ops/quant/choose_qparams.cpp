@@ -4,19 +4,19 @@
 #include "glsl/choose_qparams.h"
 #include "glsl/choose_qparams_range.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 
 namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "choose_qparams";
 
-// Parts of a block, a workgroup each: few enough that one invocation can join them.
-struct Parts {
+// A quantization block divided among workgroups: so few slices that one invocation can combine their ranges.
+struct Slices {
   uint32_t count, size, lanes;
 };
 
-Parts parts_of(int64_t block) {
+Slices slices_of(int64_t block) {
   constexpr int64_t kMost = 256, kElements = 4096;
   const int64_t most = std::min(kMost, (block + kElements - 1) / kElements);
   const int64_t size = ((block + most - 1) / most + 3) / 4 * 4;
@@ -24,15 +24,15 @@ Parts parts_of(int64_t block) {
 }
 
 void range(Launch& launch, Tensor range, Tensor x, const std::vector<int64_t>& block) {
-  const Blocks b = blocks(x.shape(), block, kOp);
+  const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
   check(b.numel >= 1 && (x.numel() != 0 || b.count == 0), "%s: a block without elements has no range", kOp);
-  const Parts parts = parts_of(b.numel);
-  range.resize({2 * b.count * parts.count});
+  const Slices slices = slices_of(b.numel);
+  range.resize({2 * b.count * slices.count});
   if (b.count == 0) return;
   glsl::choose_qparams_range::Params params{};
   params.blocks = u32(b.count);
-  params.parts = parts.count;
-  params.part_size = parts.size;
+  params.parts = slices.count;
+  params.part_size = slices.size;
   params.block_size = u32(b.numel);
   params.rank = b.rank;
   std::copy(b.size.begin(), b.size.end(), params.size);
@@ -42,7 +42,7 @@ void range(Launch& launch, Tensor range, Tensor x, const std::vector<int64_t>& b
   params.columns = texels.columns;
   params.height = texels.height;
   launch.params(params);
-  launch.over(uint64_t{params.blocks} * parts.count * parts.lanes, parts.lanes);
+  launch.over(uint64_t{params.blocks} * slices.count * slices.lanes, slices.lanes);
   launch.spec.push_back(b.rank == 1 && b.numel % 4 == 0 && (!texture || texels.columns % 4 == 0));
   launch.shader = &glsl::choose_qparams_range::variant(glsl::choose_qparams_range::dtype(x.dtype()),
                                                        static_cast<glsl::choose_qparams_range::X_STORAGE>(texture));
@@ -58,13 +58,13 @@ void choose_qparams(Graph& graph, Tensor scale, Tensor zero, Tensor x, const std
   if (graph.in_texture(x)) x = graph.texture(x);
   graph.dispatch({ranges}, {x}, [=](Launch& launch) { range(launch, ranges, x, block); });
   graph.dispatch({scale, zero}, {ranges}, [=, &shader](Launch& launch) {
-    const Blocks b = blocks(x.shape(), block, kOp);
+    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
     scale.resize(b.grid);
     zero.resize(b.grid);
     if (b.count == 0) return;
-    launch.params(glsl::choose_qparams::Params{u32(b.count), parts_of(b.numel).count, static_cast<float>(rule.low),
+    launch.params(glsl::choose_qparams::Params{u32(b.count), slices_of(b.numel).count, static_cast<float>(rule.low),
                                                static_cast<float>(rule.high), rule.eps});
-    launch.over(quads(scale), 64);
+    launch.over(vec4_groups(scale), 64);
     launch.spec.insert(launch.spec.end(), {rule.mapping, rule.steps});
     launch.shader = &shader;
   });

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

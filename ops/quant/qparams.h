@@ -5,7 +5,7 @@
 #include <cinttypes>
 #include <cmath>
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

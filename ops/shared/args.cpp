@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a call. Kinds and counts were checked against the signature when the file was read, so a wrong kind here
-// is an operator's mistake about its own signature, and Internal.
+// Kinds and counts were checked against the signature when the file was read. A wrong kind here is a bug of the
+// operator (it reads its own signature wrongly), so it is reported as Internal.
+#include "ops/shared/args.h"
+
 #include <cinttypes>
 
 #include "graph/graph_impl.h"
-#include "ops/op.h"
 
 namespace pumice::engine {
 namespace {
 
 const Arg& argument(const OpCall& call, uint32_t index) {
   if (index >= call.args.size())
-    fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u of %zu", index, call.args.size());
+    fail(Code::Internal, Stage::plan, "", "the operator reads argument %u of %zu", index, call.args.size());
   return call.args[index];
 }
 
 [[noreturn]] void wrong_kind(uint32_t index, const char* wanted) {
-  fail(Code::Internal, Stage::plan, "", "the operator asks for argument %u as %s, its signature says otherwise", index,
-       wanted);
+  fail(Code::Internal, Stage::plan, "", "the operator reads argument %u as %s; its signature differs", index, wanted);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ std::vector<SymInt> Args::sizes(uint32_t index) const {
 
 Tensor Args::out(uint32_t index) const {
   if (index >= call_.outputs.size())
-    fail(Code::Internal, Stage::plan, "", "the operator asks for output %u of %zu", index, call_.outputs.size());
+    fail(Code::Internal, Stage::plan, "", "the operator reads output %u of %zu", index, call_.outputs.size());
   return Tensor(&graph_, call_.outputs[index]);
 }
 

@@ -45,7 +45,7 @@ int64_t Patches::count(size_t axis, int64_t size, const char* op, bool ceil) con
   } else {
     const int64_t left = size + pad - span + (ceil ? stride[axis] - 1 : 0);
     count = left < 0 ? 0 : left / stride[axis] + 1;
-    // One that would begin in the padding behind the image is none.
+    // A window that would begin in the padding after the image does not count.
     if (ceil && (count - 1) * stride[axis] >= size + pads[axis]) --count;
   }
   check(count >= 1, "%s: a kernel that spans %" PRId64 " does not fit a size of %" PRId64 " padded by %" PRId64, op,

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 

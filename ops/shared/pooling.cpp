@@ -37,7 +37,7 @@ void pooling(Graph& graph, const Pooling& p) {
     put(params, p.patches);
     params.divisor = static_cast<float>(p.divisor);
     launch.params(params);
-    launch.over(quads(p.out));
+    launch.over(vec4_groups(p.out));
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(p.pool), p.count_padding});
     launch.shader = &glsl::pool2d::variant(glsl::pool2d::dtype(p.x.dtype()));
   });

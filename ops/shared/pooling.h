@@ -21,8 +21,8 @@ struct Pooling {
 // Adds the node.
 void pooling(Graph& graph, const Pooling& pooling);
 
-// Of means over windows, from argument 1 on: kernel, stride, pads, dilation, ceil_mode, count_padding, divisor; of
-// means over the parts of an image of a number that argument 1 says: size.
+// Average pooling over windows; arguments from 1 on: kernel, stride, pads, dilation, ceil_mode, count_padding, divisor.
+// Adaptive average pooling, to the size in argument 1.
 Pooling mean_pooling(const Args& args, const char* op);
 Pooling adaptive_pooling(const Args& args, const char* op);
 

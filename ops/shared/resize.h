@@ -2,7 +2,7 @@
 // Resizing of the last two dimensions: what the operators of floats and of integers share.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -41,7 +41,7 @@ bool put_sizes(Params& params, const Resize& r, Launch& launch) {
   params.count = u32(r.out.numel());
   params.scale_h = resize_step(r, params.in_h, params.out_h, r.scale_h);
   params.scale_w = resize_step(r, params.in_w, params.out_w, r.scale_w);
-  launch.over(quads(r.out));
+  launch.over(vec4_groups(r.out));
   return true;
 }
 

@@ -17,7 +17,7 @@ uint32_t u32(int64_t value) {
   return static_cast<uint32_t>(value);
 }
 
-uint32_t quads(const Tensor& out) {
+uint32_t vec4_groups(const Tensor& out) {
   return (u32(out.numel()) + 3) / 4;
 }
 

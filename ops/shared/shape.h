@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "ops/op.h"
+#include "ops/shared/args.h"
 
 namespace pumice::engine {
 
@@ -17,8 +17,8 @@ inline constexpr uint32_t kMaxRank = 8;
 
 // A count or index as kernels hold it. Throws LimitExceeded from 2^31 on: sums of two never wrap.
 uint32_t u32(int64_t value);
-// Quads of a tensor: the invocations of a kernel that gives each one quad of `out`.
-uint32_t quads(const Tensor& out);
+// vec4 groups (four consecutive elements) of a tensor: the invocations of a kernel in which each writes one of them.
+uint32_t vec4_groups(const Tensor& out);
 
 // Product of sizes[first..last).
 int64_t product(std::span<const int64_t> sizes, size_t first, size_t last);

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/executorch/errors.h"
 #include "runtime/executorch/layout.h"
 #include "runtime/executorch/trace.h"
 
@@ -54,16 +55,16 @@ const char* unfit_type(const Tensor& tensor) {
   if (tensor.dim() > PUMICE_MAX_RANK) {
     return "has more than 8 dimensions";
   }
-  return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not know";
+  return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not have";
 }
 
 // Constants that preprocess put beside the blob. ExecuTorch is asked for each once: it may read the file every time.
-struct Outside {
+struct ExternalConstants {
   const NamedDataMap* map;
   std::map<std::string, executorch::runtime::FreeableBuffer, std::less<>> held;
 
   static int find(void* user, const char* key, const void** data, uint64_t* bytes) {
-    auto& self = *static_cast<Outside*>(user);
+    auto& self = *static_cast<ExternalConstants*>(user);
     auto at = self.held.find(std::string_view(key));
     if (at == self.held.end()) {
       if (self.map == nullptr) {
@@ -89,13 +90,13 @@ Delegate::~Delegate() {
 }
 
 Error Delegate::load(const void* blob, size_t bytes, const Options& options, const NamedDataMap* weights) {
-  const auto said = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  const auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
   auto chosen = PUMICE_INIT(pumice_options);
-  chosen.device = said(options.device);
-  chosen.features = said(options.features);
-  chosen.cache_dir = said(options.cache_dir);
-  Outside outside{weights, {}};  // freed on return: the weights are on the device then
-  chosen.external = Outside::find;
+  chosen.device = or_null(options.device);
+  chosen.features = or_null(options.features);
+  chosen.cache_dir = or_null(options.cache_dir);
+  ExternalConstants outside{weights, {}};  // freed on return: the weights are on the device then
+  chosen.external = ExternalConstants::find;
   chosen.user = &outside;
   if (const auto status = pumice_model_load(blob, bytes, &chosen, &model_)) {
     return failed("cannot load", status);

@@ -12,12 +12,6 @@
 
 namespace pumice::et {
 
-// The codes of pumice.h in ExecuTorch's terms.
-executorch::runtime::Error code_of(pumice_status status);
-
-// The text of the thread's last error goes to ExecuTorch's log; `doing`: "cannot load".
-executorch::runtime::Error failed(const char* doing, pumice_status status);
-
 // One partition of a program: a model with one session of its own, since the session holds the partition's state.
 class Delegate {
  public:
@@ -26,11 +20,11 @@ class Delegate {
   Delegate& operator=(const Delegate&) = delete;
   ~Delegate();
 
-  // `weights` has what the blob keeps outside of itself; null when there is nothing.
+  // `weights`: the constants that are outside of the blob; null when there are none.
   executorch::runtime::Error load(const void* blob, size_t bytes, const Options& options,
                                   const executorch::runtime::NamedDataMap* weights);
 
-  // `args`: the inputs in the order of the file, sizes (which the file does not need) among them, then the outputs.
+  // `args`: the inputs in the order of the file, with integers for sizes among them (ignored), then the outputs.
   // `tracer`: gets every dispatch, or null. Threads wait for one another, from the first input to the last output.
   executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue*> args,
                                  executorch::runtime::EventTracer* tracer);
@@ -47,7 +41,7 @@ class Delegate {
   uint32_t num_outputs_ = 0;
   bool profile_ = true;
   std::vector<pumice_tensor> inputs_;              // of the call that runs
-  std::vector<std::vector<std::byte>> reordered_;  // copies of its tensors that lie in another order of dimensions
+  std::vector<std::vector<std::byte>> reordered_;  // copies of its tensors whose dimensions are in another order
 };
 
 }  // namespace pumice::et

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of ExecuTorch whose dimensions lie in another order (channels_last); Pumice has the usual one only.
+// Tensors of ExecuTorch whose dimensions are in another order in memory (channels_last); Pumice takes the usual order.
 #pragma once
 
 #include <executorch/runtime/core/exec_aten/exec_aten.h>

@@ -72,7 +72,7 @@ Error Options::set(const BackendOption& option) {
     return refuse("option", key, "is text");
   }
   const size_t size = strnlen(value->data(), value->size());
-  if (size + 1 >= value->size()) {  // ExecuTorch cuts what is longer, and says nothing
+  if (size + 1 >= value->size()) {  // ExecuTorch cuts longer texts without an error
     return refuse("option", key, "is too long: at most 254 characters");
   }
   (this->*field).assign(value->data(), size);
@@ -91,8 +91,8 @@ Error Options::get(BackendOption& option) const {
     return Error::NotFound;
   }
   Text value{};
-  const std::string& said = this->*field;
-  std::memcpy(value.data(), said.data(), std::min(said.size(), value.size() - 1));
+  const std::string& value_set = this->*field;
+  std::memcpy(value.data(), value_set.data(), std::min(value_set.size(), value.size() - 1));
   option.value = value;
   return Error::Ok;
 }

@@ -7,19 +7,19 @@
 
 namespace pumice::et {
 
-// What may be said of a program: at export (compile specs), for all programs that are loaded from now on
-// (executorch::runtime::set_option), for one at load time (LoadBackendOptionsMap). What is said later wins.
+// The options of a program: from its export (compile specs), for all programs that are loaded from now on
+// (executorch::runtime::set_option), or for one at load time (LoadBackendOptionsMap). A later one wins.
 class Options {
  public:
-  std::string device, features, cache_dir;  // of pumice_options; empty: not said
+  std::string device, features, cache_dir;  // of pumice_options; empty: not set
   bool profile = true;                      // an event tracer gets every dispatch
 
-  // InvalidArgument, with a line in the log: the key is unknown, or its value of another type.
+  // InvalidArgument, with a line in the log: the key is unknown, or its value has another type.
   executorch::runtime::Error set(const executorch::runtime::CompileSpec& spec);
   executorch::runtime::Error set(const executorch::runtime::BackendOption& option);
   // Fills in the value; NotFound: the key is unknown.
   executorch::runtime::Error get(executorch::runtime::BackendOption& option) const;
-  // Takes what `later` says.
+  // Takes the options that `later` sets.
   void merge(const Options& later);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/conv/conv_kernel.h"
+#include "ops/conv/channels_last_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -69,15 +69,15 @@ TEST(PickConv, AlwaysRuns) {
       features.matrix_f16[0] = features.matrix_s8[0] = shape;
       for (const int64_t channels : {1, 17, 64, 300}) {
         for (const int64_t pixels : {1, 49, 3000}) {
-          for (const int64_t cells : {1, 9, 300, 5000}) {
+          for (const int64_t k_groups : {1, 9, 300, 5000}) {
             for (const bool integers : {false, true}) {
-              const ConvPick pick = pick_conv({channels, pixels, cells, integers}, features);
+              const ConvPick pick = pick_conv({channels, pixels, k_groups, integers}, features);
               if (pick.kernel == nullptr) continue;
               EXPECT_EQ(pick.kernel->integers, integers);
               EXPECT_LE(conv_shared_bytes(*pick.kernel, features), features.max_shared_bytes);
               EXPECT_LE(conv_lanes(*pick.kernel, features), features.max_invocations);
               EXPECT_GE(pick.splits, 1u);
-              EXPECT_LE(pick.splits, (cells + 3) / 4);
+              EXPECT_LE(pick.splits, (k_groups + 3) / 4);
             }
           }
         }

@@ -2,7 +2,8 @@
 // Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
 #include <gtest/gtest.h>
 
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
+#include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {
@@ -35,10 +36,10 @@ TEST(PickLinear, GemvLanesGrowWithTheColumns) {
 }
 
 TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
-  EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).strips, 2u);
-  EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).strips, 1u);
-  EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).strips, 1u);
+  EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).panels, 2u);
+  EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).panels, 2u);
+  EXPECT_EQ(pick_linear({8, 14336, 4096}, gpu()).panels, 1u);
+  EXPECT_EQ(pick_linear({1, 384, 384}, gpu()).panels, 1u);
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
@@ -70,7 +71,7 @@ Features matrices() {
 }
 
 LinearShape int4(int64_t m, int64_t n, int64_t k) {
-  return {m, n, k, 32, Storage::q4, DType::f16, true};
+  return {m, n, k, 32, WeightType::q4, DType::f16, true};
 }
 
 TEST(PickLinear, MatricesByRows) {
@@ -113,7 +114,8 @@ TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
   EXPECT_EQ(tail("fragments64x256", 513), "none");
 }
 
-LinearShape integers(int64_t m, uint32_t group, Storage weight = Storage::q4, int64_t k = 4096, int64_t n = 14336) {
+LinearShape integers(int64_t m, uint32_t group, WeightType weight = WeightType::q4, int64_t k = 4096,
+                     int64_t n = 14336) {
   return {.m = m,
           .n = n,
           .k = k,
@@ -132,15 +134,15 @@ Features dots(Features features) {
 TEST(PickIntegers, FloatsWhereNothingElseIsThere) {
   for (const int64_t m : {1, 4, 64, 512}) {
     EXPECT_EQ(pick_linear(integers(m, 32), gpu()).input, Input::floats) << m;
-    EXPECT_EQ(pick_linear(integers(m, 0, Storage::q8), baseline_features()).input, Input::floats) << m;
+    EXPECT_EQ(pick_linear(integers(m, 0, WeightType::q8), baseline_features()).input, Input::floats) << m;
   }
 }
 
 TEST(PickIntegers, DotsWithoutMatrices) {
   EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1x2");
-  EXPECT_EQ(pick_linear(integers(1, 0, Storage::q8), dots(gpu())).name, "dot1");
-  EXPECT_EQ(pick_linear(integers(1, 32, Storage::q4, 4096, 4096), dots(gpu())).name, "dot1");
-  EXPECT_EQ(pick_linear(integers(1, 0, Storage::q8, 11008, 4096), dots(gpu())).name, "dot1x2");
+  EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 32, WeightType::q4, 4096, 4096), dots(gpu())).name, "dot1");
+  EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8, 11008, 4096), dots(gpu())).name, "dot1x2");
   EXPECT_EQ(pick_linear(integers(4, 32), dots(gpu())).input, Input::floats);
   EXPECT_EQ(pick_linear(integers(512, 32), dots(gpu())).name, "dot_tile64x128");
   EXPECT_EQ(pick_linear(integers(512, 20), dots(gpu())).input, Input::floats);
@@ -152,9 +154,9 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   features.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8);
   features.subgroup_size = 32;
   features.matrix_s8 = {{{16, 16, 32}}};
-  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8), features).name, "int8_128x128");
-  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q4), features).name, "int8_128x128d2");
-  EXPECT_EQ(pick_linear(integers(100, 0, Storage::q8, 4096, 4096), features).name, "int8_64x64");
+  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q8), features).name, "int8_128x128");
+  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q4), features).name, "int8_128x128d2");
+  EXPECT_EQ(pick_linear(integers(100, 0, WeightType::q8, 4096, 4096), features).name, "int8_64x64");
   EXPECT_EQ(pick_linear(integers(512, 128), features).name, "int8g_64x128");
   EXPECT_EQ(pick_linear(integers(512, 20), features).input, Input::floats);
   EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1x2");
@@ -169,7 +171,7 @@ TEST(PickIntegers, FragmentsForFewRows) {
   features.matrix_s8 = {{{16, 16, 32}}};
   for (const DType dtype : {DType::f16, DType::f32}) {
     const auto pick = [&](int64_t m, int64_t n, uint32_t group = 0) {
-      LinearShape shape = integers(m, group, Storage::q8, 4096, n);
+      LinearShape shape = integers(m, group, WeightType::q8, 4096, n);
       shape.dtype = dtype;
       const LinearKernel& kernel = pick_linear(shape, features);
       if (kernel.family == Family::gemv_fragments) {
@@ -189,23 +191,24 @@ TEST(PickIntegers, FragmentsForFewRows) {
     EXPECT_EQ(pick(64, 512), "dotw4");
     EXPECT_EQ(pick(512, 512), "gemvf16x2");  // too few tiles
   }
-  EXPECT_EQ(pick_linear(integers(128, 0, Storage::q8, 14336, 4096), features).name, "gemvf16x2");
-  EXPECT_EQ(pick_linear(integers(16, 0, Storage::q8), dots(gpu())).name, "dotw4");
+  EXPECT_EQ(pick_linear(integers(128, 0, WeightType::q8, 14336, 4096), features).name, "gemvf16x2");
+  EXPECT_EQ(pick_linear(integers(16, 0, WeightType::q8), dots(gpu())).name, "dotw4");
   LinearShape floats = int4(16, 14336, 4096);
   floats.dtype = DType::f32;
   EXPECT_NE(unsupported_reason(linear_kernel("gemvf16x2"), floats, features), "");
 }
 
 TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
-  EXPECT_NE(unsupported_reason(linear_kernel("dot1"), integers(1, 0, Storage::q8, 40000), dots(gpu())), "");
-  EXPECT_EQ(pick_linear(integers(512, 0, Storage::q8, 40000), dots(gpu())).input, Input::floats);
-  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, Storage::q4, 40000), dots(gpu())), "");
+  EXPECT_NE(unsupported_reason(linear_kernel("dot1"), integers(1, 0, WeightType::q8, 40000), dots(gpu())), "");
+  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q8, 40000), dots(gpu())).input, Input::floats);
+  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, WeightType::q4, 40000), dots(gpu())),
+            "");
 }
 
 TEST(PickIntegers, FloatsAreNotForThem) {
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.input == Input::floats) continue;
-    EXPECT_NE(unsupported_reason(kernel, {1, 64, 64, 32, Storage::q4}, dots(gpu())), "") << kernel.name;
+    EXPECT_NE(unsupported_reason(kernel, {1, 64, 64, 32, WeightType::q4}, dots(gpu())), "") << kernel.name;
   }
 }
 
@@ -226,7 +229,7 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
                                   .n = 4096,
                                   .k = 4096,
                                   .group = 128,
-                                  .weight = Storage::q4,
+                                  .weight = WeightType::q4,
                                   .dtype = DType::f16,
                                   .scale_f16 = true,
                                   .integers = integers,
@@ -252,13 +255,13 @@ TEST(PickLinear, EverythingPickedFits) {
           const LinearShape shape = k % 32 == 0 ? int4(m, n, k) : LinearShape{m, n, k};
           const LinearKernel& kernel = pick_linear(shape, features);
           EXPECT_EQ(unsupported_reason(kernel, shape, features), "") << kernel.name;
-          EXPECT_LE(pick_tile(1, m, n, features).parts(), features.max_invocations);
+          EXPECT_LE(pick_tile(1, m, n, features).subtiles(), features.max_invocations);
           if (kernel.family == Family::gemv) {
             const uint32_t lanes = gemv_lanes(kernel, k, features);
             EXPECT_EQ(lanes % 32, 0u);
             EXPECT_GE(lanes, 32u);
             EXPECT_LE(lanes, features.max_invocations);
-            EXPECT_LE(kernel.rows * kernel.strips * lanes * 8 + 16, features.max_shared_bytes);
+            EXPECT_LE(kernel.rows * kernel.panels * lanes * 8 + 16, features.max_shared_bytes);
           }
         }
       }
@@ -271,7 +274,7 @@ TEST(PickLinear, EverythingPickedFits) {
 TEST(PickLinear, IsMeantForTheCase) {
   for (const Features& features : {baseline_features(), dots(gpu()), dots(cpu()), matrices()}) {
     for (const int64_t m : {1, 2, 3, 4, 5, 8, 17, 128, 512}) {
-      for (const LinearShape& shape : {int4(m, 4096, 4096), integers(m, 32), integers(m, 0, Storage::q8)}) {
+      for (const LinearShape& shape : {int4(m, 4096, 4096), integers(m, 32), integers(m, 0, WeightType::q8)}) {
         for (const bool textures : {false, true}) {
           LinearShape live = shape;
           live.textures = textures;

@@ -17,7 +17,7 @@ TEST(SplitRows, BlocksCoverAllRowsFitAndAreAligned) {
           const auto blocks = split_rows(rows, {row, row / 2}, features);
           const uint64_t unit = std::max<uint64_t>(alignment, 16);
           uint64_t next = 0;
-          for (const RowBlock& block : blocks) {
+          for (const RowRange& block : blocks) {
             EXPECT_EQ(block.first, next);
             EXPECT_EQ(block.first % unit, 0u);
             const BindingRange part = binding_range(block, rows, row);

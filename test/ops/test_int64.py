@@ -16,7 +16,7 @@ TOP, LOW = 2**31 - 1, -(2**31)
 
 
 def last(value: int) -> torch.Tensor:
-    """The value behind a whole quad of small ones."""
+    """The value after a whole vec4 group of small ones."""
     return torch.tensor([1, -2, 3, 4, value])
 
 

@@ -18,7 +18,7 @@ RANGES = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 
 
 class Between(nn.Module):
-    """Integers of each function(a, b), a and b behind dequantize nodes; `numbers`: the scale and zero point of a, of b
+    """Integers of each function(a, b), where a and b are dequantized; `numbers`: the scale and zero point of a, of b
     and of the results."""
 
     def __init__(self, functions: list[Callable], numbers: list[tuple[float, int]], dtype: torch.dtype) -> None:

@@ -38,7 +38,7 @@ def load(program: pumice.Program, limit: int, more: str = "") -> pumice.Session:
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_linear(monkeypatch, kind, dtype, more) -> None:
-    """Weights of 3 to 17 blocks, with a tail that is neither a strip nor a quad."""
+    """Weights of 3 to 17 blocks, with a tail that is neither a row panel nor a vec4 group."""
     module = layer(kind, 4113, 64, dtype)
     dims = ({0: torch.export.Dim("m", min=1, max=4096)},)
     program = pumice.export(module, (torch.zeros(5, 64, dtype=dtype),), dynamic_shapes=dims)
@@ -183,7 +183,7 @@ def refused(program: pumice.Program, *texts: str, features: str) -> None:
 def test_what_is_not_split_is_named_with_bytes_and_limit() -> None:
     program = pumice.export(Mixed(), (torch.zeros(64, 100),))
     refused(program, "'output' f32[64, 100]", "25600 bytes", "at most 20000", "softmax", features="max_storage=20000")
-    # One strip of 16 rows is larger than a binding.
+    # One row panel of 16 rows is larger than a binding.
     program = pumice.export(layer("q8", 32, 4096), (torch.zeros(1, 4096),))
     refused(program, "weight", "at most 65535", features="max_storage=65535")
     assert load(program, 65536)(torch.zeros(1, 4096)).shape == (1, 32)

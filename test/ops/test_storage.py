@@ -17,7 +17,7 @@ import pumice
 from pumice.lowering.optable import op_table
 
 FORCED = "storage=textures"
-# Shapes with tails of texels, strips and tiles; ranks 1 to 5; more than one layer.
+# Shapes with tails of texels, row panels and tiles; ranks 1 to 5; more than one layer.
 SHAPES = [
     ((5, 64), 37),
     ((70,), 16),
@@ -166,7 +166,7 @@ def test_a_tied_head_shares_the_texture(bits, columns) -> None:
 
 
 def test_a_texture_of_a_weight_has_several_rows() -> None:
-    """More than 4096 vectors, and a weight that is packed in parts, and one that is taken in parts."""
+    """More than 4096 vectors, and a weight that is packed in ranges, and one that is read in ranges."""
     module, x = layer("q4 affine", 1300, 512), torch.randn(3, 512)
     data = bytes(pumice.export(module, (x,), options=TEXTURE))
     for features in ("", "max_storage=40000"):
@@ -226,7 +226,7 @@ CASES = {
 }
 # Made by hand in test_storage_integers.py and test/cli/test_kernel.py: no model of PyTorch gives them.
 BY_HAND = {"linear_q8ta_q8csw", "linear_qta8a_qga4w_qta8o"}
-# Of every scheme in test_storage_conv.py.
+# Of every scheme in test_storage_conv2d.py.
 CONVOLUTIONS = {"conv2d", "conv2d_q8csw", "conv2d_q8ta_q8csw", "q8ta_conv2d"}
 AXES = ("STORAGE", "X_STORAGE", "WEIGHT_STORAGE")
 

@@ -53,7 +53,7 @@ def test_a_kernel_that_reads_buffers_says_so(kernel) -> None:
 
 @pytest.mark.parametrize("group", [None, 32])
 def test_weights_in_parts(group) -> None:
-    """A texture with several rows, packed in parts; scales and sums are taken in parts, too."""
+    """A texture with several rows, packed in ranges; scales and sums are read in ranges, too."""
     layer = Layer(Weight.random(1300, 1024, group, 8, zero=True), torch.randn(1300))
     x = torch.randn(20, 1024)
     for features in ("kernel=dot_tile32x64", "none"):

@@ -42,13 +42,16 @@ def upward(root: Path) -> list[str]:
 
 
 def without_header(root: Path) -> list[str]:
-    """Source files of the engine without a header of their name; operators end with a table row instead."""
+    """Source files of the engine without a header of their name, in their folder or among the public ones; operators
+    have a table row instead, programs a main."""
     free = ("ops", "tools/pumice-rt", "python")
     found = []
     for folder in FLOORS[: FLOORS.index("python")]:
         for path in sources(root, folder):
             name = path.relative_to(root)
-            if path.suffix == ".cpp" and str(name.parent) not in free and not path.with_suffix(".h").exists():
+            public = root / "runtime/include/pumice" / f"{path.stem}.h"
+            has_header = path.with_suffix(".h").exists() or (name.parts[0] == "runtime" and public.exists())
+            if path.suffix == ".cpp" and str(name.parent) not in free and not has_header:
                 found.append(str(name))
     return found
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface: handles that are stale, structs of other sizes, null pointers, and the road through pumice.hpp.
+// The C interface: stale handles, structs of other sizes, null pointers; and the same calls through pumice.hpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,9 +7,11 @@
 
 #include <cstdlib>
 #include <thread>
+#include <type_traits>
 
 #include "pumice/pumice.hpp"
-#include "test/runtime/file.h"
+#include "runtime/describe.h"
+#include "test/graph/make.h"
 
 namespace {
 
@@ -22,7 +24,7 @@ pumice::Options options() {
 }
 
 struct CApi : testing::Test {
-  std::vector<std::byte> file = adds_file();
+  std::vector<std::byte> file = pumice::engine::test::adds().file();
   pumice::Model model = pumice::Model::load(file, options());
   std::vector<float> x{1, 2, 3};
   pumice_tensor input = pumice::view<float>(x, {1, 3});
@@ -30,6 +32,15 @@ struct CApi : testing::Test {
 
 std::string text() {
   return pumice_last_error()->text;
+}
+
+// The public header and the engine's are in one file here: both have a Model and a Session, in namespaces of their own.
+TEST_F(CApi, PublicAndEngineHeadersMeetInOneFile) {
+  namespace engine = pumice::engine;
+  static_assert(!std::is_same_v<pumice::Model, engine::Model> && !std::is_same_v<pumice::Session, engine::Session>);
+  const auto loaded = engine::Model::load([] { return engine::Device::open({options().device, "", "off"}); }, file);
+  EXPECT_EQ(loaded->program().methods.size(), model.num_methods());
+  EXPECT_EQ(engine::describe(*loaded), model.describe());
 }
 
 TEST_F(CApi, RunsThroughTheCppHeader) {

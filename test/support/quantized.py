@@ -43,7 +43,7 @@ def weight64(weight: torch.Tensor) -> torch.Tensor:
 
 
 def check_linear(got: torch.Tensor, x: torch.Tensor, layer: torch.nn.Linear, where: str = "") -> None:
-    """The bound of linear_error (ops/linear/linear_kernel.h); layer as torch has it, no activation behind."""
+    """The bound of linear_error (ops/linear/error_bound.h); layer as torch has it, no activation behind."""
     weight = weight64(layer.weight)
     bias = 0.0 if layer.bias is None else layer.bias.detach().double()
     want = x.double() @ weight.T + bias

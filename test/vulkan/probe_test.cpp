@@ -3,7 +3,8 @@
 // that rely on them, and an error names the feature. Replaced Vulkan functions stand for the driver: they list the
 // shapes and return the words of the probe that the test wants.
 #include "vulkan/probe.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/linear/kernels.h"
+#include "ops/linear/pick.h"
 #include "test/vulkan/gpu.h"
 
 namespace pumice::engine {
@@ -76,7 +77,7 @@ TEST(Probe, WrongNumbersTakeTheFeatureAway) {
     if (!usual.has(feature)) GTEST_SKIP() << "the driver has no " << name(feature);
   }
   const test::Hook hook(play_driver);
-  const LinearShape shape{.m = 64, .n = 64, .k = 64, .weight = Storage::q4, .dtype = DType::f16};
+  const LinearShape shape{.m = 64, .n = 64, .k = 64, .weight = WeightType::q4, .dtype = DType::f16};
   const LinearKernel& kernel = linear_kernel("fragments64x128");
   const auto features = [&](uint32_t word, bool wrong_lane) {
     answer = word;

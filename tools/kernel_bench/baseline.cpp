@@ -3,8 +3,10 @@
 
 #include "glsl/bench_copy.h"
 #include "glsl/linear_q4gsw_plain.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/packed_weight.h"
+#include "ops/op.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {

@@ -12,6 +12,7 @@
 #include "graph/build.h"
 #include "graph/record.h"
 #include "serialization/constants.h"
+#include "serialization/signature.h"
 #include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/textures.h"
 

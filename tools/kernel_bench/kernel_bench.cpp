@@ -9,7 +9,7 @@
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "ops/op.h"
-#include "ops/shared/storage.h"
+#include "ops/shared/textures.h"
 #include "serialization/read.h"
 #include "tools/kernel_bench/baseline.h"
 #include "tools/kernel_bench/command.h"

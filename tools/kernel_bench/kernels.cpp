@@ -5,7 +5,9 @@
 
 #include "base/nearest.h"
 #include "graph/image_shape.h"
-#include "ops/linear/gemm.h"
+#include "ops/linear/error_bound.h"
+#include "ops/linear/packed_weight.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"
 
@@ -32,8 +34,8 @@ std::string why_no_textures(const Subject& subject, const Case& c, const Feature
                   static_cast<long long>(most));
   if (!c.weight_in_texture()) return "";
   const LinearShape shape = subject.linear(c);
-  const uint64_t row = row_bytes({.storage = shape.weight, .n = u32(shape.n), .k = u32(shape.k)});
-  const uint64_t vectors = row / 16 * strips(u32(shape.n)) * kStripRows;
+  const uint64_t row = row_bytes({.type = shape.weight, .n = u32(shape.n), .k = u32(shape.k)});
+  const uint64_t vectors = row / 16 * row_panels(u32(shape.n)) * kPanelRows;
   if (vectors > uint64_t{features.max_image_2d} * kTexelsInARow)
     return format("needs a texture of more than %u rows of texels (maxImageDimension2D)", features.max_image_2d);
   return "";

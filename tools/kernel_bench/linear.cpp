@@ -27,7 +27,7 @@ int64_t columns(const LinearScheme& scheme, const Case& c) {
 class Linear : public Problem {
  public:
   Linear(const LinearScheme& scheme, const Case& c, uint64_t seed)
-      : Problem(c), scheme_(scheme), q4_(scheme.weight == Storage::q4), quantized_(scheme.scales != Scales::none) {
+      : Problem(c), scheme_(scheme), q4_(scheme.weight == WeightType::q4), quantized_(scheme.scales != Scales::none) {
     c_.group = columns(scheme, c);
     groups_ = c_.k / c_.group;
     huge_ = c_.values == Values::huge ? c_.k / 2 : -1;
@@ -255,7 +255,7 @@ class Linear : public Problem {
     const Expected sum = dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k));
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
-    // As every kernel keeps it: ops/linear/linear_error.cpp.
+    // As every kernel keeps it: ops/linear/error_bound.cpp.
     return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k + 28);
   }
 
@@ -278,7 +278,7 @@ std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, 
 LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
   const int64_t group = columns(scheme, c);
   const bool quantized = scheme.scales != Scales::none;
-  const Storage weight = quantized ? scheme.weight : c.dtype == DType::f16 ? Storage::f16 : Storage::f32;
+  const WeightType weight = quantized ? scheme.weight : c.dtype == DType::f16 ? WeightType::f16 : WeightType::f32;
   return {.m = c.m,
           .n = c.n,
           .k = c.k,

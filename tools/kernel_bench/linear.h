@@ -14,7 +14,7 @@ enum class Rows : uint8_t { floats, chosen, numbers, bytes, given };
 
 struct LinearScheme {
   std::string_view op;
-  Storage weight;  // f32: as x
+  WeightType weight;  // f32: as x
   Scales scales;
   Rows rows = Rows::floats;
 };

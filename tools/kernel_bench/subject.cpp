@@ -27,15 +27,15 @@ constexpr Subject conv() {
 }
 
 // ---- the operators
-constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
-    kQ4gsw{"linear_q4gsw", Storage::q4, Scales::group}, kQ8csw{"linear_q8csw", Storage::q8, Scales::row},
-    kQ8gsw{"linear_q8gsw", Storage::q8, Scales::group},
-    kDq8caQ4gsw{"linear_dq8ca_q4gsw", Storage::q4, Scales::group, Rows::chosen},
-    kDq8caQ8gsw{"linear_dq8ca_q8gsw", Storage::q8, Scales::group, Rows::chosen},
-    kDq8caQ8csw{"linear_dq8ca_q8csw", Storage::q8, Scales::row, Rows::chosen},
-    kQ8taQ8csw{"linear_q8ta_q8csw", Storage::q8, Scales::row, Rows::numbers},
-    kQ8ta{"q8ta_linear", Storage::q8, Scales::row, Rows::bytes},
-    kQta8a{"linear_qta8a_qga4w_qta8o", Storage::q4, Scales::group, Rows::given};
+constexpr LinearScheme kLinear{"linear", WeightType::f32, Scales::none},
+    kQ4gsw{"linear_q4gsw", WeightType::q4, Scales::group}, kQ8csw{"linear_q8csw", WeightType::q8, Scales::row},
+    kQ8gsw{"linear_q8gsw", WeightType::q8, Scales::group},
+    kDq8caQ4gsw{"linear_dq8ca_q4gsw", WeightType::q4, Scales::group, Rows::chosen},
+    kDq8caQ8gsw{"linear_dq8ca_q8gsw", WeightType::q8, Scales::group, Rows::chosen},
+    kDq8caQ8csw{"linear_dq8ca_q8csw", WeightType::q8, Scales::row, Rows::chosen},
+    kQ8taQ8csw{"linear_q8ta_q8csw", WeightType::q8, Scales::row, Rows::numbers},
+    kQ8ta{"q8ta_linear", WeightType::q8, Scales::row, Rows::bytes},
+    kQta8a{"linear_qta8a_qga4w_qta8o", WeightType::q4, Scales::group, Rows::given};
 constexpr ConvScheme kConv{"conv2d", false}, kConvQ8{"conv2d_q8csw", true}, kConvQ8ta{"conv2d_q8ta_q8csw", true, true},
     kQ8taConv{"q8ta_conv2d", true, true, true};
 constexpr Subject kSubjects[] = {

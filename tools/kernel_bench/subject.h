@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/conv/conv_choice.h"
-#include "ops/linear/linear_kernel.h"
+#include "ops/conv/kernels.h"
+#include "ops/linear/kernels.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
@@ -69,7 +69,7 @@ struct Subject {
   std::unique_ptr<Problem> (*make)(const Case&, uint64_t seed);
   // Why the case makes no sense for the operator; empty when it does.
   std::string (*refuse)(const Case&);
-  // What its kernels are chosen by; null for operators without those of ops/linear/linear_kernel.h, conv_choice.h.
+  // What its kernels are chosen by; null for operators without those of ops/linear/kernels.h, conv_choice.h.
   LinearShape (*linear)(const Case&) = nullptr;
   ConvFacts (*conv)(const Case&) = nullptr;
 };

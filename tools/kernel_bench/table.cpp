@@ -61,7 +61,8 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
 };
 
-// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a strip; depthwise ones.
+// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a row panel; depthwise
+// ones.
 constexpr const char* kConvRows = "b=1|3";
 constexpr const char* kConvShapes[] = {
     "c=3,o=17,h=7,w=9,bias=1",

@@ -46,7 +46,7 @@ std::string read_header(std::ifstream& file, const std::string& path) {
   return header;
 }
 
-// What stands between `open` and `close` behind `'key':` in the header, which is a Python dict written by numpy.
+// The text between `open` and `close` after `'key':` in the header, which is a Python dict written by numpy.
 std::string field(const std::string& header, const std::string& key, char open, char close, const std::string& path) {
   const size_t at = header.find("'" + key + "'");
   const size_t begin = at == std::string::npos ? at : header.find(open, header.find(':', at));

@@ -9,7 +9,7 @@ from pumice.fusion.convolution import with_norm
 from pumice.lowering.call import Call
 from pumice.lowering.operands import used_outputs
 from pumice.lowering.registry import fuses
-from pumice.ops.conv import BATCH_NORMS
+from pumice.ops.conv2d import BATCH_NORMS
 
 
 @fuses(*BATCH_NORMS)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pumice.fusion.convolution import without_pad
 from pumice.lowering.call import Call
 from pumice.lowering.registry import fuses
-from pumice.ops.conv import CONVOLUTIONS, convolution
+from pumice.ops.conv2d import CONVOLUTIONS, convolution
 
 
 @fuses(*CONVOLUTIONS)

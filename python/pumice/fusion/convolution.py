@@ -11,7 +11,7 @@ from pumice.lowering.call import Call
 from pumice.lowering.quantized import quantized
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
-from pumice.ops.conv import BATCH_NORMS, CONVOLUTIONS, MOST_PADDING, PADS, Convolution, batch_norm, convolution
+from pumice.ops.conv2d import BATCH_NORMS, CONVOLUTIONS, MOST_PADDING, PADS, Convolution, batch_norm, convolution
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ from pumice.fusion.integers import Step, Target, computes
 from pumice.lowering.call import Call
 from pumice.lowering.quantized import quantized
 from pumice.lowering.registry import Refused
-from pumice.ops.conv import CONVOLUTIONS
+from pumice.ops.conv2d import CONVOLUTIONS
 
 
 @computes(*CONVOLUTIONS)

@@ -11,7 +11,7 @@ from pumice.format.dtypes import TORCH
 from pumice.fusion.integers import Target, moves
 from pumice.lowering.call import Call
 from pumice.ops import pad
-from pumice.ops.conv import PADS
+from pumice.ops.conv2d import PADS
 
 aten = torch.ops.aten
 

@@ -14,39 +14,39 @@ from pumice.lowering.operands import axes
 from pumice.lowering.quantized import Q
 from pumice.lowering.quantized_activation import per_tensor
 from pumice.lowering.ref import Ref
-from pumice.ops import pool
+from pumice.ops import pool2d
 
 aten = torch.ops.aten
 
 
-@moves(*pool.MAXIMA)
+@moves(*pool2d.MAXIMA)
 def largest(made: Call, _: Target) -> Any:
     """The largest integers of windows; the indices do not match."""
     readers = [user for user in made.node.users if user.target is operator.getitem]
     if made.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
         return None
-    window = pool.window(made)
-    return lambda x, out: pool.emit(made, "max_pool2d", x[0], *window, out=out)
+    window = pool2d.window(made)
+    return lambda x, out: pool2d.emit(made, "max_pool2d", x[0], *window, out=out)
 
 
-@computes(*pool.MEANS)
+@computes(*pool2d.MEANS)
 def mean_of_windows(made: Call, act: str, to: Target) -> Step | None:
     """avg_pool1d, avg_pool2d."""
     q = _source(made, act, to)
     if q is None:
         return None
-    more = (*pool.window(made), *pool.tail(made), *_numbers(q, to))
-    return lambda out: pool.emit(made, "q8ta_avg_pool2d", q.data, *more, out=out)
+    more = (*pool2d.window(made), *pool2d.tail(made), *_numbers(q, to))
+    return lambda out: pool2d.emit(made, "q8ta_avg_pool2d", q.data, *more, out=out)
 
 
-@computes(*pool.ADAPTIVE)
+@computes(*pool2d.ADAPTIVE)
 def mean_to_size(made: Call, act: str, to: Target) -> Step | None:
     """Adaptive means."""
     q = _source(made, act, to)
     if q is None:
         return None
-    more = (pool.size(made), *_numbers(q, to))
-    return lambda out: pool.emit(made, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
+    more = (pool2d.size(made), *_numbers(q, to))
+    return lambda out: pool2d.emit(made, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
 
 
 @computes(aten.mean.dim)

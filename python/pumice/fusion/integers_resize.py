@@ -10,30 +10,30 @@ import torch
 from pumice.fusion.integers import Step, Target, computes, moves
 from pumice.lowering.call import Call
 from pumice.lowering.quantized_activation import per_tensor
-from pumice.ops import resize
+from pumice.ops import upsample2d
 
 aten = torch.ops.aten
 
 
-@moves(*resize.NEAREST)
+@moves(*upsample2d.NEAREST)
 def nearest(made: Call, _: Target) -> Any:
     """The nearest integer."""
-    factors = resize.factors(made)
+    factors = upsample2d.factors(made)
     return lambda x, out: made.emit("upsample2d", x[0], list(out.shape[-2:]), *factors, 0, out=out)
 
 
 @moves(aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
 def shuffled(made: Call, _: Target) -> Any:
     """pixel_shuffle and its inverse."""
-    return lambda x, out: resize.shuffle(made, x[0], out)
+    return lambda x, out: upsample2d.shuffle(made, x[0], out)
 
 
-@computes(*resize.BILINEAR)
+@computes(*upsample2d.BILINEAR)
 def bilinear(made: Call, act: str, to: Target) -> Step | None:
     """Interpolated from integers."""
-    q = per_tensor(made, resize.image(made)) if act == "none" else None
+    q = per_tensor(made, upsample2d.image(made)) if act == "none" else None
     if q is None or q.data.dtype is not to.dtype:
         return None
-    aligned, last = bool(made["align_corners"]), resize.is_channels_last(made)
-    numbers = (*resize.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
+    aligned, last = bool(made["align_corners"]), upsample2d.is_channels_last(made)
+    numbers = (*upsample2d.factors(made), aligned, last, float(q.scale), int(q.zero), *to.numbers)
     return lambda out: made.emit("q8ta_upsample2d", q.data, list(out.shape[-2:]), *numbers, out=out)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constant integer matrices [N, K] with their scales and zero points, in the form the packed operators take
-(ops/linear/gemm.h), from whatever form a producer writes them in."""
+(ops/linear/packed_weight.h), from whatever form a producer writes them in."""
 
 from __future__ import annotations
 

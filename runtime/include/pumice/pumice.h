@@ -2,10 +2,11 @@
  *
  * The C interface of Pumice: run a .pumice file on a Vulkan device.
  *
- * Nothing thrown, raised or aborted crosses it: every call answers PUMICE_OK or the code of an error whose text
- * pumice_last_error() holds for the calling thread. Handles are numbers with a generation: a freed or invented one is
- * answered with PUMICE_WRONG_STATE, never with a crash. Structs begin with their size (PUMICE_INIT), so that they may
- * grow.
+ * No exception, signal or abort crosses it. Every call returns PUMICE_OK or the code of an error; pumice_last_error()
+ * has its text, for the calling thread. Handles are numbers with a generation: a freed or invented handle gives
+ * PUMICE_WRONG_STATE, never a crash. Structs begin with their size (PUMICE_INIT), so that they can grow. A null pointer
+ * where none is allowed gives PUMICE_INVALID_ARGUMENT. In a process that was forked after the first call, every call
+ * gives PUMICE_WRONG_STATE. Any call can give PUMICE_OUT_OF_HOST_MEMORY or PUMICE_INTERNAL.
  *
  * Threads: every function may be called from any thread. A session serves one call at a time; a second one waits.
  * pumice_session_run and pumice_session_read are two calls, and another thread's run may come between them: threads
@@ -42,7 +43,8 @@ enum {
 };
 /* clang-format on */
 
-/* Elements as the caller holds them: row-major, contiguous. bool: one byte, 0 or 1. */
+/* Element types of tensors in the memory of the caller: row-major, contiguous, native byte order. bool: a byte, 0 or 1.
+ */
 typedef uint32_t pumice_dtype;
 enum { PUMICE_F32 = 0, PUMICE_F16 = 1, PUMICE_I32 = 2, PUMICE_I64 = 3, PUMICE_BOOL = 4, PUMICE_U8 = 5, PUMICE_I8 = 6 };
 
@@ -55,12 +57,14 @@ typedef struct pumice_error {
   const char* text;
 } pumice_error;
 
-/* The last error of the calling thread; its strings are good until the thread's next call. Never null. */
+/* The last error of the calling thread. Never null; its strings are valid until the next call of the thread. */
 PUMICE_API const pumice_error* pumice_last_error(void);
+/* PUMICE_API_VERSION of the library. */
 PUMICE_API uint32_t pumice_api_version(void);
+/* The version of the library, "0.1.0"; valid as long as the library is loaded. */
 PUMICE_API const char* pumice_version(void);
 
-/* Text that a call hands over (JSON, UTF-8, ends with a NUL) is freed here; null is fine. */
+/* Frees a text that a function below returned (JSON, UTF-8, NUL-terminated); null is allowed. */
 PUMICE_API void pumice_text_free(char* text);
 
 /* An empty struct with its size set: `pumice_options options = PUMICE_INIT(pumice_options);` */
@@ -78,15 +82,16 @@ extern "C" {
 #define PUMICE_INIT(type) {.struct_size = sizeof(type)}
 #endif
 
-/* Null strings mean "not said": see `pumice devices --help` for what is then chosen. */
+/* A null string is not set: the environment variables PUMICE_DEVICE, PUMICE_FEATURES and PUMICE_CACHE_DIR hold then, or
+ * the defaults that `pumice devices --help` lists. */
 typedef struct pumice_options {
   uint32_t struct_size;
   uint32_t timeout_ms;   /* of one run; 0 = 60 000, on a CPU driver 600 000 */
   const char* device;    /* index, part of the name, or UUID */
   const char* features;  /* "-coopmat,-int_dot" or "none" */
   const char* cache_dir; /* of the pipeline cache; "off" = none */
-  /* Hands over the bytes of an external constant; nonzero when there are none under `key`. The bytes are read before
-   * the load returns. Must not throw. */
+  /* Sets `data` and `bytes` of the external constant `key` and returns 0; nonzero: there is none. The bytes must stay
+   * valid until the load returns. Called by the loading thread. Must not throw. */
   int (*external)(void* user, const char* key, const void** data, uint64_t* bytes);
   void* user;
 } pumice_options;
@@ -98,26 +103,33 @@ typedef struct pumice_session {
   uint64_t handle;
 } pumice_session;
 
-/* {"devices": [{"index", "name", "driver", "kind", "features", ...}], "why": "..."}; `why` explains an empty list. */
+/* The Vulkan devices of this machine as JSON, which the caller frees:
+ * {"devices": [{"index", "name", "driver", "kind", "features", ...}], "why": "..."}. `why` explains an empty list. */
 PUMICE_API pumice_status pumice_devices(char** json);
 
-/* Proves the file without any device: header, structure, meaning, memory plan. */
+/* Validates a file of `bytes` bytes in its four gates: header, structure, meaning, memory plan. Touches no device.
+ * Errors: 1 to 14; of a path also PUMICE_IO_ERROR and PUMICE_PATH_REJECTED (no regular file). */
 PUMICE_API pumice_status pumice_check(const void* file, uint64_t bytes);
 PUMICE_API pumice_status pumice_check_file(const char* path);
-/* The same, and tells what is in the file: header, operators, values, memory plan, constants. */
+/* Validates likewise and returns the content as JSON, which the caller frees: {"header", "methods" (operators, values,
+ * memory plan), "constants"}. */
 PUMICE_API pumice_status pumice_inspect(const void* file, uint64_t bytes, char** json);
 PUMICE_API pumice_status pumice_inspect_file(const char* path, char** json);
 
-/* A model is the weights on the device; neither file nor memory is needed once it is loaded. `options` may be null. */
+/* Validates a file, opens a device, and copies the weights to it. The file, or its memory, is not needed after that.
+ * `options` may be null. Errors: those of pumice_check; PUMICE_INVALID_ARGUMENT (options), PUMICE_WEIGHTS_MISMATCH (an
+ * external constant), PUMICE_DEVICE_UNSUPPORTED, PUMICE_OUT_OF_DEVICE_MEMORY, PUMICE_DEVICE_LOST. */
 PUMICE_API pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options,
                                            pumice_model* model);
 PUMICE_API pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model);
-/* Sessions made from the model live on. */
+/* Frees the handle. Sessions of the model stay usable; the weights are freed with the last one. */
 PUMICE_API pumice_status pumice_model_free(pumice_model model);
-/* {"device": {...}, "methods": [{"name", "inputs", "outputs", "in_spec", "out_spec"}]} */
+/* The device and the methods of a model as JSON, which the caller frees:
+ * {"device": {...}, "methods": [{"name", "inputs", "outputs", "in_spec", "out_spec"}]}. */
 PUMICE_API pumice_status pumice_model_describe(pumice_model model, char** json);
 PUMICE_API pumice_status pumice_model_num_methods(pumice_model model, uint32_t* count);
-/* The number of the method called `name`; null: the first one. */
+/* The number of the method called `name`, from 0; null: the first one. PUMICE_INVALID_ARGUMENT when there is none. The
+ * functions below take that number as `method`. */
 PUMICE_API pumice_status pumice_model_method(pumice_model model, const char* name, uint32_t* method);
 
 typedef struct pumice_tensor_info {
@@ -128,18 +140,20 @@ typedef struct pumice_tensor_info {
   int64_t min[PUMICE_MAX_RANK]; /* bounds of each dimension, both included; equal when it is fixed */
   int64_t max[PUMICE_MAX_RANK];
   const char* symbol[PUMICE_MAX_RANK]; /* name of a dynamic dimension, else null */
-  const char* name;                    /* these strings are good as long as the model's handle */
+  const char* name;                    /* these strings are valid until the model is freed */
 } pumice_tensor_info;
 
+/* How many inputs and outputs a method has. */
 PUMICE_API pumice_status pumice_model_counts(pumice_model model, uint32_t method, uint32_t* num_inputs,
                                              uint32_t* num_outputs);
+/* What an input or output is: dtype, shape, name. PUMICE_INVALID_ARGUMENT when `index` is not less than its count. */
 PUMICE_API pumice_status pumice_model_input(pumice_model model, uint32_t method, uint32_t index,
                                             pumice_tensor_info* info);
 PUMICE_API pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t index,
                                              pumice_tensor_info* info);
 
-/* A session is the state (caches, counters) and the memory of its runs. Weights are shared with the model's other
- * sessions. */
+/* A session has the state of a model (caches, counters) and the memory of its runs. The sessions of a model share its
+ * weights. Errors: PUMICE_OUT_OF_DEVICE_MEMORY, PUMICE_DEVICE_LOST. */
 PUMICE_API pumice_status pumice_session_new(pumice_model model, pumice_session* session);
 PUMICE_API pumice_status pumice_session_free(pumice_session session);
 
@@ -166,19 +180,22 @@ PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t me
 /* The same in steps, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
 PUMICE_API pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                             uint32_t num_inputs);
-/* Shape and size of an output of the last run. */
+/* Dtype, shape and size in bytes of an output of the last run; `data` becomes null. PUMICE_WRONG_STATE when there was
+ * no run, or the last one failed. */
 PUMICE_API pumice_status pumice_session_output(pumice_session session, uint32_t index, pumice_tensor* output);
-/* Copies an output of the last run to `data`, which has room for exactly `bytes` as told above. */
+/* Copies an output of the last run to `data`. PUMICE_INVALID_ARGUMENT unless `bytes` is exactly what
+ * pumice_session_output returned; PUMICE_WRONG_STATE as there. */
 PUMICE_API pumice_status pumice_session_read(pumice_session session, uint32_t index, void* data, uint64_t bytes);
-/* State back to its values in the file. */
+/* Sets the state back to its values in the file. */
 PUMICE_API pumice_status pumice_session_reset(pumice_session session);
-/* A run with timestamps; outputs and state are as after pumice_session_run. {"total_us", "rows": [{"op", "call",
- * "source", "kernel", "shapes", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order.
- * "call": which operator call of the method it is for, or -1; "start_us": since the first row began. */
+/* A run with timestamps; outputs, state and errors are those of pumice_session_run, and PUMICE_DEVICE_UNSUPPORTED where
+ * the device has no timestamps. Returns JSON, which the caller frees: {"total_us", "rows": [{"op", "call", "source",
+ * "kernel", "shapes", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order. "call": the
+ * number of its operator call in the method, or -1; "start_us": microseconds since the first row began. */
 PUMICE_API pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                 uint32_t num_inputs, char** json);
-/* Bytes on the device by kind: {"weights", "state", "arena", "textures", "io"}; textures: of weights and activations.
- */
+/* Bytes on the device by kind as JSON, which the caller frees: {"weights", "state", "arena", "textures", "io"};
+ * textures: of weights and activations. */
 PUMICE_API pumice_status pumice_session_memory(pumice_session session, char** json);
 
 #ifdef __cplusplus

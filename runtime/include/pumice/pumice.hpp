@@ -24,6 +24,7 @@ namespace pumice {
 // Inline, so that these classes never share a symbol with the engine's own.
 inline namespace api {
 
+// What every function of this header throws: the error of the C call.
 class Error : public std::runtime_error {
  public:
   explicit Error(const pumice_error& error)
@@ -42,17 +43,17 @@ inline void throw_if(pumice_status status) {
   if (status != PUMICE_OK) throw Error(*pumice_last_error());
 }
 
-// Owns a text that the C interface handed over.
+// Copies a text of the C interface and frees it.
 inline std::string take(char* text) {
   const std::unique_ptr<char, void (*)(char*)> owner(text, pumice_text_free);
   return text;
 }
 
 struct Options {
-  std::string device, features, cache_dir;  // "" = not said
+  std::string device, features, cache_dir;  // "" is not set
   uint32_t timeout_ms = 0;
 
-  pumice_options c() const&& = delete;  // it points into this object
+  pumice_options c() const&& = delete;  // the result points into this object
   pumice_options c() const& {
     pumice_options options = PUMICE_INIT(pumice_options);
     options.timeout_ms = timeout_ms;
@@ -63,12 +64,14 @@ struct Options {
   }
 };
 
+// pumice_devices: JSON.
 inline std::string devices() {
   char* json = nullptr;
   throw_if(pumice_devices(&json));
   return take(json);
 }
 
+// Validate a file; throw Error. No device is touched.
 inline void check_file(const std::string& path) {
   throw_if(pumice_check_file(path.c_str()));
 }
@@ -76,6 +79,7 @@ inline void check_bytes(std::span<const std::byte> file) {
   throw_if(pumice_check(file.data(), file.size()));
 }
 
+// Validate a file and return its content as JSON (pumice_inspect).
 inline std::string inspect_file(const std::string& path) {
   char* json = nullptr;
   throw_if(pumice_inspect_file(path.c_str(), &json));
@@ -88,8 +92,10 @@ inline std::string inspect(std::span<const std::byte> file) {
   return take(json);
 }
 
+// A loaded model, pumice_model. Movable. Methods are numbers from 0.
 class Model {
  public:
+  // Validate a file, open a device, copy the weights to it (pumice_model_load). Throw Error.
   static Model load(std::span<const std::byte> file, const pumice_options& options) {
     Model model;
     throw_if(pumice_model_load(file.data(), file.size(), &options, &model.handle_));
@@ -112,6 +118,7 @@ class Model {
   }
   pumice_model handle() const { return handle_; }
 
+  // How many methods; the number of the one called `name`.
   uint32_t num_methods() const {
     uint32_t count = 0;
     throw_if(pumice_model_num_methods(handle_, &count));
@@ -122,6 +129,7 @@ class Model {
     throw_if(pumice_model_method(handle_, name.c_str(), &method));
     return method;
   }
+  // Dtype, bounds of the shape and name of each input or output; valid as long as the model.
   std::vector<pumice_tensor_info> inputs(uint32_t method = 0) const { return infos(method, true); }
   std::vector<pumice_tensor_info> outputs(uint32_t method = 0) const { return infos(method, false); }
   std::string describe() const {
@@ -170,7 +178,8 @@ struct DTypeOf<int8_t> {
   static constexpr pumice_dtype value = PUMICE_I8;
 };
 
-// An input: `data` must outlive the run. Of more than PUMICE_MAX_RANK dimensions the run refuses the rank.
+// An input of `bytes` bytes with that dtype and shape. `data` must stay valid until the run returns. A rank of more
+// than PUMICE_MAX_RANK is refused by the run.
 inline pumice_tensor view(pumice_dtype dtype, std::span<const int64_t> dims, const void* data, uint64_t bytes) {
   pumice_tensor tensor = PUMICE_INIT(pumice_tensor);
   tensor.dtype = dtype;
@@ -199,6 +208,7 @@ struct Output {
   }
 };
 
+// A session of a model, pumice_session. Movable.
 class Session {
  public:
   explicit Session(const Model& model) { throw_if(pumice_session_new(model.handle(), &handle_)); }
@@ -248,7 +258,7 @@ class Session {
     throw_if(status);
   }
 
-  // In steps, for one thread: run(), then output() and read().
+  // In steps, for one thread: run(), then output() and read(). On an error run() throws and there are no outputs.
   void run(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
     throw_if(pumice_session_run(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size())));
   }
@@ -261,21 +271,26 @@ class Session {
     throw_if(pumice_session_output(handle_, index, &tensor));
     return tensor;
   }
+  // Copies an output to `data`; `bytes` must be exactly its size.
   void read(uint32_t index, void* data, uint64_t bytes) const {
     throw_if(pumice_session_read(handle_, index, data, bytes));
   }
+  // An output as a vector, row-major; T is not checked against the dtype.
   template <class T>
   std::vector<T> output(uint32_t index) const {
     std::vector<T> data(output(index).bytes / sizeof(T));
     read(index, data.data(), data.size() * sizeof(T));
     return data;
   }
+  // Sets the state back to its values in the file.
   void reset() { throw_if(pumice_session_reset(handle_)); }
+  // A run with timestamps: JSON of pumice_session_profile.
   std::string profile(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
     char* json = nullptr;
     throw_if(pumice_session_profile(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), &json));
     return take(json);
   }
+  // Bytes on the device by kind: JSON of pumice_session_memory.
   std::string memory() const {
     char* json = nullptr;
     throw_if(pumice_session_memory(handle_, &json));

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/channels_last.h"
+#include "graph/deferred.h"
+
+#include <string>
+
+#include "base/divide.h"
+#include "glsl/conv2d_to_channels_last.h"
+#include "glsl/conv2d_to_nchw.h"
+#include "ops/conv/channels_last_product.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr int64_t kChannelGroupBytes = 16;
+
+Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
+  const Tensor made = graph.scratch(DType::i32, 1);
+  graph.dispatch({made}, {x}, [=](Launch& launch) {
+    using namespace glsl::conv2d_to_channels_last;
+    const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
+    const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
+    const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
+    made.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
+    if (!runs) return;
+    launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
+    launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
+    const uint32_t together = of_pixel % 4 == 0 ? 4 : of_pixel % 2 == 0 ? 2 : 1;
+    launch.spec.insert(launch.spec.end(), {at_once == 4, together});
+    launch.shader = &variant(in(x.dtype()));
+  });
+  return made;
+}
+
+}  // namespace
+
+int64_t channel_groups(int64_t channels, DType dtype) {
+  return ceil_div(channels * device_bytes(dtype), kChannelGroupBytes);
+}
+
+std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
+  return graph.shared<ChannelsLast>("channels last " + std::to_string(value.id()));
+}
+
+bool has_channels_last(Graph& graph, Tensor value) {
+  const auto known = channels_last_of(graph, value);
+  return known->tensor || (known->product && is_deferred(graph, value));
+}
+
+Tensor as_channels_last(Graph& graph, Tensor value) {
+  const auto known = channels_last_of(graph, value);
+  if (known->tensor) return known->tensor;
+  if (!has_channels_last(graph, value)) return known->tensor = lay_out(graph, value, false);
+  const Tensor made = known->tensor = graph.scratch(DType::i32, 1);
+  write_deferred(
+      graph, value, [&] { write_product(graph, *known->product, made); },
+      [=, &graph] { from_channels_last(graph, value, made); });
+  return made;
+}
+
+Tensor odd_as_channels_last(Graph& graph, Tensor value) {
+  return lay_out(graph, value, true);
+}
+
+void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {
+  graph.dispatch({out}, {channels_last}, [=](Launch& launch) {
+    using namespace glsl::conv2d_to_nchw;
+    launch.over(vec4_groups(out));
+    launch.params(Params{u32(out.numel()), u32(out.dim(1)), u32(out.dim(2) * out.dim(3))});
+    launch.shader = &variant(dtype(out.dtype()));
+  });
+}
+
+}  // namespace pumice::engine

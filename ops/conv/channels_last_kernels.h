@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv/matrix.glslh) or
+// by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and features.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/linear/kernels.h"
+
+namespace pumice::engine {
+
+// A product of [channels, k] and [k, pixels of the batch]; k_groups: k in groups of 16 bytes, 8 fp16 or 16 int8.
+struct ConvShape {
+  int64_t channels, pixels, k_groups;
+  bool integers = false;
+};
+
+// Channels along the rows of the tile.
+struct ConvKernel {
+  std::string_view name;  // as Features::kernel forces it
+  bool integers;
+  Tile tile;  // a subtile for each subgroup, or invocation of dot products
+  bool dot = false;
+};
+
+// splits: workgroups that share an output tile; each sums a range of k.
+struct ConvPick {
+  const ConvKernel* kernel = nullptr;
+  uint32_t splits = 1;
+};
+
+// Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
+std::span<const ConvKernel> channels_last_kernels();
+std::string unsupported_reason(const ConvKernel& kernel, const Features& features);
+// Null where no kernel can, or where conv/tiled.glslh is better. Features::kernel forces one by its name; those of
+// other operators, and of the other dtype, leave the choice.
+ConvPick pick_conv(const ConvShape& shape, const Features& features);
+// Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.
+bool is_conv_kernel(std::string_view name);
+uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
+uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);
+const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features);
+
+}  // namespace pumice::engine

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/channels_last_product.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <string>
+
+#include "base/divide.h"
+#include "glsl/conv2d_dot.h"
+#include "glsl/conv2d_matrix.h"
+#include "glsl/conv2d_matrix_int8.h"
+#include "glsl/conv2d_pack.h"
+#include "glsl/conv2d_row_sums.h"
+#include "glsl/conv2d_split_k.h"
+#include "glsl/conv2d_split_k_int8.h"
+#include "glsl/include/math/activation.glslh"
+#include "graph/deferred.h"
+#include "ops/conv/channels_last.h"
+#include "ops/quant/qparams.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr int64_t kChunkGroups = 4;
+using Product = ConvProduct;
+
+bool is_padded(const Convolution& c) {
+  return c.patches.pads != std::array<int64_t, 4>{};
+}
+
+ConvShape shape_of(const Product& p, int64_t pixels) {
+  return {p.channels, pixels, p.taps * p.pixel_groups, p.integers};
+}
+
+Tensor pack(Graph& graph, const Product& p) {
+  const int64_t chunks = ceil_div(p.taps * p.pixel_groups, kChunkGroups), count = chunks * p.channels * kChunkGroups;
+  const std::string what = "conv2d_pack " + std::to_string(p.taps);
+  return graph.prepack(what, {p.weight}, DType::i32, {count * 4}, [=](Launch& launch) {
+    using namespace glsl::conv2d_pack;
+    launch.over(u32(count));
+    launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(count)});
+    launch.shader = &variant(p.integers ? WEIGHT::i8 : WEIGHT::f16);
+  });
+}
+
+Tensor row_sums(Graph& graph, const Product& p) {
+  return graph.prepack("conv2d_row_sums", {p.weight}, DType::i32, {p.channels}, [=](Launch& launch) {
+    launch.over(u32(p.channels));
+    launch.params(glsl::conv2d_row_sums::Params{u32(p.channels), u32(p.weight.dim(1))});
+    launch.shader = &glsl::conv2d_row_sums::variant();
+  });
+}
+
+// Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
+template <class Params>
+void describe(Launch& launch, const Product& p, const Tile& tile) {
+  const Patches& patches = p.patches;
+  const Addition& add = p.addition;
+  const auto pair = [](int64_t y, int64_t x) { return u32(y) | u32(x) << 16; };
+  Params params{};
+  params.channels = u32(p.channels);
+  params.pixels = u32(p.pixels());
+  params.plane = u32(p.out.dim(2) * p.out.dim(3));
+  params.out_h = u32(p.out.dim(2));
+  params.out_w = u32(p.out.dim(3));
+  params.in_channels = u32(p.in_channels);
+  params.row_blocks = u32(ceil_div(p.channels, tile.bm));
+  params.column_blocks = u32(ceil_div(p.pixels(), tile.bn));
+  params.in_h = u32(p.x.dim(2));
+  params.in_w = u32(p.x.dim(3));
+  params.stride = pair(patches.stride[0], patches.stride[1]);
+  params.dilation = pair(patches.dilation[0], patches.dilation[1]);
+  params.pads = pair(patches.pads[0], patches.pads[1]);
+  if (p.integers) params.border = 0x01010101u * static_cast<uint8_t>(p.signed_zero());
+  params.x_zero = static_cast<int32_t>(p.signed_zero());
+  params.x_scale = static_cast<float>(p.x_scale);
+  put(params, p.again);
+  params.sum_scale = static_cast<float>(add.scale);
+  params.sum_zero = static_cast<int32_t>(add.zero);
+  params.other_scale = static_cast<float>(add.other_scale);
+  params.other_zero = static_cast<int32_t>(add.other_zero);
+  params.total_inverse = add.again.inverse();
+  params.total_zero = static_cast<float>(add.again.zero);
+  params.total_low = static_cast<float>(add.again.low);
+  params.total_high = static_cast<float>(add.again.high);
+  launch.params(params);
+  launch.spec.insert(launch.spec.end(), {bool(p.bias), params.plane % 4 == 0, static_cast<uint32_t>(p.act),
+                                         bool(add.other), static_cast<uint32_t>(add.act)});
+}
+
+void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& made) {
+  using namespace glsl::conv2d_dot;
+  const Tile& t = made.kernel->tile;
+  describe<Params>(launch, p, t);
+  launch.shader = &variant(dtype(p.out.dtype()));
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+                                         u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
+}
+
+void multiply(Launch& launch, const Product& p, const ConvPick& made, bool channels_last_out) {
+  const ConvKernel& kernel = *made.kernel;
+  const Features& features = launch.features;
+  const Tile& t = kernel.tile;
+  const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * made.splits;
+  over_groups(launch, static_cast<uint64_t>(groups), conv_lanes(kernel, features));
+  launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  if (kernel.dot) return multiply_by_dots(launch, p, made);
+  if (p.integers) {
+    using namespace glsl::conv2d_matrix_int8;
+    describe<Params>(launch, p, t);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
+  } else {
+    using namespace glsl::conv2d_matrix;
+    describe<Params>(launch, p, t);
+    launch.shader =
+        &variant(p.reads_nchw() ? X::nchw : X::channels_last, channels_last_out ? OUT::channels_last : OUT::nchw);
+  }
+  const MatrixShape& shape = conv_matrix(kernel, features);
+  launch.spec.insert(
+      launch.spec.end(),
+      {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
+       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
+  require_subgroups(launch);
+}
+
+void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels_last_out) {
+  const bool vec4 = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
+  launch.over(u32(p.channels * p.pixels() / (vec4 ? 4 : 1)));
+  if (p.integers) {
+    using namespace glsl::conv2d_split_k_int8;
+    describe<Params>(launch, p, {1, 1, 1, 1});
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
+  } else {
+    using namespace glsl::conv2d_split_k;
+    describe<Params>(launch, p, {1, 1, 1, 1});
+    launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
+  }
+  launch.spec.push_back(splits);
+}
+
+// What the epilogue of a convolution reads.
+std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool channels_last_out) {
+  reads.push_back(p.bias ? p.bias : p.packed);
+  if (p.integers) reads.insert(reads.end(), {p.scale, p.sums});
+  if (channels_last_out) reads.push_back(p.addition.other ? p.addition.other : p.packed);
+  return reads;
+}
+
+void set_sizes(const Product& p, Tensor into) {
+  p.out.resize(p.out_shape());
+  if (into.id() != p.out.id()) into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * 4});
+}
+
+// The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
+void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool nchw) {
+  const bool channels_last_out = into.id() != p.out.id();
+  const Tensor x = nchw ? p.x : p.x_channels_last;
+  graph.dispatch({into, partial}, with_end(p, {x, p.packed}, channels_last_out), [=](Launch& launch) {
+    set_sizes(p, into);
+    const bool runs = p.out.numel() != 0;
+    const ConvPick made = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
+    const int64_t words = made.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
+    partial.resize({made.splits > 1 ? words : 4});
+    if (runs && p.reads_nchw() == nchw) multiply(launch, p, made, channels_last_out);
+  });
+}
+
+// Whether it can write its output channels-last: by cooperative matrices, only whole 16-byte groups of channels, with
+// scales that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
+bool writes_channels_last(const Product& p, const Features& features) {
+  if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
+  const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
+  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 && !p.again.is_extreme() &&
+         shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
+}
+
+// Whether one multiplication by it is exact enough for kernels of integers (is_extreme in quant/quantize.glslh).
+bool is_factor(double scale) {
+  const auto stored = static_cast<float>(scale);
+  return stored >= 0x1p-126f && stored < 0x1p124f;
+}
+
+// The first reader of the output decides its layout (ops/conv/channels_last.h).
+void offer(Graph& graph, const Product& product) {
+  const auto p = std::make_shared<const Product>(product);
+  channels_last_of(graph, p->out)->product = p;
+  defer(graph, p->out, [=, &graph] {
+    if (!p->addition.other) return write_product(graph, *p, p->out);
+    const Tensor channels_last = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
+    write_product(graph, *p, channels_last);
+    from_channels_last(graph, p->out, channels_last);
+  });
+}
+
+}  // namespace
+
+ConvProduct::ConvProduct(const Convolution& c)
+    : Convolution(c), integers(!is_float(x.dtype())), channels(weight.dim(0)) {
+  taps = patches.kernel[0] * patches.kernel[1];
+  in_channels = weight.dim(1) / taps;
+  pixel_groups = channel_groups(in_channels, x.dtype());
+}
+
+bool takes_matrices(const Convolution& c, const Features& features) {
+  if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
+  const Product p(c);
+  const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
+  const uint64_t bytes = static_cast<uint64_t>(pixels * p.pixel_groups) * 16;
+  return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
+         ((!p.integers && p.is_pointwise() && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
+}
+
+void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
+  auto p = Product(convolution);
+  p.packed = pack(graph, p);
+  if (p.integers) p.sums = row_sums(graph, p);
+  p.may_read_nchw = !p.integers && p.is_pointwise() && !has_channels_last(graph, p.x);
+  p.x_channels_last = p.may_read_nchw ? odd_as_channels_last(graph, p.x) : as_channels_last(graph, p.x);
+  if (writes_channels_last(p, graph.features())) return offer(graph, p);
+  write_product(graph, p, p.out);
+}
+
+void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
+  const Tensor partial = graph.scratch(DType::i32, 1);
+  add_product(graph, p, into, partial, false);
+  if (p.may_read_nchw) add_product(graph, p, into, partial, true);
+  const bool channels_last_out = into.id() != p.out.id();
+  graph.dispatch({into}, with_end(p, {partial}, channels_last_out), [=](Launch& launch) {
+    set_sizes(p, into);
+    const uint32_t splits = p.out.numel() == 0 ? 1 : pick_conv(shape_of(p, p.pixels()), launch.features).splits;
+    if (splits > 1) add_splits(launch, p, splits, channels_last_out);
+  });
+}
+
+bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {
+  if (add.act == ACT_RELU && is_byte(out.dtype())) {
+    add.again = above_zero(add.again);
+    add.act = ACT_NONE;
+  }
+  for (int side = 0; side < 2; ++side) {
+    const auto made = channels_last_of(graph, first)->product;
+    const bool mine = made && is_deferred(graph, first) && num_uses(graph, first) == 1 && !made->addition.other;
+    const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && made &&
+                      made->integers == is_byte(out.dtype());
+    const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.again.is_extreme();
+    if (mine && same && small && same_shape(graph, first, add.other) && same_shape(graph, first, out)) {
+      Product product = *made;
+      product.out = out;
+      product.addition = add;
+      product.addition.other = as_channels_last(graph, add.other);
+      offer(graph, product);
+      return true;
+    }
+    std::swap(first, add.other);
+    std::swap(add.scale, add.other_scale);
+    std::swap(add.zero, add.other_zero);
+  }
+  return false;
+}
+
+}  // namespace pumice::engine

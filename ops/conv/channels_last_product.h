@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of one group whose x is channels-last, as a product by cooperative matrices
+// (glsl/include/conv/matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
+#pragma once
+
+#include "ops/conv/channels_last.h"
+
+namespace pumice::engine {
+
+// A tensor that is added to the result of a convolution: act(result + other). Of integers: the scales and zero points
+// of both, and how the sum is quantized again.
+struct Addition {
+  Tensor other = {};
+  double scale = 1, other_scale = 1;
+  int64_t zero = 0, other_zero = 0;
+  Requantize again = {};
+  int64_t act = 0;
+};
+
+// One such convolution, and the tensors that are made for it.
+struct ConvProduct : Convolution {
+  bool integers;
+  int64_t channels;               // of the output
+  int64_t in_channels, taps;      // of x; of the kernel
+  int64_t pixel_groups;           // 16-byte groups of channels in a pixel of x
+  Tensor packed = {}, sums = {};  // the weight, and the sums of its rows
+  Tensor x_channels_last = {};    // x in that layout
+  bool may_read_nchw = false;     // x may be read as NCHW instead, in vec4 groups of pixels
+  Addition addition = {};         // its `other` is channels-last
+
+  explicit ConvProduct(const Convolution& convolution);
+  int64_t pixels() const { return out.dim(0) * out.dim(2) * out.dim(3); }
+  bool reads_nchw() const { return may_read_nchw && x.dim(2) * x.dim(3) % 4 == 0; }
+  // The zero point of x as signed bytes.
+  int64_t signed_zero() const { return x_zero - (x.dtype() == DType::u8 ? 128 : 0); }
+};
+
+// Whether a convolution is computed so, as far as is known when the graph is built.
+bool takes_matrices(const Convolution& convolution, const Features& features);
+
+// Adds the nodes, or defers them to the first reader of `out` (ops/conv/channels_last.h).
+void convolution_by_matrices(Graph& graph, const Convolution& convolution);
+
+// Adds the nodes. `into`: the output, or an i32 scratch that gets it channels-last.
+void write_product(Graph& graph, const ConvProduct& product, Tensor into);
+
+// For an operator that adds two tensors, `first` and `addition.other`. True when one of them is the output of a
+// deferred convolution without other readers and that convolution can add the other tensor itself: the addition is then
+// part of the convolution, and the operator adds no node.
+bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
+
+}  // namespace pumice::engine

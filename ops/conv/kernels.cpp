@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/kernels.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/divide.h"
+#include "ops/quant/qparams.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled";
+constexpr const char* kBuffers = "reads x from a buffer";
+constexpr const char* kForGpus = "is made for GPUs";
+
+// For conv/depthwise.glslh; as depthwise_columns.
+uint32_t columns_of(const ConvFacts& f) {
+  constexpr int64_t kMostTaps = 25;  // each is code of its own
+  const Patches& p = f.patches;
+  const bool window = p.kernel[0] * p.kernel[1] <= kMostTaps && p.stride[0] <= 3 && p.stride[1] <= 3 &&
+                      p.dilation[0] <= 2 && p.dilation[1] <= 2;
+  const bool depthwise = f.groups == f.in_channels && f.channels == f.groups && !p.transposed;
+  if (!depthwise || !window || (f.quantized && is_float(f.x)) || f.textures) return 0;
+  if (f.width % 4 == 0) return 4;
+  return f.x == DType::f16 && f.width % 2 == 0 ? 2 : 0;  // of integers: whole vec4 groups
+}
+
+}  // namespace
+
+int64_t ConvFacts::terms() const {
+  return in_channels / groups * patches.kernel[0] * patches.kernel[1];
+}
+
+ConvShape ConvFacts::shape() const {
+  const int64_t channel_groups = ceil_div(in_channels / groups * device_bytes(x), 16);
+  return {channels, pixels, patches.kernel[0] * patches.kernel[1] * channel_groups, !is_float(x)};
+}
+
+bool is_direct(int64_t groups, int64_t channels_of_group) {
+  return channels_of_group <= (groups > 1 ? 8 : 4);
+}
+
+uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
+  if (features.kernel == kDirect || (features.cpu && features.kernel != kDepthwise)) return 0;
+  return columns_of(facts);
+}
+
+std::string channels_last_unsupported_reason(const ConvFacts& f) {
+  if (f.textures) return kBuffers;
+  const bool types = f.x == DType::f16 ? !f.quantized : is_byte(f.x);
+  if (!types || f.has_zero) return "takes fp16, or 8-bit integers with weights without zero points";
+  if (f.groups != 1 || f.patches.transposed) return "takes convolutions of one group, not transposed";
+  if (is_direct(1, f.channels)) return "is for more output channels";
+  const bool cut = std::ranges::any_of(f.patches.pads, [](int64_t pad) { return pad < 0; });
+  if (cut) return "cuts nothing off";
+  constexpr int64_t kMostTaps = 16;  // along an axis: x_taps_ of conv/load_patches.glslh
+  const bool padded = f.patches.pads != std::array<int64_t, 4>{};
+  return padded && std::ranges::max(f.patches.kernel) > kMostTaps
+             ? "takes 16 taps along an axis at most where there is padding"
+             : "";
+}
+
+std::span<const std::string_view> conv_kernels() {
+  static const std::vector<std::string_view> kAll = [] {
+    std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled};
+    for (const ConvKernel& kernel : channels_last_kernels()) all.push_back(kernel.name);
+    return all;
+  }();
+  return kAll;
+}
+
+std::string_view conv_kernel(const ConvFacts& f, const Features& features) {
+  if (is_direct(f.groups, f.channels / f.groups)) return depthwise_columns(f, features) != 0 ? kDepthwise : kDirect;
+  const ConvPick pick = channels_last_unsupported_reason(f).empty() ? pick_conv(f.shape(), features) : ConvPick{};
+  return pick.kernel != nullptr ? pick.kernel->name : kTiled;
+}
+
+std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f, const Features& features) {
+  const bool direct = is_direct(f.groups, f.channels / f.groups);
+  if (kernel == kDirect || kernel == kDepthwise) {
+    if (!direct) return "is for groups of few output channels";
+    if (kernel == kDepthwise && f.textures) return kBuffers;
+    return kernel == kDirect || columns_of(f) != 0 ? ""
+                                                   : "takes one channel a group, small windows and rows of whole words";
+  }
+  if (direct) return "is for groups of more output channels";
+  if (kernel == kTiled) return "";
+  if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
+  const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
+  if (known.integers != f.shape().integers) return known.integers ? "takes 8-bit integers" : "takes fp16";
+  return unsupported_reason(known, features);
+}
+
+std::string conv_not_recommended_reason(std::string_view kernel, const Features& features) {
+  return features.cpu && kernel != kDirect && kernel != kTiled ? kForGpus : "";
+}
+
+// Of floats: every sum, the scale, the bias and the activation round; matrix units may cut off where others round. Of
+// integers: what an exact sum is multiplied by, twice, the bias and the activation.
+double conv_error(std::string_view kernel, const ConvFacts& f) {
+  if (!is_float(f.x)) return 0x1p-24 * 6;
+  const auto terms = static_cast<double>(f.terms());
+  const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled;
+  return plain ? 0x1p-24 * (terms + 4) : 0x1p-23 * (terms + 2);
+}
+
+}  // namespace pumice::engine

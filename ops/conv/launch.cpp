@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/launch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/divide.h"
+#include "glsl/conv2d_depthwise.h"
+#include "glsl/conv2d_depthwise_int8.h"
+#include "glsl/conv2d_direct.h"
+#include "glsl/conv2d_direct_int8.h"
+#include "glsl/conv2d_tiled.h"
+#include "glsl/conv2d_tiled_int8.h"
+#include "glsl/include/core/modes.glslh"
+#include "ops/conv/kernels.h"
+#include "ops/linear/pick.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
+
+namespace pumice::engine {
+namespace {
+
+// What a dispatch computes: some output channels of some images.
+struct OutputBlock {
+  RowRange images, channels;
+};
+
+template <class Params>
+Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, bool whole_quads) {
+  Params params{};
+  params.batch = block.images.count;
+  params.groups = u32(c.groups);
+  params.in_channels = u32(c.x.dim(1) / c.groups);
+  params.in_h = u32(c.x.dim(2));
+  params.in_w = u32(c.x.dim(3));
+  params.out_channels = block.channels.count / params.groups;
+  params.out_h = u32(c.out.dim(2));
+  params.out_w = u32(c.out.dim(3));
+  put(params, c.patches);
+  params.k = c.k;
+  // The sizes that most kernels have: others are not worth a pipeline each.
+  const auto known = [](int64_t size) { return size == 1 || size == 3 ? static_cast<uint32_t>(size) : 0u; };
+  const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
+  launch.spec.insert(
+      launch.spec.end(),
+      {bool(c.bias), has_zero, whole_quads || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
+       known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
+  const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
+  launch.flops = 2ull * block.images.count * block.channels.count * plane * c.k;
+  return params;
+}
+
+// For shaders that take integers.
+template <class Params>
+Params with_numbers(Params params, const ConvLaunch& c) {
+  params.x_zero = static_cast<int32_t>(c.x_zero);
+  params.x_scale = static_cast<float>(c.x_scale);
+  put(params, c.again);
+  return params;
+}
+
+void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  launch.over((c.outputs(block.images.count * c.out.dim(1)) + 3) / 4);
+  const bool whole_quads = c.out.dim(3) % 4 == 0;
+  if (c.integers) {
+    using namespace glsl::conv2d_direct_int8;
+    launch.params(with_numbers(describe<Params>(launch, c, block, whole_quads), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
+  } else {
+    using namespace glsl::conv2d_direct;
+    launch.params(describe<Params>(launch, c, block, whole_quads));
+    launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same, static_cast<STORAGE>(c.textures));
+  }
+}
+
+template <class Params>
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+  const Patches& p = c.patches;
+  const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
+  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
+  const auto params = describe<Params>(launch, c, block, true);
+  // All sizes are constants, so that the window stays in registers.
+  launch.spec[5] = params.kernel_h;
+  launch.spec[6] = params.kernel_w;
+  launch.spec.insert(launch.spec.end(),
+                     {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]), columns});
+  return params;
+}
+
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+  if (c.integers) {
+    using namespace glsl::conv2d_depthwise_int8;
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, columns), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
+  } else {
+    using namespace glsl::conv2d_depthwise;
+    launch.params(describe_depthwise<Params>(launch, c, block, columns));
+    launch.shader = &variant(dtype(c.x.dtype()));
+  }
+}
+
+int64_t pixels(const ConvLaunch& c, const OutputBlock& block) {
+  return static_cast<int64_t>(c.outputs(block.images.count));
+}
+
+template <class Params>
+Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& block, const Tile& tile) {
+  const int64_t of_group = block.channels.count / c.groups;
+  // A group that begins inside of a row panel has up to 15 rows of other groups before its own.
+  const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
+  const int64_t row_blocks = ceil_div(rows, tile.bm);
+  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, block), tile.bn)),
+              tile.subtiles());
+  auto params = describe<Params>(launch, c, block, c.out.dim(2) * c.out.dim(3) % 4 == 0);
+  launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
+  params.tiles = panel_tiles(c.k);
+  params.row_blocks = static_cast<uint32_t>(row_blocks);
+  params.channels = c.channels;
+  return params;
+}
+
+void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features);
+  if (c.integers) {
+    using namespace glsl::conv2d_tiled_int8;
+    launch.params(with_numbers(describe_tiles<Params>(launch, c, block, tile), c));
+    launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
+  } else {
+    using namespace glsl::conv2d_tiled;
+    launch.params(describe_tiles<Params>(launch, c, block, tile));
+    const WEIGHT weight = c.scale ? WEIGHT::q8 : c.x.dtype() == DType::f16 ? WEIGHT::f16 : WEIGHT::f32;
+    launch.shader = &variant(dtype(c.x.dtype()), weight, static_cast<STORAGE>(c.textures));
+  }
+}
+
+void launch_block(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
+  if (!c.direct) return launch_tiled(launch, c, block);
+  ConvFacts facts = c.facts();
+  facts.width = c.out.dim(3);
+  const uint32_t columns = depthwise_columns(facts, launch.features);
+  columns != 0 ? launch_depthwise(launch, c, block, columns) : launch_direct(launch, c, block);
+}
+
+uint64_t image_bytes(const Tensor& x) {
+  return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
+}
+
+// Ranges of images that fit a binding of the device, mostly one range; each begins at an offset that a binding may
+// have. Where not even the fewest such images fit, one range: check_bindings then reports the value.
+std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features) {
+  const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
+                 align = std::max<uint64_t>(features.storage_alignment, 16);
+  const uint64_t step = align / std::gcd(align, std::gcd(x, out));
+  const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
+  if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
+  std::vector<RowRange> blocks;
+  for (uint64_t first = 0; first < batch; first += fits)
+    blocks.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(std::min(fits, batch - first))});
+  return blocks;
+}
+
+// In the order of the output and ConvLaunch::reads. The channels of a block begin at an offset that a binding may have.
+std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock& block) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  const BindingRange x = binding_range(block.images, batch, image_bytes(c.x));
+  BindingRange out = binding_range(block.images, batch, image_bytes(c.out));
+  const uint64_t first = image_bytes(c.out) / c.channels * block.channels.first;
+  out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
+  const BindingRange bias = c.bias ? BindingRange{uint64_t{block.channels.first} * device_bytes(c.bias.dtype()), 0} : x;
+  if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
+  const auto [weight, scale, zero] = weight_binding_ranges(c.packed, block.channels);
+  return {out, x, weight, bias, scale, zero};
+}
+
+}  // namespace
+
+ConvLaunch::ConvLaunch(Graph& graph, const Convolution& c)
+    : Convolution(c), channels(u32(weight.dim(0))), k(u32(weight.dim(1))) {
+  integers = !is_float(x.dtype());
+  direct = is_direct(groups, channels / groups);
+  textures = x.storage() == StorageType::texture3d;
+  if (!direct) packed = pack_weight(graph, op, weight, scale, zero, weight.dim(1));
+}
+
+std::vector<Tensor> ConvLaunch::reads() const {
+  const Tensor any = textures ? Tensor() : x;
+  std::vector<Tensor> reads = {x, direct ? weight : packed.weight, bias ? bias : any};
+  if (scale && direct) reads.insert(reads.end(), {scale, zero ? zero : any});
+  if (scale && !direct) reads.insert(reads.end(), {packed.scale, packed.zero ? packed.zero : packed.scale});
+  return reads;
+}
+
+int64_t ConvLaunch::width() const {
+  return textures ? ceil_div(out.dim(3), 4) * 4 : out.dim(3);
+}
+
+uint64_t ConvLaunch::outputs(int64_t of_channels) const {
+  return u32(of_channels * out.dim(2) * width());
+}
+
+void launch_convolution(Launch& launch, const ConvLaunch& c) {
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  if (c.textures) return launch_block(launch, c, {{0, batch}, {0, c.channels}});
+  // A group's channels stay together.
+  std::vector<RowRange> channels = {{0, c.channels}};
+  if (!c.direct && c.groups == 1) channels = weight_row_ranges(c.packed, launch.features);
+  for (const RowRange& images : image_ranges(c, launch.features)) {
+    for (const RowRange& range : channels) {
+      const OutputBlock block{images, range};
+      launch_block(launch, c, block);
+      launch.binding_ranges = binding_ranges(c, block);
+      if (!c.scale) launch.binding_ranges.resize(4);
+      launch.next_dispatch();
+    }
+  }
+}
+
+}  // namespace pumice::engine

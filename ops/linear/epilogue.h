@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a linear does with its sums: bias, scale of each row, activation, residual.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/linear/packed_weight.h"
+
+namespace pumice::engine {
+
+// out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
+// of glsl/include/math/activation.glslh.
+struct Epilogue {
+  Tensor bias, residual;
+  int64_t act = 0;
+  uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
+  Tensor rows = {};     // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
+  // Columns of a row of x in a buffer: as many as the weight has, a multiple of 8 or any number; or padded with zeros
+  // to whole tiles.
+  enum class Columns : uint8_t { multiple_of_8, any, tiles } columns = Columns::multiple_of_8;
+};
+// Throws unless bias and residual have the types that go with an x of `dtype`.
+void check_epilogue(const char* op, DType dtype, const Epilogue& end);
+// The live shape of `out`; throws when x, bias or residual do not fit the weight.
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end);
+// Checks an `act` argument.
+uint32_t activation(int64_t act, const char* op);
+
+}  // namespace pumice::engine

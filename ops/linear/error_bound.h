@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// How exact a linear layer is.
+#pragma once
+
+#include "ops/linear/kernels.h"
+
+namespace pumice::engine {
+
+// The error bound of every linear: against fp64 of the same stored numbers, with S = sum|x w| + |bias|,
+//   |err| <= u |y| + linear_error(kernel, shape) * S * L
+// u: 2^-11 for f16 outputs, 2^-24 for f32; L = 1.13 after gelu and silu (their largest slope; they add 4e-7
+// times |their input|), 1.5 after hardswish, else 1.
+double linear_error(const LinearKernel& kernel, const LinearShape& shape);
+
+}  // namespace pumice::engine

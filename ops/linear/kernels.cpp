@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/linear/kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/divide.h"
+#include "base/nearest.h"
+#include "ops/linear/int8_kernels.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr LinearKernel kKernels[] = {
+    {"gemv1", Family::gemv, 1, 1},
+    {"gemv2", Family::gemv, 2, 1},
+    {"gemv4", Family::gemv, 4, 1},
+    {"gemv8", Family::gemv, 8, 1},
+    {"gemv1x2", Family::gemv, 1, 2},
+    {"gemv2x2", Family::gemv, 2, 2},
+    {"gemv4x2", Family::gemv, 4, 2},
+    // Large to small; the last one fits every device (128 invocations, 16 KiB).
+    {"tile128x128", Family::tiled, 0, 0, {128, 128, 8, 8}},  // 256 invocations, 20 KiB
+    {"tile64x128", Family::tiled, 0, 0, {64, 128, 8, 8}},    // 15 KiB
+    {"tile64x64", Family::tiled, 0, 0, {64, 64, 8, 4}},
+    {"tile32x64", Family::tiled, 0, 0, {32, 64, 4, 4}},
+    {"matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 64}},
+    {"matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}},
+    {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
+    {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
+    {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
+    {"gemvf8", Family::gemv_fragments, 8, 1},
+    {"gemvf8x2", Family::gemv_fragments, 8, 2},
+    {"gemvf16", Family::gemv_fragments, 16, 1},
+    {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"gemvr1", Family::gemv_rows, 1, 1},
+    {"gemvr2", Family::gemv_rows, 2, 1},
+    {"gemvr4", Family::gemv_rows, 4, 1},
+    {"gemvr8", Family::gemv_rows, 8, 1},
+    {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
+    {"dot1x2", Family::dot_gemv, 1, 2, {}, Input::x},
+    {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
+    {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
+    {"dotw1", Family::dot_gemv, 1, 1, {}, Input::words},
+    {"dotw4", Family::dot_gemv, 4, 1, {}, Input::words},
+    {"dotw8", Family::dot_gemv, 8, 1, {}, Input::words},
+    {"dot_tile128x128", Family::dot_tiled, 0, 0, {128, 128, 8, 8}, Input::words},
+    {"dot_tile64x128", Family::dot_tiled, 0, 0, {64, 128, 8, 8}, Input::words},
+    {"dot_tile64x64", Family::dot_tiled, 0, 0, {64, 64, 8, 4}, Input::words},
+    {"dot_tile32x64", Family::dot_tiled, 0, 0, {32, 64, 4, 4}, Input::words},
+    {"int8_128x128", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words},
+    {"int8_128x128d2", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words, 2},
+    {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
+    {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
+    {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words},
+    {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 16}, Input::words},
+    {"int8_16x16d2", Family::matrix_int8, 0, 0, {16, 16, 16, 8}, Input::words, 2},
+    {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
+    {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
+    {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
+    {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},
+};
+
+}  // namespace
+
+bool fits(const LinearKernel& kernel, const Features& features) {
+  return tile_lanes(kernel, features) <= features.max_invocations &&
+         tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
+}
+
+// 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
+// reason to double them where workgroups are many, which is where two panels are taken: H200, 4 x 4097 -> 14336, int8
+// 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
+static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  const int64_t tiles = ceil_div(k, 64);
+  uint32_t slots = std::min(
+      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
+  const auto too_large = [&](uint32_t s) {
+    return s * 32 > features.max_invocations || kernel.panels * kernel.rows * s * 64 > features.max_shared_bytes;
+  };
+  while (slots > 1 && too_large(slots)) slots /= 2;
+  return slots * 32;
+}
+
+// 32 for about each 6 tiles of 64 columns of its panels, so that a lane has several loads in flight and few partial
+// sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
+  if (kernel.family == Family::gemv_rows) return 8;
+  const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.panels;
+  uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
+  const auto too_large = [&](uint32_t s) {
+    return s > 16 || s * 32 > features.max_invocations || sums * s * 32 * 8 + 16 > features.max_shared_bytes;
+  };
+  while (slots > 1 && too_large(slots)) slots /= 2;
+  return slots * 32;
+}
+
+// H200: with one row panel, two prefetched tiles gain 2 to 4 %.
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
+  return features.cpu || kernel.panels != 1 ? 1 : 2;
+}
+
+std::span<const LinearKernel> linear_kernels() {
+  return kKernels;
+}
+
+const LinearKernel& linear_kernel(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const LinearKernel& kernel : kKernels) {
+    if (kernel.name == name) return kernel;
+    known.push_back(kernel.name);
+  }
+  std::string list;
+  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",
+       printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+}
+
+uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {
+  return kernel.tile.subtiles() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
+}
+
+uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features) {
+  const Tile& t = kernel.tile;
+  if (kernel.family == Family::tiled) return (t.bm + t.bn) * 20 * 4;  // rows of 16 floats and 4 of padding
+  // What subgroups put out at a time: rows of sums and 8 of padding.
+  const uint32_t stage = t.subtiles() * features.matrix_f16[0].m * (t.tn + 8) * 4;
+  if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
+  return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);              // two buffers of 64 and 8
+}
+
+Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
+  return kernel.family == Family::gemv_fragments && shape.dtype != DType::f16 ? Input::halves : kernel.input;
+}
+
+namespace {
+
+// What both families with cooperative matrices need.
+std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed}) {
+    if (!features.has(feature))
+      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
+  }
+  const MatrixShape& shape = features.matrix_f16[0];
+  if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
+  const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
+  if (s.dtype != DType::f16 && !whole) return format("computes in fp16, not in %s", name(s.dtype));
+  const Tile& t = kernel.tile;
+  const uint32_t lanes = tile_lanes(kernel, features);
+  if (kernel.family == Family::matrix) {
+    if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || 32 % shape.k != 0 || shape.k % 8 != 0)
+      return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
+    if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0)
+      return format("does not divide among subgroups of %u", features.subgroup_size);
+    // A driver writes every product out: lavapipe took longer than a minute to compile 64 of 8x8x8.
+    const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k);
+    if (products >= 64)
+      return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
+  }
+  const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
+  if (kernel.family == Family::gemv_fragments) {
+    if (s.weight == WeightType::f32) return "takes fp16 and quantized weights";
+    return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
+  }
+  if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";
+  if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
+    return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
+  return "";
+}
+
+}  // namespace
+
+std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
+  if (kernel.input != Input::floats) return int8_unsupported_reason(kernel, shape, features);
+  if (kernel.family == Family::gemv) return "";
+  const bool textures = shape.textures || shape.weight_texture;
+  if (textures && kernel.family != Family::tiled) return "takes no textures";
+  if (kernel.family == Family::gemv_rows) return "";
+  if (kernel.family == Family::gemv_fragments) return matrix_unsupported_reason(kernel, shape, features);
+  if (kernel.family != Family::tiled) {
+    const std::string reason = matrix_unsupported_reason(kernel, shape, features);
+    if (!reason.empty()) return reason;
+  }
+  if (!fits(kernel, features)) {
+    return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u",
+                  tile_lanes(kernel, features), tile_shared_bytes(kernel, features), features.max_invocations,
+                  features.max_shared_bytes);
+  }
+  return "";
+}
+
+// lavapipe, 2 cores, processor time by that of the pick, 1024 x 1024, M = 1 and 128, int4 and int8, x as it is and in 8
+// bits: gemv* 1.6-12 and 2.5-10, dot* 1.8-8 and 2.2-10 (dot_tile64x128 at 128 rows 1.0-1.3), tiles 8-87 and 1.8-5.
+std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (kernel.family != Family::gemv_rows) {
+    const bool alone = s.textures || s.weight_texture;  // kernels for CPU drivers take none
+    return features.cpu && !alone ? "is made for GPUs" : "";
+  }
+  if (!features.cpu) return "is made for CPU drivers";
+  // gemvr8 takes 1.9 to 2.9 of gemvr1's time for one row; of gemvr8's for 128 gemvr1 2.0 to 2.7, gemvr2 1.1 to 2.3,
+  // gemvr4 1.0 to 1.5.
+  if (kernel.rows > std::bit_ceil(static_cast<uint64_t>(s.m))) return format("computes %u rows a pass", kernel.rows);
+  if (kernel.rows * 2 < std::min<int64_t>(s.m, 8))
+    return format("reads the weight %lld times", static_cast<long long>(ceil_div(s.m, kernel.rows)));
+  return "";
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of linear layers, and what each needs. Pure functions of sizes and features, tested without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "graph/tensor.h"
+#include "vulkan/device.h"
+
+namespace pumice::engine {
+
+enum class WeightType : uint32_t { q4, q8, f16, f32 };  // of a weight, in the order of the shaders' axis WEIGHT
+
+// bm x bn outputs a workgroup, tm x tn of them a subtile: of an invocation (linear/gemm.glslh) or a subgroup
+// (linear/matrix.glslh).
+struct Tile {
+  uint32_t bm = 0, bn = 0, tm = 1, tn = 1;
+  uint32_t subtiles() const { return bm / tm * (bn / tn); }
+  bool operator==(const Tile&) const = default;
+};
+
+// out[m, n] from x[m, k] and a weight [n, k]; m, n, k >= 1.
+struct LinearShape {
+  int64_t m, n, k;
+  uint32_t group = 0;  // columns with one scale; 0: the whole row
+  WeightType weight = WeightType::f32;
+  DType dtype = DType::f32;  // of x and out
+  bool scale_f16 = false;    // scales are fp16, not fp32
+  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
+  bool textures = false;     // x and out are
+  bool weight_texture = false;
+};
+
+enum class Family : uint8_t {
+  gemv,                // linear_gemv.glsl
+  tiled,               // linear_tiled.glsl
+  matrix,              // linear_matrix.glsl
+  fragments,           // linear_fragments.glsl
+  gemv_fragments,      // linear_gemv_fragments.glsl
+  gemv_rows,           // linear_gemv_rows.glsl
+  dot_gemv,            // linear_dot_gemv.glsl
+  dot_tiled,           // linear_dot_tiled.glsl
+  matrix_int8,         // linear_matrix_int8.glsl
+  matrix_int8_groups,  // linear_matrix_int8_groups.glsl
+};
+
+// What a kernel reads when x is integers.
+enum class Input : uint8_t {
+  floats,  // whole numbers as floats, made by linear_quantize.glsl, as it would read any floats
+  halves,  // likewise in fp16, where x is not
+  words,   // bytes, made by linear_quantize.glsl
+  x,       // x itself, which it quantizes
+};
+
+struct LinearKernel {
+  std::string_view name;  // as Features::kernel forces it
+  Family family;
+  uint32_t rows = 0;            // of x that a GEMV's pass takes
+  uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
+  Tile tile = {};               // outputs of a workgroup, of the others
+  Input input = Input::floats;  // others: x must be integers
+  uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches
+};
+
+// Every kernel there is, in a fixed order.
+std::span<const LinearKernel> linear_kernels();
+// The kernel of that name; throws InvalidArgument with the nearest name.
+const LinearKernel& linear_kernel(std::string_view name);
+// What it reads at that shape of integers.
+Input form_of(const LinearKernel& kernel, const LinearShape& shape);
+// Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
+std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Why it is not recommended for that shape on that device, though it can run, in the same form; empty for the kernels
+// that are meant for it. The pick is one of these.
+std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+
+// Invocations of a GEMV's workgroup, and the tiles of weights that a lane prefetches.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+
+// Invocations and shared memory of a workgroup of the other families.
+uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
+uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
+// Whether a device has the invocations and the shared memory of a tile.
+bool fits(const LinearKernel& kernel, const Features& features);
+
+}  // namespace pumice::engine

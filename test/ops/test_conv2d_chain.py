@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions by matrices one after another: the values between them are channels-last, and a sum of two values
+is computed with the convolution before it. Compared with the same file by the kernels that know neither."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.one_call import OneCall
+
+import pumice
+
+SCALE, WIDE, NARROW, RELU = 0.05, 176, 16, 1  # WIDE: its 3 x 3 convolutions are summed in splits
+
+
+class Chain:
+    """Convolutions and sums of one dtype. x: [n, WIDE, 6, 7], whose images do not begin with a quad."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.made, self.dtype = OneCall(), dtype
+        self.zero = {torch.int8: -3, torch.uint8: 131}.get(dtype, 0)
+        self.low = 0 if dtype is torch.uint8 else -128
+        self.x = self.made.input(dtype, ["n", WIDE, 6, 7])
+
+    @property
+    def floats(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def conv(self, x, sizes: tuple[int, int], out: int, kernel: int, stride: int = 1, inner: bool = True, act: int = 0):
+        columns, pad = sizes[1] * kernel**2, kernel // 2
+        geometry = [[kernel] * 2, [stride] * 2, [pad] * 4, [1, 1], 1, False, act]
+        image = [(6 + 2 * pad - kernel) // stride + 1, (7 + 2 * pad - kernel) // stride + 1]
+        dims = ["n", out, *image]
+        real = torch.randn(out, columns) * (2 / columns) ** 0.5
+        bias = torch.randn(out) * 0.2
+        constant = self.made.constant
+        if self.floats:
+            args = [x, constant(real.half()), constant(bias), *geometry]
+            return self.made.call("conv2d", args, self.dtype, dims, inner)
+        scale = real.abs().amax(1, keepdim=True) / 127
+        weight = (real / scale).round().to(torch.int8)
+        args = [x, constant(weight), constant(scale), None, constant(bias), *geometry, SCALE, self.zero]
+        args += [SCALE * 0.9, self.zero + 2, self.low, self.low + 255]
+        return self.made.call("q8ta_conv2d", args, self.dtype, dims, inner)
+
+    def add(self, a, b, channels: int, act: int, inner: bool = False):
+        dims = ["n", channels, 6, 7]
+        if self.floats:
+            return self.made.call("add_relu" if act else "add", [a, b] if act else [a, b, 1.0], self.dtype, dims, inner)
+        numbers = [
+            SCALE * 0.9,
+            self.zero + 2,
+            SCALE * 1.1,
+            self.zero,
+            act,
+            SCALE,
+            self.zero,
+            self.low + 5,
+            self.low + 250,
+        ]
+        return self.made.call("q8ta_add", [a, b, *numbers], self.dtype, dims, inner)
+
+
+def chain(dtype: torch.dtype) -> bytes:
+    torch.manual_seed(3)
+    net = Chain(dtype)
+    first = net.conv(net.x, (6, WIDE), NARROW, 3, act=RELU)  # in splits, read channels-last
+    wide = net.conv(first, (6, NARROW), WIDE, 1)
+    total = net.add(net.conv(wide, (6, WIDE), NARROW, 3), first, NARROW, RELU, inner=True)  # in splits
+    net.conv(total, (6, NARROW), NARROW, 3, stride=2, inner=False)  # written as other readers want it
+    last = net.add(wide, net.conv(total, (6, NARROW), WIDE, 1), WIDE, 0)  # an output
+    net.add(last, last, WIDE, 0)  # of no convolution, and read again
+    return net.made.bytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16], ids=str)
+def test_chain(dtype) -> None:
+    file = chain(dtype)
+    floats = dtype.is_floating_point
+    kernel = "conv32x32" if floats else "conv8_16x32"
+    matrices = pumice.load(file, features=f"kernel={kernel}")
+    tiled = pumice.load(file, features="kernel=conv_tiled")
+    for n in (2, 1):
+        x = (
+            torch.randn(n, WIDE, 6, 7).half()
+            if floats
+            else torch.randint(0, 256, (n, WIDE, 6, 7)).to(torch.uint8).view(dtype)
+        )
+        for got, want in zip(matrices(x), tiled(x), strict=True):
+            if floats:
+                # A rounding to fp16 of each of five values on the way, of a size like that of the largest.
+                limit = 5 * 2.0**-11 * want.abs().max()
+                assert (got.float() - want.float()).abs().max() <= limit, (got - want).abs().max()
+            else:
+                assert torch.equal(got, want)
+                assert want.unique().numel() > 50
+    ran = [row.kernel.split("[")[0] for row in matrices.profile(x)]
+    assert ran.count("conv2d_matrix" if floats else "conv2d_matrix_int8") == 5, ran
+    assert ran.count("binary" if floats else "q8ta_binary") == 1, ran
+    assert ran.count("conv2d_to_channels_last") == 1 and ran.count("conv2d_to_nchw") == 1, ran

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions with int8 weights by output channel: x as floats, and as 8-bit integers with floats or integers out,
+against fp64 of the same integers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
+from support.int8 import check_integers
+from support.one_call import OneCall
+from support.quantized import check_product
+
+import pumice
+
+LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
+# By tiles and output by output, groups that begin inside of a row panel, uneven images.
+CHOSEN = [CASES[i] for i in (0, 2, 4, 6, 8, 9, 12, 13)]
+
+
+class Weight:
+    """int8 with a scale, and maybe a zero point, for each output channel."""
+
+    def __init__(self, case: Case, zero: bool) -> None:
+        kernel = pair(case.kernel)
+        self.case = case
+        self.q = torch.randint(-128, 128, (case.out, case.channels // case.groups, *kernel)).to(torch.int8)
+        self.scale = torch.rand(case.out, 1) * 0.02 + 0.001
+        self.zero = torch.randint(-128, 128, (case.out, 1)).to(torch.int8) if zero else None
+        self.bias = torch.randn(case.out) if case.bias else None
+        self.k = self.q[0].numel()
+
+    def real(self) -> torch.Tensor:
+        zero = 0.0 if self.zero is None else self.zero.double()
+        return ((self.q.flatten(1).double() - zero) * self.scale.double()).view(self.q.shape)
+
+    def arguments(self, made: OneCall, act: int) -> list:
+        case = self.case
+        weight = made.constant(self.q.flatten(1)), made.constant(self.scale), made.constant(self.zero)
+        geometry = pair(case.kernel), pair(case.stride), pads(case), pair(case.dilation), case.groups, False, act
+        return [*weight, made.constant(self.bias), *geometry]
+
+    def product(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """In fp64, and of the absolute values."""
+        bias = None if self.bias is None else self.bias.double()
+        size = None if bias is None else bias.abs()
+        return convolve(self.case, x, self.real(), bias), convolve(self.case, x.abs(), self.real().abs(), size)
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(torch.float32, True), (torch.float16, False)], ids=str)
+def test_floats(dtype, zero) -> None:
+    torch.manual_seed(1)
+    made, cases = OneCall(), CHOSEN if zero else CHOSEN[1::2]
+    weights, inputs = [Weight(case, zero) for case in cases], [case.x(dtype) for case in cases]
+    for weight, x in zip(weights, inputs, strict=True):
+        shape = weight.product(x.double())[0].shape
+        arguments = [made.input(dtype, x.shape), *weight.arguments(made, 0)]
+        made.call("conv2d_q8csw", arguments, dtype, shape)
+    for weight, x, got in zip(weights, inputs, pumice.load(made.bytes())(*inputs), strict=True):
+        want, size = weight.product(x.double())
+        check_product(got, want, size, weight.k + 8, str(weight.case))
+
+
+def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
+    """Padding counts as a real 0, whatever the zero point; all kernels give the same bits. Those that ran last."""
+    torch.manual_seed(2)
+    made, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
+    weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]
+    x_low, x_high = LIMITS[x_dtype]
+    x_scale, x_zero, out_zero, out_scale = 0.02, x_low + 37, 100, 0.11
+    inputs = [torch.randint(x_low, x_high + 1, case.x().shape).to(x_dtype) for case in cases]
+    reals = [(x.double() - x_zero) * x_scale for x in inputs]
+    low, high = LIMITS.get(out_dtype, (0, 0))
+    tail = [] if floats else [out_scale, out_zero, low, high - 5]
+    for weight, x, real in zip(weights, inputs, reals, strict=True):
+        arguments = [made.input(x_dtype, x.shape), *weight.arguments(made, act), x_scale, x_zero, *tail]
+        name = "conv2d_q8ta_q8csw" if floats else "q8ta_conv2d"
+        made.call(name, arguments, out_dtype, weight.product(real)[0].shape)
+    first = None
+    for feature in features:
+        session = pumice.load(made.bytes(), features=feature)
+        results = session(*inputs)
+        first = results if first is None else first
+        for weight, real, got, same in zip(weights, reals, results, first, strict=True):
+            assert torch.equal(got, same), f"{weight.case}, features={feature}"
+            want, size = weight.product(real)
+            want = want.relu() if act else want
+            if floats:
+                check_product(got, want, size, 8, f"{weight.case}, features={feature}")
+            else:
+                check_integers(got, want, size, 0, out_scale, out_zero, low, high - 5)
+    return [row.kernel.split("[")[0] for row in session.profile(*inputs)]
+
+
+@pytest.mark.parametrize(
+    ("x_dtype", "out_dtype"),
+    [(torch.int8, torch.int8), (torch.uint8, torch.uint8), (torch.int8, torch.float32)],
+    ids=str,
+)
+def test_integers(x_dtype, out_dtype) -> None:
+    cases = CHOSEN if x_dtype is torch.int8 else CHOSEN[1::2]
+    ran = check_all(x_dtype, out_dtype, cases, (None, "none,like_gpu"), True)
+    assert {"conv2d_direct_int8", "conv2d_tiled_int8", "conv2d_depthwise_int8"} <= set(ran), ran
+
+
+def test_matrices() -> None:
+    ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
+    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_split_k_int8") == 1, ran
+
+
+@pytest.mark.parametrize(("x_dtype", "out_dtype"), [(torch.int8, torch.int8), (torch.uint8, torch.float32)], ids=str)
+def test_dot_products(x_dtype, out_dtype) -> None:
+    """Sums in splits, borders, tails of channel groups and tiles; grouped ones are left to other kernels."""
+    cases = [*MATRIX_CASES, CASES[4], CASES[6]] if x_dtype is torch.int8 else MATRIX_CASES[1:3]
+    ran = check_all(x_dtype, out_dtype, cases, ("", "kernel=conv_dot32x32"), False)
+    assert ran.count("conv2d_dot") == len(cases) - (CASES[6] in cases), ran
+    assert ran.count("conv2d_split_k_int8") == (MATRIX_CASES[0] in cases), ran
+
+
+def test_values_larger_than_a_binding() -> None:
+    """Output channels, and images, in blocks."""
+    cases = [Case(1, 64, 64, 3, (5, 6), 1, 1), Case(40, 8, 16, 3, (8, 8), 1, 1)]
+    check_all(torch.int8, torch.int8, cases, ("", "max_storage=20000"), False)
+
+
+def test_long_sums_are_exact() -> None:
+    """All terms of one sign and as large as they can be: more than fp32 counts."""
+    case = Case(1, 200, 16, 3, (3, 3), bias=False)
+    weight = Weight(case, False)
+    weight.q.fill_(-128)
+    x = torch.full((1, 200, 3, 3), 127, dtype=torch.int8)
+    x[0, 7, 1, 1] = 126
+    made = OneCall()
+    weight.scale.fill_(1.0)
+    made.call(
+        "conv2d_q8ta_q8csw", [made.input(torch.int8, x.shape), *weight.arguments(made, 0), 1.0, -128], torch.float32,
+        [1, 16, 1, 1],
+    )  # fmt: skip
+    want = (x.long() + 128).sum().item() * -128
+    assert pumice.load(made.bytes())(x).flatten().tolist() == [float(torch.tensor(want, dtype=torch.float32))] * 16
