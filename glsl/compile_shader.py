@@ -10,7 +10,8 @@ push-constant struct, the features a device must have) is read back from the SPI
 
 Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other)
 and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are removed
-after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of binary[f32].
+after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of
+binary[f32].
 """
 
 from __future__ import annotations
