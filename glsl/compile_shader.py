@@ -9,8 +9,8 @@ constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. Wha
 push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
 Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other)
-and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are taken
-out after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of
+and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are removed
+after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of
 binary[f32].
 """
 
