@@ -7,7 +7,7 @@
 
 #include "test/support/error_of.h"
 #include "tools/kernel_bench/stats.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/table.h"
 
 namespace pumice::engine::kernel_bench {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel_bench/baseline.h"
 
-#include "glsl/lab_copy.h"
+#include "glsl/kernel_bench_copy.h"
 #include "glsl/linear_q4gsw_plain.h"
 #include "ops/linear/gemm.h"
 #include "ops/shared/shape.h"
@@ -16,8 +16,8 @@ Tensor as_it_is(Graph& graph, Tensor weight) {
   const auto vectors = u32(((weight.dim(1) + 1) / 2 * weight.dim(0) + 15) / 16);
   return graph.prepack("plain copy", {weight}, DType::i32, {int64_t{vectors} * 4}, [=](Launch& launch) {
     launch.over(vectors);
-    launch.params(glsl::lab_copy::Params{vectors, launch.groups[0] * launch.groups[1] * launch.spec[0]});
-    launch.shader = &glsl::lab_copy::variant(glsl::lab_copy::DOES::copy);
+    launch.params(glsl::kernel_bench_copy::Params{vectors, launch.groups[0] * launch.groups[1] * launch.spec[0]});
+    launch.shader = &glsl::kernel_bench_copy::variant(glsl::kernel_bench_copy::DOES::copy);
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "tools/kernel_bench/ceilings.h"
 #include "tools/kernel_bench/check.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/table.h"

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "glsl/lab_arithmetic.h"
-#include "glsl/lab_copy.h"
-#include "glsl/lab_matrix.h"
+#include "glsl/kernel_bench_arithmetic.h"
+#include "glsl/kernel_bench_copy.h"
+#include "glsl/kernel_bench_matrix.h"
 #include "tools/kernel_bench/timer.h"
 #include "tools/kernel_bench/values.h"
 
@@ -28,7 +28,7 @@ class Meter {
   Meter(std::shared_ptr<Device> device, double warm_seconds)
       : device_(std::move(device)), cpu_(device_->info().kind == "cpu"), warm_(warm_seconds) {}
 
-  Ceiling memory(glsl::lab_copy::DOES does, const char* name) {
+  Ceiling memory(glsl::kernel_bench_copy::DOES does, const char* name) {
     // Far past every cache on a GPU; on a CPU driver past those of its cores.
     const uint64_t wanted = uint64_t{cpu_ ? 64u : 1024u} << 20;
     const Features& features = device_->features();
@@ -46,10 +46,10 @@ class Meter {
     const uint32_t lanes = std::min(256u, features.max_invocations);
     Ceiling best{.name = name};
     for (const uint32_t groups : cpu_ ? std::vector<uint32_t>{64u} : std::vector<uint32_t>{1056u, 4224u, 16896u}) {
-      const glsl::lab_copy::Params params{static_cast<uint32_t>(bytes / 16), groups * lanes};
+      const glsl::kernel_bench_copy::Params params{static_cast<uint32_t>(bytes / 16), groups * lanes};
       const double us =
-          run(glsl::lab_copy::variant(does), {lanes}, {whole(to_), whole(from_)}, bytes_of(params), groups);
-      const double moved = static_cast<double>(bytes) * (does == glsl::lab_copy::DOES::copy ? 2 : 1);
+          run(glsl::kernel_bench_copy::variant(does), {lanes}, {whole(to_), whole(from_)}, bytes_of(params), groups);
+      const double moved = static_cast<double>(bytes) * (does == glsl::kernel_bench_copy::DOES::copy ? 2 : 1);
       if (moved / us > best.value)
         best = {name, moved / us * 1e6,
                 format("%llu MB, %u workgroups of %u", static_cast<unsigned long long>(bytes >> 20), groups, lanes),
@@ -58,19 +58,19 @@ class Meter {
     return best;
   }
 
-  Ceiling arithmetic(glsl::lab_arithmetic::DOES does, const char* name, double operations) {
-    const Shader& shader = glsl::lab_arithmetic::variant(does);
+  Ceiling arithmetic(glsl::kernel_bench_arithmetic::DOES does, const char* name, double operations) {
+    const Shader& shader = glsl::kernel_bench_arithmetic::variant(does);
     if (!device_->features().runs(shader)) return missing(name, shader);
     const uint32_t lanes = std::min(256u, device_->features().max_invocations), groups = cpu_ ? 64 : 4096;
-    glsl::lab_arithmetic::Params params{cpu_ ? 64u : 1024u, 7};
+    glsl::kernel_bench_arithmetic::Params params{cpu_ ? 64u : 1024u, 7};
     const double us = run(shader, {lanes}, {whole(small())}, bytes_of(params), groups);
     // Two rounds of sixteen a step.
     const double total = operations * 32 * params.steps * lanes * groups;
     return {name, total / us * 1e6, format("%u workgroups of %u", groups, lanes), ""};
   }
 
-  Ceiling matrix(glsl::lab_matrix::DOES does, const char* name, const MatrixShapes& shapes) {
-    const Shader& shader = glsl::lab_matrix::variant(does);
+  Ceiling matrix(glsl::kernel_bench_matrix::DOES does, const char* name, const MatrixShapes& shapes) {
+    const Shader& shader = glsl::kernel_bench_matrix::variant(does);
     if (!device_->features().runs(shader)) return missing(name, shader);
     if (shapes[0].m == 0) return {name, 0, "", "the device lists no shape of these"};
     const Features& features = device_->features();
@@ -79,7 +79,7 @@ class Meter {
     Ceiling best{.name = name};
     for (const MatrixShape& shape : shapes) {
       if (shape.m == 0) break;
-      const glsl::lab_matrix::Params params{cpu_ ? 16u : 512u};
+      const glsl::kernel_bench_matrix::Params params{cpu_ ? 16u : 512u};
       const uint32_t required = features.has(Feature::subgroup_size_control) ? subgroup : 0;
       const double us = run(shader, {lanes, shape.m, shape.n, shape.k}, {whole(small()), whole(operands(does))},
                             bytes_of(params), groups, required);
@@ -119,14 +119,14 @@ class Meter {
   }
 
   // Random numbers that stay finite when summed.
-  const Buffer& operands(glsl::lab_matrix::DOES does) {
+  const Buffer& operands(glsl::kernel_bench_matrix::DOES does) {
     std::vector<uint32_t> words(1 << 12);
     Random random(1, "operands");
     for (uint32_t& word : words) {
       const auto any = static_cast<uint32_t>(random.next());
       const uint32_t halves = uint32_t{half_bits(random.uniform(-1, 1))} | uint32_t{half_bits(random.uniform(-1, 1))}
                                                                                << 16;
-      word = does == glsl::lab_matrix::DOES::f16 ? halves : any;
+      word = does == glsl::kernel_bench_matrix::DOES::f16 ? halves : any;
     }
     operands_ = device_->memory().buffer(words.size() * 4, MemoryKind::device, "operands of a ceiling");
     Uploader uploader(device_, 1 << 16, 1);
@@ -145,9 +145,9 @@ class Meter {
 
 void Ceilings::measure(const std::shared_ptr<Device>& device, double warm_seconds,
                        const std::function<void(const Ceiling&)>& report) {
-  using Copy = glsl::lab_copy::DOES;
-  using Does = glsl::lab_arithmetic::DOES;
-  using Matrix = glsl::lab_matrix::DOES;
+  using Copy = glsl::kernel_bench_copy::DOES;
+  using Does = glsl::kernel_bench_arithmetic::DOES;
+  using Matrix = glsl::kernel_bench_matrix::DOES;
   Meter meter(device, warm_seconds);
   const auto add = [&](Ceiling ceiling) {
     report(ceiling);

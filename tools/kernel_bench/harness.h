@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/encode.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/textures.h"
 
 namespace pumice::engine::kernel_bench {

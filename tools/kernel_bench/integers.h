@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 

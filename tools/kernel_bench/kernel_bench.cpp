@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/shared/storage.h"
 #include "tools/kernel_bench/baseline.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/table.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/kernel_bench/kernel_bench.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 

@@ -2,7 +2,7 @@
 // Cases of the linear family: out[m, n] = act(sum_k x[m, k] * w[n, k] + bias[n]).
 #pragma once
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 

@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 #include "ops/op.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"

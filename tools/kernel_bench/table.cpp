@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {

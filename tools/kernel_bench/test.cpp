@@ -9,7 +9,7 @@
 #include "graph/build.h"
 #include "graph/execute.h"
 #include "tools/kernel_bench/check.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/table.h"

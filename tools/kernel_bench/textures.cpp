@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "glsl/lab_texture.h"
-#include "glsl/lab_weight.h"
+#include "glsl/kernel_bench_texture.h"
+#include "glsl/kernel_bench_weight.h"
 #include "graph/image.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
 
-using glsl::lab_texture::DOES;
+using glsl::kernel_bench_texture::DOES;
 
 uint64_t texels(const ImageShape& shape) {
   return uint64_t{shape.width} * shape.height * std::max(shape.depth, 1u);
@@ -69,8 +69,8 @@ void Textures::dispatch(Commands& commands, const Shader& shader, const Params& 
 
 void Textures::fill(Commands& commands, const Texture& texture, uint32_t slot, uint32_t word) const {
   const ImageShape& all = texture.whole;
-  const glsl::lab_texture::Params params{all.width, all.height, all.depth, word, 0, 0};
-  dispatch(commands, glsl::lab_texture::variant(glsl::lab_texture::dtype(texture.dtype), DOES::fill), params,
+  const glsl::kernel_bench_texture::Params params{all.width, all.height, all.depth, word, 0, 0};
+  dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::fill), params,
            {{.view = texture.images[slot].view()}}, texels(all));
 }
 
@@ -83,9 +83,9 @@ void Textures::fill(Commands& commands, uint32_t word) const {
 void Textures::copy_weight(Commands& commands, uint32_t tensor, Slice packed, uint32_t word) const {
   const Texture& texture = all_.at(tensor);
   const ImageShape& all = texture.whole;
-  const glsl::lab_weight::Params params{all.width, all.height, texture.columns / 4, word};
+  const glsl::kernel_bench_weight::Params params{all.width, all.height, texture.columns / 4, word};
   for (const Image& image : texture.images)
-    dispatch(commands, glsl::lab_weight::variant(), params, {{.view = image.view()}, packed}, texels(all));
+    dispatch(commands, glsl::kernel_bench_weight::variant(), params, {{.view = image.view()}, packed}, texels(all));
 }
 
 void Textures::fill_tails(Commands& commands, uint32_t word) const {
@@ -93,9 +93,9 @@ void Textures::fill_tails(Commands& commands, uint32_t word) const {
     const ImageShape& all = texture.whole;
     const uint32_t live = texture.columns % 4;
     if (texture.shape.depth == 0 || live == 0) continue;
-    const glsl::lab_texture::Params params{all.width, all.height, all.depth, word, texture.shape.width - 1, live};
+    const glsl::kernel_bench_texture::Params params{all.width, all.height, all.depth, word, texture.shape.width - 1, live};
     for (const Image& image : texture.images)
-      dispatch(commands, glsl::lab_texture::variant(glsl::lab_texture::dtype(texture.dtype), DOES::tail), params,
+      dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::tail), params,
                {{.view = image.view()}}, texels(all));
   }
 }
@@ -108,8 +108,8 @@ std::vector<uint32_t> Textures::read(const Texture& texture) const {
   const Slice from{bits.handle(), 0, bytes};
   Commands commands(device_);
   commands.begin();
-  dispatch(commands, glsl::lab_texture::variant(glsl::lab_texture::dtype(texture.dtype), DOES::bits),
-           glsl::lab_texture::Params{all.width, all.height, all.depth, 0, 0, 0},
+  dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::bits),
+           glsl::kernel_bench_texture::Params{all.width, all.height, all.depth, 0, 0, 0},
            {from, {.view = texture.images[0].view()}}, texels(all));
   commands.barrier();
   commands.copy(from, {down.handle(), 0, bytes});
