@@ -125,6 +125,17 @@ static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i3
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(2)}};
 constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(2)}};
 
+// Of the kernel bench.
+constexpr std::string_view cases_of(uint32_t code) {
+  if (code == BINARY_ADD || code == BINARY_SUB)
+    return "a=T[5,37] b=T[37]|T[5,1]|0.5 alpha=1|2; a=i32[5,37] b=i32[5,37]|3 alpha=2";
+  if (is_bitwise(code)) return "a=i32[5,37] b=i32[37]|5; a=u8[5,37] b=u8[5,37]; a=bool[37] b=bool[37]";
+  if (code == BINARY_PRELU || code == BINARY_ADD_RELU) return "a=T[5,37] b=T[5,37]|T[37]";
+  if (code == BINARY_ELU) return "a=T[5,37] b=0.5|1";
+  if (is_of_floats(code) || code == BINARY_POW) return "a=T[5,37]{0.1..2} b=T[37]{0.5..2}|0.5";
+  return "a=T[5,37] b=T[37]{0.5..2}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|3";
+}
+
 template <uint32_t kCode>
 constexpr Op arithmetic_op() {
   constexpr bool kAlpha = kCode == BINARY_ADD || kCode == BINARY_SUB;
@@ -134,11 +145,19 @@ constexpr Op arithmetic_op() {
   return {{kArithmetic[kCode], 1,
            kAlpha ? "operand a, operand b, float alpha -> Tensor" : "operand a, operand b -> Tensor"},
           arithmetic<kCode>,
-          kDtypes};
+          kDtypes,
+          {cases_of(kCode), kAlpha                ? "a=f16[1024,1024] b=f16[1024,1024] alpha=1"
+                            : is_bitwise(kCode)   ? "a=i32[1024,1024] b=i32[1024,1024]"
+                            : kCode == BINARY_ELU ? "a=f16[1024,1024] b=0.5"
+                                                  : "a=f16[1024,1024]{0.5..2} b=f16[1024,1024]{0.5..2}"}};
 }
 template <uint32_t kCode>
 constexpr Op comparison_op() {
-  return {{kComparison[kCode], 1, "operand a, operand b -> Tensor"}, comparison<kCode>, glsl::binary_compare::axes};
+  return {{kComparison[kCode], 1, "operand a, operand b -> Tensor"},
+          comparison<kCode>,
+          glsl::binary_compare::axes,
+          {"a=T[5,37]{-1..1} b=T[37]{-1..1}|0.5 -> bool[5,37]; a=i32[5,37]{0..3} b=i32[37]{0..3}|1 -> bool[5,37]",
+           "a=f16[1024,1024] b=0.5 -> bool[1024,1024]"}};
 }
 
 }  // namespace

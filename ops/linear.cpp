@@ -4,6 +4,7 @@
 // Error: linear_error of ops/linear/linear_kernel.h.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/gemm.h"
+#include "ops/linear/linear_scheme.h"
 
 namespace pumice::engine {
 namespace {
@@ -15,13 +16,16 @@ void linear(Graph& graph, Args args) {
          {args.tensor(2), args.tensor(4), args.integer(3)});
 }
 
+constexpr LinearScheme kLinearScheme{Storage::f32, ScalePer::none};
+
 }  // namespace
 
 std::span<const Op> linear_ops() {
   static constexpr Op kOps[] = {
       {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act, Tensor? residual -> Tensor"},
        linear,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearScheme}},
   };
   return kOps;
 }

@@ -5,6 +5,7 @@
 
 #include "glsl/linear_gemv.h"
 #include "ops/linear/gemm.h"
+#include "ops/linear/linear_scheme.h"
 
 namespace pumice::engine {
 namespace {
@@ -24,6 +25,9 @@ void linear_q8gsw(Graph& graph, Args args) {
   build(graph, args, "linear_q8gsw", args.integer(5), 6);
 }
 
+constexpr LinearScheme kLinearQ8cswScheme{Storage::q8, ScalePer::row};
+constexpr LinearScheme kLinearQ8gswScheme{Storage::q8, ScalePer::group};
+
 }  // namespace
 
 std::span<const Op> linear_q8csw_ops() {
@@ -31,12 +35,14 @@ std::span<const Op> linear_q8csw_ops() {
       {{"linear_q8csw", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, Tensor? residual -> Tensor"},
        linear_q8csw,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearQ8cswScheme}},
       {{"linear_q8gsw", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
         "Tensor? residual -> Tensor"},
        linear_q8gsw,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearQ8gswScheme}},
   };
   return kOps;
 }

@@ -10,7 +10,8 @@ import pytest
 import torch
 from cpp_host import driver, needs_driver
 from executorch.devtools import Inspector
-from lowered import Atan, Lowered
+from lowered import Lowered
+from missing import OnCpu
 from test_delegate import WIDTH, Cache, mlp, noise
 from torch import nn
 
@@ -75,7 +76,7 @@ def test_the_option_profile_leaves_the_delegate_call_alone(quantized, profile) -
 
 
 def test_two_partitions(tmp_path) -> None:
-    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), Atan(), nn.Linear(32, 8))
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), OnCpu(), nn.Linear(32, 8))
     lowered = Lowered(tmp_path, module, (noise(2, 4, 16),), etrecord=True)
     lowered.check(lowered.load(enable_etdump=True), noise(2, 4, 16))
     write(lowered)

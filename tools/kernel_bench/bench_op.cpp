@@ -1,140 +1,176 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel_bench/bench_op.h"
 
-#include "base/nearest.h"
-#include "ops/op.h"
 #include "serialization/signature.h"
+#include "tools/kernel_bench/call_data.h"
 #include "tools/kernel_bench/conv.h"
 #include "tools/kernel_bench/linear.h"
-#include "tools/kernel_bench/quantize.h"
+#include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
 
-template <const LinearScheme& kScheme>
-constexpr Subject linear() {
-  return {kScheme.op, [](const Case& c, uint64_t seed) { return make_linear(kScheme, c, seed); },
-          [](const Case& c) { return refuse_linear(kScheme, c); },
-          [](const Case& c) { return linear_shape(kScheme, c); }};
-}
+using Role = Argument::Role;
 
-template <const ConvScheme& kScheme>
-constexpr Subject conv() {
-  return {.op = kScheme.op,
-          .make = [](const Case& c, uint64_t seed) { return make_conv(kScheme, c, seed); },
-          .refuse = [](const Case& c) { return refuse_conv(kScheme, c); },
-          .conv = [](const Case& c) { return conv_facts(kScheme, c); }};
-}
-
-// ---- the operators
-constexpr LinearScheme kLinear{"linear", Storage::f32, Scales::none},
-    kQ4gsw{"linear_q4gsw", Storage::q4, Scales::group}, kQ8csw{"linear_q8csw", Storage::q8, Scales::row},
-    kQ8gsw{"linear_q8gsw", Storage::q8, Scales::group},
-    kDq8caQ4gsw{"linear_dq8ca_q4gsw", Storage::q4, Scales::group, Rows::chosen},
-    kDq8caQ8gsw{"linear_dq8ca_q8gsw", Storage::q8, Scales::group, Rows::chosen},
-    kDq8caQ8csw{"linear_dq8ca_q8csw", Storage::q8, Scales::row, Rows::chosen},
-    kQ8taQ8csw{"linear_q8ta_q8csw", Storage::q8, Scales::row, Rows::numbers},
-    kQ8ta{"q8ta_linear", Storage::q8, Scales::row, Rows::bytes},
-    kQta8a{"linear_qta8a_qga4w_qta8o", Storage::q4, Scales::group, Rows::given};
-constexpr ConvScheme kConv{"conv2d", false}, kConvQ8{"conv2d_q8csw", true}, kConvQ8ta{"conv2d_q8ta_q8csw", true, true},
-    kQ8taConv{"q8ta_conv2d", true, true, true};
-constexpr Subject kSubjects[] = {
-    linear<kLinear>(),     linear<kQ4gsw>(),      linear<kQ8csw>(),
-    linear<kQ8gsw>(),      linear<kDq8caQ4gsw>(), linear<kDq8caQ8gsw>(),
-    linear<kDq8caQ8csw>(), linear<kQ8taQ8csw>(),  linear<kQ8ta>(),
-    linear<kQta8a>(),      conv<kConv>(),         conv<kConvQ8>(),
-    conv<kConvQ8ta>(),     conv<kQ8taConv>(),     {"quantize", make_quantize, refuse_quantize}};
-
-Parameters parameters(std::string_view op, Signature& signature) {
-  for (const Op& each : op_table()) {
-    if (each.signature.name == op) return parse(signature = each.signature);
-  }
-  fail(Code::Internal, Stage::api, "case", "the operator table has no %s", printable(op).c_str());
-}
-
-const Given* find(const std::vector<Given>& given, std::string_view name) {
-  for (const Given& each : given) {
+const Argument* find(const std::vector<Argument>& all, std::string_view name) {
+  for (const Argument& each : all) {
     if (each.name == name) return &each;
   }
   return nullptr;
 }
 
-}  // namespace
-
-std::span<const Subject> subjects() {
-  return kSubjects;
-}
-
-void must_be_known(std::string_view op) {
-  subject(op);
-}
-
-const Subject& subject(std::string_view op) {
-  std::vector<std::string_view> known;
-  for (const Subject& each : kSubjects) {
-    if (each.op == op) return each;
-    known.push_back(each.op);
-  }
-  std::string list;
-  for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
-  fail(Code::InvalidArgument, Stage::api, "op", "no case for an operator '%s': did you mean '%s'? There are %s",
-       printable(op).c_str(), std::string(nearest(op, known)).c_str(), list.c_str());
-}
-
-Bytes make_file(const Problem& problem, std::string_view op) {
-  const Case& c = problem.shape();
-  Signature signature;
-  const Parameters parameters = kernel_bench::parameters(c.op, signature);
-  const std::vector<Given> given = problem.given();
-  Draft draft;
-  draft.program.producer = "pumice kernel bench";
-  draft.op_names = {{std::string(op), signature.version}};
-  Method& method = draft.program.methods.emplace_back();
-  method.name = "forward";
-  method.symbols = {{"m", 1, c.m, c.m}};
-  method.exprs = {{ExprOp::symbol, 0, 0}};
-  const auto dims = [](const Shape& shape, bool rows) {
-    std::vector<SymInt> result;
-    for (const int64_t size : shape) result.push_back({false, size});
-    if (rows) result[0] = {true, 0};
-    return result;
-  };
-  OpCall call{.op = 0, .args = {}, .outputs = {}, .source = "case"};
-  for (const Param& param : parameters.params) {
-    const Given* value = find(given, param.name);
-    if (value == nullptr) {
-      if (!param.optional)
-        fail(Code::Internal, Stage::api, "case", "nothing is given for '%s' of %s", std::string(param.name).c_str(),
-             c.op.c_str());
-      call.args.emplace_back();
-    } else if (value->role == Given::Role::integer) {
-      call.args.push_back({ArgKind::integer, value->number, 0, {}});
-    } else if (value->role == Given::Role::boolean) {
-      call.args.push_back({ArgKind::boolean, value->number, 0, {}});
-    } else if (value->role == Given::Role::integers) {
-      call.args.push_back({ArgKind::ints, 0, 0, value->numbers});
-    } else if (value->role == Given::Role::real) {
-      call.args.push_back({ArgKind::real, 0, value->real, {}});
-    } else {
-      const bool is_input = value->role == Given::Role::input;
-      const StorageClass storage = is_input && value->name == "x" && c.in_textures() ? StorageClass::texture3d
-                                   : !is_input && value->name == "weight" && c.weight_in_texture()
-                                       ? StorageClass::texture2d
-                                       : StorageClass::buffer;
-      const int32_t ref = is_input ? -1 : static_cast<int32_t>(add_constant(draft, value->name, value->data.bytes));
-      const auto id = static_cast<uint32_t>(method.values.size());
-      method.values.push_back({is_input ? ValueKind::input : ValueKind::constant, value->data.dtype,
-                               dims(value->data.shape, is_input), ref, value->name, storage});
-      if (is_input) method.inputs.push_back(id);
-      call.args.push_back({ArgKind::value, id, 0, {}});
+// Writes the one call of a file.
+class Writer {
+ public:
+  Writer(const CaseData& case_data, std::string_view op, uint16_t version) : data_(case_data) {
+    draft_.program.producer = "pumice kernel bench";
+    draft_.op_names = {{std::string(op), version}};
+    Method& method = draft_.program.methods.emplace_back();
+    method.name = "forward";
+    if (data_.has_rows()) {
+      const int64_t m = data_.shape().m;
+      method.symbols = {{"m", 1, m, m}};
+      method.exprs = {{ExprOp::symbol, 0, 0}};
     }
   }
-  const auto out = static_cast<uint32_t>(method.values.size());
-  method.values.push_back({ValueKind::output, problem.out_dtype(), dims(problem.out_shape(), true), -1, "out",
-                           c.in_textures() ? StorageClass::texture3d : StorageClass::buffer});
-  method.outputs = call.outputs = {out};
-  method.ops.push_back(std::move(call));
-  return write_file(draft);
+
+  void argument(const Param& param, const Argument* argument) {
+    if (argument == nullptr) {
+      if (!param.optional)
+        fail(Code::InvalidArgument, Stage::api, "case", "%s: '%s' is missing", data_.shape().op.c_str(),
+             std::string(param.name).c_str());
+      call_.args.emplace_back();
+      return;
+    }
+    switch (argument->role) {
+      case Role::integer:
+        return void(call_.args.push_back({ArgKind::integer, argument->number, 0, {}}));
+      case Role::boolean:
+        return void(call_.args.push_back({ArgKind::boolean, argument->number, 0, {}}));
+      case Role::dtype:
+        return void(call_.args.push_back({ArgKind::dtype, argument->number, 0, {}}));
+      case Role::integers:
+        return void(call_.args.push_back({ArgKind::ints, 0, 0, argument->numbers}));
+      case Role::real:
+        return void(call_.args.push_back({ArgKind::real, 0, argument->real, {}}));
+      case Role::inputs: {
+        std::vector<int64_t> ids;
+        for (const Data& each : argument->list)
+          ids.push_back(input(each, argument->name + std::to_string(ids.size()), StorageClass::buffer));
+        return void(call_.args.push_back({ArgKind::values, 0, 0, ids}));
+      }
+      case Role::input: {
+        const bool is_first = draft_.program.methods[0].inputs.empty();
+        const bool texture = (data_.has_rows() ? argument->name == "x" : is_first) && data_.shape().in_textures();
+        const uint32_t id =
+            input(argument->data, argument->name, texture ? StorageClass::texture3d : StorageClass::buffer);
+        return void(call_.args.push_back({ArgKind::value, id, 0, {}}));
+      }
+      case Role::constant:
+        return void(call_.args.push_back({ArgKind::value, constant(*argument), 0, {}}));
+    }
+  }
+
+  Bytes file() {
+    const bool texture = data_.has_rows() && data_.shape().in_textures();
+    Method& method = draft_.program.methods[0];
+    for (const Output& output : data_.outputs()) {
+      const std::string name = call_.outputs.empty() ? "out" : "out" + std::to_string(call_.outputs.size());
+      call_.outputs.push_back(value({ValueKind::output, output.dtype, dims(output.shape, true), -1, name,
+                                     texture ? StorageClass::texture3d : StorageClass::buffer}));
+    }
+    method.outputs = call_.outputs;
+    method.ops.push_back(std::move(call_));
+    return write_file(draft_);
+  }
+
+ private:
+  uint32_t value(Value value) {
+    std::vector<Value>& values = draft_.program.methods[0].values;
+    values.push_back(std::move(value));
+    return static_cast<uint32_t>(values.size() - 1);
+  }
+  uint32_t input(const Data& data, const std::string& name, StorageClass storage) {
+    const uint32_t id = value({ValueKind::input, data.dtype, dims(data.shape, true), -1, name, storage});
+    draft_.program.methods[0].inputs.push_back(id);
+    return id;
+  }
+  uint32_t constant(const Argument& argument) {
+    const bool texture = argument.name == "weight" && data_.shape().weight_in_texture();
+    const auto ref = static_cast<int32_t>(add_constant(draft_, argument.name, argument.data.bytes));
+    return value({ValueKind::constant, argument.data.dtype, dims(argument.data.shape, false), ref, argument.name,
+                  texture ? StorageClass::texture2d : StorageClass::buffer});
+  }
+  std::vector<SymInt> dims(const Shape& shape, bool rows) const {
+    std::vector<SymInt> result;
+    for (const int64_t size : shape) result.push_back({false, size});
+    if (rows && data_.has_rows()) result[0] = {true, 0};
+    return result;
+  }
+
+  const CaseData& data_;
+  Draft draft_;
+  OpCall call_{.op = 0, .args = {}, .outputs = {}, .source = "case"};
+};
+
+}  // namespace
+
+LinearShape BenchOp::linear(const Case& c) const {
+  return linear_shape(*row->cases.linear, c);
+}
+
+ConvFacts BenchOp::conv(const Case& c) const {
+  return conv_facts(*row->cases.conv, c);
+}
+
+std::unique_ptr<CaseData> BenchOp::make(const Case& c, uint64_t seed) const {
+  if (is_linear()) return make_linear(*row->cases.linear, c, seed);
+  if (is_conv()) return make_conv(*row->cases.conv, c, seed);
+  return std::make_unique<CallData>(*row, c, seed);
+}
+
+std::string BenchOp::refuse(const Case& c) const {
+  if (is_linear()) return refuse_linear(*row->cases.linear, c);
+  if (is_conv()) return refuse_conv(*row->cases.conv, c);
+  return c.weight_in_texture() ? "storage is buffer or texture3d" : "";
+}
+
+std::span<const BenchOp> bench_ops() {
+  static const std::vector<BenchOp> kAll = [] {
+    std::vector<BenchOp> all;
+    for (const Op& op : op_table()) all.push_back({op.signature.name, &op});
+    return all;
+  }();
+  return kAll;
+}
+
+const BenchOp& bench_op(std::string_view op) {
+  must_be_operator(op);
+  for (const BenchOp& each : bench_ops()) {
+    if (each.op == op) return each;
+  }
+  fail(Code::Internal, Stage::api, "case", "the operator table has no %s", printable(op).c_str());
+}
+
+std::vector<Data> inputs_of(const CaseData& case_data) {
+  const BenchOp& op = bench_op(case_data.shape().op);
+  std::vector<Argument> all = case_data.arguments();
+  std::vector<Data> inputs;
+  for (const Param& param : parse(op.row->signature).params) {
+    const Argument* argument = find(all, param.name);
+    if (argument == nullptr) continue;
+    if (argument->role == Role::input) inputs.push_back(argument->data);
+    if (argument->role == Role::inputs) inputs.insert(inputs.end(), argument->list.begin(), argument->list.end());
+  }
+  return inputs;
+}
+
+Bytes make_file(const CaseData& case_data, std::string_view op) {
+  const Signature& signature = bench_op(case_data.shape().op).row->signature;
+  const std::vector<Argument> all = case_data.arguments();
+  Writer writer(case_data, op, signature.version);
+  for (const Param& param : parse(signature).params) writer.argument(param, find(all, param.name));
+  return writer.file();
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel_bench knows of an operator beyond its table row: data for its parameters, and what comes out. To add one,
-// see the rows of subject.cpp.
+// What kernel_bench knows of an operator, from its table row: how to make cases of it, with data and what must come
+// out.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 
 #include "ops/conv/conv_choice.h"
 #include "ops/linear/linear_kernel.h"
+#include "ops/op.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
@@ -27,58 +28,76 @@ struct Data {
   Bytes bytes = {};
 };
 
-// What is given for a parameter of the operator's signature, by the parameter's name. Absent ones are `none`.
-struct Given {
-  enum class Role : uint8_t { input, constant, integer, integers, boolean, real };
+// An argument of the call, by the parameter's name in the operator's signature. Absent ones are `none`.
+struct Argument {
+  enum class Role : uint8_t { input, inputs, constant, integer, integers, boolean, real, dtype };
   std::string name;
   Role role;
-  Data data = {};  // of an input or constant; the first dimension of an input is m
+  Data data = {};  // of an input or constant
   int64_t number = 0;
   double real = 0;
   std::vector<int64_t> numbers = {};
+  std::vector<Data> list = {};  // of inputs
 };
 
-// The exact value of an output element, computed in fp64 from the numbers that the file holds, and the sum of the
-// absolute values of its terms. `slack`: what its activation function may add to the error.
+// The value of an output element as it must be, and the sum of the absolute values of its terms. `slack`: what it may
+// be off beside.
 struct Expected {
   double want = 0, size = 0, slack = 0;
 };
 
+struct Output {
+  DType dtype;
+  Shape shape;
+};
+
 // A case with its data.
-class Problem {
+class CaseData {
  public:
-  explicit Problem(const Case& c) : c_(c) {}
-  virtual ~Problem() = default;
+  explicit CaseData(const Case& c) : c_(c) {}
+  virtual ~CaseData() = default;
   const Case& shape() const { return c_; }
-  virtual std::vector<Given> given() const = 0;
-  virtual DType out_dtype() const = 0;
-  virtual Shape out_shape() const = 0;
-  // Of the output elements `indices`, which count through out_shape().
-  virtual std::vector<Expected> expect(std::span<const uint64_t> indices) const = 0;
-  // What a run at `m` rows must move at least, and its arithmetic; for figures.
-  virtual double bytes(int64_t m) const = 0;
-  virtual double flops(int64_t m) const = 0;
-  virtual Arithmetic arithmetic() const = 0;
+  virtual std::vector<Argument> arguments() const = 0;
+  virtual std::vector<Output> outputs() const = 0;
+  // Whether the first dimension of inputs and outputs is a symbol, 1..c.m.
+  virtual bool has_rows() const { return true; }
+  // Of elements `indices` of an output, which count through its shape.
+  virtual std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const = 0;
+  // What expect() is, for people.
+  virtual std::string reference() const { return "fp64 reference"; }
+  // What expect() of everything costs, in multiplications.
+  virtual uint64_t macs() const { return c_.macs(); }
+  // What a run at `m` rows must move at least, and its arithmetic; for figures. 0: as the operator's launch says.
+  virtual double bytes(int64_t) const { return 0; }
+  virtual double flops(int64_t) const { return 0; }
+  virtual Arithmetic arithmetic() const { return Arithmetic::f32; }
 
  protected:
   Case c_;
 };
 
-struct Subject {
+// The inputs of the call, in the order of the file.
+std::vector<Data> inputs_of(const CaseData& case_data);
+
+struct BenchOp {
   std::string_view op;
-  std::unique_ptr<Problem> (*make)(const Case&, uint64_t seed);
+  const Op* row;
+  // What its kernels are chosen by; empty for operators without those of ops/linear/linear_kernel.h, conv_choice.h.
+  bool is_linear() const { return row->cases.linear != nullptr; }
+  bool is_conv() const { return row->cases.conv != nullptr; }
+  bool is_call() const { return !is_linear() && !is_conv(); }  // cases are calls in text
+  LinearShape linear(const Case& c) const;
+  ConvFacts conv(const Case& c) const;
+  std::unique_ptr<CaseData> make(const Case& c, uint64_t seed) const;
   // Why the case makes no sense for the operator; empty when it does.
-  std::string (*refuse)(const Case&);
-  // What its kernels are chosen by; null for operators without those of ops/linear/linear_kernel.h, conv_choice.h.
-  LinearShape (*linear)(const Case&) = nullptr;
-  ConvFacts (*conv)(const Case&) = nullptr;
+  std::string refuse(const Case& c) const;
 };
 
-std::span<const Subject> subjects();
-const Subject& subject(std::string_view op);  // throws InvalidArgument
+// All operators of the product.
+std::span<const BenchOp> bench_ops();
+const BenchOp& bench_op(std::string_view op);  // throws InvalidArgument
 
-// A file with the one operator, called by `op` (for a linear's baseline: another name than the case has); m is a symbol
-// in 1..c.m.
-Bytes make_file(const Problem& problem, std::string_view op);
+// A file with the one operator, called by `op` (for a linear's baseline: another name than the case has).
+Bytes make_file(const CaseData& case_data, std::string_view op);
 
 }  // namespace pumice::engine::kernel_bench

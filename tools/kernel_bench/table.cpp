@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/call.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -96,13 +97,18 @@ constexpr const char* kConvGpuBench[] = {
 
 void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
   for (Case& c : parse(text, usual(op))) {
-    if (subject(op).refuse(c).empty()) all.push_back(std::move(c));
+    if (bench_op(op).refuse(c).empty()) all.push_back(std::move(c));
   }
 }
 
 std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
   std::vector<Case> all;
-  const bool is_conv = subject(op).conv != nullptr;
+  const BenchOp& known = bench_op(op);
+  if (known.is_call()) {
+    const OpCases& cases = known.row->cases;
+    return call_cases(*known.row, purpose == Purpose::test || cases.bench.empty() ? cases.test : cases.bench);
+  }
+  const bool is_conv = known.is_conv();
   if (purpose == Purpose::bench) {
     using Texts = std::span<const char* const>;
     const bool few = cpu && !options.full;
@@ -138,15 +144,19 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
 
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   std::vector<std::string> ops = options.ops;
-  for (const std::string& op : ops) must_be_known(op);
-  const std::string only = (options.dtype.empty() ? "" : "dtype=" + options.dtype + ",") +
-                           (options.storage.empty() ? "" : "storage=" + options.storage + ",");
+  for (const std::string& op : ops) bench_op(op);  // throws where there is none
+  // The options, as the text of a case begins.
+  const auto begin = [&](bool is_call) {
+    const std::string end = is_call ? " " : ",";
+    return (options.dtype.empty() ? "" : (is_call ? "T=" : "dtype=") + options.dtype + end) +
+           (options.storage.empty() ? "" : "storage=" + options.storage + end);
+  };
   std::vector<Case> all;
   if (!options.cases.empty()) {
     for (const std::string& text : options.cases) {
       for (const std::string& op : ops.empty() ? std::vector<std::string>{Case{}.op} : ops) {
-        for (Case& c : parse(only + text, usual(op))) {
-          const std::string reason = subject(c.op).refuse(c);
+        for (Case& c : parse(begin(bench_op(op).is_call()) + text, usual(op))) {
+          const std::string reason = bench_op(c.op).refuse(c);
           if (!reason.empty())
             fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", kernel_bench::text(c).c_str(), reason.c_str());
           all.push_back(std::move(c));
@@ -155,16 +165,16 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
     }
     return all;
   }
-  const std::vector<Case> wanted = parse(only);  // misspelt values are found here
+  const std::vector<Case> wanted = parse(begin(false));  // misspelt values are found here
   if (ops.empty())
-    for (const Subject& each : subjects()) ops.emplace_back(each.op);
+    for (const BenchOp& each : bench_ops()) ops.emplace_back(each.op);
   for (const std::string& op : ops)
     for (Case& c : table(options, purpose, cpu, op)) {
       if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
       if (!options.storage.empty()) {  // every case in that storage, where the operator has it
         if (c.storage != Case{}.storage) continue;
         c.storage = options.storage;
-        if (!subject(op).refuse(c).empty()) continue;
+        if (!bench_op(op).refuse(c).empty()) continue;
       }
       all.push_back(std::move(c));
     }

@@ -70,8 +70,8 @@ void Textures::dispatch(Commands& commands, const Shader& shader, const Params& 
 void Textures::fill(Commands& commands, const Texture& texture, uint32_t slot, uint32_t word) const {
   const ImageShape& all = texture.whole;
   const glsl::kernel_bench_texture::Params params{all.width, all.height, all.depth, word, 0, 0};
-  dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::fill), params,
-           {{.view = texture.images[slot].view()}}, texels(all));
+  dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::fill),
+           params, {{.view = texture.images[slot].view()}}, texels(all));
 }
 
 void Textures::fill(Commands& commands, uint32_t word) const {
@@ -93,10 +93,12 @@ void Textures::fill_tails(Commands& commands, uint32_t word) const {
     const ImageShape& all = texture.whole;
     const uint32_t live = texture.columns % 4;
     if (texture.shape.depth == 0 || live == 0) continue;
-    const glsl::kernel_bench_texture::Params params{all.width, all.height, all.depth, word, texture.shape.width - 1, live};
+    const glsl::kernel_bench_texture::Params params{all.width, all.height, all.depth, word, texture.shape.width - 1,
+                                                    live};
     for (const Image& image : texture.images)
-      dispatch(commands, glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::tail), params,
-               {{.view = image.view()}}, texels(all));
+      dispatch(commands,
+               glsl::kernel_bench_texture::variant(glsl::kernel_bench_texture::dtype(texture.dtype), DOES::tail),
+               params, {{.view = image.view()}}, texels(all));
   }
 }
 

@@ -121,7 +121,7 @@ void print_shaders(const json& facts) {
 }  // namespace
 
 int kernel_list(const Arguments& arguments) {
-  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.lab));
+  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.kernel));
   if (arguments.json) {
     std::printf("%s\n", facts.dump(1).c_str());
     return 0;
@@ -146,7 +146,7 @@ int kernel_list(const Arguments& arguments) {
     }
   }
   if (!others.empty()) std::printf("\nwithout cases, one kernel each: %s\n", others.c_str());
-  if (arguments.lab.ops.empty()) print_shaders(facts);
+  if (arguments.kernel.ops.empty()) print_shaders(facts);
   return 0;
 }
 
@@ -155,7 +155,7 @@ int kernel_test(const Arguments& arguments) {
   Progress progress;
   size_t run = 0, skipped = 0;
   double worst = 0;
-  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.kernel, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     if (event.at("event") == "device") {
@@ -168,7 +168,7 @@ int kernel_test(const Arguments& arguments) {
     ++(status == "skipped" ? skipped : run);
     worst = std::max(worst, event.value("worst", 0.0));
     if (arguments.json || status == "ok") return;
-    if (status == "skipped" && arguments.lab.kernels.empty()) return;  // not asked for by name
+    if (status == "skipped" && arguments.kernel.kernels.empty()) return;  // not asked for by name
     progress.clear();
     std::printf("%s %s  %s\n  %s\n", status.c_str(), text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
                 text(event.at("why")).c_str());
@@ -179,7 +179,7 @@ int kernel_test(const Arguments& arguments) {
     std::printf("%s\n", all.dump().c_str());
   else
     std::printf("%zu run, %zu skipped, %u failed; the largest error is %.2f of what is allowed (seed %llu)\n", run,
-                skipped, failed, worst, static_cast<unsigned long long>(arguments.lab.seed));
+                skipped, failed, worst, static_cast<unsigned long long>(arguments.kernel.seed));
   if (failed == 0 && run == 0 && skipped > 0) return 4;  // nothing that was asked for can run on this device
   return failed == 0 ? 0 : 1;
 }
@@ -189,7 +189,7 @@ int kernel_bench(const Arguments& arguments) {
   Progress progress;
   std::string last;
   size_t run = 0, skipped = 0;
-  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.kernel, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     const std::string kind = event.at("event");

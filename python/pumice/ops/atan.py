@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""atan, element by element. The operator is that of ops/atan.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from pumice.lower import Call
+from pumice.op import lowers
+from pumice.ops.unary import lower_function
+
+
+@lowers(torch.ops.aten.atan.default)
+def atan(call: Call) -> None:
+    lower_function(call, "atan")
