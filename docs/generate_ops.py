@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page of operators, from the native operator table and the lowerings in Python: docs/ops.md, by ./dev build.
+"""Writes the page of operators, from the native operator table and the lowerings: docs/ops.md, by ./dev build.
 
 generate_ops.py FILE
 """

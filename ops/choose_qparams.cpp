@@ -41,7 +41,7 @@ std::span<const Op> choose_qparams_ops() {
        choose_qparams,
        kAxes,
        {"x=f32[5,37] block=[1,-1] mapping=0|1 qmin=-128 qmax=127 eps=0.000001 steps=0 "
-        "storage=buffer|texture3d -> f32[5] i32[5]"}}};
+        "storage=buffer|texture3d -> f32[5,1] i32[5,1]"}}};
   return kOps;
 }
 

@@ -36,8 +36,8 @@ static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32"
 
 // Of the kernel bench.
 constexpr std::string_view cases_of(std::span<const Axis> dtypes) {
-  if (dtypes.data() == kBool.data()) return "x=bool[3,37]";
-  if (dtypes.data() == kInteger.data()) return "x=i32[3,37]; x=u8[37]; x=i8[37]";
+  if (dtypes.data() == kBool.data()) return "x=bool[3,37] storage=buffer|texture3d";
+  if (dtypes.data() == kInteger.data()) return "x=i32[3,37] storage=buffer|texture3d; x=u8[37]; x=i8[37]";
   if (dtypes.data() == kNumber.data()) return "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}";
   return kUnaryCases;
 }

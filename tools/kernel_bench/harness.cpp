@@ -154,6 +154,22 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   }
   commands.end();
   loaded_.device->run(commands);
+  put_inputs(word, inputs);
+}
+
+bool Harness::overwrites_inputs() const {
+  const std::vector<uint32_t>& inputs = impl().method().inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](uint32_t input) {
+    return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+      if (step.node == kNone) return false;
+      const std::vector<uint32_t>& writes = impl().nodes[step.node].writes;
+      return std::any_of(writes.begin(), writes.end(),
+                         [&](uint32_t id) { return id != kNone && layout_.storage[id] == layout_.storage[input]; });
+    });
+  });
+}
+
+void Harness::put_inputs(uint32_t word, std::span<const Data> inputs) {
   Uploader uploader(loaded_.device);
   const std::vector<uint32_t>& ids = impl().method().inputs;
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -45,6 +45,9 @@ class Harness {
 
   // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
+  // The inputs alone: before a run that follows one which wrote its output in place of an input.
+  void put_inputs(uint32_t word, std::span<const Data> inputs);
+  bool overwrites_inputs() const;
   // The kernels of one run, with the barriers they need among themselves.
   void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
   // Runs what was so recorded; outputs of slot 0 then come out of their textures.

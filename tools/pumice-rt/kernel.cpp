@@ -128,13 +128,13 @@ int kernel_list(const Arguments& arguments) {
   }
   print_device(facts);
   std::printf("features: %s\n", join(facts.at("device").at("features"), " ").c_str());
-  std::string others;
   for (const json& op : facts.at("operators")) {
-    if (!op.at("cases")) {
-      others += (others.empty() ? "" : ", ") + text(op.at("op"));
+    std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
+    if (op.at("kernels").size() == 1) {
+      std::printf("  %zu cases, against a %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
+                  text(op.at("cases").at(0)).c_str());
       continue;
     }
-    std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     for (const json& kernel : op.at("kernels")) {
       const std::string why = kernel.at("unsupported_reason"), unfit = kernel.at("not_recommended_reason");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
@@ -145,7 +145,6 @@ int kernel_list(const Arguments& arguments) {
                                    : "runs here");
     }
   }
-  if (!others.empty()) std::printf("\nwithout cases, one kernel each: %s\n", others.c_str());
   if (arguments.kernel.ops.empty()) print_shaders(facts);
   return 0;
 }

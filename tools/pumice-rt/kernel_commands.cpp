@@ -8,7 +8,10 @@ namespace tool {
 namespace {
 
 constexpr const char* kCaseHelp = R"(
-A case is text, key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
+A case of most operators is a call, "x=T[3,37] dim=-1|0 -> T[3,37]": arguments by name, tensors as dtype[sizes] (T: f32
+and f16, unless T=f16 says), after -> the outputs unless like the first tensor; storage=texture3d puts the first tensor
+into a texture. kernel list --op softmax shows one, docs/kernels.md has the rest.
+Of products it is key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
   op       the operator, as --op                     scale    f32 or f16, of a weight's scales; as dtype unless said
   m n k    x is [m, k], the weight [n, k]            zero     zero points: none, zero (given, all 0) or random
   g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh, silu, relu6,
@@ -84,8 +87,9 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   };
   add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
       kernel_list);
-  CLI::App* test =
-      add("test", "Each case with each kernel, compared with fp64 of the same stored integers.", kernel_test);
+  CLI::App* test = add(
+      "test", "Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.",
+      kernel_test);
   choosing(test, options, kTestHelp);
   test->add_option("--replays", options.replays, "of each case; default 100, on a CPU driver fewer of large ones")
       ->check(CLI::PositiveNumber);

@@ -52,7 +52,7 @@ _ROUNDING = {
 
 
 def lower_function(call: Call, function: str) -> None:
-    """A function of one tensor by the operator `function`. An integer input is converted to the result's dtype first."""
+    """A function of one tensor by the operator `function`. Integers are converted to the result's dtype first."""
     call.emit(function, call.cast(call.tensor("self"), call.out.dtype))
 
 
