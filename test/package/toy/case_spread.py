@@ -18,7 +18,7 @@ def _(x: torch.Tensor, scale: float) -> torch.Tensor:
 
 class Spread(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return spread(x + 1, 0.5)
+        return spread(-x, 0.5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
