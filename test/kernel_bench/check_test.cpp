@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of kernel_bench is judged: a right answer passes, and one that is off by a little more than allowed, in
+// The comparison of kernel_bench: a right answer passes, and one that is off by a little more than allowed, in
 // any one place, does not. No device: answers are made on the host.
 #include "tools/kernel_bench/check.h"
 

@@ -42,7 +42,7 @@ def upward(root: Path) -> list[str]:
 
 
 def without_header(root: Path) -> list[str]:
-    """Source files of the engine without a header of their name; operators have a table row instead, programs a main."""
+    """Source files without a header of their name; operators have a table row instead, programs a main."""
     free = ("ops", "tools/pumice-rt", "python")
     found = []
     for folder in FLOORS[: FLOORS.index("python")]:

@@ -103,7 +103,7 @@ std::string_view cut(std::string_view& rest, char at) {
   return part;
 }
 
-// The operator that the text names, else that of `base`. Alternatives and unknown ones are for the caller to judge.
+// The operator that the text names, else that of `base`. It may be unknown.
 std::string_view op_of(std::string_view text, const Case& base) {
   size_t at = text.find("op=");
   while (at != std::string_view::npos && at > 0 && text[at - 1] != ',' && text[at - 1] != ' ')

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
 
-// The longest side of the textures of x and the result: quads of a row, rows, all other dimensions.
+// The longest side of the textures of x and the result: vec4 groups of a row, rows, all other dimensions.
 int64_t longest_side(const BenchOp& bench_op, const Case& c) {
   if (bench_op.is_conv()) {
     const int64_t height = std::max(c.h, c.out_size(c.h)), width = std::max(c.w, c.out_size(c.w));
@@ -41,13 +41,18 @@ std::string why_no_textures(const BenchOp& bench_op, const Case& c, const Featur
 
 }  // namespace
 
-std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options) {
+std::vector<std::string> all_kernels(const BenchOp& bench_op) {
   std::vector<std::string> known = {std::string(kPick)};
   if (bench_op.is_linear())
     for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
   if (bench_op.is_conv())
     for (const std::string_view kernel : conv_kernels()) known.emplace_back(kernel);
   if (bench_op.op == kPlainOf) known.emplace_back(kPlain);
+  return known;
+}
+
+std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options) {
+  const std::vector<std::string> known = all_kernels(bench_op);
   if (options.kernels.empty()) return known;
   for (const std::string& name : options.kernels) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

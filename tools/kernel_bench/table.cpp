@@ -2,9 +2,12 @@
 #include "tools/kernel_bench/table.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/call.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -62,7 +65,8 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
 };
 
-// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a strip; depthwise ones.
+// Convolutions. Sums in parts, borders, tails of vec4 groups and tiles; groups that begin inside of a row panel;
+// depthwise ones.
 constexpr const char* kConvRows = "b=1|3";
 constexpr const char* kConvShapes[] = {
     "c=3,o=17,h=7,w=9,bias=1",
@@ -140,6 +144,23 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
   return all;
 }
 
+// The operators that have every kernel of `wanted`. Throws InvalidArgument when no operator has one of them.
+std::vector<std::string> with_kernels(const std::vector<std::string>& wanted) {
+  std::vector<std::string> ops;
+  std::set<std::string> names;
+  for (const BenchOp& each : bench_ops()) {
+    const std::vector<std::string> known = all_kernels(each);
+    names.insert(known.begin(), known.end());
+    const auto has = [&](const std::string& name) {
+      return std::find(known.begin(), known.end(), name) != known.end();
+    };
+    if (std::all_of(wanted.begin(), wanted.end(), has)) ops.emplace_back(each.op);
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& name : wanted) must_be_one_of("kernel", name, known);
+  return ops;
+}
+
 }  // namespace
 
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
@@ -166,8 +187,7 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
     return all;
   }
   const std::vector<Case> wanted = parse(begin(false));  // misspelt values are found here
-  if (ops.empty())
-    for (const BenchOp& each : bench_ops()) ops.emplace_back(each.op);
+  if (ops.empty()) ops = with_kernels(options.kernels);
   for (const std::string& op : ops)
     for (Case& c : table(options, purpose, cpu, op)) {
       if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;

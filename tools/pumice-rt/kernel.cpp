@@ -30,7 +30,7 @@ std::string join(const json& list, const char* separator) {
   return all;
 }
 
-// Progress on stderr, where somebody looks at it.
+// Progress on stderr, when that is a terminal.
 class Progress {
  public:
   ~Progress() { clear(); }

@@ -19,13 +19,13 @@ from pumice import _pumice
 from pumice.cli.options import device_options, json_option
 
 CASE_HELP = """A case of most operators is a call: 'x=T[3,37] dim=-1|0 -> T[3,37]', arguments by name, T=f32|f16,
-storage=texture3d for the first tensor in a texture; docs/kernels.md has the rest, `kernel list --op softmax` shows one. Of
-products and convolutions it is key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is [m, k], the
-weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer, texture3d: x and
-the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none, relu, gelu,
-gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate, special). Of
-convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
-dilation) and g (groups) instead of m, n, k and g."""
+storage=texture3d for the first tensor in a texture; docs/kernels.md has the rest, `kernel list --op softmax` shows
+one. Of products and convolutions it is key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is
+[m, k], the weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer,
+texture3d: x and the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none,
+relu, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate,
+special). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride,
+padding, dilation) and g (groups) instead of m, n, k and g."""
 
 
 @click.group()

@@ -47,5 +47,5 @@ void main() {
   }
   uint all = 0u;
   [[unroll]] for (uint i = 0u; i < SUMS; ++i) all ^= WORD_OF(sum[i]);
-  if (all == 0x9e3779b9u) out_[0] = all;  // hardly ever, but who knows
+  if (all == 0x9e3779b9u) out_[0] = all;  // hardly ever, but the compiler cannot know
 }

@@ -28,6 +28,6 @@ void main() {
     }
   }
 #if defined(DOES_read)
-  if (sum == uvec4(0x9e3779b9u)) out_[0] = sum;  // never, but who knows
+  if (sum == uvec4(0x9e3779b9u)) out_[0] = sum;  // never, but the compiler cannot know
 #endif
 }

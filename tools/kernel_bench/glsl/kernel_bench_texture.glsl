@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel_bench does with a texture of quads beside a kernel: an invocation for each texel of the image, guards included.
+// What kernel_bench does with a texture of vec4 groups beside a kernel: an invocation for each texel of the image, guards included.
 //   fill  every lane becomes what `word` is in the format
 //   tail  so do the lanes that hold no element: from `live` on in the texels of column `tail`
 //   bits  the lanes to a buffer, 32 bits each
