@@ -1,39 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints docs/ops.md from the native operator table and the Python lowerings. A test holds the page against this.
+"""Writes the page of operators, from the native operator table and the lowerings: docs/ops.md, by ./dev build.
 
-.venv/bin/python docs/generate_ops.py > docs/ops.md
+generate_ops.py FILE
 """
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
 from pumice.lowering.registry import lowering_for, targets
 
+INTRODUCTION = """# Which operators are there?
 
-def main() -> None:
-    print("# Which operators are there?\n")
-    print("Made by `docs/generate_ops.py` from the shaders and the Python lowerings: what is here loads and runs.\n")
-    print("## What the exporter accepts\n")
-    print("| lowering | overloads |\n|---|---|")
+Written by `./dev build` from the shaders and the lowerings: what is here loads and runs. Not in git.
+
+## What the exporter accepts
+
+| lowering | overloads |
+|---|---|"""
+RUNTIME = """
+## What the runtime runs
+
+`operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none.
+Variants are those of the main shader; i64 runs as i32 where it is not listed.
+b8/b16/b32 move elements of that width. What `kernel test` calls each with: `pumice kernel list`.
+
+| operator | parameters | variants |
+|---|---|---|"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [INTRODUCTION]
     by_module = defaultdict(list)
     for target in targets():
         by_module[lowering_for(target).__module__.rsplit(".", 1)[-1]].append(str(target))
     for module in sorted(by_module):
-        print(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
-    print("\n## What the runtime runs\n")
-    print(
-        "`operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none."
-    )
-    print("Variants are those of the main shader; i64 runs as i32 where it is not listed.")
-    print("b8/b16/b32 move elements of that width.\n")
-    print("| operator | parameters | variants |\n|---|---|---|")
+        lines.append(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
+    lines.append(RUNTIME)
     for name, version, parameters, axes in sorted(op_table()):
         variants = "; ".join(f"{axis}: {' '.join(values)}" for axis, values in axes.items()) or "any"
-        print(f"| `{name}`{'' if version == 1 else f' v{version}'} | `{parameters}` | {variants} |")
+        lines.append(f"| `{name}`{'' if version == 1 else f' v{version}'} | `{parameters}` | {variants} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

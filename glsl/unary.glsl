@@ -13,18 +13,7 @@
 #include "core/texture.glslh"
 
 layout(constant_id = 1) const uint FUNCTION = 0;
-#if defined(STORAGE_texture3d)
-layout(binding = 0, FORMAT(DTYPE)) writeonly uniform IMAGE(DTYPE) out_;
-layout(binding = 1) uniform TEXTURE(DTYPE) x_;
-#else
-layout(binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
-layout(binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
-#endif
-layout(push_constant) uniform Params {
-  uint vec4_count;    // of the buffer, or texels of a texture
-  uint columns;  // of a texture's rows
-  uint height;
-} params;
+#include "core/unary.glslh"
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
 vec4 apply(vec4 x) {
@@ -75,13 +64,4 @@ ivec4 apply(ivec4 x) {
 }
 #endif
 
-void main() {
-  const uint q = item();
-  if (q >= params.vec4_count) return;
-#if defined(STORAGE_texture3d)
-  const ivec3 at = texel(q, params.columns, params.height).at;
-  PUT4(DTYPE, out_, at, apply(FETCH4(DTYPE, x_, at)));
-#else
-  STORE4(DTYPE, out_, q, apply(LOAD4(DTYPE, x_, q)));
-#endif
-}
+void main() { UNARY_MAIN(apply) }

@@ -32,7 +32,15 @@ void cast(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> cast_ops() {
-  static constexpr Op kOps[] = {{{"cast", 1, "Tensor x, dtype dtype -> Tensor"}, cast, glsl::cast::axes}};
+  static constexpr Op kOps[] = {{{"cast", 1, "Tensor x, dtype dtype -> Tensor"},
+                                 cast,
+                                 glsl::cast::axes,
+                                 {"x=f32[5,37] dtype=f16 -> f16[5,37]; "
+                                  "x=f16[5,37] dtype=f32 -> f32[5,37]; "
+                                  "x=i32[37] dtype=f32 -> f32[37]; "
+                                  "x=f32[37]{0..100} dtype=u8 -> u8[37]; "
+                                  "x=bool[5,7] dtype=f32 -> f32[5,7]",
+                                  "x=f32[1024,1024] dtype=f16 -> f16[1024,1024]"}}};
   return kOps;
 }
 

@@ -66,7 +66,12 @@ void cat(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> cat_ops() {
-  static constexpr Op kOps[] = {{{"cat", 1, "Tensors inputs, int dim -> Tensor"}, cat, glsl::cat::axes}};
+  static constexpr Op kOps[] = {{{"cat", 1, "Tensors inputs, int dim -> Tensor"},
+                                 cat,
+                                 glsl::cat::axes,
+                                 {"inputs=T[3,2,5]+T[3,4,5]+T[3,1,5] dim=1 -> T[3,7,5]; "
+                                  "inputs=i8[8]+i8[4]+i8[3]+i8[5]+i8[4] dim=0 -> i8[24]",
+                                  "inputs=f16[32,512,64]+f16[32,512,64] dim=-1 -> f16[32,512,128]"}}};
   return kOps;
 }
 

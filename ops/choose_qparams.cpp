@@ -40,7 +40,9 @@ std::span<const Op> choose_qparams_ops() {
   static constexpr Op kOps[] = {
       {{kOp, 1, "Tensor x, ints block, int mapping, int qmin, int qmax, float eps, int steps -> Tensor, Tensor"},
        choose_qparams,
-       kAxes}};
+       kAxes,
+       {"x=f32[5,37] block=[1,-1] mapping=0|1 qmin=-128 qmax=127 eps=0.000001 steps=0 "
+        "storage=buffer|texture3d -> f32[5,1] i32[5,1]"}}};
   return kOps;
 }
 

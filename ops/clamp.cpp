@@ -39,8 +39,13 @@ void clamp(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> clamp_ops() {
-  static constexpr Op kOps[] = {
-      {{"clamp", 1, "Tensor x, float? low, float? high -> Tensor"}, clamp, glsl::clamp::axes}};
+  static constexpr Op kOps[] = {{{"clamp", 1, "Tensor x, float? low, float? high -> Tensor"},
+                                 clamp,
+                                 glsl::clamp::axes,
+                                 {"x=T[5,37] low=-0.5 high=0.75; "
+                                  "x=T[7] high=0; "
+                                  "x=i32[5,37] low=-10",
+                                  "x=f16[1024,1024] low=-0.5 high=0.75"}}};
   return kOps;
 }
 

@@ -8,6 +8,7 @@
 // with cooperative matrices 2^-23 * (k + 2), which may truncate instead of rounding; u and L as in
 // ops/linear/error_bound.h.
 #include "glsl/conv2d_tiled.h"
+#include "ops/conv/conv_scheme.h"
 #include "ops/conv/convolution.h"
 #include "ops/op.h"
 
@@ -43,6 +44,9 @@ void conv2d_q8csw(Graph& graph, Args args) {
 
 constexpr Axis kFloats[] = {{"DTYPE", glsl::conv2d_tiled::kDTYPE}, {"STORAGE", glsl::conv2d_tiled::kSTORAGE}};
 
+constexpr ConvScheme kConv2dScheme{false};
+constexpr ConvScheme kConv2dQ8cswScheme{true};
+
 }  // namespace
 
 std::span<const Op> conv2d_ops() {
@@ -51,12 +55,14 @@ std::span<const Op> conv2d_ops() {
         "Tensor x, Tensor weight, Tensor? bias, ints kernel, ints stride, ints pads, ints dilation, int groups, "
         "bool transposed, int act -> Tensor"},
        conv2d,
-       kFloats},
+       kFloats,
+       {.conv = &kConv2dScheme}},
       {{"conv2d_q8csw", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, ints kernel, ints stride, ints pads, "
         "ints dilation, int groups, bool transposed, int act -> Tensor"},
        conv2d_q8csw,
-       kFloats},
+       kFloats,
+       {.conv = &kConv2dQ8cswScheme}},
   };
   return kOps;
 }

@@ -6,6 +6,7 @@
 // quotient very close to a tie may round to the other side. Padding is x_zero, a real 0. Kernels:
 // ops/conv/convolution.h.
 #include "glsl/conv2d_tiled_int8.h"
+#include "ops/conv/conv_scheme.h"
 #include "ops/conv/convolution.h"
 #include "ops/op.h"
 
@@ -49,6 +50,9 @@ void q8ta_conv2d(Graph& graph, Args args) {
 
 constexpr Axis kBytes[] = {{"DTYPE", glsl::conv2d_tiled_int8::kIN}, {"STORAGE", glsl::conv2d_tiled_int8::kSTORAGE}};
 
+constexpr ConvScheme kConv2dQ8taQ8cswScheme{true, true};
+constexpr ConvScheme kQ8taConv2dScheme{true, true, true};
+
 }  // namespace
 
 std::span<const Op> conv2d_q8ta_ops() {
@@ -57,14 +61,16 @@ std::span<const Op> conv2d_q8ta_ops() {
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, ints kernel, ints stride, ints pads, "
         "ints dilation, int groups, bool transposed, int act, float x_scale, int x_zero -> Tensor"},
        conv2d_q8ta_q8csw,
-       kBytes},
+       kBytes,
+       {.conv = &kConv2dQ8taQ8cswScheme}},
       {{"q8ta_conv2d", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, ints kernel, ints stride, ints pads, "
         "ints dilation, int groups, bool transposed, int act, float x_scale, int x_zero, float out_scale, int "
         "out_zero, "
         "int qmin, int qmax -> Tensor"},
        q8ta_conv2d,
-       kBytes},
+       kBytes,
+       {.conv = &kQ8taConv2dScheme}},
   };
   return kOps;
 }

@@ -30,7 +30,10 @@ void cumsum(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> cumsum_ops() {
-  static constexpr Op kOps[] = {{{"cumsum", 1, "Tensor x, int dim -> Tensor"}, cumsum, glsl::cumsum::axes}};
+  static constexpr Op kOps[] = {{{"cumsum", 1, "Tensor x, int dim -> Tensor"},
+                                 cumsum,
+                                 glsl::cumsum::axes,
+                                 {"x=f32[3,37] dim=-1|0; x=i32[5,9] dim=1", "x=f32[1024,1024] dim=-1"}}};
   return kOps;
 }
 

@@ -52,7 +52,11 @@ std::span<const Op> dequantize_ops() {
   static constexpr Op kOps[] = {
       {{kOp, 1, "Tensor x, operand scale, operand? zero, ints block, int steps, bool integers -> Tensor"},
        dequantize,
-       glsl::dequantize::axes}};
+       glsl::dequantize::axes,
+       {"x=i8[5,32] scale=f32[5]{0.01..0.1} zero=i8[5]{-5..5} block=[1,-1] steps=0 integers=0|1 "
+        "storage=buffer|texture3d -> T[5,32]; "
+        "x=u8[3,37] scale=0.125 zero=7 block=[-1,-1] steps=0 integers=0 -> f32[3,37]",
+        "x=i8[1024,1024] scale=f32[1024]{0.01..0.1} block=[1,-1] steps=0 integers=0 -> f16[1024,1024]"}}};
   return kOps;
 }
 

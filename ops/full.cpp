@@ -46,8 +46,16 @@ void arange(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> full_ops() {
-  static constexpr Op kOps[] = {{{"full", 1, "float value, sizes shape -> Tensor"}, full},
-                                {{"arange", 1, "size start, size step, size count -> Tensor"}, arange}};
+  static constexpr Op kOps[] = {{{"full", 1, "float value, sizes shape -> Tensor"},
+                                 full,
+                                 {},
+                                 {"value=2.5 shape=[3,37] -> T[3,37]; "
+                                  "value=3 shape=[37] -> u8[37]",
+                                  "value=2.5 shape=[1024,1024] -> f16[1024,1024]"}},
+                                {{"arange", 1, "size start, size step, size count -> Tensor"},
+                                 arange,
+                                 {},
+                                 {"start=3 step=2 count=37 -> i32[37]"}}};
   return kOps;
 }
 

@@ -101,9 +101,20 @@ void index_linear(Graph& graph, Args args) {
 
 std::span<const Op> index_ops() {
   static constexpr Op kOps[] = {
-      {{"index_select", 1, "Tensor x, Tensor index, int dim -> Tensor"}, index_select, glsl::index::axes},
-      {{"gather", 1, "Tensor x, Tensor index, int dim -> Tensor"}, gather, glsl::index_gather::axes},
-      {{"index_linear", 1, "Tensor a, Tensor b, size a_size, size b_size -> Tensor"}, index_linear},
+      {{"index_select", 1, "Tensor x, Tensor index, int dim -> Tensor"},
+       index_select,
+       glsl::index::axes,
+       {"x=T[9,20] index=i32[5]{0..8} dim=0 -> T[5,20]; "
+        "x=i8[3,9] index=i32[5]{0..8} dim=1 -> i8[3,5]",
+        "x=f16[4096,768] index=i32[1024]{0..4095} dim=0 -> f16[1024,768]"}},
+      {{"gather", 1, "Tensor x, Tensor index, int dim -> Tensor"},
+       gather,
+       glsl::index_gather::axes,
+       {"x=T[5,9] index=i32[5,3]{0..8} dim=1 -> T[5,3]"}},
+      {{"index_linear", 1, "Tensor a, Tensor b, size a_size, size b_size -> Tensor"},
+       index_linear,
+       {},
+       {"a=i32[5]{0..6} b=i32[5]{0..8} a_size=7 b_size=9 -> i32[5]"}},
   };
   return kOps;
 }

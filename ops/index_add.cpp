@@ -40,7 +40,10 @@ void index_add(Graph& graph, Args args) {
 std::span<const Op> index_add_ops() {
   static constexpr Op kOps[] = {{{"index_add", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
                                  index_add,
-                                 glsl::index_add::axes}};
+                                 glsl::index_add::axes,
+                                 {"self=T[5,8] index=i32[3]{0..4} values=T[3,8] dim=0; "
+                                  "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1",
+                                  "self=f32[1024,768] index=i32[64]{0..1023} values=f32[64,768] dim=0"}}};
   return kOps;
 }
 

@@ -4,6 +4,7 @@
 // ops/linear/. Error: linear_error of ops/linear/error_bound.h.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -16,13 +17,16 @@ void linear(Graph& graph, Args args) {
          {args.tensor(2), args.tensor(4), args.integer(3)});
 }
 
+constexpr LinearScheme kLinearScheme{WeightType::f32, ScalePer::none};
+
 }  // namespace
 
 std::span<const Op> linear_ops() {
   static constexpr Op kOps[] = {
       {{"linear", 1, "Tensor x, Tensor weight, Tensor? bias, int act, Tensor? residual -> Tensor"},
        linear,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearScheme}},
   };
   return kOps;
 }

@@ -14,6 +14,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 #include "ops/quant/choose_qparams.h"
 
@@ -80,13 +81,26 @@ void linear_dq8ca_q8csw(Graph& graph, Args args) {
 #define WEIGHT_ARGS "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, "
 #define X_ARGS "int act, Tensor? residual, int mapping, int qmin, int qmax, float eps, int per_token -> Tensor"
 
+constexpr LinearScheme kLinearDq8caQ4gswScheme{WeightType::q4, ScalePer::group, Rows::chosen};
+constexpr LinearScheme kLinearDq8caQ8gswScheme{WeightType::q8, ScalePer::group, Rows::chosen};
+constexpr LinearScheme kLinearDq8caQ8cswScheme{WeightType::q8, ScalePer::row, Rows::chosen};
+
 }  // namespace
 
 std::span<const Op> linear_dq8ca_ops() {
   static constexpr Op kOps[] = {
-      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q4gsw, glsl::linear_gemv::axes},
-      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS}, linear_dq8ca_q8gsw, glsl::linear_gemv::axes},
-      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS}, linear_dq8ca_q8csw, glsl::linear_gemv::axes},
+      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS},
+       linear_dq8ca_q4gsw,
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearDq8caQ4gswScheme}},
+      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS},
+       linear_dq8ca_q8gsw,
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearDq8caQ8gswScheme}},
+      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS},
+       linear_dq8ca_q8csw,
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearDq8caQ8cswScheme}},
   };
   return kOps;
 }

@@ -7,6 +7,7 @@
 // of it, so a weight equal to its zero point adds nothing.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -20,6 +21,8 @@ void linear_q4gsw(Graph& graph, Args args) {
   linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(7), args.integer(6)});
 }
 
+constexpr LinearScheme kLinearQ4gswScheme{WeightType::q4, ScalePer::group};
+
 }  // namespace
 
 std::span<const Op> linear_q4gsw_ops() {
@@ -28,7 +31,8 @@ std::span<const Op> linear_q4gsw_ops() {
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
         "Tensor? residual -> Tensor"},
        linear_q4gsw,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearQ4gswScheme}},
   };
   return kOps;
 }

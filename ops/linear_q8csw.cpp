@@ -3,6 +3,7 @@
 // that of ops/linear_q4gsw.cpp.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -16,6 +17,8 @@ void linear_q8csw(Graph& graph, Args args) {
   linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(6), args.integer(5)});
 }
 
+constexpr LinearScheme kLinearQ8cswScheme{WeightType::q8, ScalePer::row};
+
 }  // namespace
 
 std::span<const Op> linear_q8csw_ops() {
@@ -23,7 +26,8 @@ std::span<const Op> linear_q8csw_ops() {
       {{"linear_q8csw", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, Tensor? residual -> Tensor"},
        linear_q8csw,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearQ8cswScheme}},
   };
   return kOps;
 }

@@ -2,6 +2,7 @@
 // As linear_q4gsw with int8 weights. Error: that of ops/linear_q4gsw.cpp.
 #include "glsl/linear_gemv.h"
 #include "ops/linear/linear_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -15,6 +16,8 @@ void linear_q8gsw(Graph& graph, Args args) {
   linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(7), args.integer(6)});
 }
 
+constexpr LinearScheme kLinearQ8gswScheme{WeightType::q8, ScalePer::group};
+
 }  // namespace
 
 std::span<const Op> linear_q8gsw_ops() {
@@ -23,7 +26,8 @@ std::span<const Op> linear_q8gsw_ops() {
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, "
         "Tensor? residual -> Tensor"},
        linear_q8gsw,
-       glsl::linear_gemv::axes},
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearQ8gswScheme}},
   };
   return kOps;
 }

@@ -13,6 +13,7 @@
 #include "glsl/include/math/activation.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -74,6 +75,9 @@ constexpr Axis kByteAxes[] = {{"DTYPE", kBytes}, kStorage, kWeightStorage};
 constexpr std::string_view kAny[] = {"f32", "f16", "i8", "u8"};
 constexpr Axis kAnyAxes[] = {{"DTYPE", kAny}, kStorage, kWeightStorage};
 
+constexpr LinearScheme kLinearQ8taQ8cswScheme{WeightType::q8, ScalePer::row, Rows::numbers};
+constexpr LinearScheme kQ8taLinearScheme{WeightType::q8, ScalePer::row, Rows::bytes};
+
 }  // namespace
 
 std::span<const Op> linear_q8ta_ops() {
@@ -82,12 +86,14 @@ std::span<const Op> linear_q8ta_ops() {
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, Tensor? residual, float x_scale, "
         "int x_zero, int qmin, int qmax -> Tensor"},
        linear_q8ta_q8csw,
-       kAnyAxes},
+       kAnyAxes,
+       {.linear = &kLinearQ8taQ8cswScheme}},
       {{"q8ta_linear", 1,
         "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int act, float x_scale, int x_zero, "
         "float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
        q8ta_linear,
-       kByteAxes},
+       kByteAxes,
+       {.linear = &kQ8taLinearScheme}},
   };
   return kOps;
 }

@@ -6,6 +6,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
+#include "ops/linear/linear_scheme.h"
 #include "ops/op.h"
 
 namespace pumice::engine {
@@ -42,6 +43,8 @@ constexpr Axis kByteAxes[] = {{"DTYPE", kBytes},
                               {"STORAGE", glsl::linear_gemv::kSTORAGE},
                               {"WEIGHT_STORAGE", glsl::linear_gemv::kWEIGHT_STORAGE}};
 
+constexpr LinearScheme kLinearQta8aQga4wQta8oScheme{WeightType::q4, ScalePer::group, Rows::given};
+
 }  // namespace
 
 std::span<const Op> linear_qta8a_qga4w_qta8o_ops() {
@@ -50,7 +53,8 @@ std::span<const Op> linear_qta8a_qga4w_qta8o_ops() {
         "Tensor x, Tensor x_scale, Tensor x_zero, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, "
         "Tensor out_scale, Tensor out_zero -> Tensor"},
        linear_qta8a_qga4w_qta8o,
-       kByteAxes},
+       kByteAxes,
+       {.linear = &kLinearQta8aQga4wQta8oScheme}},
   };
   return kOps;
 }

@@ -29,7 +29,12 @@ constexpr Axis kAxes[] = {{"DTYPE", kBytes}};
 }  // namespace
 
 std::span<const Op> lookup_ops() {
-  static constexpr Op kOps[] = {{{"lookup", 1, "Tensor x, Tensor table -> Tensor"}, lookup, kAxes}};
+  static constexpr Op kOps[] = {{{"lookup", 1, "Tensor x, Tensor table -> Tensor"},
+                                 lookup,
+                                 kAxes,
+                                 {"x=i8[5,37] table=const:i8[256]; "
+                                  "x=u8[37] table=const:u8[256]",
+                                  "x=i8[1024,1024] table=const:i8[256]"}}};
   return kOps;
 }
 

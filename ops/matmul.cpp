@@ -151,7 +151,10 @@ std::span<const Op> matmul_ops() {
   static constexpr Op kOps[] = {
       {{"matmul", 1, "Tensor a, Tensor b, Tensor? bias, ints a_perm, ints b_perm, int act -> Tensor"},
        matmul,
-       glsl::matmul::axes},
+       glsl::matmul::axes,
+       {"a=T[5,37] b=T[37,9] bias=T[9] a_perm=[0,1] b_perm=[0,1] act=0|1 -> T[5,9]; "
+        "a=T[2,5,16] b=T[2,12,16] a_perm=[0,1,2] b_perm=[0,2,1] act=0 -> T[2,5,12]",
+        "a=f16[128,512] b=f16[512,512] a_perm=[0,1] b_perm=[0,1] act=0 -> f16[128,512]"}},
   };
   return kOps;
 }

@@ -50,7 +50,11 @@ void pad(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> pad_ops() {
-  static constexpr Op kOps[] = {{{"pad", 1, "Tensor x, sizes pads, float value -> Tensor"}, pad, glsl::pad::axes}};
+  static constexpr Op kOps[] = {{{"pad", 1, "Tensor x, sizes pads, float value -> Tensor"},
+                                 pad,
+                                 glsl::pad::axes,
+                                 {"x=T[3,5] pads=[1,2,0,1] value=0.5 -> T[4,8]; "
+                                  "x=i8[2,9] pads=[3,-2] value=1 -> i8[2,10]"}}};
   return kOps;
 }
 

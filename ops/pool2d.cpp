@@ -41,14 +41,23 @@ std::span<const Op> pool2d_ops() {
   static constexpr Op kOps[] = {
       {{"max_pool2d", 1, "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode -> Tensor"},
        max_pool2d,
-       glsl::pool2d::axes},
+       glsl::pool2d::axes,
+       {"x=T[2,3,9,8] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> T[2,3,5,4]; "
+        "x=i8[1,2,6,6] kernel=[2,2] stride=[2,2] pads=[0,0,0,0] dilation=[1,1] ceil_mode=0 -> i8[1,2,3,3]",
+        "x=f16[8,64,112,112] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> "
+        "f16[8,64,56,56]"}},
       {{"avg_pool2d", 1,
         "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode, bool count_padding, int? "
         "divisor "
         "-> Tensor"},
        avg_pool2d,
-       kFloats},
-      {{"adaptive_avg_pool2d", 1, "Tensor x, sizes size -> Tensor"}, adaptive_avg_pool2d, kFloats},
+       kFloats,
+       {"x=T[2,3,9,8] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 count_padding=0|1 "
+        "-> T[2,3,5,4]"}},
+      {{"adaptive_avg_pool2d", 1, "Tensor x, sizes size -> Tensor"},
+       adaptive_avg_pool2d,
+       kFloats,
+       {"x=T[2,3,9,8] size=[2,3] -> T[2,3,2,3]"}},
   };
   return kOps;
 }

@@ -57,12 +57,18 @@ constexpr std::string_view kSignature =
     "Tensor a, Tensor b, float a_scale, int a_zero, float b_scale, int b_zero, int act, float out_scale, int out_zero, "
     "int qmin, int qmax -> Tensor";
 
+// Of the kernel bench.
+constexpr std::string_view kCases =
+    "a=i8[5,37] b=i8[5,37]|i8[37] a_scale=0.03125 a_zero=3 b_scale=0.015625 b_zero=-2 act=0|1 out_scale=0.0625 "
+    "out_zero=1 "
+    "qmin=-128 qmax=127";
+
 }  // namespace
 
 std::span<const Op> q8ta_binary_ops() {
   static constexpr Op kOps[] = {
-      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes},
-      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes},
+      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes, {kCases}},
+      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes, {kCases}},
   };
   return kOps;
 }

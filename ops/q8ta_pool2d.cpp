@@ -32,11 +32,15 @@ std::span<const Op> q8ta_pool2d_ops() {
         "divisor, "
         "float x_scale, int x_zero, float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
        q8ta_avg_pool2d,
-       kBytes},
+       kBytes,
+       {"x=i8[2,3,9,8] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 count_padding=0 "
+        "x_scale=0.03125 x_zero=3 out_scale=0.0625 out_zero=1 qmin=-128 qmax=127 -> i8[2,3,5,4]"}},
       {{"q8ta_adaptive_avg_pool2d", 1,
         "Tensor x, sizes size, float x_scale, int x_zero, float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
        q8ta_adaptive_avg_pool2d,
-       kBytes},
+       kBytes,
+       {"x=i8[2,3,9,8] size=[2,3] x_scale=0.03125 x_zero=3 out_scale=0.0625 out_zero=1 qmin=-128 qmax=127 -> "
+        "i8[2,3,2,3]"}},
   };
   return kOps;
 }

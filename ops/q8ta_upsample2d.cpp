@@ -42,7 +42,9 @@ std::span<const Op> q8ta_upsample2d_ops() {
         "Tensor x, sizes size, float? scale_h, float? scale_w, bool aligned, bool channels_last, float x_scale, "
         "int x_zero, float out_scale, int out_zero, int qmin, int qmax -> Tensor"},
        q8ta_upsample2d,
-       glsl::q8ta_upsample2d::axes}};
+       glsl::q8ta_upsample2d::axes,
+       {"x=i8[1,3,5,6] size=[9,11] aligned=0|1 channels_last=0 x_scale=0.03125 x_zero=3 out_scale=0.0625 "
+        "out_zero=1 qmin=-128 qmax=127 -> i8[1,3,9,11]"}}};
   return kOps;
 }
 

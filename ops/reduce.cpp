@@ -133,10 +133,28 @@ static_assert(glsl::reduce::kDTYPE[1] == "f16" && glsl::reduce::kDTYPE[2] == "i3
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(2)}};
 constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};
 
+// Of the kernel bench: inside of a row, over many elements by a workgroup, to one number.
+constexpr std::string_view cases_of(uint32_t code) {
+  switch (code) {
+    case REDUCE_ANY:
+    case REDUCE_ALL:
+      return "x=i32[5,37]{0..1} dims=[1] keepdim=0 -> bool[5]; x=bool[3,80,7] dims=[0,1] keepdim=1 -> bool[1,1,7]";
+    case REDUCE_ARGMAX:
+    case REDUCE_ARGMIN:
+      return "x=T[5,37] dims=[1] keepdim=0 -> i32[5]; x=T[80,7] dims=[0] keepdim=1 -> i32[1,7]";
+    default:
+      return "x=T[5,37] dims=[1] keepdim=0 -> T[5]; x=T[3,80,7] dims=[0,1] keepdim=1 -> T[1,1,7]; "
+             "x=T[9] dims=[] keepdim=0 -> T[]; x=T[4,700] dims=[-1] keepdim=0 -> T[4]";
+  }
+}
+
 template <uint32_t kCode>
 constexpr Op reduce_op() {
   constexpr bool kOfFloats = kCode == REDUCE_MEAN || kCode == REDUCE_NORM;
-  return {{kNames[kCode], 1, "Tensor x, ints dims, bool keepdim -> Tensor"}, reduce<kCode>, kOfFloats ? kFloats : kAll};
+  return {{kNames[kCode], 1, "Tensor x, ints dims, bool keepdim -> Tensor"},
+          reduce<kCode>,
+          kOfFloats ? kFloats : kAll,
+          {cases_of(kCode)}};
 }
 
 }  // namespace
@@ -153,7 +171,11 @@ std::span<const Op> reduce_ops() {
       reduce_op<REDUCE_NORM>(),
       reduce_op<REDUCE_ARGMAX>(),
       reduce_op<REDUCE_ARGMIN>(),
-      {{"var", 1, "Tensor x, ints dims, bool keepdim, float correction -> Tensor"}, var, kFloats},
+      {{"var", 1, "Tensor x, ints dims, bool keepdim, float correction -> Tensor"},
+       var,
+       kFloats,
+       {"x=T[5,37] dims=[1] keepdim=0 correction=0|1 -> T[5]; x=T[3,80,7] dims=[0,1] keepdim=1 correction=1 -> "
+        "T[1,1,7]"}},
   };
   return kOps;
 }

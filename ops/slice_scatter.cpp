@@ -60,7 +60,10 @@ std::span<const Op> slice_scatter_ops() {
   static constexpr Op kOps[] = {
       {{"slice_scatter", 1, "Tensor self, Tensor source, int dim, size start, size end, int step -> Tensor"},
        slice_scatter,
-       glsl::slice_scatter::axes}};
+       glsl::slice_scatter::axes,
+       {"self=T[3,9,5] source=T[3,4,5] dim=1 start=1 end=8 step=2; "
+        "self=i8[16] source=i8[8] dim=0 start=4 end=12 step=1",
+        "self=f16[32,256,256] source=f16[32,64,256] dim=1 start=64 end=128 step=1"}}};
   return kOps;
 }
 

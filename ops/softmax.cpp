@@ -2,7 +2,11 @@
 // softmax and log_softmax over the last dimension (Python moves another one there).
 #include "glsl/softmax.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ops/op.h"
+#include "ops/shared/host_call.h"
 #include "ops/shared/rows.h"
 #include "ops/shared/shape.h"
 
@@ -26,12 +30,37 @@ void softmax(Graph& graph, Args args) {
   });
 }
 
+// Of the kernel bench. The bound is that of exp in fp32 and of a sum over the row.
+template <bool kLog>
+void reference(HostCall& call) {
+  const std::vector<double>& x = call.tensor(0).values;
+  const auto width = static_cast<size_t>(call.tensor(0).dim(-1));
+  for (size_t row = 0; row < x.size(); row += width) {
+    const double most = *std::max_element(&x[row], &x[row] + width);
+    double sum = 0;
+    for (size_t k = row; k < row + width; ++k) sum += std::exp(x[k] - most);
+    for (size_t k = row; k < row + width; ++k) {
+      const double y = kLog ? x[k] - most - std::log(sum) : std::exp(x[k] - most) / sum;
+      call.out.push_back({y, 0x1p-15 * std::fabs(y) + 0x1p-23});
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const Op> softmax_ops() {
-  static constexpr Op kOps[] = {
-      {{"softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<false>, glsl::softmax::axes},
-      {{"log_softmax", 1, "Tensor x, int dim -> Tensor"}, softmax<true>, glsl::softmax::axes}};
+  static constexpr Op kOps[] = {{{"softmax", 1, "Tensor x, int dim -> Tensor"},
+                                 softmax<false>,
+                                 glsl::softmax::axes,
+                                 {"x=T[5,37] dim=-1|1; "
+                                  "x=T[2,3,600] dim=2",
+                                  "x=f16[32,512,768] dim=-1", reference<false>}},
+                                {{"log_softmax", 1, "Tensor x, int dim -> Tensor"},
+                                 softmax<true>,
+                                 glsl::softmax::axes,
+                                 {"x=T[5,37] dim=-1|1; "
+                                  "x=T[2,3,600] dim=2",
+                                  "x=f16[32,512,768] dim=-1", reference<true>}}};
   return kOps;
 }
 

@@ -29,8 +29,9 @@ void tri(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> tri_ops() {
-  static constexpr Op kOps[] = {{{"triu", 1, "Tensor x, size diagonal -> Tensor"}, tri<true>, glsl::tri::axes},
-                                {{"tril", 1, "Tensor x, size diagonal -> Tensor"}, tri<false>, glsl::tri::axes}};
+  static constexpr Op kOps[] = {
+      {{"triu", 1, "Tensor x, size diagonal -> Tensor"}, tri<true>, glsl::tri::axes, {"x=T[5,7] diagonal=0|-1|2"}},
+      {{"tril", 1, "Tensor x, size diagonal -> Tensor"}, tri<false>, glsl::tri::axes, {"x=T[5,7] diagonal=0|-1|2"}}};
   return kOps;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = F(x), element by element: the functions of glsl/unary.glsl, one row each. This is the shortest operator of its
-// form.
+// out = F(x), element by element: the functions of glsl/unary.glsl, one row each. A function of its own file: atan.
 #include "glsl/unary.h"
 
-#include "ops/op.h"
-#include "ops/shared/shape.h"
-#include "ops/shared/textures.h"
+#include <algorithm>
+#include <cmath>
+
+#include "ops/shared/unary.h"
 
 namespace pumice::engine {
 namespace {
@@ -13,32 +13,16 @@ namespace {
 using glsl::unary::FUNCTION;
 
 template <FUNCTION function>
-void unary(Graph& graph, Args args) {
-  Tensor x = args.tensor(0), out = args.out();
+void build(Graph& graph, Args args) {
   constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
-  check(!kMayLeave || x.dtype() != DType::i64,
+  check(!kMayLeave || args.tensor(0).dtype() != DType::i64,
         "unary: neg, abs and square of i64 are written as sub, maximum and mul, which report what 32 bits cannot hold");
-  check(out.dtype() == x.dtype(), "unary: the result must be %s like the input, not %s", name(x.dtype()),
-        name(out.dtype()));
-  if (take_textures(graph, x, out)) {
-    graph.dispatch({out}, {x}, [=](Launch& launch) {
-      out.resize(x.shape());
-      const Texels texels = texels_of(out);
-      launch.over(texels.count);
-      launch.params(glsl::unary::Params{texels.count, texels.columns, texels.height});
-      launch.shader = &glsl::unary::variant(glsl::unary::dtype(x.dtype()), glsl::unary::STORAGE::texture3d);
-      launch.spec.push_back(static_cast<uint32_t>(function));
-    });
-    return;
-  }
-  const Shader& shader = glsl::unary::variant(glsl::unary::dtype(x.dtype()), glsl::unary::STORAGE::buffer);
-  graph.dispatch_in_place({out}, {x}, [=, &shader](Launch& launch) {
-    out.resize(x.shape());
-    launch.shader = &shader;
-    launch.params(glsl::unary::Params{.vec4_count = vec4_groups(out)});
-    launch.over(vec4_groups(out));
-    launch.spec.push_back(static_cast<uint32_t>(function));
-  });
+  unary<glsl::unary::Params>(graph, args,
+                             [](DType dtype, int storage) -> const Shader& {
+                               return glsl::unary::variant(glsl::unary::dtype(dtype),
+                                                           static_cast<glsl::unary::STORAGE>(storage));
+                             },
+                             {static_cast<uint32_t>(function)});
 }
 
 // The dtypes a function takes are a stretch of the shader's axis: f32 f16 i32 u8 i8 boolean.
@@ -50,38 +34,75 @@ constexpr std::span<const Axis> kFloat = kDtypes<0, 2>, kNumber = kDtypes<0, 5>,
 static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32" &&
               glsl::unary::kDTYPE[5] == "boolean");
 
+// Of the kernel bench.
+constexpr std::string_view cases_of(std::span<const Axis> dtypes) {
+  if (dtypes.data() == kBool.data()) return "x=bool[3,37] storage=buffer|texture3d";
+  if (dtypes.data() == kInteger.data()) return "x=i32[3,37] storage=buffer|texture3d; x=u8[37]; x=i8[37]";
+  if (dtypes.data() == kNumber.data()) return "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}";
+  return kUnaryCases;
+}
+
 template <FUNCTION function>
-constexpr Op row(std::string_view name, std::span<const Axis> dtypes) {
-  return {{name, 1, "Tensor x -> Tensor"}, unary<function>, dtypes};
+constexpr Op row(std::string_view name, std::span<const Axis> dtypes, void (*reference)(HostCall&) = nullptr) {
+  return {{name, 1, kUnaryParams},
+          build<function>,
+          dtypes,
+          {cases_of(dtypes), dtypes.data() == kFloat.data() ? kUnaryBench : "", reference}};
+}
+
+// What the functions without a name in <cmath> are.
+double gelu(double x) {
+  return 0.5 * x * (1 + std::erf(x * M_SQRT1_2));
+}
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double silu(double x) {
+  return x * sigmoid(x);
+}
+double gelu_tanh(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double reciprocal(double x) {
+  return 1 / x;
+}
+double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}
+double hardsigmoid(double x) {
+  return std::isnan(x) ? x : std::clamp(x + 3, 0.0, 6.0) / 6;
+}
+double hardswish(double x) {
+  return x * hardsigmoid(x);
 }
 
 }  // namespace
 
 std::span<const Op> unary_ops() {
   static constexpr Op kOps[] = {
-      row<FUNCTION::gelu>("gelu", kFloat),
-      row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat),
-      row<FUNCTION::tanh>("tanh", kFloat),
-      row<FUNCTION::sigmoid>("sigmoid", kFloat),
-      row<FUNCTION::silu>("silu", kFloat),
-      row<FUNCTION::exp>("exp", kFloat),
-      row<FUNCTION::expm1>("expm1", kFloat),
-      row<FUNCTION::log>("log", kFloat),
-      row<FUNCTION::log1p>("log1p", kFloat),
-      row<FUNCTION::log2>("log2", kFloat),
-      row<FUNCTION::log10>("log10", kFloat),
-      row<FUNCTION::sqrt>("sqrt", kFloat),
-      row<FUNCTION::rsqrt>("rsqrt", kFloat),
-      row<FUNCTION::reciprocal>("reciprocal", kFloat),
-      row<FUNCTION::sin>("sin", kFloat),
-      row<FUNCTION::cos>("cos", kFloat),
-      row<FUNCTION::erf>("erf", kFloat),
-      row<FUNCTION::floor>("floor", kFloat),
-      row<FUNCTION::ceil>("ceil", kFloat),
-      row<FUNCTION::round>("round", kFloat),
-      row<FUNCTION::trunc>("trunc", kFloat),
-      row<FUNCTION::hardswish>("hardswish", kFloat),
-      row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat),
+      row<FUNCTION::gelu>("gelu", kFloat, unary_reference<gelu>),
+      row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat, unary_reference<gelu_tanh>),
+      row<FUNCTION::tanh>("tanh", kFloat, unary_reference<std::tanh>),
+      row<FUNCTION::sigmoid>("sigmoid", kFloat, unary_reference<sigmoid>),
+      row<FUNCTION::silu>("silu", kFloat, unary_reference<silu>),
+      row<FUNCTION::exp>("exp", kFloat, unary_reference<std::exp>),
+      row<FUNCTION::expm1>("expm1", kFloat, unary_reference<std::expm1>),
+      row<FUNCTION::log>("log", kFloat, unary_reference<std::log>),
+      row<FUNCTION::log1p>("log1p", kFloat, unary_reference<std::log1p>),
+      row<FUNCTION::log2>("log2", kFloat, unary_reference<std::log2>),
+      row<FUNCTION::log10>("log10", kFloat, unary_reference<std::log10>),
+      row<FUNCTION::sqrt>("sqrt", kFloat, unary_reference<std::sqrt>),
+      row<FUNCTION::rsqrt>("rsqrt", kFloat, unary_reference<rsqrt>),
+      row<FUNCTION::reciprocal>("reciprocal", kFloat, unary_reference<reciprocal>),
+      row<FUNCTION::sin>("sin", kFloat, unary_reference<std::sin>),
+      row<FUNCTION::cos>("cos", kFloat, unary_reference<std::cos>),
+      row<FUNCTION::erf>("erf", kFloat, unary_reference<std::erf>),
+      row<FUNCTION::floor>("floor", kFloat, unary_reference<std::floor>),
+      row<FUNCTION::ceil>("ceil", kFloat, unary_reference<std::ceil>),
+      row<FUNCTION::round>("round", kFloat, unary_reference<std::nearbyint>),
+      row<FUNCTION::trunc>("trunc", kFloat, unary_reference<std::trunc>),
+      row<FUNCTION::hardswish>("hardswish", kFloat, unary_reference<hardswish>),
+      row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat, unary_reference<hardsigmoid>),
       row<FUNCTION::relu>("relu", kNumber),
       row<FUNCTION::neg>("neg", kNumber),
       row<FUNCTION::abs>("abs", kNumber),

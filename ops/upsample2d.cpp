@@ -42,7 +42,9 @@ std::span<const Op> upsample2d_ops() {
   static constexpr Op kOps[] = {
       {{"upsample2d", 1, "Tensor x, sizes size, float? scale_h, float? scale_w, int mode -> Tensor"},
        upsample2d,
-       glsl::upsample2d::axes}};
+       glsl::upsample2d::axes,
+       {"x=T[1,3,5,6] size=[9,11] mode=0|1|2 -> T[1,3,9,11]",
+        "x=f16[1,64,56,56] size=[112,112] mode=1 -> f16[1,64,112,112]"}}};
   return kOps;
 }
 

@@ -37,7 +37,8 @@ void view(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> view_ops() {
-  static constexpr Op kOps[] = {{{"view", 1, "Tensor x, sizes shape -> Tensor"}, view}};
+  static constexpr Op kOps[] = {
+      {{"view", 1, "Tensor x, sizes shape -> Tensor"}, view, {}, {"x=T[3,8] shape=[4,-1] -> T[4,6]"}}};
   return kOps;
 }
 

@@ -111,11 +111,12 @@ def test_misuse(tool, model, tmp_path) -> None:
 
 def test_export_errors_name_the_line(tmp_path) -> None:
     (tmp_path / "bad.py").write_text(
-        "import torch\nclass M(torch.nn.Module):\n  def forward(self, x):\n    return torch.linalg.det(x)\n"
+        "import sys\nsys.path.insert(0, 'test')\nimport torch\nfrom missing import missing\n"
+        "class M(torch.nn.Module):\n  def forward(self, x):\n    return missing(x)\n"
         "def build():\n  return M(), (torch.eye(3),)\n"
     )
     done = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", "-o", tmp_path / "bad.pumice", code=3)
-    assert "det" in done.stderr and "bad.py:4" in done.stderr
+    assert "pumice_test.missing" in done.stderr and "bad.py:7" in done.stderr
     assert not (tmp_path / "bad.pumice").exists()
     for source in ("nothing.py:build", "examples/mlp.py", "examples/mlp.py:none", "none.pt2"):
         run(BIN / "pumice", "export", source, "-o", tmp_path / "x.pumice", code=2)

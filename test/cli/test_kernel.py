@@ -102,6 +102,32 @@ def test_convolutions_of_few_channels() -> None:
     assert {row["is"] for row in rows if row["status"] == "ok"} == {"conv_direct"}
 
 
+@pytest.mark.parametrize(("op", "compared"), [("softmax", "fp64 reference"), ("permute", "portable")])
+def test_calls(tool, op, compared) -> None:
+    rows = json.loads(run(*tool, "test", "--op", op, "--json").stdout)["rows"]
+    assert len(rows) >= 3 and all(row["status"] == "ok" and row["checked"] > 0 for row in rows)
+    assert all(compared in row["compared"] for row in rows)
+    (listed,) = json.loads(run(*tool, "list", "--op", op, "--json").stdout)["operators"]
+    assert [row["title"] for row in rows] == listed["cases"]
+    assert op in run(*tool, "list", "--op", op).stdout
+
+
+@pytest.mark.parametrize("op", ["softmax", "permute", "exp"])  # exp: in place of its input
+@pytest.mark.parametrize("mistake", ["value", "unwritten", "guard", "replay"])
+def test_a_planted_mistake_of_a_call_is_found(op, mistake) -> None:
+    tool = (BIN / "pumice-rt", "kernel")
+    done = run(*tool, "test", "--op", op, "--plant", mistake, "--dtype", "f16", code=1)
+    again = next(line for line in done.stdout.splitlines() if "again: " in line).split("again: ")[1]
+    subprocess.run(again, shell=True, check=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+
+
+def test_bench_of_a_call() -> None:
+    case = ("--case", "T=f16 x=T[64,256] dim=-1")
+    command = (BIN / "pumice-rt", "kernel", "bench", "--op", "softmax", *case, "--seconds", "0.01", "--no-ceilings")
+    (row,) = json.loads(run(*command, "--json").stdout)["rows"]
+    assert row["status"] == "ok" and row["median_us"] > 0 and row["bytes"] == 2 * 2 * 64 * 256
+
+
 @pytest.mark.parametrize(
     ("mistake", "found"),
     [
@@ -136,8 +162,8 @@ def test_storages(storage) -> None:
 
 
 def test_storages_of_other_commands(tool) -> None:
-    done = run(*tool, "test", "--op", "quantize", "--storage", "texture3d", "--case", "m=5,k=13", "--kernel", "pick")
-    assert "1 run, 0 skipped, 0 failed" in done.stdout
+    done = run(*tool, "test", "--op", "quantize", "--storage", "texture3d", "--kernel", "pick")
+    assert "3 run, 0 skipped, 0 failed" in done.stdout
     facts = json.loads(run(*tool, "list", "--op", "linear_q4gsw", "--storage", "textures", "--json").stdout)
     kernels = {kernel["kernel"]: kernel["unsupported_reason"] for kernel in facts["operators"][0]["kernels"]}
     assert kernels["gemv1"] == kernels["pick"] == "" and "textures" in kernels["matrix64x64"]
@@ -215,6 +241,8 @@ def test_bench_draws(tmp_path, name) -> None:
         (["test", "--storage", "bufer"], "buffer"),
         (["test", "--plant", "valeu"], "value"),
         (["list", "--op", "sofmax"], "softmax"),
+        (["test", "--op", "softmax", "--case", "x=T[3,37] dm=1"], "dim"),
+        (["test", "--op", "softmax", "--case", "x=T[3,37]"], "dim is missing"),
     ],
 )
 def test_misspelt_names_get_the_nearest(tool, arguments, hint) -> None:

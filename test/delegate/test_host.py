@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.lowered import Atan, Lowered
+from support.lowered import Lowered
+from support.missing import OnCpu
 from torch import nn
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +25,7 @@ def run(*command: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(not (BUILD / "libpumice.so").exists(), reason="needs ./dev build")
 def test_the_host_runs_what_python_lowered(tmp_path) -> None:
-    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), Atan(), nn.Linear(32, 6))
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), OnCpu(), nn.Linear(32, 6))
     lowered = Lowered(tmp_path, model, (torch.ones(1, 4, 16),))
     assert len(lowered.report.partitions) == 2
     kit, site = tmp_path / "kit", importlib.util.find_spec("executorch.runtime").origin

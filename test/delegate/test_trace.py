@@ -10,7 +10,8 @@ import pytest
 import torch
 from executorch.devtools import Inspector
 from support.cpp_host import driver, needs_driver
-from support.lowered import WIDTH, Atan, Cache, Lowered, mlp, noise
+from support.lowered import WIDTH, Cache, Lowered, mlp, noise
+from support.missing import OnCpu
 from torch import nn
 
 import pumice
@@ -74,7 +75,7 @@ def test_the_option_profile_leaves_the_delegate_call_alone(quantized, profile) -
 
 
 def test_two_partitions(tmp_path) -> None:
-    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), Atan(), nn.Linear(32, 8))
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), OnCpu(), nn.Linear(32, 8))
     lowered = Lowered(tmp_path, module, (noise(2, 4, 16),), etrecord=True)
     lowered.check(lowered.load(enable_etdump=True), noise(2, 4, 16))
     write(lowered)

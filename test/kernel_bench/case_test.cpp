@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "test/support/error_of.h"
+#include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/call.h"
 #include "tools/kernel_bench/stats.h"
-#include "tools/kernel_bench/subject.h"
 #include "tools/kernel_bench/table.h"
 
 namespace pumice::engine::kernel_bench {
@@ -45,7 +46,7 @@ TEST(Case, ConvolutionsHaveKeysOfTheirOwn) {
   EXPECT_THAT(test::error_of([] { parse("op=linear,s=1"); }).what(), HasSubstr("unknown key 's'"));
   for (const char* text : {"c=5,g=2", "k=59", "k=70000", "b=1000000,c=60000", "values=huge", "zero=random"}) {
     const Case c = parse(std::string(text), usual("conv2d"))[0];
-    EXPECT_NE(subject(c.op).refuse(c), "") << text;
+    EXPECT_NE(bench_op(c.op).refuse(c), "") << text;
   }
 }
 
@@ -77,20 +78,21 @@ TEST(Case, MistakesAreNamed) {
               HasSubstr("4096"));
 }
 
-// No row of the table is one that its operator refuses, and every operator has rows, each once.
+// No case is one that its operator refuses, and every operator of the product has cases, each once.
+// A new operator cannot be without cases: this fails.
 TEST(Table, EveryRowMakesSense) {
   for (const bool full : {false, true}) {
     for (const Purpose purpose : {Purpose::test, Purpose::bench}) {
       Options options;
       options.full = full;
-      for (const Subject& subject : subjects()) {
-        options.ops = {std::string(subject.op)};
+      for (const BenchOp& bench_op : bench_ops()) {
+        options.ops = {std::string(bench_op.op)};
         const std::vector<Case> cases = choose(options, purpose, true);
-        EXPECT_FALSE(cases.empty()) << subject.op;
+        EXPECT_FALSE(cases.empty()) << bench_op.op;
         std::vector<std::string> texts;
         for (const Case& c : cases) {
-          EXPECT_EQ(c.op, subject.op);
-          EXPECT_EQ(subject.refuse(c), "") << text(c);
+          EXPECT_EQ(c.op, bench_op.op);
+          EXPECT_EQ(bench_op.refuse(c), "") << text(c);
           texts.push_back(text(c));
         }
         std::sort(texts.begin(), texts.end());
@@ -100,6 +102,65 @@ TEST(Table, EveryRowMakesSense) {
   }
 }
 
+// An operator that the partitioner may give textures has cases in textures.
+TEST(Table, EveryStorageIsThere) {
+  for (const BenchOp& each : bench_ops()) {
+    const auto has = [&](std::string_view storage) {
+      return std::any_of(each.row->variants.begin(), each.row->variants.end(), [&](const Axis& axis) {
+        return std::find(axis.values.begin(), axis.values.end(), storage) != axis.values.end();
+      });
+    };
+    if (!each.is_call() || !has("texture3d")) continue;
+    Options options;
+    options.ops = {std::string(each.op)};
+    const std::vector<Case> cases = choose(options, Purpose::test, true);
+    EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.in_textures(); })) << each.op;
+  }
+}
+
+TEST(Call, ComesBackFromItsText) {
+  const std::vector<Case> cases = parse("op=softmax T=f16 x=T[3,37] dim=-1|1");
+  ASSERT_EQ(cases.size(), 2u);
+  EXPECT_EQ(cases[1].call, "x=T[3,37] dim=1");
+  EXPECT_EQ(cases[1].dtype, DType::f16);
+  EXPECT_EQ(parse(text(cases[1]))[0], cases[1]) << text(cases[1]);
+  EXPECT_EQ(parse("op=softmax x=T[3,37] dim=-1").size(), 2u) << "f32 and f16";
+}
+
+TEST(Call, AllKindsOfArguments) {
+  const auto call = [](const char* text) {
+    const Case c = parse(text).at(0);
+    return parse_call(*bench_op(c.op).row, c.call, c.dtype);
+  };
+  const Call cat = call("op=cat T=f16 inputs=T[2,3]+T[4,3] dim=0 -> T[6,3]");
+  ASSERT_EQ(cat.arguments[0].tensors.size(), 2u);
+  EXPECT_EQ(cat.arguments[0].tensors[1].shape, (Shape{4, 3}));
+  EXPECT_EQ(cat.outputs[0].dtype, DType::f16);
+  const Call where = call("op=where condition=bool[5] a=f32[5]{-0.5..0.5} b=2 -> f32[5]");
+  EXPECT_EQ(where.arguments[1].tensors[0].high, 0.5);
+  EXPECT_TRUE(where.arguments[2].tensors.empty());
+  EXPECT_EQ(where.arguments[2].number, 2);
+  const Call lookup = call("op=lookup x=i8[5] table=const:i8[256]");
+  EXPECT_TRUE(lookup.arguments[1].tensors[0].is_constant);
+  EXPECT_EQ(lookup.outputs[0].shape, (Shape{5})) << "as the first tensor";
+}
+
+TEST(Call, MistakesAreNamed) {
+  const auto wrong = [](const char* text) { return test::error_of([&] { parse(text); }); };
+  EXPECT_THAT(wrong("op=softmax x=T[3,37] dm=1").what(), HasSubstr("did you mean 'dim'"));
+  EXPECT_THAT(wrong("op=softmax x=T[3,37]").what(), HasSubstr("dim is missing"));
+  EXPECT_THAT(wrong("op=softmax x=T[3,37] dim=1 dim=0").what(), HasSubstr("given twice"));
+  EXPECT_THAT(wrong("op=softmax x=T[3,37] dim=1.5").what(), HasSubstr("whole number"));
+  EXPECT_THAT(wrong("op=softmax x=f33[3] dim=1").what(), HasSubstr("did you mean f32"));
+  EXPECT_THAT(wrong("op=softmax x=i4[3] dim=1").what(), HasSubstr("only constants"));
+  EXPECT_THAT(wrong("op=softmax x=T[3,a] dim=1").what(), HasSubstr("whole numbers"));
+  EXPECT_THAT(wrong("op=softmax x=T[3]{1} dim=1").what(), HasSubstr("range"));
+  EXPECT_THAT(wrong("op=softmax x=3 dim=1").what(), HasSubstr("the argument is a Tensor"));
+  EXPECT_THAT(wrong("op=softmax x=T[3] dim=1 -> T[3] T[3]").what(), HasSubstr("outputs, 1"));
+  EXPECT_THAT(wrong("op=softmax m=1,n=3").what(), HasSubstr("did you mean"));
+  EXPECT_THAT(wrong("op=full value=1 shape=[3]").what(), HasSubstr("outputs"));
+}
+
 TEST(Table, OptionsNarrowIt) {
   Options options;
   options.ops = {"linear_q4gsw"};
@@ -107,8 +168,10 @@ TEST(Table, OptionsNarrowIt) {
   for (const Case& c : choose(options, Purpose::test, true)) EXPECT_EQ(c.dtype, DType::f16);
   options.storage = "textures";
   for (const Case& c : choose(options, Purpose::test, true)) EXPECT_EQ(c.storage, "textures");
-  options.ops = {"quantize"};
-  EXPECT_TRUE(choose(options, Purpose::test, true).empty()) << "it has no weight";
+  options.ops = {"conv2d"};
+  EXPECT_TRUE(choose(options, Purpose::test, true).empty()) << "its weight is in a buffer";
+  options.ops = {"softmax"};
+  EXPECT_TRUE(choose(options, Purpose::test, true).empty()) << "it has no textures";
   options.ops = {"linear_q4gsw"};
   options.storage = "";
   options.dtype = "f17";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of kernel_bench is judged: a right answer passes, and one that is off by a little more than allowed, in
+// The comparison of kernel_bench: a right answer passes, and one that is off by a little more than allowed, in
 // any one place, does not. No device: answers are made on the host.
 #include "tools/kernel_bench/check.h"
 
@@ -10,25 +10,26 @@
 #include <numeric>
 
 #include "ops/shared/shape.h"
+#include "tools/kernel_bench/call_data.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
 
-std::unique_ptr<Problem> make(const std::string& text) {
+std::unique_ptr<CaseData> make(const std::string& text) {
   const Case c = parse(text)[0];
-  return subject(c.op).make(c, 1);
+  return bench_op(c.op).make(c, 1);
 }
 
-std::vector<Expected> all(const Problem& problem) {
-  std::vector<uint64_t> indices(static_cast<size_t>(problem.shape().outputs()));
+std::vector<Expected> all(const CaseData& case_data) {
+  std::vector<uint64_t> indices(static_cast<size_t>(case_data.shape().outputs()));
   std::iota(indices.begin(), indices.end(), uint64_t{0});
-  return problem.expect(indices);
+  return case_data.expect(0, indices);
 }
 
 // The exact answer, rounded to the output's type.
-Bytes rounded(const Problem& problem) {
-  const std::vector<Expected> expected = all(problem);
-  const bool half = problem.out_dtype() == DType::f16;
+Bytes rounded(const CaseData& case_data) {
+  const std::vector<Expected> expected = all(case_data);
+  const bool half = case_data.outputs()[0].dtype == DType::f16;
   Bytes bytes(expected.size() * (half ? 2 : 4));
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto value = static_cast<float>(expected[i].want);
@@ -46,22 +47,22 @@ TEST(Check, TheRoundedAnswerIsRight) {
                            "m=3,n=5,k=64,values=huge,zero=random", "m=3,n=5,k=64,values=equal,zero=random",
                            "op=conv2d,b=2,c=6,o=4,h=5,w=7,g=2,bias=1,act=hardswish",
                            "op=conv2d_q8csw,c=3,o=5,h=6,w=5,k=2,s=2,p=0,dtype=f16,values=special"}) {
-    const auto problem = make(text);
-    const Answers answers(*problem, {}, 1);
+    const auto case_data = make(text);
+    const Answers answers(*case_data, 0, {}, 1);
     EXPECT_FALSE(answers.sampled());
-    const Checked checked = answers.compare(rounded(*problem), problem->shape().m, kBound);
+    const Checked checked = answers.compare(rounded(*case_data), case_data->shape().m, kBound);
     EXPECT_FALSE(checked.first) << text << ": got " << checked.first->got << ", want " << checked.first->want;
-    EXPECT_EQ(checked.checked, static_cast<uint64_t>(problem->shape().outputs())) << text;
+    EXPECT_EQ(checked.checked, static_cast<uint64_t>(case_data->shape().outputs())) << text;
     EXPECT_LE(checked.worst, 1);
   }
 }
 
 TEST(Check, OneElementALittleOffIsFound) {
-  const auto problem = make("m=5,n=7,k=96,bias=1");
-  const Answers answers(*problem, {}, 1);
-  const std::vector<Expected> expected = all(*problem);
+  const auto case_data = make("m=5,n=7,k=96,bias=1");
+  const Answers answers(*case_data, 0, {}, 1);
+  const std::vector<Expected> expected = all(*case_data);
   for (size_t i = 0; i < expected.size(); ++i) {
-    Bytes bytes = rounded(*problem);
+    Bytes bytes = rounded(*case_data);
     const double limit = allowed(expected[i], DType::f32, kBound);
     const auto inside = static_cast<float>(expected[i].want + 0.9 * limit);
     const auto outside = static_cast<float>(expected[i].want - 1.1 * limit);
@@ -76,12 +77,12 @@ TEST(Check, OneElementALittleOffIsFound) {
 }
 
 TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
-  const auto problem = make("m=4,n=3,k=64,values=special");
-  const Answers answers(*problem, {}, 1);
-  const Bytes right = rounded(*problem);
-  EXPECT_TRUE(std::isnan(all(*problem)[0].want));
-  EXPECT_TRUE(std::isinf(all(*problem)[3].want));
-  EXPECT_TRUE(std::isfinite(all(*problem)[9].want));
+  const auto case_data = make("m=4,n=3,k=64,values=special");
+  const Answers answers(*case_data, 0, {}, 1);
+  const Bytes right = rounded(*case_data);
+  EXPECT_TRUE(std::isnan(all(*case_data)[0].want));
+  EXPECT_TRUE(std::isinf(all(*case_data)[3].want));
+  EXPECT_TRUE(std::isfinite(all(*case_data)[9].want));
   for (const size_t at : {size_t{0}, size_t{3}, size_t{6}, size_t{9}}) {
     for (const float value : {1.0f, 3e38f, -3e38f}) {
       Bytes bytes = right;
@@ -97,14 +98,14 @@ TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
 
 // A weight equal to its zero point adds nothing, whatever x is; a huge x must not leak through.
 TEST(Check, ATermThatIsNothingHasNoBudget) {
-  const auto problem = make("m=2,n=4,k=64,values=huge,zero=random");
-  for (const Expected& e : all(*problem)) EXPECT_LT(e.size, 1e3);
+  const auto case_data = make("m=2,n=4,k=64,values=huge,zero=random");
+  for (const Expected& e : all(*case_data)) EXPECT_LT(e.size, 1e3);
 }
 
 TEST(Check, LargeProductsAreSampledWithTheirEdges) {
-  const auto problem = make("m=512,n=1000,k=256");
+  const auto case_data = make("m=512,n=1000,k=256");
   const std::vector<int64_t> edges = {1, 33, 512};
-  const Answers answers(*problem, edges, 1);
+  const Answers answers(*case_data, 0, edges, 1);
   EXPECT_TRUE(answers.sampled());
   const Bytes nothing(static_cast<size_t>(512 * 1000) * 4);  // all zeros: wrong nearly everywhere
   for (const int64_t m : edges) {
@@ -114,15 +115,51 @@ TEST(Check, LargeProductsAreSampledWithTheirEdges) {
   }
 }
 
+// The fp64 references of operator files, against numbers worked out by hand.
+TEST(Check, ReferencesOfCalls) {
+  const auto first = [](const char* text, size_t output = 0) {
+    const auto case_data = make(text);
+    const uint64_t index = 0;
+    return case_data->expect(output, std::span(&index, 1)).at(0).want;
+  };
+  EXPECT_DOUBLE_EQ(first("op=softmax T=f32 x=T[1,4]{0.5..0.5} dim=1"), 0.25);
+  EXPECT_DOUBLE_EQ(first("op=log_softmax T=f32 x=T[1,4]{0.5..0.5} dim=1"), std::log(0.25));
+  EXPECT_DOUBLE_EQ(first("op=atan T=f16 x=T[1]{1..1}"), std::atan(1.0));
+  EXPECT_DOUBLE_EQ(first("op=hardswish T=f16 x=T[1]{1..1}"), 4.0 / 6);
+  EXPECT_EQ(first("op=quantize x=f32[1,1]{1..1} scale=f32[1]{0.25..0.25} zero=i8[1]{3..3} block=[1,-1] qmin=-128 "
+                  "qmax=127 steps=0 round_last=0 -> i8[1,1]"),
+            7);
+}
+
+// What a portable run gave is exact for integers, and within its bound for floats.
+TEST(Check, ResultsOfAPortableRun) {
+  const Case c = parse("op=flip T=f16 x=T[4] dims=[0]")[0];
+  CallData data(*bench_op("flip").row, c, 1);
+  EXPECT_TRUE(data.needs_run());
+  EXPECT_EQ(data.portable().outputs()[0].dtype, DType::f32);
+  data.set_results({{1, 2, 3, 4}});
+  EXPECT_EQ(data.reference(), "portable f32 run");
+  const Answers answers(data, 0, {}, 1);
+  const uint16_t right[] = {half_bits(1), half_bits(2), half_bits(3), half_bits(4)};
+  uint16_t wrong[] = {right[0], right[1], right[2], half_bits(4.01f)};
+  const auto bytes = [](const uint16_t* halves) {
+    Bytes all(8);
+    std::memcpy(all.data(), halves, 8);
+    return all;
+  };
+  EXPECT_FALSE(answers.compare(bytes(right), 1, 0).first);
+  EXPECT_EQ(answers.compare(bytes(wrong), 1, 0).first->where, "[3]");
+}
+
 // A convolution of ones counts the taps inside of the image; where a wrong output is, has four numbers.
 TEST(Check, PatchesAreThoseOfTheDefinition) {
-  const auto problem = make("op=conv2d_q8ta_q8csw,b=2,c=1,o=1,h=4,w=4,s=2,values=high");
-  const std::vector<Expected> expected = all(*problem);
+  const auto case_data = make("op=conv2d_q8ta_q8csw,b=2,c=1,o=1,h=4,w=4,s=2,values=high");
+  const std::vector<Expected> expected = all(*case_data);
   ASSERT_EQ(expected.size(), 8u);
   EXPECT_NEAR(expected[1].want / expected[0].want, 6.0 / 4, 1e-9);
   EXPECT_NEAR(expected[3].want / expected[0].want, 9.0 / 4, 1e-9);
-  const Answers answers(*problem, {}, 1);
-  Bytes bytes = rounded(*problem);
+  const Answers answers(*case_data, 0, {}, 1);
+  Bytes bytes = rounded(*case_data);
   EXPECT_FALSE(answers.compare(bytes, 2, kBound).first);
   bytes[4 * 6 + 2] ^= std::byte{1};
   EXPECT_EQ(answers.compare(bytes, 2, kBound).first->where, "[1, 0, 1, 0]");
@@ -130,13 +167,13 @@ TEST(Check, PatchesAreThoseOfTheDefinition) {
 
 TEST(Check, EqualSeedsGiveEqualData) {
   const Case c = parse("m=3,n=5,k=64,zero=random,bias=1")[0];
-  const auto a = subject(c.op).make(c, 7)->given(), b = subject(c.op).make(c, 7)->given(),
-             d = subject(c.op).make(c, 8)->given();
+  const auto a = bench_op(c.op).make(c, 7)->arguments(), b = bench_op(c.op).make(c, 7)->arguments(),
+             d = bench_op(c.op).make(c, 8)->arguments();
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].data.bytes, b[i].data.bytes) << a[i].name;
   EXPECT_NE(a[0].data.bytes, d[0].data.bytes);
   Case wide = c;
   wide.m = 9;  // rows of x do not depend on how many there are
-  const Data x = subject(c.op).make(wide, 7)->given()[0].data;
+  const Data x = bench_op(c.op).make(wide, 7)->arguments()[0].data;
   EXPECT_TRUE(std::equal(a[0].data.bytes.begin(), a[0].data.bytes.end(), x.bytes.begin()));
 }
 

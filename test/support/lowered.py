@@ -14,14 +14,7 @@ from executorch.runtime import Method, Runtime
 from torch import nn
 
 from pumice.executorch import PumicePartitioner
-from support import cpp_host
-
-
-class Atan(torch.nn.Module):
-    """What Pumice has no operator for, and ExecuTorch a kernel."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.atan()
+from support import cpp_host, missing
 
 
 class Lowered:
@@ -31,11 +24,12 @@ class Lowered:
         self.module = copy.deepcopy(module).eval()
         partitioner = PumicePartitioner(options)
         exported = torch.export.export(self.module, args, dynamic_shapes=more.get("dynamic_shapes"))
-        edge = to_edge_transform_and_lower(
-            exported,
-            partitioner=[partitioner, *more.get("others", [])],
-            generate_etrecord=more.get("etrecord", False),
-        )
+        with missing.lacking():
+            edge = to_edge_transform_and_lower(
+                exported,
+                partitioner=[partitioner, *more.get("others", [])],
+                generate_etrecord=more.get("etrecord", False),
+            )
         self.graph = edge.exported_program().graph_module
         self.report = partitioner.report
         self.path = folder / "m.pte"

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kernel bench`: checked first, then timed over weights that rotate past the cache.
+#include "tools/kernel_bench/bench.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/kernel_bench/ceilings.h"
 #include "tools/kernel_bench/check.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/portable.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/timer.h"
 
@@ -33,34 +37,31 @@ class Bench {
   }
 
   uint32_t run(const Case& c) {
-    const Subject& subject = kernel_bench::subject(c.op);
-    const std::unique_ptr<Problem> problem = subject.make(c, options_.seed);
-    std::vector<Data> inputs;
-    for (Given& given : problem->given()) {
-      if (given.role == Given::Role::input) inputs.push_back(std::move(given.data));
-    }
-    const Answers answers(*problem, {}, options_.seed);
+    const BenchOp& bench_op = kernel_bench::bench_op(c.op);
+    const std::unique_ptr<CaseData> case_data = make_data(device_, bench_op, c, options_.seed);
+    const std::vector<Data> inputs = inputs_of(*case_data);
+    const Answers answers(*case_data, 0, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
     std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
-    for (const std::string& kernel : kernels(subject, options_)) {
-      std::string reason = unsupported_reason(subject, kernel, c, device_->features());
+    for (const std::string& kernel : kernels(bench_op, options_)) {
+      std::string reason = unsupported_reason(bench_op, kernel, c, device_->features());
       if (reason.empty() && options_.kernels.empty() && !options_.regret)
-        reason = not_recommended_reason(subject, kernel, c, device_->features());
+        reason = not_recommended_reason(bench_op, kernel, c, device_->features());
       if (!reason.empty())
         say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
       else
-        files[op_for(subject, kernel)].push_back(kernel);
+        files[op_for(bench_op, kernel)].push_back(kernel);
     }
     warm_ = false;
     for (const auto& [op, names] : files) {
       std::vector<Forced> all;
       for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
-      const Loaded loaded = load(device_, make_file(*problem, op), all);
+      const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
       for (size_t i = 0; i < names.size(); ++i) {
-        const double error = bound(subject, names[i], c, device_->features());
-        json row = measure(loaded, *loaded.graphs[i], *problem, inputs, answers, error);
-        row["is"] = resolved(subject, names[i], c, device_->features());
+        const double error = bound(bench_op, names[i], c, device_->features());
+        json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, answers, error);
+        row["is"] = resolved(bench_op, names[i], c, device_->features());
         failed += row.at("status") == "failed";
         if (row.at("status") == "ok") times.add(names[i], row.at(cpu_ ? "cpu_us" : "median_us"));
         say(c, names[i], std::move(row));
@@ -103,10 +104,10 @@ class Bench {
     std::string where, best;
   };
 
-  json measure(const Loaded& loaded, const Graph& graph, const Problem& problem, std::span<const Data> inputs,
+  json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
                const Answers& answers, double error) {
-    const int64_t m = problem.shape().m;
-    json row = {{"status", "ok"}};
+    const int64_t m = case_data.shape().m;
+    json row = {{"status", "ok"}, {"compared", case_data.reference()}};
     uint64_t slot_bytes = 0;
     {
       Harness harness(loaded, graph, {});
@@ -142,13 +143,16 @@ class Bench {
     row["p10_us"] = timing.us.p10;
     row["p90_us"] = timing.us.p90;
     if (cpu_) row["cpu_us"] = timing.cpu_us;
-    row["bytes"] = problem.bytes(m);
-    row["flops"] = problem.flops(m);
-    row["gb_s"] = problem.bytes(m) / us / 1e3;
-    row["tflop_s"] = problem.flops(m) / us / 1e6;
+    const bool is_call = case_data.bytes(m) == 0;
+    const double bytes = is_call ? static_cast<double>(harness.launch_bytes()) : case_data.bytes(m);
+    const double flops = is_call ? static_cast<double>(harness.launch_flops()) : case_data.flops(m);
+    row["bytes"] = bytes;
+    row["flops"] = flops;
+    row["gb_s"] = bytes / us / 1e3;
+    row["tflop_s"] = flops / us / 1e6;
     if (ceilings_.measured()) {
       bool memory = false;
-      row["roof_us"] = ceilings_.roof_us(problem.bytes(m), problem.flops(m), problem.arithmetic(), memory);
+      row["roof_us"] = ceilings_.roof_us(bytes, flops, case_data.arithmetic(), memory);
       row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us : us);
       row["bound"] = memory ? "memory" : "arithmetic";
     }
@@ -182,7 +186,7 @@ uint32_t run_bench(const Options& options, const Report& report) {
   const auto device = open(options);
   const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
   uint64_t rows = 0;
-  for (const Case& c : cases) rows += kernels(subject(c.op), options).size();
+  for (const Case& c : cases) rows += kernels(bench_op(c.op), options).size();
   report(
       json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
           .dump());

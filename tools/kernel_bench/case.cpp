@@ -5,7 +5,9 @@
 #include <charconv>
 
 #include "base/nearest.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/call.h"
+#include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -63,7 +65,7 @@ void set(Case& c, std::string_view key, std::string_view value) {
   }
   switch (index("unknown key", key, known)) {
     case 0: {
-      must_be_known(value);
+      bench_op(value);  // throws where there is none
       const bool was_conv = c.is_conv();
       if (usual(value).is_conv() != was_conv)
         c = usual(value);
@@ -101,11 +103,23 @@ std::string_view cut(std::string_view& rest, char at) {
   return part;
 }
 
+// The operator that the text names, else that of `base`. It may be unknown.
+std::string_view op_of(std::string_view text, const Case& base) {
+  size_t at = text.find("op=");
+  while (at != std::string_view::npos && at > 0 && text[at - 1] != ',' && text[at - 1] != ' ')
+    at = text.find("op=", at + 1);
+  if (at == std::string_view::npos) return base.op;
+  at += 3;
+  return text.substr(at, std::min(text.find_first_of(" ,|;", at), text.size()) - at);
+}
+
 }  // namespace
 
 Case usual(std::string_view op) {
+  const BenchOp& known = bench_op(op);
+  if (known.is_call()) return call_cases(*known.row, known.row->cases.test).at(0);
   Case c{.op = std::string(op)};
-  if (subject(op).conv != nullptr) {
+  if (known.is_conv()) {
     c.n = c.c = 64;
     c.h = c.w = 56;
     c.k = 3;
@@ -115,6 +129,7 @@ Case usual(std::string_view op) {
 }
 
 std::string text(const Case& c) {
+  if (!c.call.empty()) return "op=" + c.op + " T=" + name(c.dtype) + " storage=" + c.storage + " " + c.call;
   std::string all = "op=" + c.op;
   for (const Size& size : sizes(c)) all += "," + std::string(size.key) + "=" + std::to_string(c.*size.place);
   return all + ",dtype=" + name(c.dtype) + ",scale=" + name(c.scale) + ",storage=" + c.storage +
@@ -123,6 +138,11 @@ std::string text(const Case& c) {
 }
 
 std::string title(const Case& c) {
+  if (!c.call.empty()) {
+    const bool is_t = c.call.find("T[") != std::string::npos || c.call.find("=T") != std::string::npos;
+    return c.op + " " + c.call + (is_t ? " T=" + std::string(name(c.dtype)) : "") +
+           (c.in_textures() ? " " + c.storage : "");
+  }
   const Case usual;
   std::string all = c.op;
   for (const Size& size : sizes(c)) all += " " + std::string(size.key) + "=" + std::to_string(c.*size.place);
@@ -137,6 +157,8 @@ std::string title(const Case& c) {
 }
 
 std::vector<Case> parse(std::string_view all, const Case& base) {
+  const Op* row = find_op(op_of(all, base));
+  if (row != nullptr && row->cases.linear == nullptr && row->cases.conv == nullptr) return call_cases(*row, all);
   std::vector<std::pair<std::string_view, std::string_view>> pairs;  // keys and their values
   while (!all.empty()) {
     std::string_view pair = cut(all, ',');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One case of kernel_bench: an operator, sizes and data. As text, and back: "op=linear,m=1,n=4096,k=4096".
-// Convolutions have other keys: "op=conv2d,b=1,c=64,o=64,h=56,w=56,k=3,s=1,p=1,d=1,g=1".
+// Convolutions have other keys: "op=conv2d,b=1,c=64,o=64,h=56,w=56,k=3,s=1,p=1,d=1,g=1". Other operators are calls:
+// "op=softmax T=f16 x=T[3,37] dim=-1" (file call.h).
 #pragma once
 
 #include <string>
@@ -26,11 +27,13 @@ struct Case {
   int64_t stride = 1, pad = 1, dilation = 1;
   DType dtype = DType::f32;        // of activations and output
   DType scale = DType::f32;        // of a weight's scales
-  std::string storage = "buffer";  // kStorages of subject.h
+  std::string storage = "buffer";  // kStorages of bench_op.h
   bool bias = false;
   Zeros zeros = Zeros::none;
   uint32_t act = 0;  // ACT_* of glsl/include/math/activation.glslh
   Values values = Values::random;
+  std::string call =
+      {};  // of operators that are neither products nor convolutions: their arguments, without alternatives
   bool in_textures() const { return storage == "texture3d" || storage == "textures"; }  // x and the output
   bool weight_in_texture() const { return storage == "texture2d" || storage == "textures"; }
   bool is_conv() const { return c != 0; }
@@ -41,7 +44,7 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-// The usual sizes for an operator.
+// The usual sizes for an operator; of one whose cases are calls, its first case.
 Case usual(std::string_view op);
 // The whole case; parse() of it gives the case back.
 std::string text(const Case& c);
@@ -50,7 +53,5 @@ std::string title(const Case& c);
 // "m=1|16|128,dtype=f16" over `base`: '|' separates alternatives, and every combination is made; the
 // operator comes first, wherever it stands. Throws InvalidArgument with the nearest key or value.
 std::vector<Case> parse(std::string_view text, const Case& base = {});
-// An operator kernel_bench can make cases of, by name; throws InvalidArgument with the nearest one.
-void must_be_known(std::string_view op);
 
 }  // namespace pumice::engine::kernel_bench

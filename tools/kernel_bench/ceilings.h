@@ -11,7 +11,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// What a problem's products may be computed in without another result.
+// What a case_data's products may be computed in without another result.
 enum class Arithmetic : uint8_t { f32, f16, i8 };
 
 struct Ceiling {

@@ -47,18 +47,20 @@ std::string place(const Shape& shape, uint64_t index) {
 
 }  // namespace
 
-Answers::Answers(const Problem& problem, std::span<const int64_t> edges, uint64_t seed) : problem_(problem) {
-  const int64_t m = problem.out_shape()[0], n = columns_of(problem.out_shape());
-  sampled_ = problem.shape().macs() > kAllMacs;
+Answers::Answers(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed)
+    : output_(case_data.outputs()[output]), has_rows_(case_data.has_rows()) {
+  const int64_t m = output_.shape.empty() ? 1 : output_.shape[0], n = columns_of(output_.shape);
+  sampled_ = case_data.macs() > kAllMacs;
   Random random(seed, "sample");
   // About as many multiplications as are done without sampling.
-  const int64_t room = std::max<int64_t>(static_cast<int64_t>(kAllMacs) / problem.shape().terms(), 256);
+  const int64_t room = std::max<int64_t>(static_cast<int64_t>(kAllMacs) / case_data.shape().terms(), 256);
   const auto rows = draw(m, sampled_ ? 64 : m, {0, 1, 2, m - 2, m - 1}, edges, random);
   const auto columns = draw(n, sampled_ ? std::max<int64_t>(room / static_cast<int64_t>(rows.size()), 32) : n,
                             {0, 1, n - 2, n - 1}, {}, random);
   for (const int64_t row : rows)
     for (const int64_t column : columns) indices_.push_back(static_cast<uint64_t>(row * n + column));
-  expected_ = problem.expect(indices_);
+  expected_ = case_data.expect(output, indices_);
+  indices_.resize(expected_.size());
 }
 
 double element(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
@@ -89,12 +91,12 @@ double allowed(const Expected& expected, DType dtype, double bound) {
 }
 
 Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bound) const {
-  const DType dtype = problem_.out_dtype();
-  const auto n = static_cast<uint64_t>(columns_of(problem_.out_shape()));
+  const DType dtype = output_.dtype;
+  const auto n = static_cast<uint64_t>(columns_of(output_.shape));
   const double most = dtype == DType::f16 ? 65504 : dtype == DType::f32 ? 3.4028234663852886e38 : INFINITY;
   Checked result;
   for (size_t i = 0; i < indices_.size(); ++i) {
-    if (indices_[i] >= static_cast<uint64_t>(m) * n) continue;
+    if (has_rows_ && indices_[i] >= static_cast<uint64_t>(m) * n) continue;
     const Expected& expected = expected_[i];
     const double got = element(output, dtype, indices_[i]), want = expected.want;
     const double limit = allowed(expected, dtype, bound), error = std::fabs(got - want);
@@ -105,7 +107,7 @@ Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bo
     ++result.checked;
     if (!right) {
       ++result.wrong;
-      if (!result.first) result.first = Wrong{place(problem_.out_shape(), indices_[i]), got, want, limit};
+      if (!result.first) result.first = Wrong{place(output_.shape, indices_[i]), got, want, limit};
     } else if (std::isfinite(error) && limit > 0) {
       result.worst = std::max(result.worst, error / limit);
     }

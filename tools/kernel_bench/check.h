@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 
@@ -20,18 +20,19 @@ struct Checked {
   double worst = 0;  // of error / allowed, over what is right
 };
 
-// The answers for a problem: all of them up to `kAllMacs` multiplications, else rows (of the first dimension) and
-// columns (of all others) drawn by `seed`, with the edges and the rows just below each of `edges` among them.
+// What an output of a case must be: all of them up to `kAllMacs` multiplications, else rows (of the first dimension)
+// and columns (of all others) drawn by `seed`, with the edges and the rows just below each of `edges` among them.
 class Answers {
  public:
   static constexpr uint64_t kAllMacs = 100'000'000;
-  Answers(const Problem& problem, std::span<const int64_t> edges, uint64_t seed);
+  Answers(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed);
   bool sampled() const { return sampled_; }
   // The first `m` rows of `output`; |error| <= u |y| + bound * sum|a b|, u: half an ulp of the output's type.
   Checked compare(std::span<const std::byte> output, int64_t m, double bound) const;
 
  private:
-  const Problem& problem_;
+  Output output_;
+  bool has_rows_;
   bool sampled_ = false;
   std::vector<uint64_t> indices_;
   std::vector<Expected> expected_;

@@ -14,9 +14,9 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-class Conv : public Problem {
+class Conv : public CaseData {
  public:
-  Conv(const ConvScheme& scheme, const Case& c, uint64_t seed) : Problem(c), scheme_(scheme) {
+  Conv(const ConvScheme& scheme, const Case& c, uint64_t seed) : CaseData(c), scheme_(scheme) {
     Random random(seed, "bias");
     bias_.resize(static_cast<size_t>(c.bias ? c.n : 0));
     for (float& each : bias_) each = random.uniform(-1, 1);
@@ -25,9 +25,9 @@ class Conv : public Problem {
     make_x(seed);
   }
 
-  std::vector<Given> given() const override {
-    using Role = Given::Role;
-    std::vector<Given> all = {{"x", Role::input, x_data_}, {"weight", Role::constant, weight_}};
+  std::vector<Argument> arguments() const override {
+    using Role = Argument::Role;
+    std::vector<Argument> all = {{"x", Role::input, x_data_}, {"weight", Role::constant, weight_}};
     if (scheme_.quantized) all.push_back({"scale", Role::constant, scale_data_});
     if (c_.zeros != Zeros::none) all.push_back({"zero", Role::constant, zero_data_});
     if (c_.bias) all.push_back({"bias", Role::constant, bias_data_});
@@ -53,10 +53,11 @@ class Conv : public Problem {
     return all;
   }
 
-  DType out_dtype() const override { return scheme_.out_bytes ? DType::i8 : c_.dtype; }
-  Shape out_shape() const override { return {c_.m, c_.n, c_.out_size(c_.h), c_.out_size(c_.w)}; }
+  std::vector<Output> outputs() const override {
+    return {{out_dtype(), {c_.m, c_.n, c_.out_size(c_.h), c_.out_size(c_.w)}}};
+  }
 
-  std::vector<Expected> expect(std::span<const uint64_t> indices) const override {
+  std::vector<Expected> expect(size_t, std::span<const uint64_t> indices) const override {
     std::vector<Expected> result(indices.size());
     ThreadPool pool(16);
     pool.run(indices.size(), 256, [&](size_t first, size_t count) {
@@ -83,6 +84,7 @@ class Conv : public Problem {
   }
 
  private:
+  DType out_dtype() const { return scheme_.out_bytes ? DType::i8 : c_.dtype; }
   void make_weight(uint64_t seed) {
     const auto terms = static_cast<size_t>(c_.terms()), channels = static_cast<size_t>(c_.n);
     Random random(seed, "weight"), scales(seed, "scale"), zeros(seed, "zero");
@@ -159,7 +161,7 @@ class Conv : public Problem {
 
 }  // namespace
 
-std::unique_ptr<Problem> make_conv(const ConvScheme& scheme, const Case& c, uint64_t seed) {
+std::unique_ptr<CaseData> make_conv(const ConvScheme& scheme, const Case& c, uint64_t seed) {
   return std::make_unique<Conv>(scheme, c, seed);
 }
 

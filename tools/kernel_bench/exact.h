@@ -2,7 +2,7 @@
 // Matrix products and their ends in fp64, what kernels are held to.
 #pragma once
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
+#include <set>
 
 #include "graph/bind.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "ops/op.h"
 #include "serialization/read.h"
+#include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -51,20 +53,22 @@ std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features
   forced.kernel = kernel.kernel;
   forced.storage = StorageOverride::as_exported;  // the case says
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
-  infer(*graph, std::span(&kernel.m, 1));
+  infer(*graph, std::span(&kernel.m, loaded.program->methods[0].symbols.size()));
   return graph;
 }
 
-Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels) {
+Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels,
+            const Features& features) {
   Loaded loaded{.device = device};
   const auto program = std::make_shared<Program>(read(file, signatures()));
   loaded.program = program;
   loaded.facts = std::make_shared<ConstantFacts>();
   // As Model::load does: whatever the product takes runs on the poorest device.
   const bool is_product = program->methods[0].ops[0].op < op_table().size();
-  if (is_product) layout(*build_with(loaded, baseline_features(), {"", program->methods[0].symbols[0].hint}));
+  const std::vector<Symbol>& symbols = program->methods[0].symbols;
+  if (is_product) layout(*build_with(loaded, baseline_features(), {"", symbols.empty() ? 1 : symbols[0].hint}));
   for (const Forced& kernel : kernels) {
-    loaded.graphs.push_back(build_with(loaded, device->features(), kernel));
+    loaded.graphs.push_back(build_with(loaded, features, kernel));
     layout(*loaded.graphs.back());
     check_weights(*loaded.graphs.back());
     check_bindings(*loaded.graphs.back());
@@ -74,7 +78,7 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
   return loaded;
 }
 
-Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options)
+Harness::Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options)
     : loaded_(loaded),
       graph_(graph),
       options_(options),
@@ -92,6 +96,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
     Place& place = places_[layout_.memory_root[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
   };
+  for (const uint32_t id : impl().outputs) need(id);  // a view of an input is written by no step
   for (const Step& step : all) {
     if (step.node == kNone) continue;
     const Node& node = impl().nodes[step.node];
@@ -110,7 +115,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const BedOptions& opt
   empty_ = device.memory().buffer(16, MemoryKind::device, "empty");
 }
 
-// A binding reaches into the guard behind its tensor: a driver that checks bounds (CPU drivers do) would hide a kernel
+// A binding reaches into the guard after its tensor: a driver that checks bounds (CPU drivers do) would hide a kernel
 // that writes there.
 Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
@@ -154,6 +159,23 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   }
   commands.end();
   loaded_.device->run(commands);
+  put_inputs(word, inputs);
+}
+
+bool Harness::overwrites_inputs() const {
+  const std::vector<uint32_t>& inputs = impl().method().inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](uint32_t input) {
+    return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+      if (step.node == kNone) return false;
+      const std::vector<uint32_t>& writes = impl().nodes[step.node].writes;
+      return std::any_of(writes.begin(), writes.end(), [&](uint32_t id) {
+        return id != kNone && layout_.memory_root[id] == layout_.memory_root[input];
+      });
+    });
+  });
+}
+
+void Harness::put_inputs(uint32_t word, std::span<const Data> inputs) {
   Uploader uploader(loaded_.device);
   const std::vector<uint32_t>& ids = impl().method().inputs;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -211,9 +233,9 @@ Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
   return Bytes(down.mapped(), down.mapped() + bytes);
 }
 
-Bytes Harness::read_output() {
-  const uint32_t id = impl().outputs[0];
-  return read(places_.at(layout_.memory_root[id]), slice(id, 0).offset, output_bytes());
+Bytes Harness::read_output(size_t index) {
+  const uint32_t id = impl().outputs[index];
+  return read(places_.at(layout_.memory_root[id]), slice(id, 0).offset, output_bytes(index));
 }
 
 std::string Harness::damage(uint32_t word) {
@@ -240,14 +262,40 @@ std::string Harness::shaders() const {
   std::string names;
   for (const Step& step : steps_) {
     if (step.kind != StepKind::dispatch) continue;
+    if (impl().nodes[step.node].dispatches.empty()) continue;  // nothing to do at these sizes
     const std::string part = impl().nodes[step.node].dispatches[0].shader->name;
     names += (names.empty() ? "" : "+") + part;
   }
   return names;
 }
 
-uint64_t Harness::output_bytes() const {
-  return impl().bytes(impl().outputs[0]);
+uint64_t Harness::output_bytes(size_t index) const {
+  return impl().bytes(impl().outputs[index]);
+}
+
+uint64_t Harness::launch_bytes() const {
+  uint64_t bytes = 0;
+  for (const Step& step : steps_) {
+    if (step.kind != StepKind::dispatch) continue;
+    const Node& node = impl().nodes[step.node];
+    for (const Dispatch& dispatch : node.dispatches) {
+      bytes += dispatch.bytes;
+      if (dispatch.bytes != 0) continue;
+      std::set<uint32_t> tensors(node.reads.begin(), node.reads.end());  // one may stand in for an absent argument
+      tensors.insert(node.writes.begin(), node.writes.end());
+      for (const uint32_t id : tensors) bytes += id == kNone ? 0 : layout_.bytes[id];
+    }
+  }
+  return bytes;
+}
+
+uint64_t Harness::launch_flops() const {
+  uint64_t flops = 0;
+  for (const Step& step : steps_) {
+    if (step.kind != StepKind::dispatch) continue;
+    for (const Dispatch& dispatch : impl().nodes[step.node].dispatches) flops += dispatch.flops;
+  }
+  return flops;
 }
 
 void Harness::spoil_guard(uint32_t word) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on a device by the product's own road (read, build, prepack, infer, launch), in memory that kernel_bench
+// One operator on a device as the product runs it (read, build, prepack, infer, launch), in memory that kernel_bench
 // lays out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
 #pragma once
 
@@ -12,15 +12,10 @@
 #include "graph/build.h"
 #include "graph/record.h"
 #include "serialization/constants.h"
-#include "serialization/signature.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/textures.h"
 
 namespace pumice::engine::kernel_bench {
-
-// The operators of the product and those that only kernel_bench has (baselines).
-std::span<const Signature> signatures();
-const OperatorCallbacks& builder();
 
 // A file, read, and its graphs, one for each kernel.
 struct Loaded {
@@ -36,10 +31,11 @@ struct Forced {
   int64_t m;
 };
 // All four gates, then the constants are packed. Throws what the product throws.
-Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels);
+Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels,
+            const Features& features);
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel);
 
-struct BedOptions {
+struct HarnessOptions {
   uint64_t guard_bytes = 0;  // before and after every tensor; bound, so that a kernel can hurt them
   uint32_t slots = 1;        // copies of everything, for rotation past a cache
 };
@@ -47,22 +43,28 @@ struct BedOptions {
 class Harness {
  public:
   // The graph's shapes are those of its last infer; both must outlive the harness.
-  Harness(const Loaded& loaded, const Graph& graph, const BedOptions& options);
+  Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
 
   // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
+  // The inputs alone: before a run that follows one which wrote its output in place of an input.
+  void put_inputs(uint32_t word, std::span<const Data> inputs);
+  bool overwrites_inputs() const;
   // The kernels of one run, with the barriers they need among themselves.
   void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
   // Runs what was so recorded; outputs of slot 0 then come out of their textures.
   void run(const Commands& kernels);
-  // Output 0 of slot 0, after that.
-  Bytes read_output();
+  // An output of slot 0, after that.
+  Bytes read_output(size_t index = 0);
   // Where the guards or the padding of slot 0 are not what reset(word) made them, as text; empty when they are whole.
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
-  uint64_t slot_bytes() const;    // what a slot takes
-  uint64_t output_bytes() const;  // of output 0
+  uint64_t slot_bytes() const;  // what a slot takes
+  uint64_t output_bytes(size_t index = 0) const;
+  // What a run reads and writes, and its arithmetic, as the launches say.
+  uint64_t launch_bytes() const;
+  uint64_t launch_flops() const;
   // For planted mistakes: overwrites the word at `byte` of output 0, or a guard of it.
   void spoil(uint64_t byte, uint32_t word);
   void spoil_guard(uint32_t word);
@@ -81,7 +83,7 @@ class Harness {
 
   const Loaded& loaded_;
   const Graph& graph_;
-  const BedOptions options_;
+  const HarnessOptions options_;
   Layout layout_;
   std::vector<Step> before_, steps_, after_;
   std::map<uint32_t, Place> places_;  // by the tensor whose storage it is

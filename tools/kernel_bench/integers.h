@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 
@@ -28,7 +28,7 @@ struct GivenParams {
 };
 GivenParams random_params(int64_t m, uint64_t seed, std::string_view what);
 
-// What stands for the sum `e` of products as an i8: either side is right where the error of the sum, 2^-24 `roundings`
+// The i8 for the sum `e` of products: either side is right where the error of the sum, 2^-24 `roundings`
 // times the sum of sizes, leaves it open.
 Expected requantized(const Expected& e, RowParams params, int64_t roundings);
 

@@ -16,24 +16,24 @@ namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
 
-// The longest side of the textures of x and the result: quads of a row, rows, all other dimensions.
-int64_t longest_side(const Subject& subject, const Case& c) {
-  if (subject.conv != nullptr) {
+// The longest side of the textures of x and the result: vec4 groups of a row, rows, all other dimensions.
+int64_t longest_side(const BenchOp& bench_op, const Case& c) {
+  if (bench_op.is_conv()) {
     const int64_t height = std::max(c.h, c.out_size(c.h)), width = std::max(c.w, c.out_size(c.w));
     return std::max({(width + 3) / 4, height, c.m * std::max(c.c, c.n)});
   }
-  const int64_t n = subject.linear != nullptr ? c.n : c.k;
+  const int64_t n = bench_op.is_linear() ? c.n : c.k;
   return std::max((std::max(c.k, n) + 3) / 4, c.m);
 }
 
 // Those of a weight have rows of its vectors.
-std::string why_no_textures(const Subject& subject, const Case& c, const Features& features) {
+std::string why_no_textures(const BenchOp& bench_op, const Case& c, const Features& features) {
   const int64_t most = features.max_image_3d;
-  if (c.in_textures() && longest_side(subject, c) > most)
+  if (c.in_textures() && longest_side(bench_op, c) > most)
     return format("needs textures of more than %lld texels along an axis (maxImageDimension3D)",
                   static_cast<long long>(most));
   if (!c.weight_in_texture()) return "";
-  const LinearShape shape = subject.linear(c);
+  const LinearShape shape = bench_op.linear(c);
   const uint64_t row = row_bytes({.type = shape.weight, .n = u32(shape.n), .k = u32(shape.k)});
   const uint64_t vectors = row / 16 * row_panels(u32(shape.n)) * kPanelRows;
   if (vectors > uint64_t{features.max_image_2d} * kTexelsInARow)
@@ -43,61 +43,67 @@ std::string why_no_textures(const Subject& subject, const Case& c, const Feature
 
 }  // namespace
 
-std::vector<std::string> kernels(const Subject& subject, const Options& options) {
+std::vector<std::string> all_kernels(const BenchOp& bench_op) {
   std::vector<std::string> known = {std::string(kPick)};
-  if (subject.linear != nullptr)
+  if (bench_op.is_linear())
     for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
-  if (subject.conv != nullptr)
+  if (bench_op.is_conv())
     for (const std::string_view kernel : conv_kernels()) known.emplace_back(kernel);
-  if (subject.op == kPlainOf) known.emplace_back(kPlain);
+  if (bench_op.op == kPlainOf) known.emplace_back(kPlain);
+  return known;
+}
+
+std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options) {
+  const std::vector<std::string> known = all_kernels(bench_op);
   if (options.kernels.empty()) return known;
   for (const std::string& name : options.kernels) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
     for (const std::string& each : known) list += (list.empty() ? "" : ", ") + each;
     fail(Code::InvalidArgument, Stage::api, "kernel", "%s has no kernel '%s': did you mean '%s'? There are %s",
-         std::string(subject.op).c_str(), printable(name).c_str(), std::string(nearest(name, known)).c_str(),
+         std::string(bench_op.op).c_str(), printable(name).c_str(), std::string(nearest(name, known)).c_str(),
          list.c_str());
   }
   return options.kernels;
 }
 
-std::string unsupported_reason(const Subject& subject, const std::string& kernel, const Case& c,
+std::string unsupported_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                const Features& features) {
   if (kernel == kPlain) return why_not_plain(c, features);
-  if (std::string reason = why_no_textures(subject, c, features); !reason.empty()) return reason;
-  if (subject.conv != nullptr && kernel != kPick) return conv_unsupported_reason(kernel, subject.conv(c), features);
-  if (subject.linear == nullptr || kernel == kPick) return "";
-  return pumice::engine::unsupported_reason(linear_kernel(kernel), subject.linear(c), features);
+  if (bench_op.is_call()) return "";
+  if (std::string reason = why_no_textures(bench_op, c, features); !reason.empty()) return reason;
+  if (bench_op.is_conv() && kernel != kPick) return conv_unsupported_reason(kernel, bench_op.conv(c), features);
+  if (!bench_op.is_linear() || kernel == kPick) return "";
+  return pumice::engine::unsupported_reason(linear_kernel(kernel), bench_op.linear(c), features);
 }
 
-std::string not_recommended_reason(const Subject& subject, const std::string& kernel, const Case& c,
+std::string not_recommended_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                    const Features& features) {
-  if (subject.conv != nullptr && kernel != kPick) return conv_not_recommended_reason(kernel, features);
-  if (subject.linear == nullptr || kernel == kPick || kernel == kPlain) return "";
-  return pumice::engine::not_recommended_reason(linear_kernel(kernel), subject.linear(c), features);
+  if (bench_op.is_conv() && kernel != kPick) return conv_not_recommended_reason(kernel, features);
+  if (!bench_op.is_linear() || kernel == kPick || kernel == kPlain) return "";
+  return pumice::engine::not_recommended_reason(linear_kernel(kernel), bench_op.linear(c), features);
 }
 
-std::string resolved(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
-  if (kernel == kPick && subject.conv != nullptr) return std::string(conv_kernel(subject.conv(c), features));
-  if (kernel != kPick || subject.linear == nullptr) return kernel;
-  return std::string(pick_linear(subject.linear(c), features).name);
+std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
+  if (kernel == kPick && bench_op.is_conv()) return std::string(conv_kernel(bench_op.conv(c), features));
+  if (kernel != kPick || !bench_op.is_linear()) return kernel;
+  return std::string(pick_linear(bench_op.linear(c), features).name);
 }
 
-double bound(const Subject& subject, const std::string& kernel, const Case& c, const Features& features) {
-  if (subject.conv != nullptr) return conv_error(resolved(subject, kernel, c, features), subject.conv(c));
-  if (subject.linear == nullptr) return 0;
+double bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
+  if (bench_op.is_conv()) return conv_error(resolved(bench_op, kernel, c, features), bench_op.conv(c));
+  if (!bench_op.is_linear()) return 0;
   // The baseline is held to the pick's bound.
-  const std::string name = resolved(subject, kernel == kPlain ? std::string(kPick) : kernel, c, features);
-  return linear_error(linear_kernel(name), subject.linear(c));
+  const std::string name = resolved(bench_op, kernel == kPlain ? std::string(kPick) : kernel, c, features);
+  return linear_error(linear_kernel(name), bench_op.linear(c));
 }
 
 std::string forced(const std::string& kernel) {
   return kernel == kPick || kernel == kPlain ? "" : kernel;
 }
 
-std::string op_for(const Subject& subject, const std::string& kernel) {
-  return std::string(subject.op) + (kernel == kPlain ? "_plain" : "");
+std::string op_for(const BenchOp& bench_op, const std::string& kernel) {
+  return std::string(bench_op.op) + (kernel == kPlain ? "_plain" : "");
 }
 
 }  // namespace pumice::engine::kernel_bench

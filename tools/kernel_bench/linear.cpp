@@ -21,13 +21,16 @@ bool are_bytes(const LinearScheme& scheme) {
 
 // Columns with one scale.
 int64_t columns(const LinearScheme& scheme, const Case& c) {
-  return scheme.scales != Scales::group || c.group == 0 ? c.k : c.group;
+  return scheme.scales != ScalePer::group || c.group == 0 ? c.k : c.group;
 }
 
-class Linear : public Problem {
+class Linear : public CaseData {
  public:
   Linear(const LinearScheme& scheme, const Case& c, uint64_t seed)
-      : Problem(c), scheme_(scheme), q4_(scheme.weight == WeightType::q4), quantized_(scheme.scales != Scales::none) {
+      : CaseData(c),
+        scheme_(scheme),
+        q4_(scheme.weight == WeightType::q4),
+        quantized_(scheme.scales != ScalePer::none) {
     c_.group = columns(scheme, c);
     groups_ = c_.k / c_.group;
     huge_ = c_.values == Values::huge ? c_.k / 2 : -1;
@@ -40,9 +43,9 @@ class Linear : public Problem {
     bias_data_ = floats(c_.dtype, {c_.n}, bias_);
   }
 
-  std::vector<Given> given() const override {
-    using Role = Given::Role;
-    std::vector<Given> all = {{"x", Role::input, x_data_}, {"weight", Role::constant, weight_}};
+  std::vector<Argument> arguments() const override {
+    using Role = Argument::Role;
+    std::vector<Argument> all = {{"x", Role::input, x_data_}, {"weight", Role::constant, weight_}};
     if (quantized_) all.push_back({"scale", Role::constant, scale_data_});
     if (c_.zeros != Zeros::none) all.push_back({"zero", Role::constant, zero_data_});
     if (c_.bias) all.push_back({"bias", Role::constant, bias_data_});
@@ -68,10 +71,9 @@ class Linear : public Problem {
     return all;
   }
 
-  DType out_dtype() const override { return are_bytes(scheme_) ? DType::i8 : c_.dtype; }
-  Shape out_shape() const override { return {c_.m, c_.n}; }
+  std::vector<Output> outputs() const override { return {{out_dtype(), {c_.m, c_.n}}}; }
 
-  std::vector<Expected> expect(std::span<const uint64_t> indices) const override {
+  std::vector<Expected> expect(size_t, std::span<const uint64_t> indices) const override {
     std::vector<uint32_t> order(indices.size());  // by column: each weight row is unpacked once
     std::iota(order.begin(), order.end(), 0);
     const auto n = static_cast<uint64_t>(c_.n);
@@ -113,6 +115,7 @@ class Linear : public Problem {
   }
 
  private:
+  DType out_dtype() const { return are_bytes(scheme_) ? DType::i8 : c_.dtype; }
   int lowest() const { return q4_ ? -8 : -128; }
   int highest() const { return q4_ ? 7 : 127; }
 
@@ -271,13 +274,13 @@ class Linear : public Problem {
 
 }  // namespace
 
-std::unique_ptr<Problem> make_linear(const LinearScheme& scheme, const Case& c, uint64_t seed) {
+std::unique_ptr<CaseData> make_linear(const LinearScheme& scheme, const Case& c, uint64_t seed) {
   return std::make_unique<Linear>(scheme, c, seed);
 }
 
 LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
   const int64_t group = columns(scheme, c);
-  const bool quantized = scheme.scales != Scales::none;
+  const bool quantized = scheme.scales != ScalePer::none;
   const WeightType weight = quantized ? scheme.weight : c.dtype == DType::f16 ? WeightType::f16 : WeightType::f32;
   return {.m = c.m,
           .n = c.n,
@@ -292,14 +295,14 @@ LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
 }
 
 std::string refuse_linear(const LinearScheme& scheme, const Case& c) {
-  if (scheme.scales == Scales::group && c.group != 0 && c.group != c.k && (c.k % c.group != 0 || c.group % 4 != 0))
+  if (scheme.scales == ScalePer::group && c.group != 0 && c.group != c.k && (c.k % c.group != 0 || c.group % 4 != 0))
     return "g must divide k and be a multiple of 4, or be 0 for whole rows";
   if (are_bytes(scheme)) {
     if (c.dtype != DType::f32) return "x and the result are integers, the bias is f32: dtype=f32";
     if (c.values == Values::huge || c.values == Values::special) return "no integer is huge, infinite or NaN";
     if (c.act > (scheme.rows == Rows::bytes ? ACT_RELU : ACT_NONE)) return "it has no such activation";
   }
-  if (scheme.scales == Scales::none && c.zeros != Zeros::none) return "float weights have no zero points";
+  if (scheme.scales == ScalePer::none && c.zeros != Zeros::none) return "float weights have no zero points";
   return "";
 }
 

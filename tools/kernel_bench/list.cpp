@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kernel list`: operators, the variants of their shaders and what those need, and the kernels that can be forced.
+#include "tools/kernel_bench/list.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
 #include "ops/op.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
 #include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"
 
@@ -38,33 +41,26 @@ const ShaderFile* main_shader(const Op& op) {
   return nullptr;
 }
 
-// Every operator may be listed, cases or not.
-void must_be_listed(const std::string& wanted) {
-  std::vector<std::string_view> names;
-  for (const Op& op : op_table()) names.push_back(op.signature.name);
-  must_be_one_of("operator", wanted, names);
-}
-
 json kernel_rows(const std::string& op, const Options& options, const Features& features) {
-  const Subject& subject = kernel_bench::subject(op);
+  const BenchOp& bench_op = kernel_bench::bench_op(op);
   Options any = options;
   any.kernels.clear();
   any.ops = {op};
-  if (any.cases.empty()) any.cases = {"bias=0"};
+  if (any.cases.empty() && !bench_op.is_call()) any.cases = {"bias=0"};
   const Case c = choose(any, Purpose::bench, true).front();
   json rows = json::array();
-  for (const std::string& kernel : kernels(subject, any))
+  for (const std::string& kernel : kernels(bench_op, any))
     rows.push_back({{"kernel", kernel},
-                    {"is", resolved(subject, kernel, c, features)},
-                    {"unsupported_reason", unsupported_reason(subject, kernel, c, features)},
-                    {"not_recommended_reason", not_recommended_reason(subject, kernel, c, features)}});
+                    {"is", resolved(bench_op, kernel, c, features)},
+                    {"unsupported_reason", unsupported_reason(bench_op, kernel, c, features)},
+                    {"not_recommended_reason", not_recommended_reason(bench_op, kernel, c, features)}});
   return rows;
 }
 
 }  // namespace
 
 std::string run_list(const Options& options) {
-  std::for_each(options.ops.begin(), options.ops.end(), must_be_listed);
+  std::for_each(options.ops.begin(), options.ops.end(), must_be_operator);
   const auto device = open(options);
   json operators = json::array(), shaders = json::array();
   for (const Op& op : op_table()) {
@@ -72,12 +68,12 @@ std::string run_list(const Options& options) {
     if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), name) == options.ops.end()) continue;
     json row = {{"op", name}, {"parameters", op.signature.params}, {"kernels", json::array()}};
     if (const ShaderFile* file = main_shader(op)) row["shader"] = file->stem;
-    row["cases"] = false;
-    for (const Subject& each : subjects()) {
-      if (each.op != name) continue;
-      row["cases"] = true;
-      row["kernels"] = kernel_rows(name, options, device->features());
-    }
+    row["kernels"] = kernel_rows(name, options, device->features());
+    Options of_this;
+    of_this.ops = {name};
+    row["cases"] = json::array();
+    for (const Case& c : choose(of_this, Purpose::test, true)) row["cases"].push_back(title(c));
+    row["compared"] = op.cases.reference != nullptr || !bench_op(name).is_call() ? "fp64 reference" : "portable run";
     operators.push_back(std::move(row));
   }
   for (const ShaderFile& file : shader_files())

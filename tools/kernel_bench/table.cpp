@@ -2,8 +2,12 @@
 #include "tools/kernel_bench/table.h"
 
 #include <algorithm>
+#include <set>
 
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/call.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -61,8 +65,8 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
 };
 
-// Convolutions. Sums in parts, borders, tails of cells and tiles; groups that begin inside of a row panel; depthwise
-// ones.
+// Convolutions. Sums in parts, borders, tails of vec4 groups and tiles; groups that begin inside of a row panel;
+// depthwise ones.
 constexpr const char* kConvRows = "b=1|3";
 constexpr const char* kConvShapes[] = {
     "c=3,o=17,h=7,w=9,bias=1",
@@ -97,13 +101,18 @@ constexpr const char* kConvGpuBench[] = {
 
 void add(std::vector<Case>& all, const std::string& text, std::string_view op) {
   for (Case& c : parse(text, usual(op))) {
-    if (subject(op).refuse(c).empty()) all.push_back(std::move(c));
+    if (bench_op(op).refuse(c).empty()) all.push_back(std::move(c));
   }
 }
 
 std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::string_view op) {
   std::vector<Case> all;
-  const bool is_conv = subject(op).conv != nullptr;
+  const BenchOp& known = bench_op(op);
+  if (known.is_call()) {
+    const OpCases& cases = known.row->cases;
+    return call_cases(*known.row, purpose == Purpose::test || cases.bench.empty() ? cases.test : cases.bench);
+  }
+  const bool is_conv = known.is_conv();
   if (purpose == Purpose::bench) {
     using Texts = std::span<const char* const>;
     const bool few = cpu && !options.full;
@@ -135,19 +144,40 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
   return all;
 }
 
+// The operators that have every kernel of `wanted`. Throws InvalidArgument when no operator has one of them.
+std::vector<std::string> with_kernels(const std::vector<std::string>& wanted) {
+  std::vector<std::string> ops;
+  std::set<std::string> names;
+  for (const BenchOp& each : bench_ops()) {
+    const std::vector<std::string> known = all_kernels(each);
+    names.insert(known.begin(), known.end());
+    const auto has = [&](const std::string& name) {
+      return std::find(known.begin(), known.end(), name) != known.end();
+    };
+    if (std::all_of(wanted.begin(), wanted.end(), has)) ops.emplace_back(each.op);
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& name : wanted) must_be_one_of("kernel", name, known);
+  return ops;
+}
+
 }  // namespace
 
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   std::vector<std::string> ops = options.ops;
-  for (const std::string& op : ops) must_be_known(op);
-  const std::string only = (options.dtype.empty() ? "" : "dtype=" + options.dtype + ",") +
-                           (options.storage.empty() ? "" : "storage=" + options.storage + ",");
+  for (const std::string& op : ops) bench_op(op);  // throws where there is none
+  // The options, as the text of a case begins.
+  const auto begin = [&](bool is_call) {
+    const std::string end = is_call ? " " : ",";
+    return (options.dtype.empty() ? "" : (is_call ? "T=" : "dtype=") + options.dtype + end) +
+           (options.storage.empty() ? "" : "storage=" + options.storage + end);
+  };
   std::vector<Case> all;
   if (!options.cases.empty()) {
     for (const std::string& text : options.cases) {
       for (const std::string& op : ops.empty() ? std::vector<std::string>{Case{}.op} : ops) {
-        for (Case& c : parse(only + text, usual(op))) {
-          const std::string reason = subject(c.op).refuse(c);
+        for (Case& c : parse(begin(bench_op(op).is_call()) + text, usual(op))) {
+          const std::string reason = bench_op(c.op).refuse(c);
           if (!reason.empty())
             fail(Code::InvalidArgument, Stage::api, "case", "%s: %s", kernel_bench::text(c).c_str(), reason.c_str());
           all.push_back(std::move(c));
@@ -156,16 +186,15 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
     }
     return all;
   }
-  const std::vector<Case> wanted = parse(only);  // misspelt values are found here
-  if (ops.empty())
-    for (const Subject& each : subjects()) ops.emplace_back(each.op);
+  const std::vector<Case> wanted = parse(begin(false));  // misspelt values are found here
+  if (ops.empty()) ops = with_kernels(options.kernels);
   for (const std::string& op : ops)
     for (Case& c : table(options, purpose, cpu, op)) {
       if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
       if (!options.storage.empty()) {  // every case in that storage, where the operator has it
         if (c.storage != Case{}.storage) continue;
         c.storage = options.storage;
-        if (!subject(op).refuse(c).empty()) continue;
+        if (!bench_op(op).refuse(c).empty()) continue;
       }
       all.push_back(std::move(c));
     }

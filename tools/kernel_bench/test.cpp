@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kernel test`: every case with every kernel against fp64, in guarded and poisoned memory, replayed bit for bit, and
-// once more through a session as users run it.
+// `kernel test`: every case with every kernel against fp64 or a portable run, in guarded and poisoned memory, replayed
+// bit for bit, and once more through a session as users run it.
+#include "tools/kernel_bench/test.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -11,9 +13,11 @@
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "tools/kernel_bench/check.h"
-#include "tools/kernel_bench/command.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/portable.h"
 #include "tools/kernel_bench/table.h"
 
 namespace pumice::engine::kernel_bench {
@@ -56,28 +60,30 @@ class Test {
       : options_(options), report_(report), device_(std::move(device)) {}
 
   uint32_t run(const Group& group) {
-    const Subject& subject = kernel_bench::subject(group.widest.op);
-    const std::unique_ptr<Problem> problem = subject.make(group.widest, options_.seed);
-    const Answers answers(*problem, group.rows, options_.seed);
-    inputs_.clear();
-    for (Given& given : problem->given()) {
-      if (given.role == Given::Role::input) inputs_.push_back(std::move(given.data));
-    }
+    const BenchOp& bench_op = kernel_bench::bench_op(group.widest.op);
+    const std::unique_ptr<CaseData> case_data = make_data(device_, bench_op, group.widest, options_.seed);
+    std::vector<Answers> answers;
+    for (size_t i = 0; i < case_data->outputs().size(); ++i)
+      answers.emplace_back(*case_data, i, group.rows, options_.seed);
+    inputs_ = inputs_of(*case_data);
+    reference_ = case_data->reference();
+    is_call_ = bench_op.is_call();
     // By the operator of the file: a baseline has one of its own.
     std::map<std::string, std::vector<Wanted>> files;
-    for (const std::string& kernel : kernels(subject, options_)) {
+    for (const std::string& kernel : kernels(bench_op, options_)) {
       Wanted wanted{kernel, {}};
       for (const int64_t m : group.rows) {
-        const std::string reason = unsupported_reason(subject, kernel, with_rows(group.widest, m), device_->features());
+        const std::string reason =
+            unsupported_reason(bench_op, kernel, with_rows(group.widest, m), device_->features());
         if (reason.empty())
           wanted.rows.push_back(m);
         else
           say(group, m, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
       }
-      if (!wanted.rows.empty()) files[op_for(subject, kernel)].push_back(std::move(wanted));
+      if (!wanted.rows.empty()) files[op_for(bench_op, kernel)].push_back(std::move(wanted));
     }
     uint32_t failed = 0;
-    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, subject, *problem, answers);
+    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, bench_op, *case_data, answers);
     return failed;
   }
 
@@ -87,24 +93,25 @@ class Test {
     std::vector<int64_t> rows;
   };
 
-  uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const Subject& subject,
-               const Problem& problem, const Answers& answers) {
+  uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const BenchOp& bench_op,
+               const CaseData& case_data, std::span<const Answers> answers) {
     std::vector<Forced> kernels;
     for (const Wanted& each : all) kernels.push_back({forced(each.kernel), each.rows[0]});
-    const Loaded loaded = load(device_, make_file(problem, op), kernels);
+    const Loaded loaded = load(device_, make_file(case_data, op), kernels, device_->features());
     uint32_t failed = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       std::vector<std::unique_ptr<Graph>> graphs;
       graphs.push_back(build_with(loaded, device_->features(), kernels[i]));
       Session session(device_, loaded.program, loaded.weights, std::move(graphs));
       for (const int64_t m : all[i].rows) {
-        json row = {{"status", "ok"}, {"sampled", answers.sampled()}};
+        json row = {{"status", "ok"}, {"sampled", answers[0].sampled()}, {"compared", reference_}};
         std::string why;
         try {
-          infer(*loaded.graphs[i], std::span(&m, 1));
+          const size_t num_symbols = loaded.program->methods[0].symbols.size();
+          infer(*loaded.graphs[i], std::span(&m, num_symbols));
           check_bindings(*loaded.graphs[i]);
-          const double error = bound(subject, all[i].kernel, with_rows(group.widest, m), device_->features());
-          const uint64_t macs = group.widest.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
+          const double error = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
+          const uint64_t macs = case_data.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
           why = run(loaded, *loaded.graphs[i], session, m, macs, error, answers, row);
         } catch (const Error& error) {
           why = std::string(name(error.code())) + ": " + error.what();
@@ -124,7 +131,7 @@ class Test {
 
   // Why one case is wrong; empty when it is right.
   std::string run(const Loaded& loaded, const Graph& graph, Session& session, int64_t m, uint64_t macs, double error,
-                  const Answers& answers, json& row) {
+                  std::span<const Answers> answers, json& row) {
     Harness harness(loaded, graph, {.guard_bytes = kGuard});
     row["shader"] = harness.shaders();
     Commands commands(device_);
@@ -132,53 +139,86 @@ class Test {
     harness.dispatch(commands, 0);
     commands.end();
     Bytes first;
+    bool is_first = true;
     for (const uint32_t poison : kPoison) {
       harness.reset(poison, inputs_);
       harness.run(commands);
-      plant(harness, poison, first.empty());
+      plant(harness, poison, is_first);
       const std::string damage = harness.damage(poison);
       if (!damage.empty()) return damage;
-      Bytes output = harness.read_output();
-      if (first.empty()) {
+      Bytes output = outputs(harness, answers.size());
+      if (is_first) {
+        is_first = false;
         first = std::move(output);
-        const Checked checked = answers.compare(first, m, error);
-        row["checked"] = checked.checked;
-        row["worst"] = checked.worst;
-        if (checked.first) {
-          const Wrong& w = *checked.first;
-          return format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g, allowed +-%.3g",
-                        static_cast<unsigned long long>(checked.wrong),
-                        static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want, w.allowed);
-        }
+        const std::string wrong = compare(harness, m, error, answers, row);
+        if (!wrong.empty()) return wrong;
       } else if (output != first) {
         return "memory that held other bytes before gave another result: " + difference(first, output);
       }
     }
     const uint32_t replays = num_replays(macs);
     for (uint32_t replay = 0; replay < replays; ++replay) {
+      if (harness.overwrites_inputs()) harness.put_inputs(kPoison[1], inputs_);
       harness.run(commands);
       if (options_.mistake == "replay" && replay + 1 == replays) harness.spoil(0, 0x40490fdbu);
-      const Bytes output = harness.read_output();
+      const Bytes output = outputs(harness, answers.size());
       if (output != first) return format("replay %u gave other bits: ", replay + 1) + difference(first, output);
     }
     row["replays"] = replays;
-    return through_session(session, m, first);
+    return through_session(session, m, !loaded.program->methods[0].symbols.empty(),
+                           static_cast<uint32_t>(answers.size()), first);
+  }
+
+  // All outputs, one after the other.
+  static Bytes outputs(Harness& harness, size_t count) {
+    Bytes all;
+    for (size_t i = 0; i < count; ++i) {
+      const Bytes one = harness.read_output(i);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+
+  static std::string compare(Harness& harness, int64_t m, double error, std::span<const Answers> answers, json& row) {
+    uint64_t count = 0;
+    double worst = 0;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const Checked checked = answers[i].compare(harness.read_output(i), m, error);
+      count += checked.checked;
+      worst = std::max(worst, checked.worst);
+      if (!checked.first) continue;
+      const Wrong& w = *checked.first;
+      const std::string of = answers.size() == 1 ? "outputs" : "elements of output " + std::to_string(i);
+      return format("%llu of %llu %s are wrong, the first at %s: got %.9g, want %.9g, allowed +-%.3g",
+                    static_cast<unsigned long long>(checked.wrong), static_cast<unsigned long long>(checked.checked),
+                    of.c_str(), w.where.c_str(), w.got, w.want, w.allowed);
+    }
+    row["checked"] = count;
+    row["worst"] = worst;
+    return "";
   }
 
   // As a user's call goes: inputs staged or in place, the plan's shared arena, the recorded command buffer.
-  std::string through_session(Session& session, int64_t m, const Bytes& first) {
+  std::string through_session(Session& session, int64_t m, bool has_rows, uint32_t num_outputs, const Bytes& first) {
     std::vector<InputView> views;
     std::vector<Shape> shapes;
     for (const Data& input : inputs_) shapes.push_back(input.shape);
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const uint64_t bytes = inputs_[i].bytes.size() / static_cast<uint64_t>(shapes[i][0]) * static_cast<uint64_t>(m);
-      shapes[i][0] = m;
+      uint64_t bytes = inputs_[i].bytes.size();
+      if (has_rows) {
+        bytes = bytes / static_cast<uint64_t>(shapes[i][0]) * static_cast<uint64_t>(m);
+        shapes[i][0] = m;
+      }
       views.push_back({inputs_[i].dtype, shapes[i], inputs_[i].bytes.data(), bytes});
     }
     session.run(0, views);
-    Bytes output(session.output(0).bytes);
-    session.read(0, output.data(), output.size());
-    return output == first ? "" : "a session gave other bits: " + difference(first, output);
+    Bytes all;
+    for (uint32_t i = 0; i < num_outputs; ++i) {
+      Bytes output(session.output(i).bytes);
+      session.read(i, output.data(), output.size());
+      all.insert(all.end(), output.begin(), output.end());
+    }
+    return all == first ? "" : "a session gave other bits: " + difference(first, all);
   }
 
   static std::string difference(const Bytes& a, const Bytes& b) {
@@ -197,7 +237,8 @@ class Test {
   uint32_t num_replays(uint64_t macs) const {
     if (options_.replays != 0) return options_.replays;
     if (device_->info().kind != "cpu") return 100;
-    return static_cast<uint32_t>(std::clamp<uint64_t>(300'000'000 / macs, 3, 100));
+    constexpr uint64_t kOfCalls = 10;  // there are many operators
+    return static_cast<uint32_t>(std::clamp<uint64_t>(300'000'000 / macs, 3, is_call_ ? kOfCalls : 100));
   }
 
   void say(const Group& group, int64_t m, const std::string& kernel, json row) {
@@ -221,6 +262,8 @@ class Test {
   const Report& report_;
   std::shared_ptr<Device> device_;
   std::vector<Data> inputs_;
+  std::string reference_;  // of the case, for people
+  bool is_call_ = false;
 };
 
 }  // namespace
@@ -232,7 +275,7 @@ uint32_t run_test(const Options& options, const Report& report) {
   const std::vector<Case> cases = choose(options, Purpose::test, device->features().cpu);
   std::vector<Group> groups = group(cases);
   uint64_t rows = 0;
-  for (const Group& each : groups) rows += each.rows.size() * kernels(subject(each.widest.op), options).size();
+  for (const Group& each : groups) rows += each.rows.size() * kernels(bench_op(each.widest.op), options).size();
   report(
       json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
           .dump());

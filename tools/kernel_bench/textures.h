@@ -26,7 +26,7 @@ class Textures {
   // product, does not fill.
   void fill(Commands& commands, uint32_t word) const;
   void copy_weight(Commands& commands, uint32_t tensor, Slice packed, uint32_t word) const;
-  // Likewise, after values came to them: the lanes behind the last elements of rows.
+  // Likewise, after values came to them: the lanes after the last elements of rows.
   void fill_tails(Commands& commands, uint32_t word) const;
   // Remembers what the guards of slot 0 are.
   void remember();

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/shared/shape.h"
-#include "tools/kernel_bench/subject.h"
+#include "tools/kernel_bench/bench_op.h"
 
 namespace pumice::engine::kernel_bench {
 

@@ -30,7 +30,7 @@ std::string join(const json& list, const char* separator) {
   return all;
 }
 
-// Progress on stderr, where somebody looks at it.
+// Progress on stderr, when that is a terminal.
 class Progress {
  public:
   ~Progress() { clear(); }
@@ -121,20 +121,20 @@ void print_shaders(const json& facts) {
 }  // namespace
 
 int kernel_list(const Arguments& arguments) {
-  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.lab));
+  const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.kernel));
   if (arguments.json) {
     std::printf("%s\n", facts.dump(1).c_str());
     return 0;
   }
   print_device(facts);
   std::printf("features: %s\n", join(facts.at("device").at("features"), " ").c_str());
-  std::string others;
   for (const json& op : facts.at("operators")) {
-    if (!op.at("cases")) {
-      others += (others.empty() ? "" : ", ") + text(op.at("op"));
+    std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
+    if (op.at("kernels").size() == 1) {
+      std::printf("  %zu cases, against a %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
+                  text(op.at("cases").at(0)).c_str());
       continue;
     }
-    std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     for (const json& kernel : op.at("kernels")) {
       const std::string why = kernel.at("unsupported_reason"), unfit = kernel.at("not_recommended_reason");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
@@ -145,8 +145,7 @@ int kernel_list(const Arguments& arguments) {
                                    : "runs here");
     }
   }
-  if (!others.empty()) std::printf("\nwithout cases, one kernel each: %s\n", others.c_str());
-  if (arguments.lab.ops.empty()) print_shaders(facts);
+  if (arguments.kernel.ops.empty()) print_shaders(facts);
   return 0;
 }
 
@@ -155,7 +154,7 @@ int kernel_test(const Arguments& arguments) {
   Progress progress;
   size_t run = 0, skipped = 0;
   double worst = 0;
-  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::test(arguments.kernel, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     if (event.at("event") == "device") {
@@ -168,7 +167,7 @@ int kernel_test(const Arguments& arguments) {
     ++(status == "skipped" ? skipped : run);
     worst = std::max(worst, event.value("worst", 0.0));
     if (arguments.json || status == "ok") return;
-    if (status == "skipped" && arguments.lab.kernels.empty()) return;  // not asked for by name
+    if (status == "skipped" && arguments.kernel.kernels.empty()) return;  // not asked for by name
     progress.clear();
     std::printf("%s %s  %s\n  %s\n", status.c_str(), text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
                 text(event.at("why")).c_str());
@@ -179,7 +178,7 @@ int kernel_test(const Arguments& arguments) {
     std::printf("%s\n", all.dump().c_str());
   else
     std::printf("%zu run, %zu skipped, %u failed; the largest error is %.2f of what is allowed (seed %llu)\n", run,
-                skipped, failed, worst, static_cast<unsigned long long>(arguments.lab.seed));
+                skipped, failed, worst, static_cast<unsigned long long>(arguments.kernel.seed));
   if (failed == 0 && run == 0 && skipped > 0) return 4;  // nothing that was asked for can run on this device
   return failed == 0 ? 0 : 1;
 }
@@ -189,7 +188,7 @@ int kernel_bench(const Arguments& arguments) {
   Progress progress;
   std::string last;
   size_t run = 0, skipped = 0;
-  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.lab, [&](const std::string& said) {
+  const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.kernel, [&](const std::string& said) {
     const json event = json::parse(said);
     keep(all, event);
     const std::string kind = event.at("event");

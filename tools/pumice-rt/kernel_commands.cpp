@@ -8,7 +8,10 @@ namespace tool {
 namespace {
 
 constexpr const char* kCaseHelp = R"(
-A case is text, key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
+A case of most operators is a call, "x=T[3,37] dim=-1|0 -> T[3,37]": arguments by name, tensors as dtype[sizes] (T: f32
+and f16, unless T=f16 says), after -> the outputs unless like the first tensor; storage=texture3d puts the first tensor
+into a texture. kernel list --op softmax shows one, docs/kernels.md has the rest.
+Of products it is key=value joined by commas; keys left out have their defaults, and '|' stands between alternatives:
   op       the operator, as --op                     scale    f32 or f16, of a weight's scales; as dtype unless said
   m n k    x is [m, k], the weight [n, k]            zero     zero points: none, zero (given, all 0) or random
   g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh, silu, relu6,
@@ -46,32 +49,33 @@ constexpr const char* kExamples = R"(Examples:
 )";
 
 void common(CLI::App* command, Arguments& arguments) {
-  pumice::engine::kernel_bench::Options& lab = arguments.lab;
-  command->add_option("--device", lab.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
-  command->add_option("--features", lab.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
-  command->add_option("--cache-dir", lab.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
-  command->add_option("--op", lab.ops, "only this operator; repeatable")->allow_extra_args(false);
+  pumice::engine::kernel_bench::Options& options = arguments.kernel;
+  command->add_option("--device", options.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
+  command->add_option("--features", options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
+  command->add_option("--cache-dir", options.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--op", options.ops, "only this operator; repeatable")->allow_extra_args(false);
   command
-      ->add_option("--case", lab.cases, "m=17,n=4097,k=384,g=32 or b=1,c=64,o=64,h=56,w=56,k=3; see below; repeatable")
+      ->add_option("--case", options.cases,
+                   "m=17,n=4097,k=384,g=32 or b=1,c=64,o=64,h=56,w=56,k=3; see below; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--dtype", lab.dtype, "only f32 or only f16");
-  command->add_option("--storage", lab.storage,
+  command->add_option("--dtype", options.dtype, "only f32 or only f16");
+  command->add_option("--storage", options.storage,
                       "buffer, texture3d (activations), texture2d (weights) or textures (both)");
   command->add_flag("--json", arguments.json, "print JSON for programs");
 }
 
-void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& lab, const char* help) {
-  command->add_option("--kernel", lab.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
+void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& options, const char* help) {
+  command->add_option("--kernel", options.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
       ->allow_extra_args(false);
-  command->add_flag("--full", lab.full, "the long list of cases instead of the short one");
-  command->add_option("--seed", lab.seed, "of the data and of the sample")->capture_default_str();
+  command->add_flag("--full", options.full, "the long list of cases instead of the short one");
+  command->add_option("--seed", options.seed, "of the data and of the sample")->capture_default_str();
   command->footer(std::string(help) + kCaseHelp);
 }
 
 }  // namespace
 
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
-  pumice::engine::kernel_bench::Options& lab = arguments.lab;
+  pumice::engine::kernel_bench::Options& options = arguments.kernel;
   CLI::App* kernel = app.add_subcommand("kernel", "list, test and time single kernels");
   kernel->require_subcommand(1);
   kernel->footer(kExamples);
@@ -83,24 +87,25 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   };
   add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
       kernel_list);
-  CLI::App* test =
-      add("test", "Each case with each kernel, compared with fp64 of the same stored integers.", kernel_test);
-  choosing(test, lab, kTestHelp);
-  test->add_option("--replays", lab.replays, "of each case; default 100, on a CPU driver fewer of large ones")
+  CLI::App* test = add(
+      "test", "Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.",
+      kernel_test);
+  choosing(test, options, kTestHelp);
+  test->add_option("--replays", options.replays, "of each case; default 100, on a CPU driver fewer of large ones")
       ->check(CLI::PositiveNumber);
-  test->add_option("--plant", lab.mistake, "a mistake, to see that it is found: value, unwritten, guard or replay");
+  test->add_option("--plant", options.mistake, "a mistake, to see that it is found: value, unwritten, guard or replay");
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
-  choosing(bench, lab, kBenchHelp);
-  bench->add_option("--seconds", lab.seconds, "of warm-up, and at most of timing a row")
+  choosing(bench, options, kBenchHelp);
+  bench->add_option("--seconds", options.seconds, "of warm-up, and at most of timing a row")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   bench
-      ->add_option("--rotate", lab.rotate_bytes,
+      ->add_option("--rotate", options.rotate_bytes,
                    "weights to go through, e.g. 512MB; default 256MB, 64MB on a CPU driver")
       ->transform(CLI::AsSizeValue(false));
-  bench->add_flag("!--no-barrier", lab.barrier, "replays may overlap: throughput instead of latency");
-  bench->add_flag("!--no-ceilings", lab.ceilings, "do not measure the device first");
-  bench->add_flag("--regret", lab.regret, "every kernel over a grid of shapes: how far is the pick from the best?");
+  bench->add_flag("!--no-barrier", options.barrier, "replays may overlap: throughput instead of latency");
+  bench->add_flag("!--no-ceilings", options.ceilings, "do not measure the device first");
+  bench->add_flag("--regret", options.regret, "every kernel over a grid of shapes: how far is the pick from the best?");
 }
 
 }  // namespace tool

@@ -25,7 +25,7 @@ struct Arguments {
   unsigned runs = 50;
   double warmup = 1.0;
   std::string by = "kernel";
-  pumice::engine::kernel_bench::Options lab;
+  pumice::engine::kernel_bench::Options kernel;
 };
 
 // A misuse of the command line: exit code 2.

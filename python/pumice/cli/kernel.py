@@ -18,12 +18,14 @@ from rich.table import Table
 from pumice import _pumice
 from pumice.cli.options import device_options, json_option
 
-CASE_HELP = """A case is text: key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is [m, k], the
-weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer, texture3d: x and
-the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none, relu, gelu,
-gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate, special). Of
-convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
-dilation) and g (groups) instead of m, n, k and g."""
+CASE_HELP = """A case of most operators is a call: 'x=T[3,37] dim=-1|0 -> T[3,37]', arguments by name, T=f32|f16,
+storage=texture3d for the first tensor in a texture; docs/kernels.md has the rest, `kernel list --op softmax` shows
+one. Of products and convolutions it is key=value joined by commas, '|' between alternatives. Keys: op; m, n, k (x is
+[m, k], the weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer,
+texture3d: x and the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none,
+relu, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate,
+special). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride,
+padding, dilation) and g (groups) instead of m, n, k and g."""
 
 
 @click.group()
@@ -73,8 +75,6 @@ def list_(as_json: bool, **options: Any) -> None:
     console = Console()
     console.print(f"{escape(facts['device']['name'])}: {', '.join(facts['device']['features'])}", highlight=False)
     for row in facts["operators"]:
-        if not row["cases"]:
-            continue
         console.print(escape(f"\n{row['op']}({row['parameters']})"), highlight=False)
         table = Table()
         table.add_column("kernel")
@@ -87,10 +87,12 @@ def list_(as_json: bool, **options: Any) -> None:
             if here == "runs" and each["not_recommended_reason"]:
                 here = f"runs when forced: it {each['not_recommended_reason']}"
             table.add_row(each["kernel"], escape(here))
-        console.print(table)
-    others = [row["op"] for row in facts["operators"] if not row["cases"]]
-    if others:
-        console.print(f"without cases, one kernel each: {', '.join(others)}", highlight=False)
+        if len(row["kernels"]) > 1:
+            console.print(table)
+        else:
+            console.print(
+                escape(f"  {len(row['cases'])} cases, against a {row['compared']}; {row['cases'][0]}"), highlight=False
+            )
     if not options["ops"]:
         _print_shaders(console, facts["shaders"])
 
@@ -117,7 +119,7 @@ def _print_shaders(console: Console, shaders: list[dict]) -> None:
 )
 @click.option("--plant", default="", help="A mistake, to see that it is found: value, unwritten, guard or replay.")
 def test(as_json: bool, replays: int | None, **options: Any) -> None:
-    """Each case with each kernel, compared with fp64 of the same stored integers.
+    """Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.
 
     Within the operator's own error bound; in memory that held other bytes before, between guard bands, replayed bit for
     bit, and once more through a session. Exit code 1: something failed, 4: nothing asked for runs on this device.

@@ -51,6 +51,11 @@ _ROUNDING = {
 pointwise(*_FUNCTIONS, *_ROUNDING, aten.gelu.default)
 
 
+def lower_function(call: Call, function: str) -> None:
+    """A function of one tensor by the operator `function`. Integers are converted to the result's dtype first."""
+    call.emit(function, call.cast(call.tensor("self"), call.out.dtype))
+
+
 @lowers(*_FUNCTIONS)
 def unary(call: Call) -> None:
     """A function of each element, in the dtype of the result."""

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adding an operator is four new files and no edit: `toy/` is added to a copy of the tree, which is built and used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOY = Path(__file__).parent / "toy"
+ADDED = {
+    "ops/spread.cpp": "spread.cpp",
+    "glsl/spread.glsl": "spread.glsl",
+    "python/pumice/ops/spread.py": "spread.py",
+    "test/ops/test_spread.py": "case_spread.py",
+}
+OP = ("--op", "spread", "--json")
+
+
+def tracked() -> list[str]:
+    """What is in git, or is going to be."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return [name for name in names if name and (ROOT / name).is_file()]
+
+
+def files(tree: Path) -> dict[str, bytes]:
+    """The tree's files by name, without what a build makes."""
+    made = {"docs/ops.md", "python/pumice/_schema.py"}
+    found = {}
+    for path in tree.rglob("*"):
+        name = path.relative_to(tree)
+        skipped = name.parts[0] in ("build", ".venv") or path.suffix in (".pyc", ".so") or ".pytest_cache" in name.parts
+        if path.is_file() and not skipped and str(name) not in made:
+            found[str(name)] = path.read_bytes()
+    return found
+
+
+def environment(tree: Path) -> dict[str, str]:
+    """As ./dev sets it, for the copy; objects and SPIR-V of equal sources come from this checkout's caches."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from setup import paths
+
+    more = {"CCACHE_BASEDIR": str(tree), "PYTHONPATH": str(tree / "python"), "PUMICE_DEVICE": "llvmpipe"}
+    return paths.environment() | more
+
+
+def build(tree: Path) -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    from setup import building, paths
+
+    (tree / ".venv").symlink_to(ROOT / ".venv")
+    (tree / "build").mkdir()
+    (tree / "build/prefix").symlink_to(paths.PREFIX)
+    arguments = [argument.replace(str(ROOT), str(tree)) for argument in building._arguments("release")]
+    cmake, folder = ROOT / ".venv/bin/cmake", tree / "build/release"
+    left_out = ["-DPUMICE_TESTS=OFF", "-DPUMICE_EXECUTORCH=OFF"]
+    jobs = str(len(os.sched_getaffinity(0)))
+    for command in (
+        [cmake, "--preset", "release", *arguments, *left_out],
+        [cmake, "--build", folder, "-j", jobs, "--target", "_pumice", "pumice-rt", "pumice_docs"],
+    ):
+        run(tree, *command)
+
+
+def run(tree: Path, *command: object) -> str:
+    done = subprocess.run(
+        [str(word) for word in command], cwd=tree, env=environment(tree), capture_output=True, text=True, timeout=1500
+    )
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout, which says what belongs to the tree")
+    tree = tmp_path_factory.mktemp("adding") / "tree"
+    for name in tracked():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+    for name, source in ADDED.items():
+        assert not (tree / name).exists(), f"{name} is there already"
+        shutil.copyfile(TOY / source, tree / name)
+    build(tree)
+    return tree
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def test_it_runs_from_export_to_session(tree: Path) -> None:
+    said = run(
+        tree, ROOT / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test/ops/test_spread.py"
+    )
+    assert "2 passed" in said
+
+
+def test_the_kernel_tool_lists_tests_and_times_it(tree: Path) -> None:
+    tool = (tree / "build/release/bin/pumice-rt", "kernel")
+    (row,) = json.loads(run(tree, *tool, "list", *OP))["operators"]
+    assert row["shader"] == "spread" and len(row["cases"]) == 6 and row["compared"] == "fp64 reference"
+    rows = json.loads(run(tree, *tool, "test", *OP))["rows"]
+    assert [(each["status"], each["compared"]) for each in rows] == [("ok", "fp64 reference")] * 6
+    (row,) = json.loads(run(tree, *tool, "bench", *OP, "--seconds", "0.01", "--no-ceilings"))["rows"]
+    assert row["status"] == "ok" and row["median_us"] > 0
+    assert row["bytes"] == 2 * (512 * 512 + 512) and row["flops"] == 2 * 512 * 512
+
+
+def test_it_is_in_the_docs(tree: Path) -> None:
+    page = (tree / "docs/ops.md").read_text(encoding="utf-8")
+    assert "| `spread` | `pumice_toy.spread.default` |" in page
+    assert "| `spread` | `Tensor x, float scale -> Tensor` | DTYPE: f32 f16 |" in page
+
+
+def test_four_files_are_new_and_none_is_changed(tree: Path) -> None:
+    before = {name: (ROOT / name).read_bytes() for name in tracked()}
+    after = files(tree)
+    assert sorted(set(after) - set(before)) == sorted(ADDED)
+    assert [name for name in before if after.get(name) != before[name]] == []

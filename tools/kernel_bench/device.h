@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device that the options name.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tools/kernel_bench/kernel_bench.h"
+#include "vulkan/device.h"
+
+namespace pumice::engine::kernel_bench {
+
+std::shared_ptr<Device> open(const Options& options);
+std::string device_text(const Device& device);  // JSON
+
+}  // namespace pumice::engine::kernel_bench
