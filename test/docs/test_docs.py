@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pumice import op, ops  # noqa: F401 (ops fills the table of lowerings)
+from pumice import ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
+from pumice.lowering import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
