@@ -93,7 +93,7 @@ def test_axes_make_the_full_product_in_order(work: Work) -> None:
 def test_a_value_outside_an_axis_is_a_compile_error(work: Work) -> None:
     shader = HEAD + "#pragma variant DTYPE f32 i32 u8\n" + PARTS + BODY
     checks = "static_assert(variant(DTYPE::i32).num_spec == 2 && sizeof(Params) == 20 && axes[0].values.size() == 3);"
-    good = work.cplusplus(shader, checks, "DTYPE f() { return dtype(pumice::DType::boolean); }")
+    good = work.cplusplus(shader, checks, "DTYPE f() { return dtype(pumice::engine::DType::boolean); }")
     assert good.returncode == 0, good.stderr
     assert "case DType::boolean: return DTYPE::u8;" in (work.out / "toy.h").read_text()
     bad = work.cplusplus(shader, "const auto& shader = variant(DTYPE::f16);")

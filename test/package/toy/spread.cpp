@@ -22,7 +22,7 @@ void spread(Graph& graph, Args args) {
     shape.pop_back();
     check(x.dim(-1) > 0, "spread: rows without elements");
     out.resize(shape);
-    launch.over(quads(out));
+    launch.over(vec4_groups(out));
     launch.params(glsl::spread::Params{.rows = u32(out.numel()), .width = u32(x.dim(-1)), .scale = scale});
     launch.shader = &glsl::spread::variant(glsl::spread::dtype(x.dtype()));
     launch.flops = 2ull * static_cast<uint64_t>(x.numel());
