@@ -29,25 +29,22 @@ void build(Graph& graph, Args args) {
 template <size_t first, size_t count>
 constexpr Axis kDtypes[] = {{"DTYPE", std::span(glsl::unary::kDTYPE).subspan(first, count)},
                             {"STORAGE", glsl::unary::kSTORAGE}};
-constexpr std::span<const Axis> kFloat = kDtypes<0, 2>, kNumber = kDtypes<0, 5>, kInteger = kDtypes<2, 3>,
-                                kBool = kDtypes<5, 1>;
 static_assert(glsl::unary::kDTYPE[1] == "f16" && glsl::unary::kDTYPE[2] == "i32" &&
               glsl::unary::kDTYPE[5] == "boolean");
 
-// Of the kernel bench.
-constexpr std::string_view cases_of(std::span<const Axis> dtypes) {
-  if (dtypes.data() == kBool.data()) return "x=bool[3,37] storage=buffer|texture3d";
-  if (dtypes.data() == kInteger.data()) return "x=i32[3,37] storage=buffer|texture3d; x=u8[37]; x=i8[37]";
-  if (dtypes.data() == kNumber.data()) return "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}";
-  return kUnaryCases;
-}
+// What a function accepts, and the cases of the kernel bench for it.
+struct Accepted {
+  std::span<const Axis> axes;
+  std::string_view test, bench = "";
+};
+constexpr Accepted kFloat{kDtypes<0, 2>, kUnaryCases, kUnaryBench};
+constexpr Accepted kNumber{kDtypes<0, 5>, "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}"};
+constexpr Accepted kInteger{kDtypes<2, 3>, "x=i32[3,37] storage=buffer|texture3d; x=u8[37]; x=i8[37]"};
+constexpr Accepted kBool{kDtypes<5, 1>, "x=bool[3,37] storage=buffer|texture3d"};
 
 template <FUNCTION function>
-constexpr Op row(std::string_view name, std::span<const Axis> dtypes, void (*reference)(HostCall&) = nullptr) {
-  return {{name, 1, kUnaryParams},
-          build<function>,
-          dtypes,
-          {cases_of(dtypes), dtypes.data() == kFloat.data() ? kUnaryBench : "", reference}};
+constexpr Op row(std::string_view name, const Accepted& accepted, void (*reference)(HostCall&) = nullptr) {
+  return {{name, 1, kUnaryParams}, build<function>, accepted.axes, {accepted.test, accepted.bench, reference}};
 }
 
 // What the functions without a name in <cmath> are.
