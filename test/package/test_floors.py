@@ -6,27 +6,18 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLOORS = ["base", "serialization", "glsl", "vulkan", "graph", "ops", "runtime", "tools", "python", "examples"]
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-SOURCES = ("*.h", "*.hpp", "*.cpp")
-PUBLIC = "pumice/"  # runtime/include/pumice: what hosts include
+sys.path.insert(0, str(ROOT / "docs"))
+from draw_floors import FLOORS as DRAWN  # noqa: E402 (docs is no package)
+from draw_floors import INCLUDE, PUBLIC, draw, floor_of, sources  # noqa: E402
+
+FLOORS = list(DRAWN)
 GENERATED = {"serialization/schema_generated.h"}
-
-
-def sources(root: Path, folder: str) -> list[Path]:
-    return sorted(path for pattern in SOURCES for path in (root / folder).rglob(pattern))
-
-
-def floor_of(include: str) -> str | None:
-    if include.startswith(PUBLIC):
-        return "runtime"
-    folder = include.split("/")[0]
-    return folder if folder in FLOORS and "/" in include else None
 
 
 def upward(root: Path) -> list[str]:
@@ -81,6 +72,11 @@ def implemented_elsewhere(root: Path) -> list[str]:
 
 def test_includes_go_one_way() -> None:
     assert not upward(ROOT)
+
+
+def test_the_drawing_is_that_of_the_sources() -> None:
+    made = (ROOT / "docs/floors.svg").read_text(encoding="utf-8")
+    assert made == draw(ROOT), "run python docs/draw_floors.py docs/floors.svg"
 
 
 def test_every_source_file_has_its_header() -> None:
