@@ -53,7 +53,7 @@ std::span<const Op> baselines() {
   return kOps;
 }
 
-std::string why_not_plain(const Case& c, const Features& features) {
+std::string plain_unsupported_reason(const Case& c, const Features& features) {
   if (c.act != 0) return "has no activation functions";
   if (c.in_textures() || c.weight_in_texture()) return "takes no textures";
   if (c.scale != c.dtype) return "takes scales of x's type";

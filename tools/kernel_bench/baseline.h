@@ -10,6 +10,6 @@ namespace pumice::engine::kernel_bench {
 
 std::span<const Op> baselines();
 // Why linear_q4gsw_plain cannot run a case of linear_q4gsw, as the end of "it ..."; empty when it can.
-std::string why_not_plain(const Case& c, const Features& features);
+std::string plain_unsupported_reason(const Case& c, const Features& features);
 
 }  // namespace pumice::engine::kernel_bench

@@ -69,7 +69,7 @@ std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options
 
 std::string unsupported_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                const Features& features) {
-  if (kernel == kPlain) return why_not_plain(c, features);
+  if (kernel == kPlain) return plain_unsupported_reason(c, features);
   if (bench_op.is_call()) return "";
   if (std::string reason = why_no_textures(bench_op, c, features); !reason.empty()) return reason;
   if (bench_op.is_conv() && kernel != kPick) return conv_unsupported_reason(kernel, bench_op.conv(c), features);

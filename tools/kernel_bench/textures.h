@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The textures of a bed: an image of its own for every tensor and slot, a texel larger along each axis than the kernel
-// needs where there are guards. Lanes and texels that hold no element may be anything
+// The textures of a harness: an image of its own for every tensor and slot, a texel larger along each axis than the
+// kernel needs where there are guards. Lanes and texels that hold no element may be anything
 // (glsl/include/core/texture.glslh), so they are poisoned as everything else is.
 #pragma once
 
