@@ -111,7 +111,7 @@ def test_misuse(tool, model, tmp_path) -> None:
 
 def test_export_errors_name_the_line(tmp_path) -> None:
     (tmp_path / "bad.py").write_text(
-        "import sys\nsys.path.insert(0, 'test')\nimport torch\nfrom missing import missing\n"
+        "import sys\nsys.path.insert(0, 'test')\nimport torch\nfrom support.missing import missing\n"
         "class M(torch.nn.Module):\n  def forward(self, x):\n    return missing(x)\n"
         "def build():\n  return M(), (torch.eye(3),)\n"
     )
