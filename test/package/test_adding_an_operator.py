@@ -32,7 +32,7 @@ def tracked() -> list[str]:
 
 def files(tree: Path) -> dict[str, bytes]:
     """The tree's files by name, without what a build makes."""
-    made = {"docs/ops.md", "python/pumice/_schema.py"}
+    made = {"docs/ops.md", "python/pumice/format/_schema.py"}
     found = {}
     for path in tree.rglob("*"):
         name = path.relative_to(tree)
