@@ -6,27 +6,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support import command_line
+from support.command_line import BIN
 
-ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
 SMALL = "m=1|5,n=37,k=96,g=32"
+WIDE = {"PUMICE_DEVICE": "llvmpipe", "COLUMNS": "160"}
 
 
 def run(*command: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [str(part) for part in command],
-        env={**os.environ, "PUMICE_DEVICE": "llvmpipe", "COLUMNS": "160", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=ROOT,
-    )
-    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done
+    """As command_line.run, on the CPU driver, in a wide terminal."""
+    return command_line.run(*command, code=code, **(WIDE | environment))
 
 
 @pytest.fixture(params=["pumice", "pumice-rt"])

@@ -13,6 +13,7 @@ from pumice.fusion.int8_layer import Int8Layer
 from pumice.fusion.layer import fused, layer_before, layer_of_product
 from pumice.lowering.call import Call
 from pumice.lowering.registry import fuses
+from pumice.ops.cast import CONVERSIONS
 
 aten = torch.ops.aten
 
@@ -23,14 +24,7 @@ def product(call: Call) -> Callable[[], None] | None:
     return fused(call, layer_of_product(call))
 
 
-@fuses(
-    aten._to_copy.default,
-    aten.to.dtype,
-    aten.to.dtype_layout,
-    aten.to.device,
-    aten.to.other,
-    aten.type_as.default,
-)
+@fuses(*CONVERSIONS)
 def conversion(call: Call) -> Callable[[], None] | None:
     """Matches the conversion to fp16 after it."""
     if call.out.dtype is not DType.f16:

@@ -11,7 +11,7 @@ from pumice.lowering.registry import lowers
 aten = torch.ops.aten
 
 
-@lowers(
+CONVERSIONS = (
     aten._to_copy.default,
     aten.to.dtype,
     aten.to.dtype_layout,
@@ -19,6 +19,9 @@ aten = torch.ops.aten
     aten.to.other,
     aten.type_as.default,
 )
+
+
+@lowers(*CONVERSIONS)
 def cast(call: Call) -> None:
     """To the dtype of the result; devices and memory layouts mean nothing here."""
     call.emit("cast", call.tensor("self"), call.out.dtype)
