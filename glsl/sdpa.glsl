@@ -5,16 +5,16 @@
 //
 // Rounding: fp32. A score has E products in order, |error| <= 2^-24 (E + 2) scale sum|q k|; a weight is exp of a difference (the
 // driver's exp: 3 + 2|x| ulp) rescaled at most ceil(S / BC) times; the sums over s are in order within a block.
-// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
-#pragma choice MASK none boolean f32 f16
+#pragma choice MASK none boolean f32 f16 positions
 #include "linear/sdpa.glslh"
 
-layout(constant_id = 8) const uint STAGED = 0u;  // 1: keys and values go through shared memory, loaded a block ahead
-layout(constant_id = 9) const uint PITCH = 9u;   // vec4 groups of a row there: one more than the longer of a key and a value
+layout(constant_id = 9) const uint STAGED = 0u;  // 1: keys and values go through shared memory, loaded a block ahead
+layout(constant_id = 10) const uint PITCH = 9u;   // vec4 groups of a row there: one more than the longer of a key and a value
 
 #define SEGMENTS (LANES / BR)  // lanes that share a row's maximum and sum; BR divides LANES
 #define PAIRS (BR * VQ)        // of a row and a vec4 group of its output
@@ -124,11 +124,11 @@ void main() {
   const uint split = lane() / PAIRS;
   vec4 sum[OWNED];
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) sum[i] = vec4(0.0);
-  if (STAGED != 0u && params.s != 0u) fetch_keys(0u, k_base);
+  const uint begin = keys_begin(at), end = keys_end(at);
+  if (STAGED != 0u && begin < end) fetch_keys(begin, k_base);
   barrier();
 
-  const uint end = CAUSAL != 0u ? min(params.s, first + BR) : params.s;
-  for (uint block = 0u; block < end; block += BC) {
+  for (uint block = begin; block < end; block += BC) {
     if (STAGED != 0u) {
       store_keys();
       fetch_values(block, v_base);
@@ -167,9 +167,7 @@ void main() {
   [[unroll]] for (uint i = 0u; i < OWNED; ++i) {
     const uint pair = lane() + i * LANES, r = pair / VQ, vec4_index = pair % VQ, row = first + r;
     if (pair < PAIRS && row < params.l) {
-      const float total = row_total_[r];
-      const vec4 v = total == 0.0 ? vec4(0.0) : sum[i] / total;
-      store_output(at, row, vec4_index, v);
+      store_output(at, row, vec4_index, sum[i] * finish(at.head, row_most_[r], row_total_[r], 1.0));
     }
   }
 }

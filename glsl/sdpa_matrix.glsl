@@ -6,7 +6,7 @@
 //
 // Rounding: products are exact, sums fp32 (2^-23 each, as matrix units may truncate); a weight, 1024 exp(score - maximum), is
 // rounded to fp16: its error is 2^-11 of itself, or 2^-24 of the largest one where it is subnormal.
-// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -14,16 +14,16 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
-#pragma choice MASK none boolean f32 f16
+#pragma choice MASK none boolean f32 f16 positions
 #define DTYPE f16
 #define DTYPE_f16 1
 #include "linear/sdpa.glslh"
 
-layout(constant_id = 8) const uint TM = 16u;
-layout(constant_id = 9) const uint TN = 16u;  // multiple of 8, at most BC / 2
-layout(constant_id = 10) const uint TK = 16u;  // multiple of 8
-layout(constant_id = 11) const uint SUBGROUP = 32u;  // its size: a multiple of TM
-layout(constant_id = 12) const uint STAGED = 1u;  // half8 for queries, keys and values: ops/shared/sdpa_kernel.cpp has the formula
+layout(constant_id = 9) const uint TM = 16u;
+layout(constant_id = 10) const uint TN = 16u;  // multiple of 8, at most BC / 2
+layout(constant_id = 11) const uint TK = 16u;  // multiple of 8
+layout(constant_id = 12) const uint SUBGROUP = 32u;  // its size: a multiple of TM
+layout(constant_id = 13) const uint STAGED = 1u;  // half8 for queries, keys and values: ops/shared/sdpa_kernel.cpp has the formula
 
 #define E8 ((EQ * 4u + TK - 1u) / TK * (TK / 8u))  // half8 of a query and a key, whole matrices
 #define V8 ((VQ * 4u + TN - 1u) / TN * (TN / 8u))
@@ -148,7 +148,8 @@ void main() {
   const Place at = place();
   if (at.batch >= params.batches) return;  // the whole workgroup
 
-  if (params.s != 0u) fetch_keys(at, 0u);
+  const uint begin = keys_begin(at), end = keys_end(at);
+  if (begin < end) fetch_keys(at, begin);
   for (uint i = lane(); i < BR * E8; i += LANES) {
     const uint row = min(at.first + i / E8, params.l - 1u);
     shared_[i / E8 * E_PITCH + i % E8] = half8_q(at.q + row * params.q_stride[2], i % E8, params.e);
@@ -162,8 +163,7 @@ void main() {
   float most = -infinity(), total = 0.0;
   barrier();
 
-  const uint end = CAUSAL != 0u ? min(params.s, at.first + BR) : params.s;
-  for (uint block = 0u; block < end; block += BC) {
+  for (uint block = begin; block < end; block += BC) {
     store_keys();
     fetch_values(at, block);
     barrier();
@@ -198,7 +198,7 @@ void main() {
   subgroup_memory();
   total = 0.0;
   [[unroll]] for (uint j = 0u; j < SEGMENTS; ++j) total += row_scratch_[gl_SubgroupID * SUBGROUP + j * TM + row_of_lane()];
-  spread_factor(total == 0.0 ? 0.0 : 1.0 / total);
+  spread_factor(finish(at.head, most, total, 1024.0));
   subgroup_memory();
   multiply_sums();
   [[unroll]] for (uint j = 0u; j < V8 * 8u / TN; ++j) {

@@ -16,6 +16,7 @@ namespace pumice::engine {
 namespace {
 
 constexpr size_t kEncodings = 8;  // kept for each method
+constexpr uint32_t kMostSteps = 4096;  // in one submit
 
 // In debug builds, and where tests set the variable.
 bool checks_hazards() {
@@ -61,40 +62,42 @@ Session::MethodState& Session::method_at(uint32_t method) {
   return methods_[method];
 }
 
-void Session::run(uint32_t method, std::span<const InputView> inputs) {
+void Session::run(uint32_t method, std::span<const InputView> inputs, uint32_t steps) {
   const Entry entry(*this);
-  last_ = &execute(method, inputs, false);
+  last_ = &execute(method, inputs, false, steps);
 }
 
-void Session::call(uint32_t method, std::span<const InputView> inputs, const Room& room) {
+void Session::call(uint32_t method, std::span<const InputView> inputs, const Room& room, uint32_t steps) {
   const Entry entry(*this);
-  last_ = &execute(method, inputs, false);
+  last_ = &execute(method, inputs, false, steps);
   for (uint32_t i = 0; i < last_->ports.outputs.size(); ++i) {
     const Port& output = last_->ports.outputs[i];
     if (void* data = room(i, {output.dtype, output.shape, host_bytes(output)})) copy_out(output, data);
   }
 }
 
-Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed) {
+Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed, uint32_t steps) {
   last_ = nullptr;
+  if (steps < 1 || steps > kMostSteps)
+    fail(Code::InvalidArgument, Stage::api, "steps", "%u steps in one call; 1 to %u are possible", steps, kMostSteps);
   MethodState& method = method_at(method_index);
   method.rules.bind(inputs, method.symbols);
-  Encoding& chosen = encoding(method, timed);
+  Encoding& chosen = encoding(method, timed, steps > 1);
   copy_in(method, chosen, inputs);
-  device_->run(*chosen.commands, timeout_ns_);
+  device_->run(*chosen.commands, timeout_ns_, steps);
   check_status(method, chosen);
   return chosen;
 }
 
-Encoding& Session::encoding(MethodState& method, bool timed) {
+Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
   ++clock_;
   for (const auto& known : method.encodings) {
-    if (known->timed == timed && known->symbols == method.symbols) {
+    if (known->timed == timed && known->repeated == repeated && known->symbols == method.symbols) {
       known->used = clock_;
       return *known;
     }
   }
-  std::unique_ptr<Encoding> fresh = encode(method, timed);
+  std::unique_ptr<Encoding> fresh = encode(method, timed, repeated);
   fresh->used = clock_;
   auto& all = method.encodings;
   if (all.size() >= kEncodings)
@@ -103,28 +106,31 @@ Encoding& Session::encoding(MethodState& method, bool timed) {
   return *all.back();
 }
 
-std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed) {
+std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated) {
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
   Layout layout = pumice::engine::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
   fresh->timed = timed;
-  fresh->ports = ports(*method.graph, layout, in_place_);
-  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place_, timed);
+  fresh->repeated = repeated;
+  // A step may write over the memory of an input that the next step reads: it is then copied in each of them.
+  const bool in_place = in_place_ && !repeated;
+  fresh->ports = ports(*method.graph, layout, in_place);
+  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed);
   if (checks_hazards()) {
     const std::string hazard = find_hazard(fresh->steps);
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
   make_room(fresh->ports, layout.plan.total);
-  record(device_, *method.graph, layout, buffers(), *fresh);
+  record(device_, *method.graph, layout, buffers(in_place), *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
   return fresh;
 }
 
-SessionBuffers Session::buffers() const {
-  return {*weights_, arena_, upload_, download_, status_, states_, in_place_};
+SessionBuffers Session::buffers(bool in_place) const {
+  return {*weights_, arena_, upload_, download_, status_, states_, in_place};
 }
 
 // Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the

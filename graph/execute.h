@@ -43,11 +43,12 @@ class Session {
 
   // Each waits while another thread is inside. After an error there are no outputs, and state is as before unless the
   // device had begun.
-  void run(uint32_t method, std::span<const InputView> inputs);
+  void run(uint32_t method, std::span<const InputView> inputs, uint32_t steps = 1);
   // run() and a copy of its outputs, as one: no other thread's call comes between. `room` tells where an output goes;
-  // null: nowhere. Throws Busy when `room` uses this session.
+  // null: nowhere. Throws Busy when `room` uses this session. `steps`: how often the method runs, in one submit and with
+  // the same inputs; only its state moves on. The outputs are those of the last step.
   using Room = std::function<void*(uint32_t index, const OutputInfo& output)>;
-  void call(uint32_t method, std::span<const InputView> inputs, const Room& room);
+  void call(uint32_t method, std::span<const InputView> inputs, const Room& room, uint32_t steps = 1);
   // Of the last run, whichever thread made it.
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
@@ -88,12 +89,12 @@ class Session {
     const Session& session_;
   };
 
-  Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed);
-  Encoding& encoding(MethodState& method, bool timed);
-  std::unique_ptr<Encoding> encode(MethodState& method, bool timed);
+  Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed, uint32_t steps = 1);
+  Encoding& encoding(MethodState& method, bool timed, bool repeated);
+  std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated);
   void make_room(const Ports& ports, uint64_t arena_bytes);
   void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
-  SessionBuffers buffers() const;
+  SessionBuffers buffers(bool in_place) const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void clear_status();

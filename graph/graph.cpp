@@ -36,11 +36,11 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
 }
 
 void add_dispatch(Graph::Impl& graph, const std::vector<Tensor>& writes, const std::vector<Tensor>& reads,
-                  LaunchFunction&& launch, bool in_place) {
+                  LaunchFunction&& launch, uint32_t in_place) {
   Node node{
       .kind = NodeKind::dispatch, .in_place = in_place, .call = graph.call, .writes = ids(writes), .reads = ids(reads)};
   check_writes(graph, node.writes);
-  if (in_place && node.reads.empty()) bug(graph, "works in place on nothing");
+  if (in_place > std::min(node.reads.size(), node.writes.size())) bug(graph, "works in place on nothing");
   node.launch = std::move(launch);
   for (const Tensor& read : reads) {
     if (read) graph.materialize(read);
@@ -55,11 +55,12 @@ Graph::Graph() : impl_(std::make_unique<Impl>()) {}
 Graph::~Graph() = default;
 
 void Graph::dispatch(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch) {
-  add_dispatch(*impl_, writes, reads, std::move(launch), false);
+  add_dispatch(*impl_, writes, reads, std::move(launch), 0);
 }
 
-void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch) {
-  add_dispatch(*impl_, writes, reads, std::move(launch), true);
+void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch,
+                              uint32_t pairs) {
+  add_dispatch(*impl_, writes, reads, std::move(launch), pairs);
 }
 
 bool Graph::shares(Tensor a, Tensor b) const {

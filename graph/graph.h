@@ -71,9 +71,11 @@ class Graph {
   // A kernel call. Bindings are `writes`, then `reads`, in that order. `launch` first resizes every write and then sets
   // the dispatch. It is called for every new combination of live shapes and must depend on nothing else.
   void dispatch(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
-  // As dispatch, and writes[0] may take over the memory of reads[0]. The kernel must read an element of reads[0] only
-  // before it writes it, in the same invocation. In `launch`, shares(...) tells whether the memory was taken over.
-  void dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
+  // As dispatch, and writes[i] may take over the memory of reads[i], for each i < pairs. The kernel must read an element
+  // of reads[i] only before it writes it, in the same invocation. In `launch`, shares(...) tells whether the memory was
+  // taken over.
+  void dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch,
+                         uint32_t pairs = 1);
   bool shares(Tensor a, Tensor b) const;  // whether both have the same memory, at the live shapes
   // `out` is `in` under another shape; nothing runs. `shape` resizes out (same numel).
   void view(Tensor out, Tensor in, ShapeFunction shape);

@@ -47,7 +47,7 @@ enum class NodeKind : uint8_t { dispatch, view, copy };
 
 struct Node {
   NodeKind kind;
-  bool in_place = false;  // the operator allows it for writes[0] and reads[0]
+  uint32_t in_place = 0;  // the operator allows it for writes[i] and reads[i], i < in_place
   uint32_t call = kNone;  // index in Method::ops; kNone: made by build
   std::vector<uint32_t> writes = {}, reads = {};
   LaunchFunction launch = {};

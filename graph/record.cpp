@@ -111,7 +111,8 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
-  commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0);
+  commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0, encoding.repeated);
+  if (encoding.repeated) commands.barrier();  // after the run before
   commands.discard(encoding.images);
   for (const Step& step : encoding.steps) {
     if (step.barrier) commands.barrier();

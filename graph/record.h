@@ -24,7 +24,8 @@ struct SessionBuffers {
 // A recorded run of a method at given symbols.
 struct Encoding {
   std::vector<int64_t> symbols;
-  bool timed = false;  // a timestamp before each step and one at the end
+  bool timed = false;     // a timestamp before each step and one at the end
+  bool repeated = false;  // may be submitted several times at once
   Ports ports;
   std::vector<Step> steps;
   Plan plan;

@@ -93,13 +93,14 @@ class InPlace {
     }
   }
 
-  void allow(uint32_t n) {
+  // Pair `pair` of node n.
+  void allow(uint32_t n, uint32_t pair) {
     const Node& node = graph_.nodes[n];
-    const uint32_t in = node.reads[0], out = node.writes[0];
+    const uint32_t in = node.reads[pair], out = node.writes[pair];
     if (in == kNone || root_[out] != out || !fits(in, out)) return;
     const uint32_t root = find(in);
-    for (uint32_t i = 1; i < node.reads.size(); ++i) {
-      if (node.reads[i] != kNone && find(node.reads[i]) == root) return;
+    for (uint32_t i = 0; i < node.reads.size(); ++i) {
+      if (i != pair && node.reads[i] != kNone && find(node.reads[i]) == root) return;
     }
     // This node must be the memory's last use, alone in its level, and the output's first.
     if (uses_[root].last != node.level || uses_[root].at_last != 1 || uses_[out].first < n) return;
@@ -165,7 +166,7 @@ void schedule(Graph::Impl& graph) {
 
   InPlace in_place(graph, updates);
   for (uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    if (graph.nodes[n].in_place) in_place.allow(n);
+    for (uint32_t pair = 0; pair < graph.nodes[n].in_place; ++pair) in_place.allow(n, pair);
   }
   const uint32_t last = graph.nodes.empty() ? 0 : graph.nodes.back().level;
   for (const Update& update : updates) {

@@ -111,7 +111,7 @@ class NativeSession {
 
   std::string describe() const { return model_.describe(); }
 
-  py::list run(const std::vector<py::array>& arrays, uint32_t method) {
+  py::list run(const std::vector<py::array>& arrays, uint32_t method, uint32_t steps) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
     std::vector<Result> results;
     {
@@ -119,7 +119,7 @@ class NativeSession {
       session_.call_into(inputs, method, [&](uint32_t, const pumice_tensor& tensor) -> void* {
         results.emplace_back(tensor);
         return results.back().data.get();
-      });
+      }, steps);
     }
     py::list arrays_out;
     for (Result& result : results) arrays_out.append(result.array());

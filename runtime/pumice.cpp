@@ -242,17 +242,23 @@ pumice_status pumice_session_run(pumice_session session, uint32_t method, const 
 
 pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                   uint32_t num_inputs, pumice_room room, void* user) {
+  return pumice_session_call_steps(session, method, inputs, num_inputs, 1, room, user);
+}
+
+pumice_status pumice_session_call_steps(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                        uint32_t num_inputs, uint32_t steps, pumice_room room, void* user) {
   return guarded([&] {
     if (room == nullptr) fail(Code::InvalidArgument, Stage::api, "room", "is null");
     const auto entry = sessions().get(session.handle);
-    entry->session->call(method, views(inputs, num_inputs), [&](uint32_t index, const OutputInfo& info) {
+    const Session::Room to = [&](uint32_t index, const OutputInfo& info) {
       pumice_tensor output = PUMICE_INIT(pumice_tensor);
       fill(output, info);
       void* data = nullptr;
       if (room(user, index, &output, &data) != 0)
         fail(Code::Cancelled, Stage::api, format("output %u", index), "the caller has no room for it");
       return data;
-    });
+    };
+    entry->session->call(method, views(inputs, num_inputs), to, steps);
   });
 }
 

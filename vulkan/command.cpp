@@ -98,7 +98,7 @@ Submit& Commands::recorded() const {
   return impl_->submit;
 }
 
-void Commands::begin(uint32_t num_timestamps) {
+void Commands::begin(uint32_t num_timestamps, bool repeated) {
   Impl& self = *impl_;
   const Core& core = self.core;
   self.reset();
@@ -119,6 +119,7 @@ void Commands::begin(uint32_t num_timestamps) {
   }
   VkCommandBufferBeginInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  if (repeated) info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   VK(core.vk, Stage::encode, "commands", BeginCommandBuffer, self.submit.commands, &info);
   self.state = Impl::State::recording;
   self.num_queries = num_timestamps;

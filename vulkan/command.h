@@ -23,7 +23,8 @@ class Commands {
   Commands& operator=(Commands&&) noexcept;
   ~Commands();
 
-  void begin(uint32_t num_timestamps = 0);
+  // `repeated`: the commands may be submitted several times at once, see Device::run; each waits for the one before.
+  void begin(uint32_t num_timestamps = 0, bool repeated = false);
   void end();
 
   // `bindings` has shader->num_bindings entries; groups are within Features::max_groups and not zero.

@@ -83,9 +83,9 @@ Queue& Device::queue() {
   return impl_->queue;
 }
 
-void Device::run(const Commands& commands, uint64_t timeout_ns) {
+void Device::run(const Commands& commands, uint64_t timeout_ns, uint32_t times) {
   Submit& submit = commands.recorded();
-  impl_->queue.submit(submit);
+  impl_->queue.submit(submit, times);
   impl_->queue.wait(submit, timeout_ns);
 }
 

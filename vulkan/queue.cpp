@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <vector>
 
 namespace pumice::engine {
 namespace {
@@ -24,7 +25,7 @@ Queue::Queue(Core& core) : core_(core) {
   core.vk.GetDeviceQueue(core.device, core.physical.queue_family, 0, &queue_);
 }
 
-void Queue::submit(Submit& submit) {
+void Queue::submit(Submit& submit, uint32_t times) {
   if (core_.process != getpid()) {
     fail(Code::WrongState, Stage::execute, "device",
          "the device was opened by process %d and a forked child cannot use it; load the program in the child",
@@ -34,8 +35,9 @@ void Queue::submit(Submit& submit) {
   if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer already runs");
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &submit.commands;
+  const std::vector<VkCommandBuffer> commands(times, submit.commands);
+  info.commandBufferCount = times;
+  info.pCommandBuffers = commands.data();
   VkResult result;
   {
     std::lock_guard lock(mutex_);

@@ -20,7 +20,8 @@ struct Submit {
 class Queue {
  public:
   explicit Queue(Core& core);
-  void submit(Submit& submit);                         // returns at once; `submit.pending` until wait() returned
+  // Returns at once; `submit.pending` until wait() returned. `times`: how often the commands run, one after another.
+  void submit(Submit& submit, uint32_t times = 1);
   void wait(Submit& submit, uint64_t timeout_ns = 0);  // errors and timeout as for Device::run
 
  private:

@@ -7,6 +7,7 @@ Factors in any order, with casts or not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,16 +25,39 @@ _CASTS = (aten._to_copy.default, aten.to.dtype)
 @fuses(aten.mul.Tensor)
 def rms_norm(call: Call) -> Callable[[], None] | None:
     """Matches the outer product, with a constant weight [N] for x of [..., N]."""
+    norm = rms_norm_of(call)
+    if norm is None:
+        return None
+    return lambda: call.emit("rms_norm", norm.x, 1, call.cast(norm.weight, norm.x.dtype), norm.eps)
+
+
+@dataclass(frozen=True)
+class RmsNorm:
+    """A root mean square norm over the last dimension: x [..., N], weight [N], a constant."""
+
+    x: Ref
+    weight: Ref
+    eps: float
+
+
+def rms_norm_before(call: Call, ref: Ref) -> RmsNorm | None:
+    """The norm that made `ref` for the node of `call` alone."""
+    mul = call.producer(ref, aten.mul.Tensor, single_use=True)
+    return None if mul is None else rms_norm_of(mul)
+
+
+def rms_norm_of(mul: Call) -> RmsNorm | None:
+    """The norm whose outer product is the node of `mul`."""
     for scaled, weight in (("self", "other"), ("other", "self")):
-        if not all(isinstance(call[name], Ref) for name in (scaled, weight)):
+        if not all(isinstance(mul[name], Ref) for name in (scaled, weight)):
             return None
-        emit = _normed(call, call.tensor(scaled), call.tensor(weight))
-        if emit is not None:
-            return emit
+        norm = _normed(mul, mul.tensor(scaled), mul.tensor(weight))
+        if norm is not None:
+            return norm
     return None
 
 
-def _normed(call: Call, scaled: Ref, weight: Ref) -> Callable[[], None] | None:
+def _normed(call: Call, scaled: Ref, weight: Ref) -> RmsNorm | None:
     if weight.rank != 1 or not weight.is_constant or scaled.node is None or scaled.rank < 1:
         return None
     if not sizes.same(weight.shape[0], scaled.shape[-1]):
@@ -52,7 +76,7 @@ def _normed(call: Call, scaled: Ref, weight: Ref) -> Callable[[], None] | None:
             source = cast.tensor("self")
         if source.dtype is not call.out.dtype or not sizes.same_shape(source.shape, call.out.shape):
             return None
-        return lambda: call.emit("rms_norm", source, 1, call.cast(weight, source.dtype), eps)
+        return RmsNorm(source, weight, eps)
     return None
 
 

@@ -99,13 +99,16 @@ class Session:
         self._dtypes = [np.dtype(spec.dtype) for spec in self.inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves = nesting.flatten(self._in_spec, args, kwargs, self._names)
-        results = self._native.run(self._arrays(leaves), self._method)
-        return self._nested(results, leaves)
+        return self._run(args, kwargs, 1)
 
-    def run_flat(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """As a call, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`."""
-        return self._native.run(self._arrays(arrays), self._method)
+    def run(self, *args: Any, steps: int = 1, **kwargs: Any) -> Any:
+        """A call that runs the method `steps` times (1 to 4096) in one submit, each time with the same inputs: only its
+        state moves on. The results are those of the last time."""
+        return self._run(args, kwargs, steps)
+
+    def run_flat(self, arrays: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
+        """As `run`, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`."""
+        return self._native.run(self._arrays(arrays), self._method, _count(steps))
 
     def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
         """Runs once with a timestamp around every dispatch. State moves on as in a call."""
@@ -136,6 +139,10 @@ class Session:
         ins, outs = ("; ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
         return f"<pumice.Session on {self.device.name}: {ins} -> {outs}>"
 
+    def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], steps: int) -> Any:
+        leaves = nesting.flatten(self._in_spec, args, kwargs, self._names)
+        return self._nested(self._native.run(self._arrays(leaves), self._method, _count(steps)), leaves)
+
     def _arrays(self, leaves: list[Any]) -> list[np.ndarray]:
         if len(leaves) != len(self.inputs):
             names = ", ".join(self._names)
@@ -152,6 +159,15 @@ class Session:
         if self._out_spec is None:
             return results[0] if len(results) == 1 else tuple(results)
         return nesting.unflatten(self._out_spec, iter(results))
+
+
+def _count(steps: int) -> int:
+    """`steps` of a run, if the interface's 32 bits hold it; the runtime checks the rest."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < 2**32:
+        raise InvalidInputError(
+            f"steps must be a whole number from 1 to 4096, got {steps!r}", code="InvalidArgument", stage="api"
+        )
+    return steps
 
 
 def _spec(facts: Mapping[str, Any]) -> TensorSpec:

@@ -177,7 +177,12 @@ typedef int (*pumice_room)(void* user, uint32_t index, const pumice_tensor* outp
 PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                              uint32_t num_inputs, pumice_room room, void* user);
 
-/* The same in steps, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
+/* The same, with the method run `steps` times (1 to 4096) in one submit, each time with the same inputs: only its state
+ * moves on. The outputs are those of the last time. A time limit holds for all together. */
+PUMICE_API pumice_status pumice_session_call_steps(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                                   uint32_t num_inputs, uint32_t steps, pumice_room room, void* user);
+
+/* The same in parts, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
 PUMICE_API pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                             uint32_t num_inputs);
 /* Dtype, shape and size in bytes of an output of the last run; `data` becomes null. PUMICE_WRONG_STATE when there was

@@ -222,22 +222,24 @@ class Session {
   }
   pumice_session handle() const { return handle_; }
 
-  // Runs, and copies the outputs. Threads may share a session: their calls wait for one another.
-  std::vector<Output> call(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
+  // Runs, and copies the outputs. Threads may share a session: their calls wait for one another. `steps`: how often the
+  // method runs, in one submit and with the same inputs; the outputs are those of the last time.
+  std::vector<Output> call(std::span<const pumice_tensor> inputs, uint32_t method = 0, uint32_t steps = 1) {
     std::vector<Output> outputs;
-    call_into(inputs, method, [&](uint32_t, const pumice_tensor& tensor) -> void* {
+    const auto room = [&](uint32_t, const pumice_tensor& tensor) -> void* {
       outputs.push_back({tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank),
                          std::vector<std::byte>(tensor.bytes)});
       return outputs.back().data.data();
-    });
+    };
+    call_into(inputs, method, room, steps);
     return outputs;
   }
-  std::vector<Output> call(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0) {
-    return call(std::span(inputs.begin(), inputs.size()), method);
+  std::vector<Output> call(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0, uint32_t steps = 1) {
+    return call(std::span(inputs.begin(), inputs.size()), method, steps);
   }
   // The same, with each output copied to where `room(index, dtype and shape)` says: room for tensor.bytes, or null.
   template <class Room>
-  void call_into(std::span<const pumice_tensor> inputs, uint32_t method, Room room) {
+  void call_into(std::span<const pumice_tensor> inputs, uint32_t method, Room room, uint32_t steps = 1) {
     struct Caller {
       Room& room;
       std::exception_ptr raised;
@@ -252,8 +254,8 @@ class Session {
         return 1;
       }
     };
-    const pumice_status status =
-        pumice_session_call(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), forward, &caller);
+    const pumice_status status = pumice_session_call_steps(
+        handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), steps, forward, &caller);
     if (caller.raised) std::rethrow_exception(caller.raised);
     throw_if(status);
   }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/shared/sdpa_launch.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "glsl/sdpa.h"
+#include "glsl/sdpa_matrix.h"
+#include "ops/shared/sdpa_kernel.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
+
+namespace pumice::engine {
+namespace {
+
+// Strides of batch, head and row.
+void put_strides(uint32_t (&stride)[3], const AttentionSizes& s, bool blhd) {
+  stride[0] = u32(s.heads * s.rows * s.size);
+  stride[1] = u32(blhd ? s.size : s.rows * s.size);
+  stride[2] = u32(blhd ? s.heads * s.size : s.size);
+}
+
+glsl::sdpa::MASK mask_of(const Tensor& mask, DType dtype) {
+  using glsl::sdpa::MASK;
+  if (!mask) return MASK::none;
+  if (mask.dtype() == DType::boolean) return MASK::boolean;
+  check(mask.dtype() == dtype && mask.rank() == 4, "sdpa: the mask is %s of rank %u; bool or %s of rank 4 is needed",
+        name(mask.dtype()), mask.rank(), name(dtype));
+  return dtype == DType::f16 ? MASK::f16 : MASK::f32;
+}
+
+template <class Params>
+void put_mask(Params& params, const Tensor& mask, const Shape& full) {
+  const Shape& shape = mask.shape();
+  const Shape strides = contiguous_strides(shape);
+  for (size_t d = 0; d < 4; ++d) {
+    check(shape[d] == 1 || shape[d] == full[d], "sdpa: the mask has %" PRId64 " in dimension %zu, not 1 or %" PRId64,
+          shape[d], d, full[d]);
+    params.mask_stride[d] = shape[d] == 1 ? 0 : u32(strides[d]);
+  }
+}
+
+// Parameters and specialization constants 1 to 8, for workgroups of `rows` query rows and blocks of `keys`.
+template <class Params>
+void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, uint32_t lanes) {
+  Params params{};
+  params.l = u32(a.q.rows);
+  params.s = u32(a.k.rows);
+  params.e = u32(a.q.size);
+  params.ev = u32(a.v.size);
+  params.batches = u32(a.q.batch);
+  params.heads = u32(a.q.heads);
+  params.per_key = u32(a.q.heads / a.k.heads);
+  params.scale = a.scale;
+  put_strides(params.q_stride, a.q, a.q_blhd);
+  put_strides(params.k_stride, a.k, a.k_blhd);
+  put_strides(params.v_stride, a.v, a.v_blhd);
+  put_strides(params.out_stride, a.out, a.out_blhd);
+  if (a.positions) params.mask_stride[0] = 1;
+  if (a.mask && !a.positions) put_mask(params, a.mask, {a.q.batch, a.q.heads, a.q.rows, a.k.rows});
+  params.window = a.window;
+  params.softcap = a.softcap;
+  params.row_blocks = (params.l + rows - 1) / rows;
+  over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
+  launch.params(params);
+  launch.spec.insert(launch.spec.end(),
+                     {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, params.e % 4 == 0 && params.ev % 4 == 0,
+                      a.causal, static_cast<uint32_t>(a.positions ? glsl::sdpa::MASK::positions : mask_of(a.mask, a.dtype)), a.sinks});
+  launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
+}
+
+void launch_blocks(Launch& launch, const Attention& a, const SdpaBlocks& blocks) {
+  const auto vec4s = u32((std::max(a.q.size, a.v.size) + 3) / 4);
+  check(blocks.rows * vec4s <= 512, "sdpa: heads of %" PRId64 " elements; the limit is 2048",
+        std::max(a.q.size, a.v.size));
+  describe<glsl::sdpa::Params>(launch, a, blocks.rows, blocks.keys, SdpaBlocks::kLanes);
+  launch.spec.insert(launch.spec.end(), {blocks.staged, vec4s + 1});
+  launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype));
+}
+
+void launch_matrices(Launch& launch, const Attention& a, const SdpaMatrices& m) {
+  const uint32_t subgroup = launch.features.subgroup_size;
+  describe<glsl::sdpa_matrix::Params>(launch, a, m.rows(), m.keys, m.subgroups * subgroup);
+  launch.spec.insert(launch.spec.end(), {m.shape.m, m.shape.n, m.shape.k, subgroup, m.staged});
+  require_subgroups(launch);
+  launch.shader = &glsl::sdpa_matrix::variant();
+}
+
+}  // namespace
+
+AttentionSizes attention_sizes(const Tensor& t, bool blhd) {
+  return blhd ? AttentionSizes{t.dim(0), t.dim(2), t.dim(1), t.dim(3)}
+              : AttentionSizes{t.dim(0), t.dim(1), t.dim(2), t.dim(3)};
+}
+
+void check_attention_mask(const Tensor& mask, DType dtype) {
+  mask_of(mask, dtype);
+}
+
+void launch_attention(Launch& launch, const Attention& a) {
+  const SdpaShape shape{a.q.batch * a.q.heads, a.q.rows, a.q.size, a.v.size, a.dtype};
+  if (const auto matrices = sdpa_matrices(shape, launch.features)) return launch_matrices(launch, a, *matrices);
+  launch_blocks(launch, a, sdpa_blocks(shape, launch.features));
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cached_attention(rope(norm(linear(x))), rope(norm(linear(x))), linear(x), ..) -> one product for queries, keys and
+values, and one operator that norms, rotates, writes the caches and attends.
+
+Each part may be absent. The norm is a root mean square over each head (Qwen3, Gemma3), before or after the transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from pumice.fusion.layer import Layer, layer_before
+from pumice.fusion.merged_layers import emit_merged
+from pumice.fusion.rms_norm import RmsNorm, rms_norm_of
+from pumice.fusion.rope import Rotated, rotated
+from pumice.lowering.call import Call
+from pumice.lowering.permuted import look_through
+from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.ref import Ref
+from pumice.lowering.registry import fuses
+from pumice.lowering.sizes import same
+from pumice.ops.cached_attention import HEADS_FIRST, TARGET, Prepared, Rows, as_rows, emit, rows_of
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """Queries, keys or values taken apart, from the last step to the first. x: what is left, [B, L, H, E], or
+    [B, H, L, E] where no transpose was found."""
+
+    x: Ref
+    transposed: bool
+    rope: Rotated | None = None
+    norm: RmsNorm | None = None
+
+
+@fuses(TARGET)
+def attention_inputs(call: Call) -> Callable[[], None]:
+    """Matches every cached attention: what it does not find, it leaves as it is."""
+    ropes = [rotated(call, call.tensor(name)) for name in ("query", "key")]
+    if not _alike(*ropes):
+        ropes = [None, None]
+    query, key = (_take_apart(call, name, rope) for name, rope in zip(("query", "key"), ropes, strict=True))
+    if query.norm is not None and key.norm is not None and query.norm.eps != key.norm.eps:
+        key = _take_apart(call, "key", ropes[1], norms=False)
+    value = _take_apart(call, "value", None, norms=False)
+    return lambda: emit(call, *_rows(call, [query, key, value]), _prepared(call, query, key))
+
+
+def _alike(a: Rotated | None, b: Rotated | None) -> bool:
+    return a is not None and b is not None and a.cos.is_same(b.cos) and a.sin.is_same(b.sin)
+
+
+def _take_apart(call: Call, name: str, rope: Rotated | None, norms: bool = True) -> _Heads:
+    x = call.tensor(name) if rope is None else rope.x
+    norm = _norm(call, x) if norms else None
+    x = x if norm is None else norm.x
+    inner, dims = look_through(call, x)
+    if dims != HEADS_FIRST:
+        return _Heads(x, False, rope, norm)
+    if norms and norm is None and (norm := _norm(call, inner)) is not None:
+        inner = norm.x
+    return _Heads(inner, True, rope, norm)
+
+
+def _norm(call: Call, ref: Ref) -> RmsNorm | None:
+    """The norm that made `ref`. Others may read it, too, as the three uses in a rotation do: they get it by itself."""
+    mul = call.producer(ref, aten.mul.Tensor)
+    norm = rms_norm_of(mul) if mul is not None else None
+    return norm if norm is not None and norm.x.dtype is ref.dtype else None
+
+
+def _prepared(call: Call, query: _Heads, key: _Heads) -> Prepared:
+    dtype = query.x.dtype
+    cos, sin = (None, None) if query.rope is None else (query.rope.cos, query.rope.sin)
+    weights = [None if heads.norm is None else heads.norm.weight for heads in (query, key)]
+    eps = next((heads.norm.eps for heads in (query, key) if heads.norm is not None), 0.0)
+    return Prepared(*(ref and call.cast(ref, dtype) for ref in (cos, sin, *weights)), eps)
+
+
+def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:
+    layers = [_layer(call, heads.x) if heads.transposed else None for heads in parts]
+    merged = emit_merged(call, layers)
+    if merged is None:
+        return [as_rows(call, heads.x) if heads.transposed else rows_of(call, heads.x) for heads in parts]
+    sizes = [layer.weight.shape[0] for layer in layers]
+    return [Rows(merged, sum(sizes[:index])) for index in range(3)]
+
+
+def _layer(call: Call, heads: Ref) -> Layer | None:
+    """The layer whose result [B, L, H * E] was viewed as [B, L, H, E]."""
+    rows = behind_views(call, heads, rows=False)
+    whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
+    return layer_before(call, rows) if whole else None

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention over caches against the operator's own eager form: rotation, norms, groups, windows, soft caps, sinks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.budget import ATTENTION
+
+import pumice
+from pumice.llm import attention  # noqa: F401 (defines the operator)
+
+
+class Layer(torch.nn.Module):
+    """Projections, norms, rotation and attention, as transformers writes them. x: [B, L, width]; first: [B]."""
+
+    def __init__(self, heads, kv_heads, size, capacity, batch=1, rotated=0, norm=None, sinks=False, bias=False, **options):
+        super().__init__()
+        width, self.size, self.rotated, self.norm, self.options = 32, size, rotated, norm, options
+        self.q = torch.nn.Linear(width, heads * size, bias=bias)
+        self.k, self.v = (torch.nn.Linear(width, kv_heads * size, bias=bias) for _ in range(2))
+        for name in ("key_cache", "value_cache"):
+            self.register_buffer(name, torch.randn(batch, kv_heads, capacity, size))
+        self.q_norm, self.k_norm = (torch.nn.Parameter(1 + 0.1 * torch.randn(size)) for _ in range(2))
+        angle = torch.outer(torch.arange(capacity), 1e4 ** -torch.linspace(0, 1, max(rotated // 2, 1))).repeat(1, 2)
+        self.register_buffer("cos", angle.cos())
+        self.register_buffer("sin", angle.sin())
+        self.sinks = torch.nn.Parameter(torch.randn(heads)) if sinks else None
+
+    def normed(self, x, weight):
+        return weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+    def rope(self, x, cos, sin):
+        r = self.rotated
+        part, rest = x[..., :r], x[..., r:]
+        if r == x.shape[-1]:
+            part = x
+        half = torch.cat((-part[..., r // 2 :], part[..., : r // 2]), dim=-1)
+        part = part * cos.unsqueeze(1) + half * sin.unsqueeze(1)
+        return part if r == x.shape[-1] else torch.cat((part, rest), dim=-1)
+
+    def forward(self, x, first):
+        batch, rows, _ = x.shape
+        q, k, v = (layer(x).view(batch, rows, -1, self.size) for layer in (self.q, self.k, self.v))
+        if self.norm == "before":
+            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        if self.norm == "after":
+            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
+        if self.rotated:
+            positions = first[:, None] + torch.arange(rows)
+            cos, sin = self.cos[positions], self.sin[positions]
+            q, k = self.rope(q, cos, sin), self.rope(k, cos, sin)
+        caches = (self.key_cache, self.value_cache)
+        scale = self.size**-0.5
+        out, keys, values = torch.ops.pumice.cached_attention(q, k, v, *caches, first, scale, sinks=self.sinks, **self.options)
+        self.key_cache.copy_(keys)
+        self.value_cache.copy_(values)
+        return out.reshape(batch, rows, -1)
+
+
+def steps(batch, lengths, start=0):
+    generator = torch.Generator().manual_seed(5)
+    for length in lengths:
+        yield torch.randn(batch, length, 32, generator=generator), torch.full((batch,), start)
+        start += length
+
+
+CASES = {
+    "one head": dict(heads=1, kv_heads=1, size=8),
+    "groups": dict(heads=4, kv_heads=2, size=16, rotated=16),
+    "grouped by 8": dict(heads=8, kv_heads=1, size=64, rotated=64),
+    "partial rotation": dict(heads=4, kv_heads=4, size=20, rotated=6),
+    "norm before": dict(heads=4, kv_heads=2, size=32, rotated=32, norm="before"),
+    "norm after": dict(heads=2, kv_heads=2, size=24, rotated=24, norm="after"),
+    "window": dict(heads=4, kv_heads=2, size=16, window=7),
+    "softcap": dict(heads=4, kv_heads=2, size=16, softcap=2.0),
+    "sinks": dict(heads=4, kv_heads=2, size=16, rotated=8, sinks=True, bias=True),
+    "two sequences": dict(heads=4, kv_heads=2, size=40, rotated=40, batch=2),
+    "all": dict(heads=6, kv_heads=3, size=128, rotated=64, norm="before", sinks=True, window=20, softcap=5.0, batch=2),
+}
+
+
+@pytest.mark.parametrize("features", [None, "none", "none,like_gpu", "like_gpu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("case", CASES)
+def test_a_session_follows_eager(case, dtype, features) -> None:
+    """Prompts, then one token at a time, then a chunk: each step's result and, through the later ones, the caches."""
+    torch.manual_seed(1)
+    options = CASES[case]
+    module = Layer(capacity=64, **options).eval().to(dtype)
+    reference = Layer(capacity=64, **options).eval().double()
+    reference.load_state_dict(module.state_dict())
+    batch = options.get("batch", 1)
+    dim = torch.export.Dim("rows", min=1, max=64)
+    example = (torch.randn(batch, 5, 32).to(dtype), torch.zeros(batch, dtype=torch.int64))
+    with torch.no_grad():
+        program = pumice.export(module, example, dynamic_shapes={"x": {1: dim}, "first": None})
+    assert program.report.operators["cached_attention"] == 1
+    assert program.report.operators["linear"] == 1  # queries, keys and values are one product
+    session = pumice.load(bytes(program), features=features)
+    for x, first in steps(batch, (17, 1, 1, 2, 30, 1, 9, 1)):
+        with torch.no_grad():
+            want = reference(x.to(dtype).double(), first)
+        got = session(x.to(dtype), first)
+        tolerance = 2e-5 if dtype is torch.float32 else 6e-3
+        torch.testing.assert_close(got.double(), want, atol=tolerance, rtol=tolerance)
+
+
+def test_positions_out_of_the_caches_end_the_run_and_write_nothing() -> None:
+    module = Layer(heads=4, kv_heads=2, size=16, capacity=8, rotated=16).eval()
+    dim = torch.export.Dim("rows", min=1, max=8)
+    module.cos, module.sin = (torch.randn(32, 16) for _ in range(2))
+    example = (torch.randn(1, 3, 32), torch.zeros(1, dtype=torch.int64))
+    data = bytes(pumice.export(module, example, dynamic_shapes={"x": {1: dim}, "first": None}))
+    session, other = pumice.load(data), pumice.load(data)
+    start = (torch.randn(1, 3, 32), torch.zeros(1, dtype=torch.int64))
+    assert torch.equal(session(*start), other(*start))
+    with pytest.raises(pumice.InvalidInputError, match="outside 0..7"):
+        session(torch.randn(1, 3, 32), torch.tensor([6]))
+    with pytest.raises(pumice.InvalidInputError, match="index -1"):
+        session(torch.randn(1, 1, 32), torch.tensor([-1]))
+    after = (torch.randn(1, 1, 32), torch.tensor([3]))
+    assert torch.equal(session(*after), other(*after))
