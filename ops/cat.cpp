@@ -18,7 +18,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
     Shape shape = inputs[0].shape();
     shape[dim] = 0;
     int64_t ends[kInputs];
-    bool whole_quads = true;
+    bool whole_vec4s = true;
     for (size_t k = 0; k < kInputs; ++k) {
       if (k < inputs.size()) {
         Shape expected = inputs[k].shape();
@@ -27,7 +27,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
         shape[dim] += inputs[k].dim(dim);
       }
       ends[k] = product(shape, dim, shape.size());
-      whole_quads = whole_quads && ends[k] % 4 == 0;
+      whole_vec4s = whole_vec4s && ends[k] % 4 == 0;
     }
     out.resize(shape);
     launch.params(glsl::cat::Params{.count = u32(out.numel()),
@@ -37,7 +37,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
                                     .end3 = u32(ends[3])});
     launch.shader = &glsl::cat::variant(bits<glsl::cat::BITS>(out.dtype()));
     launch.over(vec4_groups(out));
-    launch.spec.push_back(whole_quads);
+    launch.spec.push_back(whole_vec4s);
   });
 }
 

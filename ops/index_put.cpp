@@ -38,8 +38,8 @@ void index_put(Graph& graph, Args args) {
     check(values.numel() == product(expected, 0, expected.size()), "index_put: %lld values for %lld places",
           static_cast<long long>(values.numel()), static_cast<long long>(product(expected, 0, expected.size())));
     const uint32_t inner = u32(self.numel(dim + 1, self.rank()));
-    const bool in_place = launch.graph.shares(out, self), whole_quads = inner % 4 == 0;
-    const uint32_t part = !in_place ? UPDATE_ALL : whole_quads ? UPDATE_PART : UPDATE_TOUCH;
+    const bool in_place = launch.graph.shares(out, self), whole_vec4s = inner % 4 == 0;
+    const uint32_t part = !in_place ? UPDATE_ALL : whole_vec4s ? UPDATE_PART : UPDATE_TOUCH;
     glsl::index_put::Params params{.count = u32(out.numel()),
                                    .values = u32(values.numel()),
                                    .positions = u32(index.numel()),
@@ -52,7 +52,7 @@ void index_put(Graph& graph, Args args) {
     launch.shader = &glsl::index_put::variant(bits<glsl::index_put::BITS>(out.dtype()));
     const uint32_t items = ((part == UPDATE_PART ? params.values : params.count) + 3) / 4;
     launch.over(std::max(items, params.positions));
-    launch.spec.insert(launch.spec.end(), {part, whole_quads, index.numel() > kLook});
+    launch.spec.insert(launch.spec.end(), {part, whole_vec4s, index.numel() > kLook});
   });
 }
 

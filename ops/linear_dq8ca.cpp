@@ -63,8 +63,8 @@ void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t
   linear_int8(graph, {.op = op,
                       .rows = rows,
                       .weight = packed,
-                      .end = {args.tensor(4), args.tensor(act + 1), args.integer(act)},
-                      .again = {},
+                      .epilogue = {args.tensor(4), args.tensor(act + 1), args.integer(act)},
+                      .requantize = {},
                       .out = args.out()});
 }
 

@@ -42,8 +42,8 @@ void linear_q8ta_q8csw(Graph& graph, Args args) {
   linear_int8(graph, {.op = kOp,
                       .rows = rows,
                       .weight = packed,
-                      .end = {args.tensor(4), args.tensor(6), args.integer(5)},
-                      .again = {},
+                      .epilogue = {args.tensor(4), args.tensor(6), args.integer(5)},
+                      .requantize = {},
                       .out = args.out()});
 }
 
@@ -63,8 +63,8 @@ void q8ta_linear(Graph& graph, Args args) {
   linear_int8(graph, {.op = kOp,
                       .rows = rows,
                       .weight = packed,
-                      .end = {.bias = args.tensor(4), .residual = {}, .act = act},
-                      .again = requantize_at(args, 8, out.dtype(), kOp),
+                      .epilogue = {.bias = args.tensor(4), .residual = {}, .act = act},
+                      .requantize = requantize_at(args, 8, out.dtype(), kOp),
                       .out = out});
 }
 

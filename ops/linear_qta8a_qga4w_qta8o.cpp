@@ -29,12 +29,12 @@ void linear_qta8a_qga4w_qta8o(Graph& graph, Args args) {
   const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(4), args.tensor(5), args.integer(7), true);
   const RowSource rows{
       .x = x, .source = ROWS_GIVEN, .scales = row_parameter(args, 1, false), .zeros = row_parameter(args, 2, true)};
-  const Requantize again{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
+  const Requantize requantize{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
   linear_int8(graph, {.op = kOp,
                       .rows = rows,
                       .weight = packed,
-                      .end = {.bias = args.tensor(6), .residual = {}},
-                      .again = again,
+                      .epilogue = {.bias = args.tensor(6), .residual = {}},
+                      .requantize = requantize,
                       .out = out});
 }
 

@@ -29,14 +29,14 @@ void binary(Graph& graph, Args args) {
   numbers.b_scale = static_cast<float>(scale_at(args, 4, kOp));
   numbers.b_zero = static_cast<int32_t>(zero_at(args, 5, low, high, kOp));
   const uint32_t act = activation(args.integer(6), kOp);
-  const Requantize again = requantize_at(args, 7, dtype, kOp);
-  put(numbers, again);
+  const Requantize requantize = requantize_at(args, 7, dtype, kOp);
+  put(numbers, requantize);
   const Addition addition{.other = b,
                           .scale = args.real(2),
                           .other_scale = args.real(4),
                           .zero = args.integer(3),
                           .other_zero = args.integer(5),
-                          .again = again,
+                          .requantize = requantize,
                           .act = args.integer(6)};
   if (code == BINARY::add && try_convolution_with(graph, out, a, addition)) return;
   graph.dispatch({out}, {a, b}, [=](Launch& launch) {

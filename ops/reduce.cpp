@@ -68,12 +68,12 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   uint32_t offsets = 0;  // all strides but that between neighbouring outputs
   for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
   for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
-  const bool whole_quads =
+  const bool whole_vec4s =
       kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);
-  launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
+  launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_vec4s});
   const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
 }

@@ -15,8 +15,8 @@ struct IntegerProduct {
   const char* op;
   RowSource rows;
   PackedWeight weight;
-  Epilogue end;      // tensors of rows.real_dtype()
-  Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
+  Epilogue epilogue;      // tensors of rows.real_dtype()
+  Requantize requantize;  // only where `out` is i8 or u8; else it is rows.real_dtype()
   Tensor out;
   uint32_t stride = 0;    // columns from a row of `out` to the next, linear_int8() sets it
   bool textures = false;  // x, the residual and out are

@@ -302,7 +302,7 @@ TEST(PickLinear, KernelsMeantForACpu) {
   EXPECT_EQ(not_recommended_reason(linear_kernel("gemvr1"), integers(1, 32), dots(gpu())), "is made for CPU drivers");
 }
 
-TEST(Kernels, TilesDivideIntoStripsAndQuads) {
+TEST(Kernels, TilesDivideIntoRowPanelsAndVec4Groups) {
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::tiled) continue;
     EXPECT_EQ(kernel.tile.bn % 16, 0u) << kernel.name;
