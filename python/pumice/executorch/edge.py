@@ -21,7 +21,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Graph, Node
 
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 
 aten = torch.ops.aten
 STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

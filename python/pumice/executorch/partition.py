@@ -25,7 +25,7 @@ from pumice.executorch.edge import calls, part
 from pumice.executorch.plan import OPTIONS, Partition, Plan
 from pumice.format.dtypes import TORCH, device_dtype
 from pumice.lowering.lower import choose
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.registry import Refused
 from pumice.lowering.selection import Chosen
 from pumice.passes.normalize import normalize

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from torch.fx import Node
 
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.selection import Chosen
 
 OPTIONS = ExportOptions()

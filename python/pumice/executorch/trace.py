@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pumice.format import ir
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.report import Report
 
 

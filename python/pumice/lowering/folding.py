@@ -16,7 +16,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 
 _FREE_BYTES = 1 << 20  # a result up to this size is folded whatever it is made from
 _GROWTH = 2  # a larger one may take this many times the bytes of its inputs

@@ -20,7 +20,7 @@ from pumice.format import ir
 from pumice.lowering import sizes
 from pumice.lowering.builder import Builder
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.registry import Refused
 from pumice.lowering.report import Report, Row
 from pumice.lowering.selection import Chosen, Selection

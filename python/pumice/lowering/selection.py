@@ -22,7 +22,7 @@ from pumice.errors import Error
 from pumice.format import ir
 from pumice.lowering.call import Call, Emitted
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.quantized_names import is_dequantize
 from pumice.lowering.ref import Ref, Result
 from pumice.lowering.registry import Refused, lowering_for, patterns_for

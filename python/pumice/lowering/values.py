@@ -15,7 +15,7 @@ from pumice.format import ir
 from pumice.format.dtypes import device_dtype
 from pumice.lowering.folding import Constants
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Part
 from pumice.lowering.quantized_names import is_choose_qparams
 from pumice.lowering.ref import Ref, Result, Stored
 from pumice.lowering.registry import Refused
