@@ -2,7 +2,7 @@
 // int8 in and out, both with a scale and a zero point for each row of x (one for each token); int4 weights with a scale
 // and maybe a zero point for each group of `group` columns:
 //   out = clamp(round(((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, -128, 127)
-// Shaders, layout and choice of kernel: ops/linear/. Rounding: that of q8ta_linear in ops/linear_q8ta.cpp.
+// Shaders, layout and choice of kernel: ops/linear/. Rounding: that of ops/q8ta_linear.cpp.
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"

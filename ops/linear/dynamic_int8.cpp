@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// As linear_q4gsw, linear_q8gsw and linear_q8csw, with x quantized to 8-bit integers at run time, by parameters chosen
-// from x itself: for each row of it (per_token 1), in the dtype of x as torchao does, or for all of it (0), in fp32
-// from the scale on, as quantized_decomposed does; 2: likewise for each row (torchao with a scale_dtype of fp32).
-// mapping: torchao's MappingType (0 asymmetric, 1 symmetric, 2 symmetric without clipping error); eps: the least scale.
-// Shaders, layout and choice of kernel: ops/linear/.
-//
-// The integers and parameters of x are PyTorch's, bit for bit. Error, against fp64 of the same integers and scales:
-// that of ops/linear.cpp with K + 28 (the scales of groups and rows round, too). A row of x with an infinity or NaN
-// gives NaN, as in PyTorch.
+#include "ops/linear/dynamic_int8.h"
+
 #include <cinttypes>
 #include <cmath>
 
 #include "glsl/include/core/modes.glslh"
-#include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
-#include "ops/linear/linear_scheme.h"
-#include "ops/op.h"
 #include "ops/quant/choose_qparams.h"
 
 namespace pumice::engine {
@@ -43,8 +33,9 @@ void choose_before(Graph& graph, RowSource& rows, bool each_row) {
                   x.dtype() == DType::f16 ? STEPS_F16_THEN_F32 : STEPS_F32});
 }
 
-// `group` columns share a scale; `act`: the index of that argument; the others follow it.
-void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t group, uint32_t act) {
+}  // namespace
+
+void linear_dynamic_int8(Graph& graph, const Args& args, const char* op, DType weight, int64_t group, uint32_t act) {
   check(args.tensor(1).dtype() == weight, "%s: the weight is %s, not %s", op, name(args.tensor(1).dtype()),
         name(weight));
   const PackedWeight packed = pack_weight(graph, op, args.tensor(1), args.tensor(2), args.tensor(3), group, true);
@@ -66,43 +57,6 @@ void build(Graph& graph, const Args& args, const char* op, DType weight, int64_t
                       .epilogue = {args.tensor(4), args.tensor(act + 1), args.integer(act)},
                       .requantize = {},
                       .out = args.out()});
-}
-
-void linear_dq8ca_q4gsw(Graph& graph, Args args) {
-  build(graph, args, "linear_dq8ca_q4gsw", DType::i4, args.integer(5), 6);
-}
-void linear_dq8ca_q8gsw(Graph& graph, Args args) {
-  build(graph, args, "linear_dq8ca_q8gsw", DType::i8, args.integer(5), 6);
-}
-void linear_dq8ca_q8csw(Graph& graph, Args args) {
-  build(graph, args, "linear_dq8ca_q8csw", DType::i8, args.tensor(1).dim(-1), 5);
-}
-
-#define WEIGHT_ARGS "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, "
-#define X_ARGS "int act, Tensor? residual, int mapping, int qmin, int qmax, float eps, int per_token -> Tensor"
-
-constexpr LinearScheme kLinearDq8caQ4gswScheme{WeightType::q4, ScalePer::group, Rows::chosen};
-constexpr LinearScheme kLinearDq8caQ8gswScheme{WeightType::q8, ScalePer::group, Rows::chosen};
-constexpr LinearScheme kLinearDq8caQ8cswScheme{WeightType::q8, ScalePer::row, Rows::chosen};
-
-}  // namespace
-
-std::span<const Op> linear_dq8ca_ops() {
-  static constexpr Op kOps[] = {
-      {{"linear_dq8ca_q4gsw", 1, WEIGHT_ARGS "int group, " X_ARGS},
-       linear_dq8ca_q4gsw,
-       glsl::linear_gemv::axes,
-       {.linear = &kLinearDq8caQ4gswScheme}},
-      {{"linear_dq8ca_q8gsw", 1, WEIGHT_ARGS "int group, " X_ARGS},
-       linear_dq8ca_q8gsw,
-       glsl::linear_gemv::axes,
-       {.linear = &kLinearDq8caQ8gswScheme}},
-      {{"linear_dq8ca_q8csw", 1, WEIGHT_ARGS X_ARGS},
-       linear_dq8ca_q8csw,
-       glsl::linear_gemv::axes,
-       {.linear = &kLinearDq8caQ8cswScheme}},
-  };
-  return kOps;
 }
 
 }  // namespace pumice::engine
