@@ -58,7 +58,7 @@ def build(tree: Path) -> None:
     (tree / ".venv").symlink_to(ROOT / ".venv")
     (tree / "build").mkdir()
     (tree / "build/prefix").symlink_to(paths.PREFIX)
-    arguments = [argument.replace(str(ROOT), str(tree)) for argument in building._arguments("release")]
+    arguments = [argument.replace(str(ROOT), str(tree)) for argument in building.cmake_arguments("release")]
     cmake, folder = ROOT / ".venv/bin/cmake", tree / "build/release"
     left_out = ["-DPUMICE_TESTS=OFF", "-DPUMICE_EXECUTORCH=OFF"]
     jobs = str(len(os.sched_getaffinity(0)))

@@ -6,12 +6,11 @@ tests that run a program there use ``on_cpu``, an ATen operator whose lowering i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import torch
 
-from pumice.lowering import registry
+from pumice.lowering.registry import without_lowering
 
 ON_CPU = torch.ops.aten.atan.default
 
@@ -39,12 +38,6 @@ class OnCpu(torch.nn.Module):
         return on_cpu(x)
 
 
-@contextmanager
-def lacking() -> Iterator[None]:
-    """Inside, Pumice has no lowering of `ON_CPU`."""
-    lowering = registry._lowerings.pop(ON_CPU, None)
-    assert lowering is not None, "give ON_CPU an operator that has a lowering: then this proves something"
-    try:
-        yield
-    finally:
-        registry._lowerings[ON_CPU] = lowering
+def lacking() -> AbstractContextManager[None]:
+    """Inside of `with`, Pumice has no lowering of `ON_CPU`; raises LookupError when it has none anyway."""
+    return without_lowering(ON_CPU)

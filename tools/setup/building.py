@@ -29,8 +29,8 @@ from setup.progress import StepFailed, show
 IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
 
 
-def _arguments(preset: str) -> list[str]:
-    """The cache entries that tell CMake where set-up put things."""
+def cmake_arguments(preset: str) -> list[str]:
+    """The cache entries that tell CMake where set-up put things: ["-DNAME=value", ...]. Raises StepFailed before setup."""
     site = next(VENV.glob("lib/python3*/site-packages"), None)
     if site is None:
         raise StepFailed("there is no .venv: run ./dev setup")
@@ -78,7 +78,7 @@ def build(preset: str = IN_PLACE, targets: list[str] = (), jobs: int = 0) -> Pat
     if not (ROOT / "CMakeLists.txt").exists():
         raise StepFailed("there is no CMakeLists.txt to build from")
     folder, cmake = BUILD / preset, VENV / "bin/cmake"
-    arguments = _arguments(preset)
+    arguments = cmake_arguments(preset)
     fingerprint, mark = _fingerprint(arguments), folder / "dev-arguments"
     with locked(preset):
         if not (folder / "build.ninja").exists() or not mark.exists() or mark.read_text() != fingerprint:
