@@ -172,8 +172,8 @@ void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bo
 bool writes_channels_last(const Product& p, const Features& features) {
   if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
-  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 && !p.requantize.is_extreme() &&
-         shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
+  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 &&
+         !p.requantize.is_extreme() && shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
 // Whether one multiplication by it is exact enough for kernels of integers (is_extreme in quant/quantize.glslh).

@@ -43,9 +43,10 @@ Params params_of(const IntegerProduct& p, const OutputBlock& block, uint32_t m, 
 // Specialization constants 1 to 11.
 void describe(Launch& launch, const IntegerProduct& p) {
   const PackedWeight& w = p.weight;
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(p.epilogue.bias), p.stride % 4 == 0,
-                                         static_cast<uint32_t>(p.epilogue.act), bool(p.epilogue.residual), p.requantize.scales.stored,
-                                         p.requantize.zeros.stored, w.k, p.rows.may_have_zero()});
+  launch.spec.insert(launch.spec.end(),
+                     {w.group, w.scale_f16, bool(w.zero), bool(p.epilogue.bias), p.stride % 4 == 0,
+                      static_cast<uint32_t>(p.epilogue.act), bool(p.epilogue.residual), p.requantize.scales.stored,
+                      p.requantize.zeros.stored, w.k, p.rows.may_have_zero()});
 }
 
 template <class OUT>
@@ -172,7 +173,8 @@ std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, c
 std::vector<Tensor> integer_reads(const IntegerProduct& p, Input input, Tensor x, Tensor rows, Tensor sums) {
   const PackedWeight& w = p.weight;
   const auto or_scale = [&](const Tensor& tensor) { return tensor ? tensor : w.scale; };
-  std::vector<Tensor> reads = {x, w.weight, or_scale(p.epilogue.bias), or_scale(p.epilogue.residual), w.scale, or_scale(w.zero)};
+  std::vector<Tensor> reads = {x,       w.weight,        or_scale(p.epilogue.bias), or_scale(p.epilogue.residual),
+                               w.scale, or_scale(w.zero)};
   if (p.bytes()) reads.insert(reads.end(), {or_scale(p.requantize.scales.tensor), or_scale(p.requantize.zeros.tensor)});
   if (input == Input::x)
     reads.insert(reads.end(), {or_scale(p.rows.scales.tensor), or_scale(p.rows.zeros.tensor)});

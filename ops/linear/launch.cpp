@@ -46,13 +46,13 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const auto [m, n, first] = l.block;
   const uint32_t k = x_columns(w, l.epilogue);
   launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, w.n, first, l.epilogue.height});
-  launch.spec.insert(launch.spec.end(),
-                     {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
-                      w.k % 64 == 0                   ? TAIL_NONE
-                      : has_tiles(l.epilogue)              ? TAIL_TILES
-                      : l.epilogue.columns == Columns::any ? TAIL_ANY
-                                                      : TAIL_OF_8,
-                      w.n % 4 == 0, static_cast<uint32_t>(l.epilogue.act), bool(l.epilogue.residual), bool(l.epilogue.rows)});
+  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
+                                         w.k % 64 == 0                        ? TAIL_NONE
+                                         : has_tiles(l.epilogue)              ? TAIL_TILES
+                                         : l.epilogue.columns == Columns::any ? TAIL_ANY
+                                                                              : TAIL_OF_8,
+                                         w.n % 4 == 0, static_cast<uint32_t>(l.epilogue.act), bool(l.epilogue.residual),
+                                         bool(l.epilogue.rows)});
   launch.flops = 2ull * m * n * w.k;
 }
 
@@ -78,9 +78,9 @@ template <class Params>
 void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape) {
   const Tile& t = l.kernel.tile;
   describe_tiles<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), t.bm, t.bn, t.tm, t.tn, shape.m, shape.n,
-                                         shape.k, tile_shared_bytes(l.kernel, launch.features) / 16, l.block.m >= t.bm,
-                                         l.w.scales.tame && launch.features.has(Feature::fragments),
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), t.bm, t.bn, t.tm, t.tn, shape.m,
+                                         shape.n, shape.k, tile_shared_bytes(l.kernel, launch.features) / 16,
+                                         l.block.m >= t.bm, l.w.scales.tame && launch.features.has(Feature::fragments),
                                          static_cast<uint32_t>(l.w.scales.shift)});
   require_subgroups(launch);
 }
@@ -106,11 +106,12 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_fragments;
   describe_gemv<Params>(launch, l);
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live});
+  launch.spec.insert(launch.spec.end(),
+                     {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live});
   require_subgroups(launch);
   const X x = x_columns(l.w, l.epilogue) % kTileColumns == 0        ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
-                                                               : X::tail8;
+                                                                    : X::tail8;
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
@@ -179,9 +180,9 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
     out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
     const auto [weight, scale, zero] = weight_binding_ranges(w, block);
     launch.binding_ranges = {out, x, weight,
-                             epilogue.bias   ? BindingRange{first, 0}
-                             : textures ? BindingRange{}
-                                        : x,
+                             epilogue.bias ? BindingRange{first, 0}
+                             : textures    ? BindingRange{}
+                                           : x,
                              epilogue.residual ? out : x};
     const BindingRange parameters = epilogue.rows ? binding_range(rows, m, kRowBytes) : scale;
     if (w.scale) launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero, parameters});
@@ -200,7 +201,8 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
 
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
   const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
-  std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none, epilogue.residual ? epilogue.residual : x};
+  std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none,
+                               epilogue.residual ? epilogue.residual : x};
   if (quantized(weight.type)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);

@@ -8,7 +8,7 @@ import copy
 
 import pytest
 import torch
-from support.follow import Taps, follow
+from support.follow import WithIntegers, follow
 from support.schemes import pt2e
 from support.vision import NETWORKS, expected_error, images, network
 
@@ -45,7 +45,7 @@ def check_int8(name: str, size: int) -> None:
     assert (names.count("quantize"), names.count("dequantize"), names[-1]) == (1, 1, "dequantize")
     inside = ops[names.index("quantize") : -1]
     assert {value["dtype"] for op in inside for value in op["outputs"]} == {"i8"}
-    *integers, got = pumice.load(bytes(pumice.export(Taps(quantized), (x,))))(x)
+    *integers, got = pumice.load(bytes(pumice.export(WithIntegers(quantized), (x,))))(x)
     follow(quantized, x, integers, got)
     assert got.argmax() == quantized(x).argmax()
     assert torch.equal(pumice.load(bytes(program))(x), got), "what is looked at is not what runs"

@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, "tools")
 from setup import bring
-from setup.progress import Board, StepFailed
+from setup.progress import Progress, StepFailed
 bring.PYTHON, bring._drop_half_installed = Path(sys.executable), lambda: None
 bring.STAMP = Path(sys.argv[1]).with_name("stamp")
 try:
-    bring._install_packages(Board("setup"), Path(sys.argv[1]))
+    bring._install_packages(Progress("setup"), Path(sys.argv[1]))
 except StepFailed as error:
     sys.exit(f"dev: {error}")
 """

@@ -31,7 +31,7 @@ class _Record(Interpreter):
         return made
 
 
-class Taps(nn.Module):
+class WithIntegers(nn.Module):
     """What convert_pt2e made, with the integers of all quantize nodes as results before its own."""
 
     def __init__(self, quantized: nn.Module) -> None:
@@ -77,7 +77,7 @@ class _Follow(Interpreter):
 
 @torch.no_grad()
 def follow(quantized: nn.Module, x: torch.Tensor, integers: list[torch.Tensor], result: torch.Tensor) -> None:
-    """`integers`, `result`: what Taps gave elsewhere; every one is used, and few are open by TIE."""
+    """`integers`, `result`: what WithIntegers gave elsewhere; every one is used, and few are open by TIE."""
     steps = _Follow(quantized, integers)
     want = steps.run(x.double())
     assert next(steps.given, None) is None

@@ -15,6 +15,7 @@ from pumice.format.ir import Method
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.selection import Selection
 from pumice.lowering.shapes import Sizes
+from pumice.lowering.values import Context
 from pumice.passes.normalize import normalize
 
 
@@ -42,7 +43,7 @@ def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram,
 
 
 def selection(program: ExportedProgram) -> Selection:
-    return Selection(program, ExportOptions(), Sizes(Method(), program.range_constraints, {}, {}))
+    return Selection(Context(program, ExportOptions(), Sizes(Method(), program.range_constraints, {}, {})))
 
 
 def live(program: ExportedProgram, removed: dict[Node, str]) -> list[str]:

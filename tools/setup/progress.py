@@ -110,7 +110,7 @@ def show(command: Iterable, *, check: bool = True, **options) -> int:
     return status
 
 
-class Board:
+class Progress:
     """Says which steps run, for how long and how many bytes they brought. Steps may run in several threads."""
 
     def __init__(self, title: str):
