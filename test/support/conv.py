@@ -51,7 +51,7 @@ CASES = [
 ]
 
 
-# For kernels that a CPU driver compiles for seconds each: sums in parts, and images that do not begin with a vec4 group;
+# For kernels that a CPU driver compiles for seconds each: sums in parts, images that do not begin with a vec4 group;
 # tails everywhere; a 1 x 1 that needs a copy of x, and one that does not.
 MATRIX_CASES = [
     Case(3, 176, 20, 3, (5, 5)),

@@ -30,7 +30,7 @@ IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
 
 
 def cmake_arguments(preset: str) -> list[str]:
-    """The cache entries that tell CMake where set-up put things: ["-DNAME=value", ...]. Raises StepFailed before setup."""
+    """The cache entries that tell CMake where set-up put things: ["-DNAME=value", ...]."""
     site = next(VENV.glob("lib/python3*/site-packages"), None)
     if site is None:
         raise StepFailed("there is no .venv: run ./dev setup")
