@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that comes from outside. CMake packages first, wherever CMAKE_PREFIX_PATH and the system have them; a
-# package that has only headers is found by its header. `./dev setup` brings all of them (third-party/README.md).
+# package that has only headers is found by its header. `./dev setup` installs all of them (third-party/README.md).
 
 # A checkout that was set up needs no option to find its prefix; what the user names comes first.
 foreach(prefix "${PROJECT_SOURCE_DIR}/build/prefix/hdr/usr" "${PROJECT_SOURCE_DIR}/.venv")

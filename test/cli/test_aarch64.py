@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 TOOL, EMULATOR = ROOT / "build/aarch64-linux/bin/pumice-rt", ROOT / "build/prefix/drv-arm64/run"
 
 pytestmark = pytest.mark.skipif(
-    not TOOL.exists() or not EMULATOR.exists(), reason="./dev test --aarch64 brings the emulator and builds pumice-rt"
+    not TOOL.exists() or not EMULATOR.exists(), reason="./dev test --aarch64 installs the emulator and builds pumice-rt"
 )
 
 

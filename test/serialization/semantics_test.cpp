@@ -30,7 +30,7 @@ void input_rows(Model& m, int64_t expr) {
   for (const uint32_t input : m.method().inputs) m.value(input).dims[0] = {true, expr};
 }
 
-// The sum is handed out, too.
+// The sum is an output, too.
 void two_outputs(Model& m, const char* name) {
   m.value(kSum).kind = ValueKind::output;
   m.value(kSum).name = name;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kernel bench`: checked first, then timed over weights that rotate past the cache.
+// `kernel bench`: checks the results of each row, then times it. Each replay reads another copy of the weights, so that
+// they are not in a cache.
 #include "tools/kernel_bench/bench.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace {
 
 using nlohmann::json;
 
-// More than four times the largest cache known on a GPU (the H200's 60 MB); CPU drivers: past the caches of a core.
+// Bytes of all copies. GPUs: more than four times the largest known cache (60 MB of an H200). CPU drivers: more than
+// the caches of a core.
 constexpr uint64_t kRotateGpu = uint64_t{256} << 20, kRotateCpu = uint64_t{64} << 20;
 constexpr uint64_t kMostSlots = 4096;
 
@@ -43,7 +45,8 @@ class Bench {
     const Answers answers(*case_data, 0, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
-    std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
+    std::map<std::string, std::vector<std::string>>
+        files;  // kernels by the operator in their file; a baseline is an operator of its own
     for (const std::string& kernel : kernels(bench_op, options_)) {
       std::string reason = unsupported_reason(bench_op, kernel, c, device_->features());
       if (reason.empty() && options_.kernels.empty() && !options_.regret)
@@ -71,7 +74,8 @@ class Bench {
     return failed;
   }
 
-  // Time of the pick by that of the best forced kernel; processor time on a CPU driver, whose machine is rarely quiet.
+  // Regret: the time of the picked kernel over the time of the best one. CPU drivers: processor time, because other
+  // programs disturb the time on the clock.
   void say_regret() const {
     if (regrets_.empty()) return;
     std::vector<double> values;

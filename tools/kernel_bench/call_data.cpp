@@ -18,7 +18,7 @@ size_t count_of(const Shape& shape) {
   return count;
 }
 
-// As the tensor stores it.
+// The number after rounding to the tensor's dtype.
 double stored(double value, DType dtype) {
   if (dtype == DType::f16) return half_value(half_bits(static_cast<float>(value)));
   return is_float(dtype) ? static_cast<double>(static_cast<float>(value)) : std::floor(value);
@@ -57,7 +57,7 @@ Data encode(const CallTensor& tensor, const std::vector<double>& values) {
     for (size_t i = 0; i < values.size(); ++i) put(data.bytes, i, values[i], tensor.dtype);
     return data;
   }
-  const auto columns = static_cast<size_t>(tensor.shape.back());  // a row ends on a byte
+  const auto columns = static_cast<size_t>(tensor.shape.back());  // each row of i4 begins at a byte
   for (size_t i = 0; i < values.size(); ++i) {
     std::byte& place = data.bytes[i / columns * ((columns + 1) / 2) + i % columns / 2];
     place |= static_cast<std::byte>((static_cast<int>(values[i]) + 8) << (i % columns % 2 * 4));
@@ -138,7 +138,7 @@ std::vector<Output> CallData::outputs() const {
 
 std::vector<Expected> CallData::expect(size_t output, std::span<const uint64_t> indices) const {
   std::vector<Expected> all;
-  if (output >= results_.size()) return all;  // the reference has output 0 alone
+  if (output >= results_.size()) return all;  // references compute output 0 only
   for (const uint64_t index : indices) all.push_back(results_[output].at(index));
   return all;
 }

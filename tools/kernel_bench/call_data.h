@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for the call of a case, and what comes out: by the operator's fp64 reference, or by what a portable run gave.
+// The data of a case that is a call, and the expected results: from the operator's fp64 reference, or from a portable
+// run.
 #pragma once
 
 #include "ops/shared/host_call.h"
@@ -19,12 +20,13 @@ class CallData : public CaseData {
   std::string reference() const override { return reference_; }
   uint64_t macs() const override;
 
-  // Whether expect() still needs set_results.
+  // Whether set_results() must be called before expect(): the operator has no reference.
   bool needs_run() const { return results_.empty(); }
-  // The same call with the same numbers, where T is f32, in buffers.
+  // The same call with the same numbers, with f32 for T and all tensors in buffers.
   CallData portable() const;
-  // What the portable run gave: the numbers of each output. Floats may then be off by one rounding to their dtype and
-  // 2^-18 of the output's largest number, since another kernel may sum in another order; integers not at all.
+  // `results`: the numbers of each output of the portable run. Floats may differ from them by one rounding to their
+  // dtype and by 2^-18 of the output's largest number, because another kernel may sum in another order; integers must
+  // be equal.
   void set_results(const std::vector<std::vector<double>>& results);
 
  private:
@@ -35,7 +37,7 @@ class CallData : public CaseData {
   void run_reference(const Op& op);
 
   Call call_;
-  std::vector<std::vector<Tensor>> tensors_;  // of each argument
+  std::vector<std::vector<Tensor>> tensors_;  // by argument
   std::vector<std::vector<Expected>> results_;
   std::string reference_;
 };

@@ -8,7 +8,7 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-double clamped(double y) {  // to 0..6; a NaN stays
+double clamped(double y) {  // to 0..6; NaN stays NaN
   return y < 0 ? 0 : y > 6 ? 6 : y;
 }
 
@@ -40,7 +40,7 @@ double slope(uint32_t act) {
 
 }  // namespace
 
-// Four sums each, which the compiler keeps in vectors.
+// Four independent sums, so that the compiler uses vector instructions.
 Expected dot(const double* a, const double* b, size_t count) {
   double sums[4] = {}, sizes[4] = {};
   size_t i = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results to compare with, for operators without an fp64 reference: the same call with the same numbers, run in f32 on
-// buffers as on a device without any optional feature.
+// Expected results for operators without an fp64 reference: those of a portable run, which is the same call with the
+// same numbers in f32, on buffers, with all optional features of the device off.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// The case's data, complete: with results where they must be run for.
+// The data of a case, with expected results; runs the operator where it has no reference.
 std::unique_ptr<CaseData> make_data(const std::shared_ptr<Device>& device, const BenchOp& op, const Case& c,
                                     uint64_t seed);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kernel test`: every case with every kernel against fp64 or a portable run, in guarded and poisoned memory, replayed
-// bit for bit, and once more through a session as users run it.
+// `kernel test`: compares every case with every kernel with an fp64 reference or a portable run. Memory is filled with
+// a pattern and has guards around each tensor. Replays must give equal bits. At last a session runs it as users do.
 #include "tools/kernel_bench/test.h"
 
 #include <algorithm>
@@ -25,11 +25,11 @@ namespace {
 
 using nlohmann::json;
 
-// Two patterns: NaN for floats (-1 for bytes), and an ordinary number.
+// Two patterns: one is NaN as a float and -1 as an integer, the other an ordinary number.
 constexpr uint32_t kPoison[] = {0xffffffffu, 0x45454545u};
 constexpr uint64_t kGuard = 64 << 10;
 
-struct Group {  // cases that differ in m alone: one file, one packed weight, one reference
+struct Group {  // cases that differ only in m, and so share the file, the packed weight and the reference
   Case widest;
   std::vector<int64_t> rows;
 };
@@ -68,7 +68,7 @@ class Test {
     inputs_ = inputs_of(*case_data);
     reference_ = case_data->reference();
     is_call_ = bench_op.is_call();
-    // By the operator of the file: a baseline has one of its own.
+    // Kernels by the operator in their file; a baseline is an operator of its own.
     std::map<std::string, std::vector<Wanted>> files;
     for (const std::string& kernel : kernels(bench_op, options_)) {
       Wanted wanted{kernel, {}};
@@ -129,7 +129,7 @@ class Test {
     return failed;
   }
 
-  // Why one case is wrong; empty when it is right.
+  // What is wrong with the results of a case; empty when they are right.
   std::string run(const Loaded& loaded, const Graph& graph, Session& session, int64_t m, uint64_t macs, double error,
                   std::span<const Answers> answers, json& row) {
     Harness harness(loaded, graph, {.guard_bytes = kGuard});
@@ -198,7 +198,7 @@ class Test {
     return "";
   }
 
-  // As a user's call goes: inputs staged or in place, the plan's shared arena, the recorded command buffer.
+  // As in a user's call: inputs staged or in place, values in the shared arena of the plan, a recorded command buffer.
   std::string through_session(Session& session, int64_t m, bool has_rows, uint32_t num_outputs, const Bytes& first) {
     std::vector<InputView> views;
     std::vector<Shape> shapes;
@@ -233,11 +233,11 @@ class Test {
     if (options_.mistake == "unwritten") harness.spoil(0, poison);
     if (options_.mistake == "guard") harness.spoil_guard(~poison);
   }
-  // A CPU driver does about 10^9 multiplications a second.
+  // Replays on a CPU driver, which does about 10^9 multiplications a second.
   uint32_t num_replays(uint64_t macs) const {
     if (options_.replays != 0) return options_.replays;
     if (device_->info().kind != "cpu") return 100;
-    constexpr uint64_t kOfCalls = 10;  // there are many operators
+    constexpr uint64_t kOfCalls = 10;  // fewer for calls, since there are many operators
     return static_cast<uint32_t>(std::clamp<uint64_t>(300'000'000 / macs, 3, is_call_ ? kOfCalls : 100));
   }
 
@@ -262,7 +262,7 @@ class Test {
   const Report& report_;
   std::shared_ptr<Device> device_;
   std::vector<Data> inputs_;
-  std::string reference_;  // of the case, for people
+  std::string reference_;  // where the expected values come from, as text
   bool is_call_ = false;
 };
 

@@ -59,7 +59,7 @@ def cmake_arguments(preset: str) -> list[str]:
 
 
 def clang() -> tuple[str, str]:
-    """The C and C++ compiler with libFuzzer: the system's, or the one that set-up brought."""
+    """The C and C++ compiler with libFuzzer: the system's, or the one that set-up installed."""
     if shutil.which("clang") and shutil.which("clang++") and not (PREFIX / "clang").exists():
         return shutil.which("clang"), shutil.which("clang++")
     return str(PREFIX / "clang/wrap/clang"), str(PREFIX / "clang/wrap/clang++")
@@ -74,7 +74,7 @@ def _fingerprint(arguments: list[str]) -> str:
 
 
 def build(preset: str = IN_PLACE, targets: list[str] = (), jobs: int = 0) -> Path:
-    """Bring one preset's build folder up to date and return it."""
+    """Build one preset, all of it or `targets`; returns its folder. Raises StepFailed when a command fails."""
     if not (ROOT / "CMakeLists.txt").exists():
         raise StepFailed("there is no CMakeLists.txt to build from")
     folder, cmake = BUILD / preset, VENV / "bin/cmake"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring what Debian 12 lacks (or has too old) into a private prefix: no root, and nothing of the system is touched.
+"""Install what Debian 12 lacks (or has too old) into a private prefix: no root, and nothing of the system is touched.
 
     python3 tools/setup/prefix.py [--root build/prefix] SET...
 
@@ -57,7 +57,7 @@ class Prefix:
 
     # -- sets --------------------------------------------------------------------------------------------------------
 
-    def bring(self, name: str) -> None:
+    def install(self, name: str) -> None:
         """Make one set, unless it is there."""
         if self.ready(name):
             return
@@ -96,19 +96,19 @@ class Prefix:
 
 
 def driver(prefix: Prefix) -> str:
-    """Bring a CPU driver: Mesa 26, else Mesa 25, else Mesa under its own C library. Returns the set's name."""
+    """Install a CPU driver: Mesa 26, else Mesa 25, else Mesa under its own C library. Returns the set's name."""
     for name in ("drv26", "drv25", "own"):
         if prefix.ready(name):
             return name
     reasons = []
     for name in ("drv26", "drv25", "own"):
         try:
-            prefix.bring(name)
+            prefix.install(name)
             return name
         except Unsuited as error:
             reasons.append(f"{name}: {error}")
             prefix.progress.say(f"{name} does not work here, trying the next driver: {str(error).splitlines()[0]}")
-    raise StepFailed("no CPU Vulkan driver could be brought:\n" + "\n".join(reasons))
+    raise StepFailed("no CPU Vulkan driver works here:\n" + "\n".join(reasons))
 
 
 def main() -> int:
@@ -123,7 +123,7 @@ def main() -> int:
     )
     try:
         for name in arguments.sets:
-            driver(prefix) if name == "drv" else prefix.bring(name)
+            driver(prefix) if name == "drv" else prefix.install(name)
         prefix.tidy()
     except StepFailed as error:
         print(f"prefix: {error}", file=sys.stderr)

@@ -111,7 +111,7 @@ def show(command: Iterable, *, check: bool = True, **options) -> int:
 
 
 class Progress:
-    """Says which steps run, for how long and how many bytes they brought. Steps may run in several threads."""
+    """Prints which steps run, for how long and with how many bytes. Steps may run in several threads."""
 
     def __init__(self, title: str):
         self.title = title
@@ -132,7 +132,7 @@ class Progress:
 
     @contextmanager
     def step(self, name: str, detail: Callable[[], str] = lambda: ""):
-        """Announce a step's end (or failure, by saying nothing: the exception speaks)."""
+        """Print when a step has ended. When it fails nothing is printed: the exception has the message."""
         check_stop()
         begun = time.monotonic()
         with self.lock:

@@ -115,9 +115,11 @@ def _print_shaders(console: Console, shaders: list[dict]) -> None:
 @common
 @choosing
 @click.option(
-    "--replays", type=click.IntRange(1), help="Of each case; default 100, on a CPU driver fewer of large ones."
+    "--replays",
+    type=click.IntRange(1),
+    help="Runs of each case that must give equal bits; default 100, fewer for large cases on a CPU driver.",
 )
-@click.option("--plant", default="", help="A mistake, to see that it is found: value, unwritten, guard or replay.")
+@click.option("--plant", default="", help="Plants a mistake, which must be found: value, unwritten, guard or replay.")
 def test(as_json: bool, replays: int | None, **options: Any) -> None:
     """Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.
 
@@ -161,7 +163,9 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
 @click.option("--rotate", type=click.IntRange(1), metavar="MB", help="Weights to go through; default 256, on CPUs 64.")
 @click.option("--no-barrier", is_flag=True, help="Replays may overlap: throughput instead of latency.")
 @click.option("--no-ceilings", is_flag=True, help="Do not measure the device first.")
-@click.option("--regret", is_flag=True, help="Every kernel over a grid of shapes: how far is the pick from the best?")
+@click.option(
+    "--regret", is_flag=True, help="Time every kernel at a grid of shapes; compare the picked one with the best."
+)
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -79,7 +79,7 @@ def _boundary(subgraph: Subgraph, chosen: Chosen, nodes: frozenset[Node]) -> dic
     outputs = [s for s in subgraph.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     ends += [(names[spec.arg.name], "result") for spec in outputs]
     for node, what in ends:
-        why = _unfit(node, chosen)
+        why = _unsupported_reason(node, chosen)
         if why:
             origin = subgraph.origin[node]
             blamed = [origin] if what == "result" else [user for user in origin.users if user in nodes]
@@ -87,7 +87,7 @@ def _boundary(subgraph: Subgraph, chosen: Chosen, nodes: frozenset[Node]) -> dic
     return refused
 
 
-def _unfit(node: Node, chosen: Chosen) -> str:
+def _unsupported_reason(node: Node, chosen: Chosen) -> str:
     value = node.meta.get("val")
     if isinstance(value, torch.SymInt | int):
         return ""  # a size: not needed, the file computes it from the shapes

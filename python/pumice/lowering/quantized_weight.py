@@ -42,7 +42,7 @@ class QuantizedWeight:
 
     data: Ref  # i4 or i8 [N, K]
     scale: Ref  # f32 or f16 [N, G]
-    zero: Ref | None  # i8 [N, G]; whether it is all zero is proved when the file is loaded
+    zero: Ref | None  # i8 [N, G]; the load looks whether all are zero
     bits: int
     group: int
     columns: int

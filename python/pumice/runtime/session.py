@@ -141,8 +141,10 @@ class Session:
         return json.loads(self._native.memory())
 
     def method(self, name: str) -> Session:
-        """Another method of the file, sharing this session's weights and state. Raises InvalidInputError for a name that
-        the file does not have."""
+        """Another method of the file, sharing this session's weights and state.
+
+        Raises InvalidInputError for a name that the file does not have.
+        """
         return Session(self._native, name)
 
     def __repr__(self) -> str:

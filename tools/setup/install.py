@@ -25,7 +25,7 @@ NO_TORCH = """\
 PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it in pip's variables:
     PIP_EXTRA_INDEX_URL=<the CPU wheel index that PyTorch's installation page names> ./dev setup
     PIP_FIND_LINKS=<a folder with the wheel> ./dev setup
-Set-up does not take the default build by itself: it would bring gigabytes of CUDA packages."""
+Set-up does not take the default build by itself: it would install gigabytes of CUDA packages."""
 
 
 # -- the virtual environment -------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def _make_venv(prefix: Prefix, log: Path) -> None:
         except StepFailed:  # Debian's ensurepip without the wheels it wants: go on below
             shutil.rmtree(VENV, ignore_errors=True)
     run([BASE_PYTHON, "-m", "venv", "--without-pip", VENV], log=log)
-    prefix.bring("pipwhl")
+    prefix.install("pipwhl")
     wheel = next((prefix.place("pipwhl") / "usr/share/python-wheels").glob("pip-*.whl"))
     run([PYTHON, f"{wheel}/pip", "install", "--no-index", "--no-deps", wheel], log=log)
 
@@ -174,7 +174,7 @@ def _side_by_side(progress: Progress, *works: Callable[[], None]) -> None:
 
 
 def setup(extra: list[str] = (), quiet: bool = False) -> None:
-    """Bring everything that is not there. `extra` names further sets of the prefix."""
+    """Install everything that is not there. `extra` names further sets of the prefix."""
     with locked("setup"):
         quick = Prefix(PREFIX, None, LOGS)
         missing = [name for name in _sets(list(extra)) if not quick.ready(name)]
@@ -206,7 +206,7 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
 
             def sets() -> None:
                 for name in missing:
-                    prefix.bring(name)
+                    prefix.install(name)
                 if no_driver:
                     driver(prefix)
                 prefix.tidy()
@@ -227,7 +227,7 @@ def devices() -> str:
 
 
 def clean(everything: bool) -> None:
-    """Remove what was built; with `everything`, what set-up brought as well."""
+    """Remove what was built; with `everything`, what set-up installed as well."""
     with locked("setup"):
         for path in sorted(BUILD.iterdir()):
             if everything or path.name != "prefix":
