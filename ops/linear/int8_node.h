@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers of 8-bit integers: x is quantized first, or is integers already.
 //
-// The exact sum of (qx - zx) * (qw - zw) over a group is scaled by that of the group, and the sum over the groups by
-// the row's: only these scalings and additions round. Kernels for floats can compute it, too, from whole numbers.
+// The exact sum of (qx - zx) * (qw - zw) over a group is multiplied by the scale of the group, and the sum over the
+// groups by the scale of the row: only these products and sums round. Kernels for floats can compute it, too, from
+// whole numbers.
 #pragma once
 
 #include "ops/linear/epilogue.h"

@@ -24,7 +24,7 @@ struct HostArgument {
   std::vector<int64_t> list = {};
 };
 
-// An output element in fp64, and what a kernel may be off beside one rounding to the dtype of the output.
+// An output element in fp64, and the error that a kernel may have in addition to one rounding to the output's dtype.
 struct HostResult {
   double value = 0, error = 0;
 };

@@ -58,7 +58,7 @@ const char* unfit_type(const Tensor& tensor) {
   return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not have";
 }
 
-// Constants that preprocess put beside the blob. ExecuTorch is asked for each once: it may read the file every time.
+// Constants that preprocess stored outside of the blob. Each is read once, because ExecuTorch may read the file for it.
 struct ExternalConstants {
   const NamedDataMap* map;
   std::map<std::string, executorch::runtime::FreeableBuffer, std::less<>> held;

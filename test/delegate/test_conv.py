@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutional networks through ExecuTorch: everything in one partition, whatever form the edge dialect gives it."""
+"""Convolutional networks through ExecuTorch: everything in one partition, in every form that the edge dialect has."""
 
 from __future__ import annotations
 

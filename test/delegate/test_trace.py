@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETDump has every dispatch with its time, and ExecuTorch's Inspector puts it beside the line of the model."""
+"""ETDump has every dispatch with its time, and ExecuTorch's Inspector shows it with the line of the model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights lie beside the blobs, in ExecuTorch's named data: once for all methods, or in a .ptd file."""
+"""Weights are outside of the blobs, in ExecuTorch's named data: once for all methods, or in a .ptd file."""
 
 from __future__ import annotations
 

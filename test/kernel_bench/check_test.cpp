@@ -96,7 +96,7 @@ TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
   EXPECT_TRUE(answers.compare(bytes, 4, kBound).first);
 }
 
-// A weight equal to its zero point adds nothing, whatever x is; a huge x must not leak through.
+// A weight equal to its zero point adds nothing for every x, also for a huge one.
 TEST(Check, ATermThatIsNothingHasNoBudget) {
   const auto case_data = make("m=2,n=4,k=64,values=huge,zero=random");
   for (const Expected& e : all(*case_data)) EXPECT_LT(e.size, 1e3);

@@ -212,7 +212,7 @@ TEST(PickIntegers, FloatsAreNotForThem) {
   }
 }
 
-// One row and many, whatever a device has: the pick takes what is asked of it, and quantized rows keep dot products.
+// One row and many, on devices with and without each feature: the pick can run, and quantized rows use dot products.
 TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   Features phone = gpu();
   phone.bits = bit(Feature::int_dot) | bit(Feature::subgroup_arithmetic);
@@ -245,7 +245,7 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   }
 }
 
-// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
+// Every picked kernel, forced or not, fits the device: sizes around every threshold, on the poorest device and on
 // others.
 TEST(PickLinear, EverythingPickedFits) {
   for (const Features& features : {baseline_features(), gpu(), cpu(), matrices()}) {

@@ -220,7 +220,7 @@ TEST(Semantics, G04_EveryPositionEveryOtherKind) {
 
 TEST(Semantics, WhatIsAllowed) {
   Model twice = sample(), no_bias = sample(), scalar = sample(), zeros = sample(), no_list = sample();
-  twice.method().outputs = {kOutput, kOutput};  // G07: an output may be handed out twice
+  twice.method().outputs = {kOutput, kOutput};  // G07: a value may be an output twice
   EXPECT_EQ(read_file(file(twice)).methods[0].outputs.size(), 2u);
   no_bias.arg(kLinear, 2) = {};
   EXPECT_EQ(read_file(file(no_bias)).methods[0].ops[0].args[2].kind, ArgKind::none);

@@ -50,7 +50,7 @@ def _pin(name: str) -> str:
 
 
 def _make_venv(prefix: Prefix, log: Path) -> None:
-    """A virtual environment of this interpreter with a working pip, whatever Debian left out."""
+    """A virtual environment of this interpreter with a working pip, also where Debian's Python lacks ensurepip."""
     if PYTHON.exists():
         check = f"import sys, pip; sys.exit(sys.prefix != {str(VENV)!r} or sys.version != {sys.version!r})"
         if subprocess.run([PYTHON, "-c", check], capture_output=True, check=False).returncode == 0:

@@ -33,7 +33,7 @@ def check_stop() -> None:
 
 
 def spawn(command: Iterable, **options) -> subprocess.Popen:
-    """Start a child in a session of its own, so that only `stop_children` decides when it is told to end."""
+    """Start a child in a session of its own, so that only `stop_children` ends it."""
     with _lock:
         check_stop()
         child = subprocess.Popen([str(word) for word in command], start_new_session=True, **options)

@@ -25,7 +25,7 @@ SANITIZED = {
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
 
-# CPU drivers beside the usual one: the manifest in their folder of the prefix, and what the device is called.
+# CPU drivers other than the default one: the manifest in their folder of the prefix, and what the device is called.
 DRIVERS = {"mesa25": ("lvp_icd.json", "llvmpipe"), "swiftshader": ("vk_swiftshader_icd.json", "SwiftShader")}
 # Their kernels, one of a kind, as Mesa 25 compiles each for up to half a minute.
 FEW = [

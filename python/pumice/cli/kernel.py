@@ -159,8 +159,12 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
 @kernel.command(epilog=CASE_HELP)
 @common
 @choosing
-@click.option("--seconds", default=0.5, show_default=True, help="Of warm-up, and at most of timing a row.")
-@click.option("--rotate", type=click.IntRange(1), metavar="MB", help="Weights to go through; default 256, on CPUs 64.")
+@click.option(
+    "--seconds", default=0.5, show_default=True, help="Seconds of warm-up for a row, and the most for its timing."
+)
+@click.option(
+    "--rotate", type=click.IntRange(1), metavar="MB", help="Size of all copies of the weights; default 256, on CPUs 64."
+)
 @click.option("--no-barrier", is_flag=True, help="Replays may overlap: throughput instead of latency.")
 @click.option("--no-ceilings", is_flag=True, help="Do not measure the device first.")
 @click.option(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights beside the blob, in ExecuTorch's named data: methods and partitions that have equal ones share them in the
+"""Weights outside of the blob, in ExecuTorch's named data: methods and partitions that have equal ones share them in the
 .pte file, or in a .ptd file of its own."""
 
 from __future__ import annotations

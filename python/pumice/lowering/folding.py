@@ -18,7 +18,7 @@ from torch.fx.node import map_arg
 
 from pumice.lowering.subgraph import Subgraph
 
-_FREE_BYTES = 1 << 20  # a result up to this size is folded whatever it is made from
+_FREE_BYTES = 1 << 20  # a result up to this size is always folded
 _GROWTH = 2  # a larger one may take this many times the bytes of its inputs
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
