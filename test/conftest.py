@@ -12,7 +12,7 @@ import torch._export.utils as export_utils
 
 os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 
-from support.road import Road
+from support.end_to_end import Road
 
 from pumice._pumice import validation_messages
 
