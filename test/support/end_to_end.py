@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Road`: a module through export, bytes, load and run on a device, compared with eager PyTorch."""
+"""`EndToEnd`: a module through export, bytes, load and run on a device, compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pumice
 from support.budget import EXACT, Budget
 
 
-class Road:
+class EndToEnd:
     """What every operator and model test goes through."""
 
     def export(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module on the whole road: to_edge_transform_and_lower, to_executorch, a .pte file, ExecuTorch's Python runtime."""
+"""A module from end to end: to_edge_transform_and_lower, to_executorch, a .pte file, ExecuTorch's Python runtime."""
 
 from __future__ import annotations
 
