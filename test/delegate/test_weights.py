@@ -92,7 +92,7 @@ def test_weights_in_a_file_of_their_own(tmp_path, capfd) -> None:
 
 
 def test_equal_weights_of_two_layers_are_one(tmp_path) -> None:
-    """Not tied: two tensors that are equal, and a buffer that begins as they are."""
+    """Two equal tensors that are not tied, and a buffer that begins with the same bytes."""
 
     class Alike(nn.Module):
         def __init__(self) -> None:

@@ -19,7 +19,7 @@ INT8 = ["ResNet-18", "ResNet-50", "MobileNetV2"]
 
 
 def check(name: str, dtype: torch.dtype, size: int) -> None:
-    """All operators in one program, the answer as far from fp64's as roundings explain: no more than three times."""
+    """All operators are in one program. The error against fp64 is at most three times that of random roundings."""
     model, x, other = network(name).to(dtype), images(size).to(dtype), images(size, seed=4)
     got = pumice.load(bytes(pumice.export(model, (x,))))(x)
     exact = copy.deepcopy(model).double()

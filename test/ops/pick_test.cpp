@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
+// The choice of a kernel is a pure function of sizes and features. These are its important cases.
 #include <gtest/gtest.h>
 
 #include "ops/linear/kernels.h"
@@ -61,7 +61,7 @@ TEST(PickLinear, ACpuReadsXOnceASubgroup) {
   }
 }
 
-// A GPU with cooperative matrices whose elements are where they are expected.
+// A GPU with cooperative matrices whose elements are in the expected registers.
 Features matrices() {
   Features features = gpu();
   features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments);
@@ -91,7 +91,7 @@ TEST(PickLinear, MatricesByRows) {
 
 TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   LinearShape shape = int4(512, 14336, 4096);
-  shape.scale_f16 = false;  // an fp32 scale does not fit the product in fp16
+  shape.scale_f16 = false;  // the product with an fp32 scale may overflow fp16
   EXPECT_EQ(pick_linear(shape, matrices()).family, Family::tiled);
   shape = int4(512, 14336, 4096);
   shape.dtype = DType::f32;
@@ -164,7 +164,7 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
 }
 
-// Whatever x is: of fp32 its whole numbers come in fp16 to them.
+// For x of fp32, too: these kernels read its quantized values as whole numbers in fp16.
 TEST(PickIntegers, FragmentsForFewRows) {
   Features features = dots(matrices());
   features.bits |= bit(Feature::int8);
@@ -269,8 +269,8 @@ TEST(PickLinear, EverythingPickedFits) {
   }
 }
 
-// Kernels of a scheme are those meant for the device and the rows: the pick is one of them, and on a CPU driver there
-// are no others than those that were measured within twice the best one's time.
+// The kernels that are recommended for a device and a number of rows include the pick. On a CPU driver they are those
+// that took at most twice the time of the best one.
 TEST(PickLinear, IsMeantForTheCase) {
   for (const Features& features : {baseline_features(), dots(gpu()), dots(cpu()), matrices()}) {
     for (const int64_t m : {1, 2, 3, 4, 5, 8, 17, 128, 512}) {

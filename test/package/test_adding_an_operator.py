@@ -24,7 +24,7 @@ OP = ("--op", "spread", "--json")
 
 
 def tracked() -> list[str]:
-    """What is in git, or is going to be."""
+    """The names of the files in git, and of new ones that git does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     return [name for name in names if name and (ROOT / name).is_file()]

@@ -174,7 +174,7 @@ TEST(Schema, F16_EachEnum) {
   bad("methods[0].ops[4].args[3].i", 2, [](Model& m) { m.arg(kMakeFull, 3).i = 2; });
 }
 
-// A field that this version does not know could change what the others mean (SPIR-V, a shader's name).
+// A field that this version does not know could change the meaning of others, so the file is refused.
 TEST(Schema, F24_UnknownField) {
   flatbuffers::FlatBufferBuilder b;
   const auto empty_names = b.CreateVector(std::vector<flatbuffers::Offset<fb::OpName>>{});

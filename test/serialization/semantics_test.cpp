@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3: one damage a line; F17, F19 and G01 to G16 of the list of bad inputs.
+// Gate 3: each line damages one thing; F17, F19 and G01 to G16 of the list of bad inputs.
 #include <algorithm>
 
 #include "test/serialization/expect.h"
@@ -11,8 +11,8 @@ namespace {
 struct Case {
   const char* id;
   Code code;
-  const char* path;  // in front of a dot belongs "methods[0]"
-  const char* part;  // of the text
+  const char* path;  // of the error; "methods[0]" is added before a dot
+  const char* part;  // of the error's text
   void (*change)(Model&);
 };
 
@@ -228,7 +228,7 @@ TEST(Semantics, WhatIsAllowed) {
   EXPECT_EQ(read_file(file(scalar)).methods[0].values[kSum].dims.size(), 0u);
   zeros.program.states[0].constant = -1;
   EXPECT_EQ(read_file(file(zeros)).states[0].constant, -1);
-  no_list.arg(kCat, 0) = list_arg(ArgKind::ints, {});  // an empty list has no kind of its own
+  no_list.arg(kCat, 0) = list_arg(ArgKind::ints, {});  // an empty list fits every kind of list
   EXPECT_EQ(read_file(file(no_list)).methods[0].ops[kCat].args[0].kind, ArgKind::values);
 }
 

@@ -31,7 +31,7 @@ class Function(torch.nn.Module):
 
 
 def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> ExportedProgram:
-    """Of a module, or of a function, as pumice.export has it in front of its passes."""
+    """The program of a module or function, as pumice.export has it before its passes."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes)
     return program.run_decompositions(_decompositions())

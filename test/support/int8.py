@@ -61,7 +61,7 @@ class Weight:
 
 @dataclass
 class Layer:
-    """A linear with x quantized in flight; `program` takes x [m, K], and the residual [m, N] if there is one."""
+    """A linear layer that quantizes x at run time; `program` takes x [m, K], and maybe the residual [m, N]."""
 
     weight: Weight
     bias: torch.Tensor | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Pumice has no operator for. Tests take it from here, so that no new operator can turn it into one that it has.
+"""Operators that Pumice lacks. Tests take them from here, so that a new operator cannot make such a test meaningless.
 
 ``missing`` is an operator of a library of these tests: for those that only export. ExecuTorch has no kernel for it;
 tests that run a program there use ``on_cpu``, an ATen operator whose lowering is taken away by ``lacking()``."""
