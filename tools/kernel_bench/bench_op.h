@@ -12,6 +12,7 @@
 #include "ops/conv/kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/op.h"
+#include "ops/shared/host_call.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
@@ -63,8 +64,10 @@ class CaseData {
   virtual bool has_rows() const { return true; }
   // Of elements `indices` of an output, which count through its shape.
   virtual std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const = 0;
-  // What expect() is, for people.
-  virtual std::string reference() const { return "fp64 reference"; }
+  // Whether expect() says anything; without it a test looks at guards, poison and replays alone.
+  virtual bool has_reference() const { return true; }
+  // What a run must report: one of these, nothing if there are none. Its outputs are then undefined.
+  virtual std::vector<HostReport> reports() const { return {}; }
   // What expect() of everything costs, in multiplications.
   virtual uint64_t macs() const { return c_.macs(); }
   // What a run at `m` rows must move at least, and its arithmetic; for figures. 0: as the operator's launch says.
@@ -75,6 +78,11 @@ class CaseData {
  protected:
   Case c_;
 };
+
+// What the results of an operator's cases are compared with, for people.
+inline std::string compared(bool has_reference) {
+  return has_reference ? "fp64 reference" : "nothing: guards only";
+}
 
 // The inputs of the call, in the order of the file.
 std::vector<Data> inputs_of(const CaseData& case_data);

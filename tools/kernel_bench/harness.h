@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
             const Features& features);
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel);
 
+// A tensor's elements in the form that the device has: i64 becomes i32.
+Bytes on_device(DType dtype, const Bytes& bytes);
+
 struct HarnessOptions {
   uint64_t guard_bytes = 0;  // before and after every tensor; bound, so that a kernel can hurt them
   uint32_t slots = 1;        // copies of everything, for rotation past a cache
@@ -45,11 +49,15 @@ class Harness {
   // The graph's shapes are those of its last infer; both must outlive the harness.
   Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
 
-  // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
+  // Every byte becomes `word`, then the constants come to their places, and the status words are 0. Inputs are given in the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
   // The inputs alone: before a run that follows one which wrote its output in place of an input.
   void put_inputs(uint32_t word, std::span<const Data> inputs);
   bool overwrites_inputs() const;
+  // Before another run of the same; no report of the last one is left.
+  void clear_report();
+  // What the last run reported of slot 0.
+  std::optional<HostReport> report();
   // The kernels of one run, with the barriers they need among themselves.
   void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
   // Runs what was so recorded; outputs of slot 0 then come out of their textures.
@@ -60,6 +68,8 @@ class Harness {
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
+  // Whether one of them multiplies by cooperative matrices.
+  bool has_matrices() const;
   uint64_t slot_bytes() const;  // what a slot takes
   uint64_t output_bytes(size_t index = 0) const;
   // What a run reads and writes, and its arithmetic, as the launches say.
