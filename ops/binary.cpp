@@ -143,7 +143,8 @@ constexpr std::string_view cases_of(uint32_t code) {
     return "a=T[5,37] b=T[37]|T[5,1]|0.5 alpha=1|2; a=i32[5,37] b=i32[5,37]|3 alpha=2; a=3 b=i64[5,37] alpha=-2; "
            "a=i32[37]{2000000000..2100000000} b=i32[37]{-2100000000..2100000000} alpha=1; "
            "a=i64[37]{2000000000..2100000000} b=i64[37]{-2100000000..2100000000} alpha=1; a=u8[37] b=u8[37] alpha=1";
-  if (is_bitwise(code)) return "a=i32[5,37] b=i32[37]|5; a=u8[5,37] b=u8[5,37]; a=bool[37] b=bool[37]; a=i64[37] b=i64[37]";
+  if (is_bitwise(code))
+    return "a=i32[5,37] b=i32[37]|5; a=u8[5,37] b=u8[5,37]; a=bool[37] b=bool[37]; a=i64[37] b=i64[37]";
   if (code == BINARY_PRELU || code == BINARY_ADD_RELU) return "a=T[5,37] b=T[5,37]|T[37]";
   if (code == BINARY_ELU) return "a=T[5,37] b=0.5|1";
   if (code == BINARY_ATAN2) return "a=T[5,37] b=T[37]|0.5; a=T[5,37]{0.1..2} b=T[37]{0.5..2}";
@@ -154,7 +155,8 @@ constexpr std::string_view cases_of(uint32_t code) {
     return "a=T[5,37] b=T[37]{0.5..2}|T[37]{-2..-0.5}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|i32[37]{-9..-1}|3; "
            "a=i64[5,37] b=i64[37]{-9..-1}; a=i32[37] b=i32[37]{0..1}; a=u8[37] b=u8[37]{1..9}";
   if (is_of_floats(code)) return "a=T[5,37] b=T[37]{0.5..2}|T[37]{-2..-0.5}|0.5";
-  return "a=T[5,37] b=T[37]{0.5..2}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|3; a=i64[37] b=i64[37]; a=T[37]{special} b=T[37]; "
+  return "a=T[5,37] b=T[37]{0.5..2}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|3; a=i64[37] b=i64[37]; a=T[37]{special} "
+         "b=T[37]; "
          "a=i32[37]{-100000..100000} b=i32[37]{-100000..100000}; a=i64[37]{70000..100000} b=i64[37]{-70000..100000}";
 }
 

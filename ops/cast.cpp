@@ -47,8 +47,7 @@ std::span<const Op> cast_ops() {
                                   "x=i64[37] dtype=i32 -> i32[37]; "
                                   "x=f32[9]{3000000000..4000000000} dtype=i32 -> i32[9]; "
                                   "x=f32[9]{3000000000..4000000000} dtype=i64 -> i64[9]",
-                                  "x=f32[1024,1024] dtype=f16 -> f16[1024,1024]",
-                                  reference::cast}}};
+                                  "x=f32[1024,1024] dtype=f16 -> f16[1024,1024]", reference::cast}}};
   return kOps;
 }
 

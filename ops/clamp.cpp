@@ -49,8 +49,7 @@ std::span<const Op> clamp_ops() {
                                   "x=T[7] low=0.5 high=-0.5; "
                                   "x=i32[5,37]|i64[37] low=-10; "
                                   "x=u8[37] low=7 high=9",
-                                  "x=f16[1024,1024] low=-0.5 high=0.75",
-                                  reference::clamp}}};
+                                  "x=f16[1024,1024] low=-0.5 high=0.75", reference::clamp}}};
   return kOps;
 }
 

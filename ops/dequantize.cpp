@@ -8,8 +8,8 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
-#include "ops/reference/integers.h"
 #include "ops/quant/blocks.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/textures.h"
 
 namespace pumice::engine {

@@ -111,8 +111,7 @@ std::span<const Op> embedding_ops() {
        embedding,
        glsl::embedding::axes,
        {"weight=const:T[11,20] index=i32[3,5]{0..10}|i64[3,5]{0..10}|i32[3,5]{9..13}|i64[3,5]{-3..0} -> T[3,5,20]",
-        "weight=const:f16[4096,768] index=i32[32,128]{0..4095} -> f16[32,128,768]",
-        reference::embedding}},
+        "weight=const:f16[4096,768] index=i32[32,128]{0..4095} -> f16[32,128,768]", reference::embedding}},
       {{"embedding_q4gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"},
        embedding_q4gsw,
        kPackedAxes,
@@ -125,8 +124,7 @@ std::span<const Op> embedding_ops() {
        kPackedAxes,
        {"weight=const:i8[33,64] scale=const:f32[33,2]{0.01..0.1} zero=const:i8[33,2]{-9..9} "
         "index=i64[7]{0..32} group=32 -> T[7,64]",
-        "",
-        reference::embedding_packed}},
+        "", reference::embedding_packed}},
   };
   return kOps;
 }

@@ -4,8 +4,8 @@
 #include "glsl/lookup.h"
 
 #include "ops/op.h"
-#include "ops/reference/moves.h"
 #include "ops/quant/qparams.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

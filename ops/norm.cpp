@@ -76,14 +76,12 @@ std::span<const Op> norm_ops() {
        {"x=T[5,37] count=1 weight=T[37] bias=T[37] eps=0.00001; "
         "x=T[3,600]{4..9} count=1 eps=0.5; "
         "x=T[2,3,20] count=2 eps=0.00001",
-        "x=f16[1024,768] count=1 weight=f16[768] bias=f16[768] eps=0.00001",
-        reference::layer_norm}},
+        "x=f16[1024,768] count=1 weight=f16[768] bias=f16[768] eps=0.00001", reference::layer_norm}},
       {{"group_norm", 1, "Tensor x, int groups, Tensor? weight, Tensor? bias, float eps -> Tensor"},
        group_norm,
        glsl::norm::axes,
        {"x=T[2,6,5] groups=3 weight=T[6] bias=T[6] eps=0.00001",
-        "x=f16[8,64,56,56] groups=8 weight=f16[64] bias=f16[64] eps=0.00001",
-        reference::group_norm}},
+        "x=f16[8,64,56,56] groups=8 weight=f16[64] bias=f16[64] eps=0.00001", reference::group_norm}},
       {{"rms_norm", 1, "Tensor x, int count, Tensor? weight, float eps -> Tensor"},
        rms_norm,
        glsl::norm::axes,

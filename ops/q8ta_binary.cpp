@@ -7,8 +7,8 @@
 #include "ops/conv/channels_last_product.h"
 #include "ops/linear/epilogue.h"
 #include "ops/op.h"
-#include "ops/reference/integers.h"
 #include "ops/quant/requantize.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

@@ -5,8 +5,8 @@
 #include "glsl/q8ta_upsample2d.h"
 
 #include "ops/op.h"
-#include "ops/reference/images.h"
 #include "ops/quant/requantize.h"
+#include "ops/reference/images.h"
 #include "ops/shared/resize.h"
 
 namespace pumice::engine {
@@ -48,8 +48,7 @@ std::span<const Op> q8ta_upsample2d_ops() {
         "out_zero=1 qmin=-128 qmax=127 -> i8[1,3,9,11]; "
         "x=u8[9,5,6] size=[70,71] aligned=0|1 channels_last=0|1 x_scale=0.037 x_zero=90 out_scale=0.029 out_zero=100 "
         "qmin=0 qmax=255 -> u8[9,70,71]",
-        "",
-        reference::q8ta_upsample2d}}};
+        "", reference::q8ta_upsample2d}}};
   return kOps;
 }
 

@@ -65,8 +65,7 @@ std::span<const Op> slice_scatter_ops() {
        {"self=T[3,9,5] source=T[3,4,5] dim=1 start=1 end=8 step=2; "
         "self=i64[3,9] source=i64[3,4] dim=-1 start=-7 end=100 step=2; "
         "self=i8[16] source=i8[8] dim=0 start=4 end=12 step=1",
-        "self=f16[32,256,256] source=f16[32,64,256] dim=1 start=64 end=128 step=1",
-        reference::slice_scatter}}};
+        "self=f16[32,256,256] source=f16[32,64,256] dim=1 start=64 end=128 step=1", reference::slice_scatter}}};
   return kOps;
 }
 

@@ -39,7 +39,10 @@ void view(Graph& graph, Args args) {
 
 std::span<const Op> view_ops() {
   static constexpr Op kOps[] = {
-      {{"view", 1, "Tensor x, sizes shape -> Tensor"}, view, {}, {"x=T[3,8] shape=[4,-1] -> T[4,6]; x=i64[6] shape=[2,3] -> i64[2,3]", "", reference::view}}};
+      {{"view", 1, "Tensor x, sizes shape -> Tensor"},
+       view,
+       {},
+       {"x=T[3,8] shape=[4,-1] -> T[4,6]; x=i64[6] shape=[2,3] -> i64[2,3]", "", reference::view}}};
   return kOps;
 }
 

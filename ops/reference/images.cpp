@@ -173,8 +173,7 @@ void max_pool2d(HostCall& call) {
 }
 
 void avg_pool2d(HostCall& call) {
-  pool(call, window_positions,
-       [&](const Window& window) { float_mean(call, window, divisor_of(call, window)); });
+  pool(call, window_positions, [&](const Window& window) { float_mean(call, window, divisor_of(call, window)); });
   limit_errors(call.out());
 }
 
@@ -184,8 +183,7 @@ void adaptive_avg_pool2d(HostCall& call) {
 }
 
 void q8ta_avg_pool2d(HostCall& call) {
-  pool(call, window_positions,
-       [&](const Window& window) { byte_mean(call, window, divisor_of(call, window), 8); });
+  pool(call, window_positions, [&](const Window& window) { byte_mean(call, window, divisor_of(call, window), 8); });
 }
 
 void q8ta_adaptive_avg_pool2d(HostCall& call) {
@@ -221,8 +219,8 @@ void q8ta_upsample2d(HostCall& call) {
   };
   resize(call, aligned, place, [&](int64_t plane, std::array<double, 4> v, double y, double x) {
     for (double& each : v) each = in_f32((each - zero) * scale);
-    const double real =
-        corners ? by_corners(v, in_f32(y), in_f32(x), plane % channels >= channels / 8 * 8) : by_rows(v, in_f32(y), in_f32(x));
+    const double real = corners ? by_corners(v, in_f32(y), in_f32(x), plane % channels >= channels / 8 * 8)
+                                : by_rows(v, in_f32(y), in_f32(x));
     call.out().push(to_byte(real));
   });
 }

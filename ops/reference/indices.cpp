@@ -12,8 +12,7 @@ namespace {
 int64_t row_of(HostCall& call, double given, size_t position, int64_t rows, bool from_end = true) {
   const auto index = static_cast<int64_t>(given), row = from_end && index < 0 ? index + rows : index;
   if (row >= 0 && row < rows) return row;
-  call.reports.push_back(
-      {static_cast<uint32_t>(position), static_cast<int32_t>(index), static_cast<int32_t>(rows)});
+  call.reports.push_back({static_cast<uint32_t>(position), static_cast<int32_t>(index), static_cast<int32_t>(rows)});
   return 0;
 }
 
@@ -37,8 +36,7 @@ void scatter(HostCall& call, const Join& join) {
   std::vector<HostResult>& out = call.out().elements;
   for (const double x : self.values) out.push_back({x, 0});
   for (size_t p = 0; p < index.values.size(); ++p) {
-    const auto row =
-        static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent)));
+    const auto row = static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent)));
     for (size_t o = 0; o < slabs.outer; ++o) {
       for (size_t i = 0; i < slabs.inner; ++i)
         join(out[slabs.at(o, row, i)], values.values.at((o * index.values.size() + p) * slabs.inner + i));

@@ -127,8 +127,8 @@ void quantize(HostCall& call) {
     const size_t block = blocks.of(i);
     const double scale = parameter(call.args[1], block), zero = parameter(call.args[2], block);
     // PyTorch computes the reciprocal of a Python number in fp64.
-    const double inverse = call.args[1].is_tensor() ? step(mode == STEPS_F64 ? 1 / scale : in_f32(1 / scale))
-                                                    : in_f32(1 / scale);
+    const double inverse =
+        call.args[1].is_tensor() ? step(mode == STEPS_F64 ? 1 / scale : in_f32(1 / scale)) : in_f32(1 / scale);
     const double v = step(mode == STEPS_F64 ? x.values[i] * inverse : in_f32(x.values[i] * inverse));
     const double q = last ? std::nearbyint(step(v + zero)) : step(std::nearbyint(v) + zero);
     call.out().push(std::isnan(q) ? 0 : std::clamp(q, call.real(4), call.real(5)));

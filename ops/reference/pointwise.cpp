@@ -168,7 +168,8 @@ DType operand_dtype(const HostCall& call) {
 }  // namespace
 
 void arithmetic(HostCall& call, uint32_t code) {
-  const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB, divides = code >= BINARY_DIV_FLOOR && code <= BINARY_FMOD;
+  const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB,
+             divides = code >= BINARY_DIV_FLOOR && code <= BINARY_FMOD;
   const DType dtype = operand_dtype(call);
   HostOutput& out = call.out();
   for (size_t i = 0; i < out.count(); ++i) {
@@ -182,7 +183,8 @@ void arithmetic(HostCall& call, uint32_t code) {
     }
     if (divides && b == 0 && dtype != DType::boolean)
       call.reports.push_back({static_cast<uint32_t>(i), 0, STATUS_DIVIDES_BY_ZERO});
-    out.push(of_integers(code, static_cast<int64_t>(a), static_cast<int64_t>(b), has_alpha ? call.integer(2) : 1, dtype));
+    out.push(
+        of_integers(code, static_cast<int64_t>(a), static_cast<int64_t>(b), has_alpha ? call.integer(2) : 1, dtype));
   }
   if (dtype == DType::i64) check_i64(call);
 }

@@ -68,7 +68,8 @@ Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, con
   const int64_t keys = k.shape[2], elements = q.shape[3];
   Scores scores;
   for (int64_t s = 0; s < keys; ++s) {
-    const Dot dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1), elements);
+    const Dot dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1),
+                  elements);
     double score = dot.sum * in_f32(call.real(5));
     bool seen = call.integer(4) == 0 || s <= row[2];
     if (call.has(3)) {

@@ -37,7 +37,8 @@ Shape coordinates(size_t index, const Shape& shape) {
 
 size_t index_at(const Shape& coordinates, const Shape& shape) {
   size_t index = 0;
-  for (size_t d = 0; d < shape.size(); ++d) index = index * static_cast<size_t>(shape[d]) + static_cast<size_t>(coordinates[d]);
+  for (size_t d = 0; d < shape.size(); ++d)
+    index = index * static_cast<size_t>(shape[d]) + static_cast<size_t>(coordinates[d]);
   return index;
 }
 

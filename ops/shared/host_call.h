@@ -43,7 +43,8 @@ struct HostOutput {
   size_t count() const;  // elements that it must have
 };
 
-// What a run must report (Graph::status): one of all the reports that a reference gives. Its outputs are then undefined.
+// What a run must report (Graph::status): one of all the reports that a reference gives. Its outputs are then
+// undefined.
 struct HostReport {
   uint32_t position;
   int32_t value, limit;  // limit: of an index, or STATUS_*

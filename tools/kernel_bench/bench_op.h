@@ -79,9 +79,9 @@ class CaseData {
   Case c_;
 };
 
-// What the results of an operator's cases are compared with, for people.
+// What the results of an operator's cases are compared with, for people. "guards only": with nothing.
 inline std::string compared(bool has_reference) {
-  return has_reference ? "fp64 reference" : "nothing: guards only";
+  return has_reference ? "fp64 reference" : "guards only";
 }
 
 // The inputs of the call, in the order of the file.

@@ -2,10 +2,10 @@
 // A call of any operator as text, read with the operator's signature: "x=T[3,5,37] dim=-1 -> T[3,5,37]".
 //
 //   Arguments by name, in any order; '|' stands between alternatives. Tensors: dtype[sizes], dtypes f32 f16 i32 i64
-//   u8 i8 bool, of constants also i4; T is the case's float dtype (T=f32|f16 unless said). "const:f32[7]" is a constant,
-//   "i32[5]{0..9}" says the range of the numbers, "T[5]{special}" puts NaN and infinities in between, "T[2,3]+T[4,3]"
-//   is a list. Lists of integers: [1,-1]. After "->" come the outputs; without it one like the first tensor.
-//   storage=texture3d has the first tensor in a texture, and with it what the operator takes along.
+//   u8 i8 bool, of constants also i4; T is the case's float dtype (T=f32|f16 unless said). "const:f32[7]" is a
+//   constant, "i32[5]{0..9}" says the range of the numbers, "T[5]{special}" puts NaN and infinities in between,
+//   "T[2,3]+T[4,3]" is a list. Lists of integers: [1,-1]. After "->" come the outputs; without it one like the first
+//   tensor. storage=texture3d has the first tensor in a texture, and with it what the operator takes along.
 #pragma once
 
 #include "ops/op.h"

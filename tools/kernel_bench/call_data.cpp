@@ -19,7 +19,9 @@ std::vector<double> random_values(const CallTensor& tensor, Random& random) {
     const bool special = tensor.has_special && i % 7 == 0;
     const double width = tensor.high - tensor.low + (is_float(tensor.dtype) ? 0 : 1);
     const double value = tensor.low + width * static_cast<double>(random.next() >> 40) * 0x1p-24;
-    values[i] = special ? kSpecial[i / 7 % 3] : is_float(tensor.dtype) ? stored(value, tensor.dtype) : std::floor(value);
+    values[i] = special                  ? kSpecial[i / 7 % 3]
+                : is_float(tensor.dtype) ? stored(value, tensor.dtype)
+                                         : std::floor(value);
   }
   return values;
 }

@@ -28,7 +28,7 @@ class CallData : public CaseData {
   void run_reference(const Op& op);
 
   Call call_;
-  std::vector<std::vector<Tensor>> tensors_;  // of each argument
+  std::vector<std::vector<Tensor>> tensors_;    // of each argument
   std::vector<std::vector<Expected>> results_;  // of each output; empty without a reference
   std::vector<HostReport> reports_;
 };

@@ -191,7 +191,8 @@ std::optional<HostReport> Harness::report() {
   std::memcpy(words, read(places_.at(impl().status), slice(impl().status, 0).offset, sizeof(words)).data(),
               sizeof(words));
   if (words[0] == 0) return std::nullopt;
-  if (words[0] != 1) fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
+  if (words[0] != 1)
+    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
   return HostReport{words[1], static_cast<int32_t>(words[2]), static_cast<int32_t>(words[3])};
 }
 

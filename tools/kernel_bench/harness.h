@@ -49,7 +49,8 @@ class Harness {
   // The graph's shapes are those of its last infer; both must outlive the harness.
   Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
 
-  // Every byte becomes `word`, then the constants come to their places, and the status words are 0. Inputs are given in the program's order.
+  // Every byte becomes `word`, then the constants come to their places, and the status words are 0. Inputs are given in
+  // the program's order.
   void reset(uint32_t word, std::span<const Data> inputs);
   // The inputs alone: before a run that follows one which wrote its output in place of an input.
   void put_inputs(uint32_t word, std::span<const Data> inputs);

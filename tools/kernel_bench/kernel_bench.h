@@ -45,7 +45,7 @@ using Report = std::function<void(const std::string& json)>;
 // One JSON text: operators, shader variants and what they need, kernels that can be forced, why they cannot run here,
 // and why they are not meant to.
 std::string list(const Options& options);
-// Each case with each kernel against fp64. Returns how many failed.
+// Each case with each kernel against fp64, every output. Returns how many failed.
 uint32_t test(const Options& options, const Report& report);
 // Times. Returns how many had wrong results (they are not timed).
 uint32_t bench(const Options& options, const Report& report);

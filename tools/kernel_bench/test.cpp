@@ -108,7 +108,8 @@ class Test {
       graphs.push_back(build_with(loaded, device_->features(), kernels[i]));
       Session session(device_, loaded.program, loaded.weights, std::move(graphs));
       for (const int64_t m : all[i].rows) {
-        json row = {{"status", "ok"}, {"sampled", answers[0].sampled()}, {"compared", compared(case_data.has_reference())}};
+        json row = {
+            {"status", "ok"}, {"sampled", answers[0].sampled()}, {"compared", compared(case_data.has_reference())}};
         std::string why;
         try {
           const size_t num_symbols = loaded.program->methods[0].symbols.size();
