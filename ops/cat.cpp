@@ -3,6 +3,7 @@
 #include "glsl/cat.h"
 
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -70,8 +71,9 @@ std::span<const Op> cat_ops() {
                                  cat,
                                  glsl::cat::axes,
                                  {"inputs=T[3,2,5]+T[3,4,5]+T[3,1,5] dim=1 -> T[3,7,5]; "
+                                  "inputs=i64[3,2]+i64[3,5] dim=-1 -> i64[3,7]; "
                                   "inputs=i8[8]+i8[4]+i8[3]+i8[5]+i8[4] dim=0 -> i8[24]",
-                                  "inputs=f16[32,512,64]+f16[32,512,64] dim=-1 -> f16[32,512,128]"}}};
+                                  "inputs=f16[32,512,64]+f16[32,512,64] dim=-1 -> f16[32,512,128]", reference::cat}}};
   return kOps;
 }
 

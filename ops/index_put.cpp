@@ -6,6 +6,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/index_put_last.h"
 #include "ops/op.h"
+#include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -59,12 +60,14 @@ void index_put(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> index_put_ops() {
-  static constexpr Op kOps[] = {{{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
-                                 index_put,
-                                 glsl::index_put::axes,
-                                 {"self=T[9,8] index=i32[3]{0..8} values=T[3,8] dim=0; "
-                                  "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0",
-                                  "self=f16[1024,768] index=i32[64]{0..1023} values=f16[64,768] dim=0"}}};
+  static constexpr Op kOps[] = {
+      {{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
+       index_put,
+       glsl::index_put::axes,
+       {"self=T[9,8] index=i32[3]{0..8} values=T[3,8] dim=0; "
+        "self=T[3,9,2] index=i64[4]{-9..8}|i64[4]{8..12} values=T[3,4,2] dim=1; "
+        "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0",
+        "self=f16[1024,768] index=i32[64]{0..1023} values=f16[64,768] dim=0", reference::index_put}}};
   return kOps;
 }
 

@@ -8,6 +8,7 @@
 #include "ops/linear/epilogue.h"
 #include "ops/op.h"
 #include "ops/quant/requantize.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -61,14 +62,16 @@ constexpr std::string_view kSignature =
 constexpr std::string_view kCases =
     "a=i8[5,37] b=i8[5,37]|i8[37] a_scale=0.03125 a_zero=3 b_scale=0.015625 b_zero=-2 act=0|1 out_scale=0.0625 "
     "out_zero=1 "
-    "qmin=-128 qmax=127";
+    "qmin=-128 qmax=127; "
+    "a=u8[5,37] b=u8[5,1] a_scale=0.037 a_zero=90 b_scale=0.011 b_zero=100 act=0|1|2|5|6 out_scale=0.029 out_zero=100 "
+    "qmin=0 qmax=255";
 
 }  // namespace
 
 std::span<const Op> q8ta_binary_ops() {
   static constexpr Op kOps[] = {
-      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes, {kCases}},
-      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes, {kCases}},
+      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes, {kCases, "", reference::q8ta_add}},
+      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes, {kCases, "", reference::q8ta_mul}},
   };
   return kOps;
 }

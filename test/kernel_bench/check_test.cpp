@@ -131,26 +131,6 @@ TEST(Check, ReferencesOfCalls) {
             7);
 }
 
-// Compared with a portable run, integers must be equal and floats within their bound.
-TEST(Check, ResultsOfAPortableRun) {
-  const Case c = parse("op=flip T=f16 x=T[4] dims=[0]")[0];
-  CallData data(*bench_op("flip").row, c, 1);
-  EXPECT_TRUE(data.needs_run());
-  EXPECT_EQ(data.portable().outputs()[0].dtype, DType::f32);
-  data.set_results({{1, 2, 3, 4}});
-  EXPECT_EQ(data.reference(), "portable f32 run");
-  const Answers answers(data, 0, {}, 1);
-  const uint16_t right[] = {half_bits(1), half_bits(2), half_bits(3), half_bits(4)};
-  uint16_t wrong[] = {right[0], right[1], right[2], half_bits(4.01f)};
-  const auto bytes = [](const uint16_t* halves) {
-    Bytes all(8);
-    std::memcpy(all.data(), halves, 8);
-    return all;
-  };
-  EXPECT_FALSE(answers.compare(bytes(right), 1, 0).first);
-  EXPECT_EQ(answers.compare(bytes(wrong), 1, 0).first->where, "[3]");
-}
-
 // A convolution of ones counts the elements of the kernel inside of the image; an error names four indices.
 TEST(Check, PatchesAreThoseOfTheDefinition) {
   const auto case_data = make("op=conv2d_q8ta_q8csw,b=2,c=1,o=1,h=4,w=4,s=2,values=high");

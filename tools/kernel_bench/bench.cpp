@@ -7,14 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/kernel_bench/ceilings.h"
-#include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
-#include "tools/kernel_bench/portable.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/timer.h"
+#include "tools/kernel_bench/verdict.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -40,9 +39,9 @@ class Bench {
 
   uint32_t run(const Case& c) {
     const BenchOp& bench_op = kernel_bench::bench_op(c.op);
-    const std::unique_ptr<CaseData> case_data = make_data(device_, bench_op, c, options_.seed);
+    const std::unique_ptr<CaseData> case_data = bench_op.make(c, options_.seed);
     const std::vector<Data> inputs = inputs_of(*case_data);
-    const Answers answers(*case_data, 0, {}, options_.seed);
+    const std::vector<Answers> answers = answers_of(*case_data, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
     std::map<std::string, std::vector<std::string>>
@@ -109,9 +108,9 @@ class Bench {
   };
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
-               const Answers& answers, double error) {
+               std::span<const Answers> answers, double error) {
     const int64_t m = case_data.shape().m;
-    json row = {{"status", "ok"}, {"compared", case_data.reference()}};
+    json row = {{"status", "ok"}, {"compared", compared(case_data.has_reference())}};
     uint64_t slot_bytes = 0;
     {
       Harness harness(loaded, graph, {});
@@ -123,13 +122,11 @@ class Bench {
       harness.dispatch(commands, 0);
       commands.end();
       harness.run(commands);
-      const Checked checked = answers.compare(harness.read_output(), m, error);
-      if (checked.first) {
-        const Wrong& w = *checked.first;
+      const bool by_matrices = case_data.bytes(m) == 0 && harness.has_matrices();
+      const std::string why = wrong(harness, case_data, answers, m, by_matrices ? 1 : error, row);
+      if (!why.empty()) {
         row["status"] = "failed";
-        row["why"] = format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g; see kernel test",
-                            static_cast<unsigned long long>(checked.wrong),
-                            static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want);
+        row["why"] = why + "; see kernel test";
         return row;
       }
     }

@@ -11,6 +11,7 @@
 #include "ops/conv/kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/op.h"
+#include "ops/shared/host_call.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
@@ -62,8 +63,10 @@ class CaseData {
   virtual bool has_rows() const { return true; }
   // The expected values of some elements of an output; `indices` are flat, in PyTorch order.
   virtual std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const = 0;
-  // Where the expected values come from, as text.
-  virtual std::string reference() const { return "fp64 reference"; }
+  // Whether expect() gives values; without them a test checks guards, poison and replays alone.
+  virtual bool has_reference() const { return true; }
+  // What a run must report: one of these, nothing if there are none. Its outputs are then undefined.
+  virtual std::vector<HostReport> reports() const { return {}; }
   // The cost of expecting every element, in multiplications.
   virtual uint64_t macs() const { return c_.macs(); }
   // The bytes that a run at `m` rows must read and write at least, and its operations, for GB/s and TFLOP/s. 0: use the
@@ -75,6 +78,11 @@ class CaseData {
  protected:
   Case c_;
 };
+
+// What the results of an operator's cases are compared with, for people. "guards only": with nothing.
+inline std::string compared(bool has_reference) {
+  return has_reference ? "fp64 reference" : "guards only";
+}
 
 // The inputs of the call, in the order of the file.
 std::vector<Data> inputs_of(const CaseData& case_data);

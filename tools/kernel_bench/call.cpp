@@ -12,7 +12,8 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-constexpr DType kDtypes[] = {DType::f32, DType::f16, DType::i32, DType::boolean, DType::u8, DType::i8, DType::i4};
+constexpr DType kDtypes[] = {DType::f32,     DType::f16, DType::i32, DType::i64,
+                             DType::boolean, DType::u8,  DType::i8,  DType::i4};
 constexpr std::string_view kStorages[] = {"buffer", "texture3d"};
 constexpr std::string_view kFloats[] = {"f32", "f16"};  // indices are those of DType
 constexpr size_t kMostCases = 4096;

@@ -2,7 +2,7 @@
 // A call of any operator as text, read with the operator's signature: "x=T[3,5,37] dim=-1 -> T[3,5,37]".
 //
 //   Arguments are given by name, in any order; '|' separates alternatives.
-//   A tensor is dtype[sizes]; dtypes are f32 f16 i32 u8 i8 bool, and i4 for constants. T is the float dtype of the
+//   A tensor is dtype[sizes]; dtypes are f32 f16 i32 i64 u8 i8 bool, and i4 for constants. T is the float dtype of the
 //   case: both f32 and f16, unless the text sets T. "const:f32[7]" is a constant; "i32[5]{0..9}" gives the range of the
 //   numbers; "T[5]{special}" has some NaN and infinities; "T[2,3]+T[4,3]" is a list of tensors.
 //   A list of integers is [1,-1].

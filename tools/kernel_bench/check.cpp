@@ -75,7 +75,7 @@ double element(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
     std::memcpy(&bits, at, 2);
     return half_value(bits);
   }
-  if (dtype == DType::i32) {
+  if (dtype == DType::i32 || dtype == DType::i64) {  // i64 is i32 on the device
     int32_t value;
     std::memcpy(&value, at, 4);
     return value;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "graph/bind.h"
+#include "graph/convert.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "ops/op.h"
@@ -34,6 +35,10 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
   return std::string(name(value.kind)) + " '" + value.name + "'";
 }
 
+bool uses_matrices(const Shader& shader) {
+  return (shader.features & bit(Feature::coopmat)) != 0;
+}
+
 enum class When : uint8_t { before, now, after };
 
 // Inputs are copied to textures before the kernels run, and outputs from textures afterwards; neither is timed.
@@ -47,6 +52,14 @@ When when(const Graph::Impl& graph, const Node& node) {
 }
 
 }  // namespace
+
+Bytes on_device(DType dtype, const Bytes& bytes) {
+  if (dtype != DType::i64) return bytes;
+  Bytes narrow(bytes.size() / 2);
+  if (narrow_i64(narrow.data(), bytes.data(), bytes.size() / 8) != kNoPosition)
+    fail(Code::InvalidArgument, Stage::api, "case", "a number of an i64 tensor does not fit 32 bits");
+  return narrow;
+}
 
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
@@ -160,6 +173,27 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   commands.end();
   loaded_.device->run(commands);
   put_inputs(word, inputs);
+  clear_report();
+}
+
+void Harness::clear_report() {
+  if (!places_.contains(impl().status)) return;
+  Commands commands(loaded_.device);
+  commands.begin();
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) commands.fill(slice(impl().status, slot), 0);
+  commands.end();
+  loaded_.device->run(commands);
+}
+
+std::optional<HostReport> Harness::report() {
+  if (!places_.contains(impl().status)) return std::nullopt;
+  uint32_t words[4];
+  std::memcpy(words, read(places_.at(impl().status), slice(impl().status, 0).offset, sizeof(words)).data(),
+              sizeof(words));
+  if (words[0] == 0) return std::nullopt;
+  if (words[0] != 1)
+    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
+  return HostReport{words[1], static_cast<int32_t>(words[2]), static_cast<int32_t>(words[3])};
 }
 
 bool Harness::overwrites_inputs() const {
@@ -181,9 +215,10 @@ void Harness::put_inputs(uint32_t word, std::span<const Data> inputs) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!places_.contains(layout_.memory_root[ids[i]])) continue;  // no kernel reads it
     const uint64_t bytes = impl().bytes(ids[i]);
+    const Bytes given = on_device(inputs[i].dtype, inputs[i].bytes);
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
       const Slice all = slice(ids[i], slot);
-      uploader.put(std::span(inputs[i].bytes).first(bytes), {all.buffer, all.offset, bytes});
+      uploader.put(std::span(given).first(bytes), {all.buffer, all.offset, bytes});
     }
   }
   uploader.flush();
@@ -267,6 +302,14 @@ std::string Harness::shaders() const {
     names += (names.empty() ? "" : "+") + part;
   }
   return names;
+}
+
+bool Harness::has_matrices() const {
+  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    if (step.kind != StepKind::dispatch) return false;
+    const std::vector<Dispatch>& all = impl().nodes[step.node].dispatches;
+    return std::any_of(all.begin(), all.end(), [](const Dispatch& each) { return uses_matrices(*each.shader); });
+  });
 }
 
 uint64_t Harness::output_bytes(size_t index) const {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
             const Features& features);
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel);
 
+// A tensor's elements in the form that the device has: i64 becomes i32.
+Bytes on_device(DType dtype, const Bytes& bytes);
+
 struct HarnessOptions {
   uint64_t guard_bytes = 0;  // before and after every tensor; bindings include them, so that a kernel can write there
   uint32_t slots = 1;        // copies of everything: runs that use another copy each find nothing in a cache
@@ -45,11 +49,16 @@ class Harness {
   // The graph's shapes are those of its last infer; both must outlive the harness.
   Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
 
-  // Fills all memory with `word`, then writes constants and inputs. Inputs: in the program's order.
+  // Fills all memory with `word`, then writes constants and inputs, and clears the status words. Inputs: in the program's
+  // order.
   void reset(uint32_t word, std::span<const Data> inputs);
   // Writes the inputs again: needed when the run before wrote its output into an input.
   void put_inputs(uint32_t word, std::span<const Data> inputs);
   bool overwrites_inputs() const;
+  // Clears the status words before another run.
+  void clear_report();
+  // The report of the last run, of slot 0.
+  std::optional<HostReport> report();
   // Records the kernels of one run, with the barriers between them.
   void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
   // Submits what was recorded and waits; then copies outputs of slot 0 from textures to buffers.
@@ -60,6 +69,8 @@ class Harness {
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
+  // Whether one of them multiplies by cooperative matrices.
+  bool has_matrices() const;
   uint64_t slot_bytes() const;  // memory of one slot
   uint64_t output_bytes(size_t index = 0) const;
   // The bytes that a run reads and writes, and its operations, as the launches count them.

@@ -47,7 +47,7 @@ using Report = std::function<void(const std::string& json)>;
 // JSON: the operators, the shader variants with the features they need, and the kernels that can be forced, with the
 // reason where one cannot run here or is not recommended.
 std::string list(const Options& options);
-// Tests each case with each kernel. Returns the number of failures.
+// Tests each case with each kernel, every output against fp64. Returns the number of failures.
 uint32_t test(const Options& options, const Report& report);
 // Times each case with each kernel. Returns the number with wrong results, which are not timed.
 uint32_t bench(const Options& options, const Report& report);

@@ -73,7 +73,7 @@ std::string run_list(const Options& options) {
     of_this.ops = {name};
     row["cases"] = json::array();
     for (const Case& c : choose(of_this, Purpose::test, true)) row["cases"].push_back(title(c));
-    row["compared"] = op.cases.reference != nullptr || !bench_op(name).is_call() ? "fp64 reference" : "portable run";
+    row["compared"] = compared(op.cases.reference != nullptr || !bench_op(name).is_call());
     operators.push_back(std::move(row));
   }
   for (const ShaderFile& file : shader_files())

@@ -131,7 +131,7 @@ int kernel_list(const Arguments& arguments) {
   for (const json& op : facts.at("operators")) {
     std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     if (op.at("kernels").size() == 1) {
-      std::printf("  %zu cases, against a %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
+      std::printf("  %zu cases, compared: %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
                   text(op.at("cases").at(0)).c_str());
       continue;
     }
@@ -166,6 +166,8 @@ int kernel_test(const Arguments& arguments) {
     const std::string status = event.at("status");
     ++(status == "skipped" ? skipped : run);
     worst = std::max(worst, event.value("worst", 0.0));
+    if (!arguments.json && event.value("compared", "") == "guards only")
+      std::printf("guards only  %s: no reference to compare with\n", text(event.at("title")).c_str());
     if (arguments.json || status == "ok") return;
     if (status == "skipped" && arguments.kernel.kernels.empty())
       return;  // skipped kernels are shown only when they were asked for by name

@@ -25,8 +25,9 @@ dilation), g (groups); dtype, bias, zero, act; values random, low, high or speci
 )";
 
 constexpr const char* kTestHelp = R"(
-The error bound is the operator's own: |err| <= u |y| + c sum|a b|, c counted from the kernel's roundings. Beside that,
-every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
+The error bound is the operator's own, as its source derives it; of products |err| <= u |y| + c sum|a b|, c counted from
+the kernel's roundings; integers and moved elements are exact. What kernels report (an index out of range, an i64 that
+32 bits cannot hold) must be what the reference says. "guards only": the operator has no reference. Beside that, every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
 bands that must stay whole, is replayed and must give the same bits, and once more through a session as users have it.
 Above 10^8 multiplications a sample of the outputs is compared, edges always; --seed draws it. Exit code 1: something
 failed, 4: nothing that was asked for runs on this device.
@@ -88,9 +89,8 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   };
   add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
       kernel_list);
-  CLI::App* test = add(
-      "test", "Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.",
-      kernel_test);
+  CLI::App* test =
+      add("test", "Each case with each kernel, compared with the fp64 reference of its operator.", kernel_test);
   choosing(test, options, kTestHelp);
   test->add_option("--replays", options.replays,
                    "runs of each case that must give equal bits; default 100, or fewer for large cases on a CPU driver")
