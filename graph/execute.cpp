@@ -15,7 +15,7 @@
 namespace pumice::engine {
 namespace {
 
-constexpr size_t kEncodings = 8;  // kept for each method
+constexpr size_t kEncodings = 8;       // kept for each method
 constexpr uint32_t kMostSteps = 4096;  // in one submit
 
 // In debug builds, and where tests set the variable.

@@ -45,8 +45,8 @@ class Session {
   // device had begun.
   void run(uint32_t method, std::span<const InputView> inputs, uint32_t steps = 1);
   // run() and a copy of its outputs, as one: no other thread's call comes between. `room` tells where an output goes;
-  // null: nowhere. Throws Busy when `room` uses this session. `steps`: how often the method runs, in one submit and with
-  // the same inputs; only its state moves on. The outputs are those of the last step.
+  // null: nowhere. Throws Busy when `room` uses this session. `steps`: how often the method runs, in one submit and
+  // with the same inputs; only its state moves on. The outputs are those of the last step.
   using Room = std::function<void*(uint32_t index, const OutputInfo& output)>;
   void call(uint32_t method, std::span<const InputView> inputs, const Room& room, uint32_t steps = 1);
   // Of the last run, whichever thread made it.
@@ -115,7 +115,7 @@ class Session {
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
   mutable std::mutex mutex_;
-  mutable std::atomic<std::thread::id> inside_;  // who holds the mutex
+  mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex
 };
 
 }  // namespace pumice::engine

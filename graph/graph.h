@@ -71,9 +71,9 @@ class Graph {
   // A kernel call. Bindings are `writes`, then `reads`, in that order. `launch` first resizes every write and then sets
   // the dispatch. It is called for every new combination of live shapes and must depend on nothing else.
   void dispatch(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch);
-  // As dispatch, and writes[i] may take over the memory of reads[i], for each i < pairs. The kernel must read an element
-  // of reads[i] only before it writes it, in the same invocation. In `launch`, shares(...) tells whether the memory was
-  // taken over.
+  // As dispatch, and writes[i] may take over the memory of reads[i], for each i < pairs. The kernel must read an
+  // element of reads[i] only before it writes it, in the same invocation. In `launch`, shares(...) tells whether the
+  // memory was taken over.
   void dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> reads, LaunchFunction launch,
                          uint32_t pairs = 1);
   bool shares(Tensor a, Tensor b) const;  // whether both have the same memory, at the live shapes

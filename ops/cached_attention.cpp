@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of new rows over key and value caches that they are first written to. q [B, L, *], k and v [B, L, *] have their
-// heads side by side from element q_begin, k_begin, v_begin of a row on (three ranges of one tensor, mostly); key_cache
-// [B, G, S, E], value_cache [B, G, S, F]; first [B]: the position of each sequence's first new row.
+// Attention of new rows over key and value caches that they are first written to. q [B, L, *], k and v [B, L, *] have
+// their heads side by side from element q_begin, k_begin, v_begin of a row on (three ranges of one tensor, mostly);
+// key_cache [B, G, S, E], value_cache [B, G, S, F]; first [B]: the position of each sequence's first new row.
 //   q, k = norm, then rotation, of each head (glsl/cached_attention_write.glsl; both may be absent)
 //   row first + l of the caches = row l of k and v
 //   out[b, l, h] = softmax_s(score) v[s], score = q . k[s] * scale, with a softcap c: c * tanh(score / c), over the
@@ -18,6 +18,7 @@
 #include "base/divide.h"
 #include "glsl/cached_attention_write.h"
 #include "ops/op.h"
+#include "ops/reference/cached_attention.h"
 #include "ops/shared/sdpa_launch.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -103,7 +104,8 @@ void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
     return 32u * u32(rows) * e8 + 4u * lanes * u32(rows) + u32(subgroups * rows) * (8 + 32 * v8) + 16;
   };
   uint32_t lanes = std::max(256u, subgroup);
-  while (lanes > subgroup && (lanes > launch.features.max_invocations || shared(lanes) > launch.features.max_shared_bytes))
+  while (lanes > subgroup &&
+         (lanes > launch.features.max_invocations || shared(lanes) > launch.features.max_shared_bytes))
     lanes /= 2;
   const auto parts = u32(splits(c, launch.features));
   over_groups(launch, static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes);
@@ -169,18 +171,28 @@ void launch_write(Launch& launch, const Caches& c, Tensor tickets, bool in_place
       .tickets = u32(ceil_div(tickets.numel(), 4)),
       .call = call});
   launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place});
-  launch.shader =
-      &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
+  launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
   if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;
 }
 
 Caches read(const Args& args) {
-  Caches c{.q = args.tensor(0), .k = args.tensor(1), .v = args.tensor(2), .key_cache = args.tensor(3),
-           .value_cache = args.tensor(4), .first = args.tensor(5), .cos = args.tensor(6), .sin = args.tensor(7),
-           .q_norm = args.tensor(8), .k_norm = args.tensor(9), .sinks = args.tensor(10),
-           .eps = static_cast<float>(args.real(11)), .scale = static_cast<float>(args.real(16)),
-           .softcap = static_cast<float>(args.real(18)), .heads = args.integer(12),
-           .begin = {args.integer(13), args.integer(14), args.integer(15)}, .window = 0};
+  Caches c{.q = args.tensor(0),
+           .k = args.tensor(1),
+           .v = args.tensor(2),
+           .key_cache = args.tensor(3),
+           .value_cache = args.tensor(4),
+           .first = args.tensor(5),
+           .cos = args.tensor(6),
+           .sin = args.tensor(7),
+           .q_norm = args.tensor(8),
+           .k_norm = args.tensor(9),
+           .sinks = args.tensor(10),
+           .eps = static_cast<float>(args.real(11)),
+           .scale = static_cast<float>(args.real(16)),
+           .softcap = static_cast<float>(args.real(18)),
+           .heads = args.integer(12),
+           .begin = {args.integer(13), args.integer(14), args.integer(15)},
+           .window = 0};
   check(args.integer(17) >= 0, "%s: a window of %lld positions", kOp, static_cast<long long>(args.integer(17)));
   c.window = u32(args.integer(17));
   for (const Tensor& t : {c.q, c.k, c.v, c.key_cache, c.value_cache, c.cos, c.sin, c.q_norm, c.k_norm, c.sinks})
@@ -240,13 +252,14 @@ std::span<const Op> cached_attention_ops() {
        glsl::cached_attention_write::axes,
        {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=T[1,2,40,16] value_cache=T[1,2,40,16] first=i32[1]{0..39} "
         "eps=0.000001 heads=2 q_begin=0 k_begin=32 v_begin=64 scale=0.25 window=0 softcap=0 "
-        "-> T[1,1,2,16], T[1,2,40,16], T[1,2,40,16]; "
+        "-> T[1,1,2,16] T[1,2,40,16] T[1,2,40,16]; "
         "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
         "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.25 window=5 softcap=3 -> T[2,3,4,16], T[2,2,40,16], T[2,2,40,16]",
+        "scale=0.25 window=5 softcap=3 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]",
         "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
         "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
-        "softcap=0 -> f16[1,1,32,64], f16[1,8,4096,64], f16[1,8,4096,64]"}}};
+        "softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
+        reference::cached_attention}}};
   return kOps;
 }
 

@@ -116,10 +116,13 @@ class NativeSession {
     std::vector<Result> results;
     {
       py::gil_scoped_release waiting;
-      session_.call_into(inputs, method, [&](uint32_t, const pumice_tensor& tensor) -> void* {
-        results.emplace_back(tensor);
-        return results.back().data.get();
-      }, steps);
+      session_.call_into(
+          inputs, method,
+          [&](uint32_t, const pumice_tensor& tensor) -> void* {
+            results.emplace_back(tensor);
+            return results.back().data.get();
+          },
+          steps);
     }
     py::list arrays_out;
     for (Result& result : results) arrays_out.append(result.array());

@@ -63,9 +63,10 @@ void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, 
   params.row_blocks = (params.l + rows - 1) / rows;
   over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
   launch.params(params);
-  launch.spec.insert(launch.spec.end(),
-                     {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, params.e % 4 == 0 && params.ev % 4 == 0,
-                      a.causal, static_cast<uint32_t>(a.positions ? glsl::sdpa::MASK::positions : mask_of(a.mask, a.dtype)), a.sinks});
+  launch.spec.insert(
+      launch.spec.end(),
+      {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, params.e % 4 == 0 && params.ev % 4 == 0, a.causal,
+       static_cast<uint32_t>(a.positions ? glsl::sdpa::MASK::positions : mask_of(a.mask, a.dtype)), a.sinks});
   launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
 }
 

@@ -12,8 +12,8 @@ struct AttentionSizes {
 };
 AttentionSizes attention_sizes(const Tensor& t, bool blhd);
 
-// A call at one shape. `mask`: bool or floats, rank 4, each dimension full or 1; of a call over caches (`positions`) the
-// position of each sequence's first row, i32 [B], and `causal` is not set.
+// A call at one shape. `mask`: bool or floats, rank 4, each dimension full or 1; of a call over caches (`positions`)
+// the position of each sequence's first row, i32 [B], and `causal` is not set.
 struct Attention {
   AttentionSizes q, k, v, out;
   bool q_blhd, k_blhd, v_blhd, out_blhd, causal;

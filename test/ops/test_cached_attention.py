@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.budget import ATTENTION
 
 import pumice
 from pumice.llm import attention  # noqa: F401 (defines the operator)
@@ -14,7 +13,9 @@ from pumice.llm import attention  # noqa: F401 (defines the operator)
 class Layer(torch.nn.Module):
     """Projections, norms, rotation and attention, as transformers writes them. x: [B, L, width]; first: [B]."""
 
-    def __init__(self, heads, kv_heads, size, capacity, batch=1, rotated=0, norm=None, sinks=False, bias=False, **options):
+    def __init__(
+        self, heads, kv_heads, size, capacity, batch=1, rotated=0, norm=None, sinks=False, bias=False, **options
+    ):
         super().__init__()
         width, self.size, self.rotated, self.norm, self.options = 32, size, rotated, norm, options
         self.q = torch.nn.Linear(width, heads * size, bias=bias)
@@ -53,7 +54,9 @@ class Layer(torch.nn.Module):
             q, k = self.rope(q, cos, sin), self.rope(k, cos, sin)
         caches = (self.key_cache, self.value_cache)
         scale = self.size**-0.5
-        out, keys, values = torch.ops.pumice.cached_attention(q, k, v, *caches, first, scale, sinks=self.sinks, **self.options)
+        out, keys, values = torch.ops.pumice.cached_attention(
+            q, k, v, *caches, first, scale, sinks=self.sinks, **self.options
+        )
         self.key_cache.copy_(keys)
         self.value_cache.copy_(values)
         return out.reshape(batch, rows, -1)

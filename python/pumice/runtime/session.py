@@ -99,19 +99,33 @@ class Session:
         self._dtypes = [np.dtype(spec.dtype) for spec in self.inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method with arguments as the exported module takes them, and returns what that returns.
+
+        Tensors are NumPy arrays or PyTorch tensors of the shapes and dtypes in `inputs`; dtypes are not converted. The
+        results are contiguous tensors on the CPU: of PyTorch where an argument is one, else NumPy arrays.
+        Raises InvalidInputError for an argument that does not fit, DeviceError when the device fails.
+        """
         return self._run(args, kwargs, 1)
 
     def run(self, *args: Any, steps: int = 1, **kwargs: Any) -> Any:
-        """A call that runs the method `steps` times (1 to 4096) in one submit, each time with the same inputs: only its
-        state moves on. The results are those of the last time."""
+        """As a call, with the method run `steps` times (1 to 4096) in one submit, each time with the same inputs.
+
+        Only its state moves on; the results are those of the last time. Raises InvalidInputError for other `steps`.
+        """
         return self._run(args, kwargs, steps)
 
     def run_flat(self, arrays: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
-        """As `run`, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`."""
+        """As `run`, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`.
+
+        Raises InvalidInputError for another number of arrays, or another shape or dtype than `inputs` has.
+        """
         return self._native.run(self._arrays(arrays), self._method, _count(steps))
 
     def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
-        """Runs once with a timestamp around every dispatch. State moves on as in a call."""
+        """Runs once with a timestamp around every dispatch: a row for each, times in microseconds.
+
+        State moves on as in a call. Raises what a call raises.
+        """
         return self.profile_flat(nesting.flatten(self._in_spec, args, kwargs, self._names))
 
     def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
@@ -123,7 +137,7 @@ class Session:
         ]
 
     def reset(self) -> None:
-        """State (mutated buffers) back to its exported values."""
+        """Gives all state (mutated buffers) its exported values again."""
         self._native.reset()
 
     @property
@@ -132,7 +146,10 @@ class Session:
         return json.loads(self._native.memory())
 
     def method(self, name: str) -> Session:
-        """Another method of the file, sharing this session's weights and state."""
+        """Another method of the file, sharing this session's weights and state.
+
+        Raises InvalidInputError for a name that the file does not have.
+        """
         return Session(self._native, name)
 
     def __repr__(self) -> str:

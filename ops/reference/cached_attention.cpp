@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reference/cached_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pumice::engine::reference {
+namespace {
+
+enum Argument : size_t {
+  kQ,
+  kK,
+  kV,
+  kKeyCache,
+  kValueCache,
+  kFirst,
+  kCos,
+  kSin,
+  kQNorm,
+  kKNorm,
+  kSinks,
+  kEps,
+  kHeads,
+  kQBegin,
+  kKBegin,
+  kVBegin,
+  kScale,
+  kWindow,
+  kSoftcap,
+};
+
+// A head's elements in a row of q, k or v after norm and rotation, rounded to the dtype of the tensors.
+struct Head {
+  std::vector<double> values;
+  double error = 0;  // of each, before it is rounded
+  // How far two kernels may differ in an element after its rounding: not at all, mostly.
+  double doubt(size_t i, DType dtype) const {
+    return stored(values[i] + error, dtype) - stored(values[i] - error, dtype);
+  }
+};
+
+// `norm`: the argument with the norm's weight; kV: neither norm nor rotation.
+Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64_t begin, int64_t size) {
+  const HostTensor& rows = call.tensor(x);
+  Head head;
+  double squares = 0, largest = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    head.values.push_back(rows.values[index_at({at[0], at[1], begin + at[2] * size + i}, rows.shape)]);
+    squares += head.values.back() * head.values.back();
+  }
+  if (norm != kV && call.has(norm)) {
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(size) + in_f32(call.real(kEps)));
+    for (int64_t i = 0; i < size; ++i) head.values[i] *= factor * call.tensor(norm).values[i];
+  }
+  for (const double value : head.values) largest = std::max(largest, std::fabs(value));
+  head.error = sum_error(static_cast<double>(size) + 8, norm != kV && call.has(norm) ? largest : 0);
+  if (norm == kV || !call.has(kCos)) return head;
+  const HostTensor &cos = call.tensor(kCos), &sin = call.tensor(kSin);
+  const int64_t rotated = cos.dim(2), half = rotated / 2;
+  const std::vector<double> before = head.values;
+  const double error_before = head.error;
+  for (int64_t i = 0; i < rotated; ++i) {
+    const size_t angle = index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], i}, cos.shape);
+    const double other = i < half ? -before[i + half] : before[i - half];
+    head.values[i] = before[i] * cos.values[angle] + other * sin.values[angle];
+    const double size_of_sum = std::fabs(before[i] * cos.values[angle]) + std::fabs(other * sin.values[angle]);
+    head.error = std::max(head.error, sum_error(4, size_of_sum) + 2 * error_before);
+  }
+  return head;
+}
+
+}  // namespace
+
+void cached_attention(HostCall& call) {
+  const HostTensor &keys = call.tensor(kKeyCache), &values = call.tensor(kValueCache), &first = call.tensor(kFirst);
+  const int64_t batches = keys.dim(0), kv_heads = keys.dim(1), capacity = keys.dim(2), e = keys.dim(3);
+  const int64_t f = values.dim(3), heads = call.integer(kHeads), rows = call.tensor(kQ).dim(1);
+  HostOutput &out = call.out(0), &new_keys = call.out(1), &new_values = call.out(2);
+  std::vector<double> k = keys.values, v = values.values, doubts(k.size(), 0);  // after the new rows
+  for (const double value : k) new_keys.push(value);
+  for (const double value : v) new_values.push(value);
+  for (int64_t b = 0; b < batches; ++b) {
+    const auto begin = static_cast<int64_t>(first.values[b]);
+    if (begin < 0 || begin + rows > capacity) {
+      const int64_t row = begin < 0 ? 0 : rows - 1;
+      call.reports.push_back(
+          {static_cast<uint32_t>(b * rows + row), static_cast<int32_t>(begin + row), static_cast<int32_t>(capacity)});
+      continue;
+    }
+    for (int64_t l = 0; l < rows; ++l) {
+      for (int64_t g = 0; g < kv_heads; ++g) {
+        const Head key = head_of(call, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e);
+        const Head value = head_of(call, kV, kV, {b, l, g}, call.integer(kVBegin), f);
+        for (int64_t i = 0; i < e; ++i) {
+          const size_t at = index_at({b, g, begin + l, i}, keys.shape);
+          new_keys.elements[at] = {key.values[i], key.error};
+          k[at] = stored(key.values[i], new_keys.dtype);
+          doubts[at] = key.doubt(static_cast<size_t>(i), new_keys.dtype);
+        }
+        for (int64_t i = 0; i < f; ++i) {
+          const size_t at = index_at({b, g, begin + l, i}, values.shape);
+          new_values.elements[at] = {value.values[i]};
+          v[at] = value.values[i];
+        }
+      }
+    }
+  }
+  out.elements.resize(out.count());
+  const double scale = in_f32(call.real(kScale)), softcap = in_f32(call.real(kSoftcap));
+  const int64_t window = call.integer(kWindow);
+  for (size_t n = 0; n < static_cast<size_t>(batches * rows * heads); ++n) {
+    const Shape at = coordinates(n, {batches, rows, heads});
+    const int64_t b = at[0], g = at[2] / (heads / kv_heads), own = static_cast<int64_t>(first.values[b]) + at[1];
+    const Head query = head_of(call, kQ, kQNorm, at, call.integer(kQBegin), e);
+    std::vector<double> scores;
+    const int64_t oldest = window == 0 ? 0 : std::max<int64_t>(0, own - window + 1);
+    double most = call.has(kSinks) ? call.tensor(kSinks).values[at[2]] : -INFINITY, sizes = 0, doubt = 0;
+    for (int64_t s = oldest; s <= std::min(own, capacity - 1); ++s) {
+      double score = 0, size = 0, unsure = 0;
+      for (int64_t i = 0; i < e; ++i) {
+        const size_t at_key = index_at({b, g, s, i}, keys.shape);
+        const double q = stored(query.values[i], out.dtype), product = q * k[at_key];
+        unsure += query.doubt(static_cast<size_t>(i), out.dtype) * std::fabs(k[at_key]) + doubts[at_key] * std::fabs(q);
+        score += product;
+        size += std::fabs(product);
+      }
+      sizes = std::max(sizes, size * std::fabs(scale));
+      doubt = std::max(doubt, unsure * std::fabs(scale));
+      score *= scale;
+      scores.push_back(softcap > 0 ? softcap * std::tanh(score / softcap) : score);
+      most = std::max(most, scores.back());
+    }
+    double total = call.has(kSinks) ? std::exp(call.tensor(kSinks).values[at[2]] - most) : 0;
+    for (const double score : scores) total += std::exp(score - most);
+    const double score_error = sum_error(static_cast<double>(e) + 10, sizes) + doubt;
+    for (int64_t i = 0; i < f; ++i) {
+      double sum = 0, largest = 0;
+      for (size_t s = 0; s < scores.size(); ++s) {
+        const double value = v[index_at({b, g, oldest + static_cast<int64_t>(s), i}, values.shape)];
+        sum += std::exp(scores[s] - most) / total * value;
+        largest = std::max(largest, std::fabs(value));
+      }
+      const double error = (sum_error(static_cast<double>(e + capacity) + 16, 1) + 4 * score_error) * largest;
+      out.elements[n * static_cast<size_t>(f) + i] = {sum, error, error + 0x1p-11 * largest};
+    }
+  }
+}
+
+}  // namespace pumice::engine::reference

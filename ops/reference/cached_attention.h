@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference of cached_attention, with the bounds of its header comment.
+#pragma once
+
+#include "ops/shared/host_call.h"
+
+namespace pumice::engine::reference {
+
+void cached_attention(HostCall& call);
+
+}  // namespace pumice::engine::reference
