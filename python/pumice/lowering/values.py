@@ -33,7 +33,7 @@ class Values:
         sizes: Sizes,
         origins: Mapping[str, str] | None = None,
     ) -> None:
-        self.constants = Constants(program)
+        self.constants = Constants(program, options.weights)
         self.origins = origins or {}  # stack traces by node name before decomposition
         self.sizes = sizes
         self.options = options
