@@ -41,7 +41,12 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "qwen2": {"use_sliding_window": True, "max_window_layers": 1, "sliding_window": 6, "tie_word_embeddings": True},
     "qwen3": {"head_dim": 32},
-    "gemma2": {**_TWO_KINDS, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24},
+    "gemma2": {
+        **_TWO_KINDS,
+        "attn_logit_softcapping": 5.0,
+        "final_logit_softcapping": 3.0,
+        "query_pre_attn_scalar": 24,
+    },
     "gemma3_text": {**_TWO_KINDS, "query_pre_attn_scalar": 24, "rope_parameters": _ROPES},
     "phi3": {"sliding_window": 9},
     "mistral": {"sliding_window": 7, "head_dim": 32},

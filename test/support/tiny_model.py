@@ -9,17 +9,18 @@ import shutil
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = ("<|end|>", "<|user|>", "<|model|>")
-MAX_SEQ, STEPS, ROWS, LENGTH = 384, 260, 16, 128
+MAX_SEQ, STEPS, ROWS, LENGTH = 384, 220, 12, 128
 TEMPLATE = (
     "{% for message in messages %}{{ '<|user|>' if message['role'] == 'user' else '<|model|>' }}"
     "{{ message['content'] }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<|model|>{% endif %}"
 )
-RECIPE = "3"  # to be raised when anything below changes, so that a cached model is not used
+RECIPE = "1"  # to be raised when anything below changes, so that a cached model is not used
 
 
 def byte_tokenizer() -> Tokenizer:
@@ -34,8 +35,7 @@ def byte_tokenizer() -> Tokenizer:
 
 def corpus() -> str:
     """The pages that the model learns."""
-    pages = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("architecture", "glossary", "format"))]
-    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    return "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/glossary.md", "README.md"))
 
 
 def config() -> LlamaConfig:
@@ -62,7 +62,7 @@ def train(log=print) -> LlamaForCausalLM:
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS)
     draw = torch.Generator().manual_seed(0)
-    for step in range(STEPS):
+    for _ in range(STEPS):
         starts = torch.randint(0, len(ids) - LENGTH, (ROWS, 1), generator=draw)
         rows = ids[starts + torch.arange(LENGTH)]
         loss = model(rows, labels=rows).loss
@@ -71,18 +71,19 @@ def train(log=print) -> LlamaForCausalLM:
         optimizer.step()
         schedule.step()
     log(f"the byte-level model: loss {float(loss):.2f} after {STEPS} steps")
-    assert float(loss) < 2.2, "it has learnt nothing"
+    assert float(loss) < 1.8, "it has learnt nothing"
     return model.eval()
 
 
 def folder(cache: Path) -> Path:
     """The trained model as a folder; from `cache` when it is there."""
     made = cache / f"tiny-{RECIPE}-{torch.__version__}"
-    if not made.is_dir():
-        partial = cache / f"{made.name}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        save(train(), partial)
-        partial.rename(made)
+    with FileLock(cache / "lock"):  # one of several test processes trains
+        if not made.is_dir():
+            partial = cache / f"{made.name}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            save(train(), partial)
+            partial.rename(made)
     return made
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Language models: from a Hugging Face folder to tokens generated on the device.
 
-    pumice.llm.export("Llama-3.2-1B", "llama.pumice", quantize="int4")     # needs torch and transformers
-    lm = pumice.llm.load("llama.pumice")                                   # does not
-    for text in lm.generate("Once upon a time"): print(text, end="")
+pumice.llm.export("Llama-3.2-1B", "llama.pumice", quantize="int4")     # needs torch and transformers
+lm = pumice.llm.load("llama.pumice")                                   # does not
+for text in lm.generate("Once upon a time"): print(text, end="")
 """
 
 from __future__ import annotations

@@ -42,9 +42,7 @@ class Decoder(nn.Module):
         token = _running.set(self)
         try:
             keep = 1 if self.rows == "last" else 0
-            logits = self.model(
-                input_ids=tokens, position_ids=positions, use_cache=False, logits_to_keep=keep
-            ).logits
+            logits = self.model(input_ids=tokens, position_ids=positions, use_cache=False, logits_to_keep=keep).logits
         finally:
             _running.reset(token)
             self.first = None

@@ -77,8 +77,8 @@ def export(
         raise bad("embedding='f16' needs dtype='f16'", "embedding")
     how = _quantization(quantize, group_size, embedding)
     made = skeleton(source.config, floats, length, source.weight, how)
-    for names in made.wanted:
-        source.find(names)
+    for names, shape in made.wanted:
+        source.check(names, shape)
     decoder = Decoder(made.model, batch, length, _DTYPES[cache] if cache else floats).eval()
     weights = {f"model.{name}": read for name, read in made.weights.items()}
     program = lower_methods(decoder, methods(batch, length), ExportOptions(weights=weights))
@@ -95,7 +95,9 @@ def export(
 def _positive(**numbers: Any) -> None:
     for name, value in numbers.items():
         if type(value) is not int or value < 1:
-            raise InvalidInputError(f"{name} must be a positive integer, got {value!r}", code="InvalidArgument", path=name)
+            raise InvalidInputError(
+                f"{name} must be a positive integer, got {value!r}", code="InvalidArgument", path=name
+            )
 
 
 def _floats(source: Source) -> torch.dtype:

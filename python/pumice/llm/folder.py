@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 from transformers import AutoConfig
 
 from pumice.llm.architectures import check_architecture
@@ -21,9 +20,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 
 def open_folder(path: Path) -> Source:
     """Everything but the weights, which are read when they are asked for; all shards must be there."""
-    facts = _json(path, "config.json")
-    facts = facts.get("text_config", facts) if "model_type" not in facts.get("text_config", {}) else facts
-    check_architecture(_text_type(facts))
+    check_architecture(_text_type(_json(path, "config.json")))
     try:
         config = AutoConfig.from_pretrained(path, local_files_only=True).get_text_config()
     except (ValueError, OSError, KeyError, TypeError) as error:
@@ -31,14 +28,20 @@ def open_folder(path: Path) -> Source:
     places = _places(path)
     opened: dict[Path, Any] = {}
 
-    def read(name: str) -> Tensor:
+    def shard(name: str) -> Any:
         file = places[name]
         if file not in opened:
             opened.clear()  # one shard at a time
             opened[file] = _open(file)
-        return opened[file].get_tensor(name)
+        return opened[file]
 
-    return Source(config, places.keys(), read, texts_of(path, config))
+    def shape(name: str) -> list[int]:
+        try:
+            return shard(name).get_slice(name).get_shape()
+        except SafetensorError as error:
+            raise bad(f"{places[name]}: {error}", name) from None
+
+    return Source(config, places.keys(), lambda name: shard(name).get_tensor(name), shape, texts_of(path, config))
 
 
 def _text_type(facts: dict[str, Any]) -> str:

@@ -93,12 +93,7 @@ class LanguageModel:
 
     def encode(self, prompt: Prompt) -> list[int]:
         """The tokens of a prompt, checked: at least one, known, and fewer than fit. Raises InvalidInputError."""
-        if isinstance(prompt, str):
-            if self.tokenizer is None:
-                raise _bad("the file has no tokenizer: give tokens", "prompt")
-            tokens = self.tokenizer.encode(prompt).ids
-        else:
-            tokens = [int(token) for token in prompt]
+        tokens = self.tokenize(prompt) if isinstance(prompt, str) else [int(token) for token in prompt]
         vocabulary = self.facts["vocabulary"]
         if not tokens:
             raise _bad("the prompt has no tokens", "prompt")
@@ -108,6 +103,12 @@ class LanguageModel:
             text = f"the prompt has {len(tokens)} tokens, and {self.max_seq} fit with the answer; export with max_seq"
             raise _bad(text, "prompt")
         return tokens
+
+    def tokenize(self, text: str) -> list[int]:
+        """The tokens of a text, however many."""
+        if self.tokenizer is None:
+            raise _bad("the file has no tokenizer: give tokens", "prompt")
+        return self.tokenizer.encode(text).ids
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens, without special ones."""
@@ -131,6 +132,10 @@ class LanguageModel:
         for start in range(known, len(tokens), self._chunk):
             logits = self._run("prefill", tokens[start : start + self._chunk])
         return logits
+
+    def step(self, token: int) -> np.ndarray:
+        """Adds a token to the caches; logits [V] after it."""
+        return self._run("decode", [token])
 
     def score(self, tokens: Sequence[int]) -> np.ndarray:
         """Logits [len(tokens), V] after each token, of a text from its beginning; its tokens must fit."""
@@ -159,8 +164,8 @@ class LanguageModel:
         self.prompt_seconds = time.perf_counter() - begin
         for index in range(min(most, self.max_seq - len(prompt))):
             begin = time.perf_counter()
-            if index:
-                logits = self._run("decode", text[-1:])
+            if index:  # another text may have come in between
+                logits = self.step(text[-1]) if self._known == text[:-1] else self.read(text)
             text.append(next_token(logits, how, len(text), text))
             if index:
                 self.decode_tokens += 1
@@ -195,7 +200,9 @@ def _tokenizer(data: bytes) -> Any:
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens at the beginning are the same."""
-    return next((index for index, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
+    return next(
+        (index for index, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b))
+    )
 
 
 def _bad(text: str, path: str) -> InvalidInputError:

@@ -13,7 +13,10 @@ from pumice.llm.source import Source, bad, of_module
 
 
 def open_source(model_or_path: nn.Module | str | os.PathLike[str]) -> Source:
-    """A model in memory or a folder as transformers saves it. Raises InvalidInputError for what is missing or damaged."""
+    """A model in memory, or a folder as transformers saves it.
+
+    Raises InvalidInputError for what is missing or damaged.
+    """
     if not isinstance(model_or_path, str | os.PathLike):
         return of_module(model_or_path)
     path = Path(model_or_path)

@@ -12,9 +12,9 @@ In this order, as llama.cpp does; each step sees what the one before kept:
    softmax(x / t), needs no sum and no order, and so gives the same token whatever computes it.
 
 E of a token depends on the seed, its position in the text and its id alone, so that a text can be repeated. All numbers
-are uint32 and wrap:
+are uint32 and wrap; the hash is PCG-RXS-M-XS:
 
-    hash(x): s = x * 747796405 + 2891336453; w = ((s >> ((s >> 28) + 4)) ^ s) * 277803737; (w >> 22) ^ w      (PCG-RXS-M-XS)
+    hash(x): s = x * 747796405 + 2891336453; w = ((s >> ((s >> 28) + 4)) ^ s) * 277803737; (w >> 22) ^ w
     h = hash(id + hash(position + hash(seed % 2^32 + hash(seed / 2^32))))
     v = (h + 0.5) / 2^32          E = -log(1 - v)
 """

@@ -15,7 +15,6 @@ from transformers.initialization import no_init_weights
 from transformers.pytorch_utils import Conv1D
 from transformers.utils.logging import disable_progress_bar
 
-from pumice.errors import InvalidInputError
 from pumice.llm.quantized import Read, Scheme, quantize_layer
 from pumice.llm.rope import replace_rotary
 
@@ -26,11 +25,11 @@ _POSITIONS = ("wpe", "embed_positions")  # embeddings of positions, which stay f
 @dataclass
 class Skeleton:
     """`model`: the module; `weights`: what reads its parameters and buffers, by their names in the module; `wanted`:
-    the weights that a checkpoint must have, each with its names."""
+    the names of each weight that a checkpoint must have, and its shape there."""
 
     model: nn.Module
     weights: dict[str, Read]
-    wanted: list[list[str]]
+    wanted: list[tuple[list[str], list[int]]]
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,14 @@ def skeleton(
     replace_rotary(model, max_seq, dtype)
     names = _by_tensor(model)
     weights: dict[str, Read] = {}
+    wanted: list[tuple[list[str], list[int]]] = []
     for group in names:
         like = model.get_parameter(group[0])
-        reader = _reader(read, group, like, group[0].rpartition(".")[0] in transposed)
-        weights.update(dict.fromkeys(group, reader))
+        turned = like.dim() == 2 and group[0].rpartition(".")[0] in transposed
+        wanted.append((group, list(like.shape)[::-1] if turned else list(like.shape)))
+        weights.update(dict.fromkeys(group, _reader(read, group, like.dtype, turned)))
     _quantize(model, weights, {name for group in names if len(group) > 1 for name in group}, how)
-    return Skeleton(model, weights, names)
+    return Skeleton(model, weights, wanted)
 
 
 def _plain_linears(model: nn.Module) -> set[str]:
@@ -80,18 +81,9 @@ def _by_tensor(model: nn.Module) -> list[list[str]]:
     return list(names.values())
 
 
-def _reader(read: Callable[[Sequence[str]], Tensor], names: list[str], like: Tensor, transposed: bool) -> Read:
-    shape, dtype = like.shape, like.dtype
-
-    def checked() -> Tensor:
-        tensor = read(names)
-        tensor = tensor.t() if transposed and tensor.dim() == 2 else tensor
-        if tensor.shape != shape:
-            text = f"the weight '{names[0]}' is {list(tensor.shape)}, the configuration asks for {list(shape)}"
-            raise InvalidInputError(text, code="WeightsMismatch", path=names[0])
-        return tensor.to(dtype)
-
-    return checked
+def _reader(read: Callable[[Sequence[str]], Tensor], names: list[str], dtype: torch.dtype, turned: bool) -> Read:
+    """`turned`: the checkpoint has the matrix transposed."""
+    return lambda: (read(names).t() if turned else read(names)).to(dtype)
 
 
 def _quantize(model: nn.Module, weights: dict[str, Read], tied: set[str], how: Quantization) -> None:

@@ -24,6 +24,7 @@ class Source:
     config: Any
     names: Collection[str]
     read: Callable[[str], Tensor]
+    shape: Callable[[str], list[int]]
     texts: Texts
     notes: list[str] = field(default_factory=list)
 
@@ -36,6 +37,12 @@ class Source:
         if found is None:
             raise bad(f"the checkpoint has no weight '{names[0]}'", names[0])
         return found
+
+    def check(self, names: Iterable[str], shape: list[int]) -> None:
+        """Raises InvalidInputError when a weight is not there or has another shape, without reading it."""
+        name = self.find(names)
+        if (found := list(self.shape(name))) != shape:
+            raise bad(f"the weight '{name}' is {found}, the configuration asks for {shape}", name, "WeightsMismatch")
 
     def weight(self, names: Iterable[str]) -> Tensor:
         """The weight that transformers calls by one of `names` (several where it is tied)."""
@@ -67,4 +74,4 @@ def of_module(model: nn.Module) -> Source:
     quantized = [name for name, tensor in state.items() if type(tensor) not in (Tensor, nn.Parameter)]
     if quantized:
         raise bad(f"'{quantized[0]}' is quantized already: give the float model, and quantize=", quantized[0])
-    return Source(copy.deepcopy(config), state.keys(), state.__getitem__, Texts())
+    return Source(copy.deepcopy(config), state.keys(), state.__getitem__, lambda name: list(state[name].shape), Texts())
