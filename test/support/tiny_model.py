@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A byte-level Llama, trained on the repository's own pages and saved as a folder of transformers: it has learnt enough
+"""A byte-level Llama, trained on two pages of this repository and saved as a folder of transformers: it has learnt enough
 that its choices are sharp, so that greedy tokens can be compared one by one."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = ("<|end|>", "<|user|>", "<|model|>")
-MAX_SEQ, STEPS, ROWS, LENGTH = 384, 220, 12, 128
+MAX_SEQ, STEPS, ROWS, LENGTH = 384, 700, 2, 128
 TEMPLATE = (
     "{% for message in messages %}{{ '<|user|>' if message['role'] == 'user' else '<|model|>' }}"
     "{{ message['content'] }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<|model|>{% endif %}"
@@ -49,18 +49,21 @@ def config() -> LlamaConfig:
         head_dim=32,
         max_position_embeddings=MAX_SEQ,
         tie_word_embeddings=True,
+        initializer_range=0.1,
         bos_token_id=None,
         eos_token_id=256,
     )
 
 
-def train(log=print) -> LlamaForCausalLM:
-    """The model after STEPS steps: about a minute on two cores."""
+def train() -> LlamaForCausalLM:
+    """The model after STEPS steps: less than half a minute on one core, on which it is quicker than on several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     model = LlamaForCausalLM(config())
     ids = torch.tensor(byte_tokenizer().encode(corpus()).ids)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS, pct_start=0.1)
     draw = torch.Generator().manual_seed(0)
     for _ in range(STEPS):
         starts = torch.randint(0, len(ids) - LENGTH, (ROWS, 1), generator=draw)
@@ -68,10 +71,12 @@ def train(log=print) -> LlamaForCausalLM:
         loss = model(rows, labels=rows).loss
         optimizer.zero_grad()
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-    log(f"the byte-level model: loss {float(loss):.2f} after {STEPS} steps")
-    assert float(loss) < 1.8, "it has learnt nothing"
+    torch.set_num_threads(threads)
+    print(f"the byte-level model: loss {float(loss):.2f} after {STEPS} steps")
+    assert float(loss) < 1.0, "it has learnt too little"
     return model.eval()
 
 
