@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A byte-level Llama, trained on two pages of this repository and saved as a folder of transformers: it has learnt enough
-that its choices are sharp, so that greedy tokens can be compared one by one."""
+"""A byte-level Llama, trained on two pages of this repository and saved as a folder of transformers.
+
+It has learnt enough that its choices are sharp, so that greedy tokens can be compared one by one.
+"""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Subgraph
 
-_FREE_BYTES = 1 << 20  # a result up to this size is folded whatever it is made from
+_FREE_BYTES = 1 << 20  # a result up to this size is always folded
 _GROWTH = 2  # a larger one may take this many times the bytes of its inputs
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
@@ -28,7 +28,7 @@ class Constants:
     """The constants of a program, and its states: the parameters and buffers that it mutates."""
 
     def __init__(
-        self, program: ExportedProgram | Part, weights: Mapping[str, Callable[[], torch.Tensor]] | None = None
+        self, program: ExportedProgram | Subgraph, weights: Mapping[str, Callable[[], torch.Tensor]] | None = None
     ) -> None:
         signature = program.graph_signature
         mutated = {*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()}

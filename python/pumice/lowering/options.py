@@ -48,6 +48,7 @@ class ExportOptions:
     weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
+        """Raises InvalidInputError for an option that is not known; its message has the nearest name."""
         for name in given:
             require(name, (f.name for f in fields(cls)), "export option")
         return super().__new__(cls)
