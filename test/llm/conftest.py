@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tiny_llama
 import torch
-from support import tiny_model
 from transformers import AutoModelForCausalLM
 
 import pumice
@@ -18,7 +18,7 @@ import pumice
 
 @pytest.fixture(scope="session")
 def tiny(request) -> Path:
-    return tiny_model.folder(Path(request.config.cache.mkdir("llm")))
+    return tiny_llama.folder(Path(request.config.cache.mkdir("llm")))
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ def test_a_folder_that_is_not_whole(tiny, tmp_path, damage, match) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"quantize": "int3"}, "did you mean 'int4'"),
+        ({"quantize": "int44"}, "did you mean 'int4'"),
         ({"dtype": "f64"}, "unknown dtype 'f64'"),
         ({"cache": "int8"}, "unknown cache 'int8'; known: f16, f32"),
         ({"embedding": "int2"}, "did you mean 'int"),

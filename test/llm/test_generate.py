@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from support.tiny_model import MAX_SEQ, SPECIAL, byte_tokenizer
+from tiny_llama import MAX_SEQ, SPECIAL, byte_tokenizer
 
 import pumice
 

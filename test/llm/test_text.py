@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from support.tiny_model import byte_tokenizer
+from tiny_llama import byte_tokenizer
 
 import pumice
 from pumice.llm.text import Stream

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A byte-level Llama, trained on two pages of this repository and saved as a folder of transformers.
+"""A byte-level Llama, trained on two pages of this repository in half a minute and saved as a folder of transformers:
+
+    python examples/tiny_llama.py FOLDER
 
 It has learnt enough that its choices are sharp, so that greedy tokens can be compared one by one.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import torch
@@ -15,7 +18,7 @@ from filelock import FileLock
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SPECIAL = ("<|end|>", "<|user|>", "<|model|>")
 MAX_SEQ, STEPS, ROWS, LENGTH = 384, 700, 2, 128
 TEMPLATE = (
@@ -101,3 +104,7 @@ def save(model: LlamaForCausalLM, path: Path) -> None:
     settings = {"eos_token": SPECIAL[0], "chat_template": TEMPLATE}
     (path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     (path / "generation_config.json").write_text(json.dumps({"eos_token_id": [256]}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    save(train(), Path(sys.argv[1]))
