@@ -38,6 +38,7 @@ PACKAGES = {
     "passes": "normalise, place storage",
     "executorch": "partitioner and backend",
     "exporter": "pumice.export",
+    "llm": "language models: export, load, generate",
     "cli": "the command pumice",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

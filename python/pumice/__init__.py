@@ -39,10 +39,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NEEDS_TORCH:
-        raise AttributeError(f"module 'pumice' has no attribute '{name}'")
     import importlib
 
+    if name == "llm":  # a package of its own, which loads on first use, too
+        return importlib.import_module("pumice.llm")
+    if name not in _NEEDS_TORCH:
+        raise AttributeError(f"module 'pumice' has no attribute '{name}'")
     try:
         value = getattr(importlib.import_module(f"pumice.{_NEEDS_TORCH[name]}"), name)
     except ModuleNotFoundError as error:

@@ -11,7 +11,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, devices, export, inspect, kernel, run
+from pumice.cli import bench, devices, export, inspect, kernel, llm, run
 from pumice.errors import DeviceError, Error
 
 
@@ -43,6 +43,7 @@ def cli() -> None:
     pumice export model.py:build --quantize int4 -o m.pumice    PyTorch -> file
     pumice run m.pumice --inputs ids.npy --outputs out/         file -> answers
     pumice bench m.pumice --shape ids=1x128                     how fast
+    pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
 
     The device is --device, else $PUMICE_DEVICE, else the best GPU; a CPU driver (llvmpipe) only when named.
@@ -56,6 +57,7 @@ for command in (
     inspect.check,
     bench.bench,
     bench.profile,
+    llm.llm,
     kernel.kernel,
     devices.devices,
     devices.doctor,

@@ -8,6 +8,7 @@ are not folded: a dequantized weight (it would undo the quantization) and what i
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -26,7 +27,9 @@ _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 class Constants:
     """The constants of a program, and its states: the parameters and buffers that it mutates."""
 
-    def __init__(self, program: ExportedProgram | Subgraph) -> None:
+    def __init__(
+        self, program: ExportedProgram | Subgraph, weights: Mapping[str, Callable[[], torch.Tensor]] | None = None
+    ) -> None:
         signature = program.graph_signature
         mutated = {*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()}
         placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
@@ -34,6 +37,7 @@ class Constants:
         self._stored: dict[Node, tuple[str, torch.Tensor]] = {}
         self._folded: set[Node] = set()
         self._cache: dict[Node, Any] = {}
+        self._weights = dict(weights or {})  # what reads a tensor when it is asked for, by name
         first: dict[Any, str] = {}  # tied weights: one storage, one key
         for spec in signature.input_specs:
             if spec.kind not in _STORED:
@@ -62,7 +66,7 @@ class Constants:
     def value(self, node: Node) -> Any:
         """The tensor (for a node with several results: tensors) of a constant node."""
         if node in self._stored:
-            return self._stored[node][1].detach()
+            return self._read(*self._stored[node])
         if node in self._cache:
             return self._cache[node]
         args = map_arg(node.args, self.value)
@@ -72,6 +76,15 @@ class Constants:
         if _bytes(node.meta["val"]) <= _FREE_BYTES:
             self._cache[node] = value
         return value
+
+    def _read(self, name: str, placeholder: torch.Tensor) -> torch.Tensor:
+        if name not in self._weights:
+            return placeholder.detach()
+        tensor = self._weights[name]()
+        if (tensor.shape, tensor.dtype) != (placeholder.shape, placeholder.dtype):
+            text = f"the weight '{name}' is {tensor.dtype}{list(tensor.shape)}, the module has "
+            raise ValueError(f"{text}{placeholder.dtype}{list(placeholder.shape)}")
+        return tensor
 
     def _foldable(self, node: Node) -> bool:
         size = _bytes(node.meta.get("val"))

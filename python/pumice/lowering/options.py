@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pumice.errors import InvalidInputError, require
@@ -37,12 +37,15 @@ class ExportOptions:
         a function of a ValueInfo. Elsewhere values are copied between the two.
     without_fusion: patterns of pumice/fusion that are left out, by the names of their files, to look for the cause of a
         difference: ("residual",). Some quantized models run by a pattern only.
+    weights: what reads a parameter or a buffer when the file is written, by its name in the module. The module then
+        has a tensor of that shape and dtype there, whose values nobody reads: a model larger than the memory.
     """
 
     strict: bool = False
     bf16: str = "f32"
     storage: Choice = "buffer"
     without_fusion: Sequence[str] = ()
+    weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
         """Raises InvalidInputError for an option that is not known; its message has the nearest name."""

@@ -41,7 +41,7 @@ class Values:
     """`notes`: conversions, for the report. `data`: the constants that lowerings made, by key."""
 
     def __init__(self, context: Context) -> None:
-        self.constants = Constants(context.program)
+        self.constants = Constants(context.program, context.options.weights)
         self.origins = context.origins
         self.sizes = context.sizes
         self.options = context.options

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of a language model's file, as data: each is lowered by itself, and format/join.py joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pumice import ExportOptions, Program
+from pumice import export as export_method
+from pumice.format import ir
+from pumice.format.join import join
+from pumice.llm.decoder import Decoder
+from pumice.lowering.report import Report
+
+CHUNK = 512  # tokens that a prompt is read by at most
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is lowered under `name`: the module is set up by `rows` and called with `args`."""
+
+    name: str
+    rows: str
+    args: tuple[Any, ...]
+    dynamic_shapes: Any = None
+
+
+def methods(batch: int, max_seq: int) -> list[Method]:
+    """prefill and score take up to CHUNK tokens of each sequence, decode takes one.
+
+    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all.
+    """
+    first = torch.zeros(batch, dtype=torch.int64)
+    one = torch.zeros(batch, 1, dtype=torch.int64), first
+    if max_seq < 2:
+        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one)]
+    some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
+    n = {"tokens": {1: torch.export.Dim("n", min=1, max=min(CHUNK, max_seq))}, "first": None}
+    return [
+        Method("prefill", "last", some, n),
+        Method("decode", "last", one),
+        Method("score", "all", some, n),
+    ]
+
+
+def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOptions) -> Program:
+    """One program with all methods. Raises UnsupportedError as pumice.export does."""
+    programs: dict[str, ir.Program] = {}
+    report = Report([], {})
+    for method in listed:
+        decoder.rows = method.rows
+        made = export_method(decoder, method.args, dynamic_shapes=method.dynamic_shapes, options=options)
+        programs[method.name] = made.ir
+        report.rows += made.report.rows
+        report.notes = list(dict.fromkeys([*report.notes, *made.report.notes]))
+    return Program(join(programs), report)

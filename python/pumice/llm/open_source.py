@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds out what kind of model the caller has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from torch import nn
+
+from pumice.llm.folder import open_folder
+from pumice.llm.source import Source, bad, of_module
+
+
+def open_source(model_or_path: nn.Module | str | os.PathLike[str]) -> Source:
+    """A model in memory, or a folder as transformers saves it.
+
+    Raises InvalidInputError for what is missing or damaged.
+    """
+    if not isinstance(model_or_path, str | os.PathLike):
+        return of_module(model_or_path)
+    path = Path(model_or_path)
+    if path.is_dir():
+        return open_folder(path)
+    raise bad(f"there is no folder '{path}'", path, "IoError")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trained byte-level model: as a folder (kept in pytest's cache), in eager PyTorch, and as files."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tiny_llama
+import torch
+from transformers import AutoModelForCausalLM
+
+import pumice
+
+
+@pytest.fixture(scope="session")
+def tiny(request) -> Path:
+    return tiny_llama.folder(Path(request.config.cache.mkdir("llm")))
+
+
+@pytest.fixture(scope="session")
+def eager(tiny) -> Callable[[str], torch.nn.Module]:
+    """The model in eager PyTorch by the scheme; head and embedding are one matrix, quantized once."""
+    floats = AutoModelForCausalLM.from_pretrained(tiny, attn_implementation="eager").eval()
+
+    @functools.cache
+    def made(scheme: str) -> torch.nn.Module:
+        model = copy.deepcopy(floats)
+        if scheme != "none":
+            model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+            pumice.quantize(model, scheme)
+            model.model.embed_tokens.weight = torch.nn.Parameter(model.lm_head.weight.dequantize(), False)
+        return model
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def file(tiny, tmp_path_factory) -> Callable[[str], Path]:
+    """The model's file by the scheme, exported once."""
+    folder = tmp_path_factory.mktemp("llm")
+
+    @functools.cache
+    def made(scheme: str) -> Path:
+        pumice.llm.export(tiny, folder / f"{scheme}.pumice", quantize=scheme)
+        return folder / f"{scheme}.pumice"
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def lm(file) -> Callable[[str], pumice.llm.LanguageModel]:
+    return functools.cache(lambda scheme: pumice.llm.load(file(scheme)))
