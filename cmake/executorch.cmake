@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The optional library pumice_executorch: our C interface as a backend of the ExecuTorch whose wheel is beside this
-# Python. Its C++ interface has no stable ABI, so one build is for one minor version.
+# The optional library pumice_executorch: our C interface as a backend of the ExecuTorch whose wheel this Python has. Its
+# C++ interface has no stable ABI, so one build is for one minor version.
 option(PUMICE_EXECUTORCH "Build the backend of ExecuTorch when its wheel is installed" ON)
 if(NOT PUMICE_EXECUTORCH OR NOT PUMICE_PYTHON OR CMAKE_CROSSCOMPILING)
   return()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = x in another dtype, element by element; one invocation converts a vec4 group. To boolean: x != 0 (NaN is true). Float to
 // integer drops the fraction; what does not fit in 32 bits saturates. To i64 that is also reported if x is finite (PyTorch does
-// not define the result for an infinity: models compute it beside a `where` that drops it). NaN becomes 0. To u8 and i8 the low
+// not define the result for an infinity: models compute it and then drop it with `where`). NaN becomes 0. To u8 and i8 the low
 // eight bits are kept. Integer to integer keeps the low bits, integer to float rounds to nearest even.
 // Bindings: 0 out, then status for OUT i64, then x.
 #version 450

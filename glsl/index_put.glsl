@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: of equal indices the last one counts, whatever the order
+// out = self, then out[o, index[p], :] = values[o, p, :] for p = 0, 1, ...: the last of equal indices counts, in any order
 // of the invocations. An index out of range is reported and writes nothing.
 //
 // PART  UPDATE_ALL    one invocation makes a vec4 group of the output from self and values

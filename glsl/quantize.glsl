@@ -44,7 +44,7 @@ layout(constant_id = 4) const uint STEPS = STEPS_F32;
 layout(constant_id = 5) const bool LAST = false;
 layout(constant_id = 6) const bool PAIRS = false;  // blocks are whole pairs of vec4 groups, which a SPAN loads and stores together
 
-// The reciprocal is rounded to the dtype of the scale, whatever x is; for a number, params.scale is the reciprocal.
+// The reciprocal is rounded to the dtype of the scale, also where x has another; for a number, params.scale is the reciprocal.
 float inverse_of(uint b) {
   return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
 }

@@ -53,7 +53,7 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   if (!same) fail(Code::BadShape, Stage::plan, path, "the state's new value has another shape");
 }
 
-// Every output of the call must come out of one of its nodes, those from `first_node` on.
+// Every output of the call must be written by one of its nodes, which are those from `first_node` on.
 void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_node) {
   for (const uint32_t output : call.outputs) {
     bool written = graph.deferred.contains(output);

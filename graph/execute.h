@@ -114,7 +114,7 @@ class Session {
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
   mutable std::mutex mutex_;
-  mutable std::atomic<std::thread::id> inside_;  // who holds the mutex
+  mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex
 };
 
 }  // namespace pumice::engine

@@ -8,8 +8,8 @@
 
 namespace pumice::engine {
 
-// Brings shapes and dispatches to `symbols`. Returns how many launches ran. After an error the graph has no shapes
-// until the next infer.
+// Computes shapes and dispatches for these values of the symbols. Returns how many launches ran. After an error the
+// graph has no shapes until the next infer.
 uint32_t infer(Graph& graph, std::span<const int64_t> symbols);
 std::vector<int64_t> hints(const Method& method);  // of its symbols
 

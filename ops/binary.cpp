@@ -10,7 +10,7 @@
 #include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last_product.h"
 #include "ops/op.h"
-#include "ops/shared/host_call.h"
+#include "ops/reference/pointwise.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -128,73 +128,36 @@ static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i3
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(2)}};
 constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(2)}};
 
-double arithmetic_of(uint32_t code, double a, double b) {
-  switch (code) {
-    case BINARY_ADD:
-      return a + b;
-    case BINARY_SUB:
-      return a - b;
-    case BINARY_MUL:
-      return a * b;
-    case BINARY_DIV:
-      return a / b;
-    case BINARY_MAXIMUM:
-      return std::fmax(a, b);
-    case BINARY_MINIMUM:
-      return std::fmin(a, b);
-    case BINARY_POW:
-      return std::pow(a, b);
-    case BINARY_ATAN2:
-      return std::atan2(a, b);
-    case BINARY_PRELU:
-      return a > 0 ? a : a * b;
-    default:
-      return std::fmax(a + b, 0);  // BINARY_ADD_RELU
-  }
-}
-constexpr bool has_reference(uint32_t code) {
-  return code <= BINARY_DIV || code == BINARY_MAXIMUM || code == BINARY_MINIMUM || code == BINARY_POW ||
-         code == BINARY_ATAN2 || code == BINARY_PRELU || code == BINARY_ADD_RELU;
-}
-
-// Of the kernel bench; for finite numbers. Integers are exact. The bound of floats is that of pow (400 ulp), 8 ulp for
-// atan2 and 4 for the others.
 template <uint32_t kCode>
-void reference(HostCall& call) {
-  constexpr double kError = kCode == BINARY_POW ? 400 * 0x1p-23 : kCode == BINARY_ATAN2 ? 0x1p-20 : 0x1p-21;
-  const auto at = [&](size_t argument, size_t index) {
-    const HostArgument& side = call.args[argument];
-    if (!side.is_tensor) return side.number;
-    size_t from = 0, step = 1;
-    for (size_t d = 0; d < call.shape.size(); ++d) {  // from the last dimension
-      const auto size = static_cast<size_t>(call.shape[call.shape.size() - 1 - d]);
-      const size_t coordinate = index % size;
-      index /= size;
-      if (d >= side.tensor.shape.size()) continue;
-      const auto own = static_cast<size_t>(side.tensor.shape[side.tensor.shape.size() - 1 - d]);
-      from += own == 1 ? 0 : coordinate * step;
-      step *= own;
-    }
-    return side.tensor.values[from];
-  };
-  const double alpha = kCode == BINARY_ADD || kCode == BINARY_SUB ? call.real(2) : 1;
-  const auto count = static_cast<size_t>(product(call.shape, 0, call.shape.size()));
-  for (size_t i = 0; i < count; ++i) {
-    const double a = at(0, i), b = at(1, i) * alpha, y = arithmetic_of(kCode, a, b);
-    const bool sums = kCode == BINARY_ADD || kCode == BINARY_SUB || kCode == BINARY_ADD_RELU;
-    call.out.push_back({y, kError * (sums ? std::fabs(a) + std::fabs(b) : std::fabs(y))});
-  }
+void arithmetic_reference(HostCall& call) {
+  reference::arithmetic(call, kCode);
+}
+template <uint32_t kCode>
+void comparison_reference(HostCall& call) {
+  reference::comparison(call, kCode);
 }
 
 // Of the kernel bench.
 constexpr std::string_view cases_of(uint32_t code) {
   if (code == BINARY_ADD || code == BINARY_SUB)
-    return "a=T[5,37] b=T[37]|T[5,1]|0.5 alpha=1|2; a=i32[5,37] b=i32[5,37]|3 alpha=2";
-  if (is_bitwise(code)) return "a=i32[5,37] b=i32[37]|5; a=u8[5,37] b=u8[5,37]; a=bool[37] b=bool[37]";
+    return "a=T[5,37] b=T[37]|T[5,1]|0.5 alpha=1|2; a=i32[5,37] b=i32[5,37]|3 alpha=2; a=3 b=i64[5,37] alpha=-2; "
+           "a=i32[37]{2000000000..2100000000} b=i32[37]{-2100000000..2100000000} alpha=1; "
+           "a=i64[37]{2000000000..2100000000} b=i64[37]{-2100000000..2100000000} alpha=1; a=u8[37] b=u8[37] alpha=1";
+  if (is_bitwise(code))
+    return "a=i32[5,37] b=i32[37]|5; a=u8[5,37] b=u8[5,37]; a=bool[37] b=bool[37]; a=i64[37] b=i64[37]";
   if (code == BINARY_PRELU || code == BINARY_ADD_RELU) return "a=T[5,37] b=T[5,37]|T[37]";
   if (code == BINARY_ELU) return "a=T[5,37] b=0.5|1";
-  if (is_of_floats(code) || code == BINARY_POW) return "a=T[5,37]{0.1..2} b=T[37]{0.5..2}|0.5";
-  return "a=T[5,37] b=T[37]{0.5..2}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|3";
+  if (code == BINARY_ATAN2) return "a=T[5,37] b=T[37]|0.5; a=T[5,37]{0.1..2} b=T[37]{0.5..2}";
+  if (code == BINARY_POW)
+    return "a=T[5,37]{0.1..2} b=T[37]{0.5..2}|0.5|2|-3; a=i32[5,37]{-5..5} b=i32[37]{-2..9}|3; "
+           "a=i64[37]{-5..5} b=i64[37]{0..9}; a=i64[37]{2..9} b=i64[37]{9..19}";
+  if (code >= BINARY_DIV_FLOOR && code <= BINARY_FMOD)
+    return "a=T[5,37] b=T[37]{0.5..2}|T[37]{-2..-0.5}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|i32[37]{-9..-1}|3; "
+           "a=i64[5,37] b=i64[37]{-9..-1}; a=i32[37] b=i32[37]{0..1}; a=u8[37] b=u8[37]{1..9}";
+  if (is_of_floats(code)) return "a=T[5,37] b=T[37]{0.5..2}|T[37]{-2..-0.5}|0.5";
+  return "a=T[5,37] b=T[37]{0.5..2}|0.5; a=i32[5,37] b=i32[5,37]{1..9}|3; a=i64[37] b=i64[37]; a=T[37]{special} "
+         "b=T[37]; "
+         "a=i32[37]{-100000..100000} b=i32[37]{-100000..100000}; a=i64[37]{70000..100000} b=i64[37]{-70000..100000}";
 }
 
 template <uint32_t kCode>
@@ -212,7 +175,7 @@ constexpr Op arithmetic_op() {
            : is_bitwise(kCode)   ? "a=i32[1024,1024] b=i32[1024,1024]"
            : kCode == BINARY_ELU ? "a=f16[1024,1024] b=0.5"
                                  : "a=f16[1024,1024]{0.5..2} b=f16[1024,1024]{0.5..2}",
-           has_reference(kCode) ? reference<kCode> : nullptr}};
+           arithmetic_reference<kCode>}};
 }
 template <uint32_t kCode>
 constexpr Op comparison_op() {
@@ -220,7 +183,7 @@ constexpr Op comparison_op() {
           comparison<kCode>,
           glsl::binary_compare::axes,
           {"a=T[5,37]{-1..1} b=T[37]{-1..1}|0.5 -> bool[5,37]; a=i32[5,37]{0..3} b=i32[37]{0..3}|1 -> bool[5,37]",
-           "a=f16[1024,1024] b=0.5 -> bool[1024,1024]"}};
+           "a=f16[1024,1024] b=0.5 -> bool[1024,1024]", comparison_reference<kCode>}};
 }
 
 }  // namespace

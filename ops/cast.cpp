@@ -3,6 +3,7 @@
 #include "glsl/cast.h"
 
 #include "ops/op.h"
+#include "ops/reference/pointwise.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -39,8 +40,14 @@ std::span<const Op> cast_ops() {
                                   "x=f16[5,37] dtype=f32 -> f32[5,37]; "
                                   "x=i32[37] dtype=f32 -> f32[37]; "
                                   "x=f32[37]{0..100} dtype=u8 -> u8[37]; "
-                                  "x=bool[5,7] dtype=f32 -> f32[5,7]",
-                                  "x=f32[1024,1024] dtype=f16 -> f16[1024,1024]"}}};
+                                  "x=bool[5,7] dtype=f32 -> f32[5,7]; "
+                                  "x=f32[37]{-3..3} dtype=i64 -> i64[37]; "
+                                  "x=f32[37]{-3..3}|f32[37]{special} dtype=bool -> bool[37]; "
+                                  "x=i32[37]{-400..400} dtype=i8 -> i8[37]; "
+                                  "x=i64[37] dtype=i32 -> i32[37]; "
+                                  "x=f32[9]{3000000000..4000000000} dtype=i32 -> i32[9]; "
+                                  "x=f32[9]{3000000000..4000000000} dtype=i64 -> i64[9]",
+                                  "x=f32[1024,1024] dtype=f16 -> f16[1024,1024]", reference::cast}}};
   return kOps;
 }
 

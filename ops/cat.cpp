@@ -3,6 +3,7 @@
 #include "glsl/cat.h"
 
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -18,7 +19,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
     Shape shape = inputs[0].shape();
     shape[dim] = 0;
     int64_t ends[kInputs];
-    bool whole_quads = true;
+    bool whole_vec4s = true;
     for (size_t k = 0; k < kInputs; ++k) {
       if (k < inputs.size()) {
         Shape expected = inputs[k].shape();
@@ -27,7 +28,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
         shape[dim] += inputs[k].dim(dim);
       }
       ends[k] = product(shape, dim, shape.size());
-      whole_quads = whole_quads && ends[k] % 4 == 0;
+      whole_vec4s = whole_vec4s && ends[k] % 4 == 0;
     }
     out.resize(shape);
     launch.params(glsl::cat::Params{.count = u32(out.numel()),
@@ -37,7 +38,7 @@ void join(Graph& graph, Tensor out, std::vector<Tensor> inputs, uint32_t dim) {
                                     .end3 = u32(ends[3])});
     launch.shader = &glsl::cat::variant(bits<glsl::cat::BITS>(out.dtype()));
     launch.over(vec4_groups(out));
-    launch.spec.push_back(whole_quads);
+    launch.spec.push_back(whole_vec4s);
   });
 }
 
@@ -70,8 +71,9 @@ std::span<const Op> cat_ops() {
                                  cat,
                                  glsl::cat::axes,
                                  {"inputs=T[3,2,5]+T[3,4,5]+T[3,1,5] dim=1 -> T[3,7,5]; "
+                                  "inputs=i64[3,2]+i64[3,5] dim=-1 -> i64[3,7]; "
                                   "inputs=i8[8]+i8[4]+i8[3]+i8[5]+i8[4] dim=0 -> i8[24]",
-                                  "inputs=f16[32,512,64]+f16[32,512,64] dim=-1 -> f16[32,512,128]"}}};
+                                  "inputs=f16[32,512,64]+f16[32,512,64] dim=-1 -> f16[32,512,128]", reference::cat}}};
   return kOps;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/op.h"
+#include "ops/reference/pointwise.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -44,8 +45,11 @@ std::span<const Op> clamp_ops() {
                                  glsl::clamp::axes,
                                  {"x=T[5,37] low=-0.5 high=0.75; "
                                   "x=T[7] high=0; "
-                                  "x=i32[5,37] low=-10",
-                                  "x=f16[1024,1024] low=-0.5 high=0.75"}}};
+                                  "x=T[37]{special} low=-0.5 high=0.75; "
+                                  "x=T[7] low=0.5 high=-0.5; "
+                                  "x=i32[5,37]|i64[37] low=-10; "
+                                  "x=u8[37] low=7 high=9",
+                                  "x=f16[1024,1024] low=-0.5 high=0.75", reference::clamp}}};
   return kOps;
 }
 

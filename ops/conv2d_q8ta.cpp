@@ -44,7 +44,7 @@ void conv2d_q8ta_q8csw(Graph& graph, Args args) {
 void q8ta_conv2d(Graph& graph, Args args) {
   Convolution c = common(args, "q8ta_conv2d");
   check(is_byte(c.out.dtype()), "%s: the output is %s", c.op, name(c.out.dtype()));
-  c.again = requantize_at(args, kCommon, c.out.dtype(), c.op);
+  c.requantize = requantize_at(args, kCommon, c.out.dtype(), c.op);
   convolution(graph, c);
 }
 

@@ -8,6 +8,7 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -172,26 +173,31 @@ std::span<const Op> copy_ops() {
        permute,
        glsl::copy::axes,
        {"x=T[3,4,5] dims=[2,0,1] -> T[5,3,4]; "
+        "x=i64[2,3,4,5] dims=[0,2,-1,1] -> i64[2,4,5,3]; "
         "x=i8[3,8] dims=[1,0] -> i8[8,3]",
-        "x=f16[32,128,256] dims=[0,2,1] -> f16[32,256,128]"}},
+        "x=f16[32,128,256] dims=[0,2,1] -> f16[32,256,128]", reference::permute}},
       {{"expand", 1, "Tensor x, sizes shape -> Tensor"},
        expand,
        glsl::copy::axes,
-       {"x=T[3,1] shape=[2,3,5] -> T[2,3,5]", "x=f16[32,1,256] shape=[32,128,256] -> f16[32,128,256]"}},
+       {"x=T[3,1] shape=[2,3,5] -> T[2,3,5]", "x=f16[32,1,256] shape=[32,128,256] -> f16[32,128,256]",
+        reference::expand}},
       {{"slice", 1, "Tensor x, int dim, size start, size end, int step -> Tensor"},
        slice,
        glsl::copy::axes,
        {"x=T[3,9,5] dim=1 start=1 end=8 step=2 -> T[3,4,5]",
-        "x=f16[32,256,256] dim=1 start=64 end=192 step=1 -> f16[32,128,256]"}},
+        "x=f16[32,256,256] dim=1 start=64 end=192 step=1 -> f16[32,128,256]", reference::slice}},
       {{"select", 1, "Tensor x, int dim, size index -> Tensor"},
        select,
        glsl::copy::axes,
-       {"x=T[3,9,5] dim=1 index=-2|0 -> T[3,5]"}},
-      {{"flip", 1, "Tensor x, ints dims -> Tensor"}, flip, glsl::copy::axes, {"x=T[3,5] dims=[0,1]|[1]"}},
+       {"x=T[3,9,5] dim=1 index=-2|0 -> T[3,5]", "", reference::select}},
+      {{"flip", 1, "Tensor x, ints dims -> Tensor"},
+       flip,
+       glsl::copy::axes,
+       {"x=T[3,5] dims=[0,1]|[1]", "", reference::flip}},
       {{"repeat", 1, "Tensor x, sizes repeats -> Tensor"},
        repeat,
        glsl::copy::axes,
-       {"x=T[3,5] repeats=[2,1,3] -> T[2,3,15]"}},
+       {"x=T[3,5] repeats=[2,1,3] -> T[2,3,15]", "", reference::repeat}},
   };
   return kOps;
 }

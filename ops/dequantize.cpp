@@ -9,6 +9,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/quant/blocks.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/textures.h"
 
 namespace pumice::engine {
@@ -55,8 +56,11 @@ std::span<const Op> dequantize_ops() {
        glsl::dequantize::axes,
        {"x=i8[5,32] scale=f32[5]{0.01..0.1} zero=i8[5]{-5..5} block=[1,-1] steps=0 integers=0|1 "
         "storage=buffer|texture3d -> T[5,32]; "
+        "x=i8[4,12] scale=f32[4,3]{0.01..0.1} zero=f32[4,3]{-5..5} block=[1,4] steps=0 integers=0 -> f32[4,12]; "
+        "x=i8[5,32] scale=f16[5]{0.01..0.1} zero=i8[5] block=[1,-1] steps=1 integers=0|1 -> f16[5,32]; "
         "x=u8[3,37] scale=0.125 zero=7 block=[-1,-1] steps=0 integers=0 -> f32[3,37]",
-        "x=i8[1024,1024] scale=f32[1024]{0.01..0.1} block=[1,-1] steps=0 integers=0 -> f16[1024,1024]"}}};
+        "x=i8[1024,1024] scale=f32[1024]{0.01..0.1} block=[1,-1] steps=0 integers=0 -> f16[1024,1024]",
+        reference::dequantize}}};
   return kOps;
 }
 

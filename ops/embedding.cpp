@@ -9,6 +9,7 @@
 #include "glsl/embedding_packed.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/op.h"
+#include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -109,19 +110,21 @@ std::span<const Op> embedding_ops() {
       {{"embedding", 1, "Tensor weight, Tensor index -> Tensor"},
        embedding,
        glsl::embedding::axes,
-       {"weight=const:T[11,20] index=i32[3,5]{0..10} -> T[3,5,20]",
-        "weight=const:f16[4096,768] index=i32[32,128]{0..4095} -> f16[32,128,768]"}},
+       {"weight=const:T[11,20] index=i32[3,5]{0..10}|i64[3,5]{0..10}|i32[3,5]{9..13}|i64[3,5]{-3..0} -> T[3,5,20]",
+        "weight=const:f16[4096,768] index=i32[32,128]{0..4095} -> f16[32,128,768]", reference::embedding}},
       {{"embedding_q4gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"},
        embedding_q4gsw,
        kPackedAxes,
        {"weight=const:i4[33,64] scale=const:f32[33,2]{0.01..0.1} index=i32[7]{0..32} group=32 -> T[7,64]",
         "weight=const:i4[4096,768] scale=const:f32[4096,24]{0.01..0.1} index=i32[32,128]{0..4095} group=32 "
-        "-> f16[32,128,768]"}},
+        "-> f16[32,128,768]",
+        reference::embedding_packed}},
       {{"embedding_q8gsw", 1, "Tensor weight, Tensor scale, Tensor? zero, Tensor index, int group -> Tensor"},
        embedding_q8gsw,
        kPackedAxes,
        {"weight=const:i8[33,64] scale=const:f32[33,2]{0.01..0.1} zero=const:i8[33,2]{-9..9} "
-        "index=i32[7]{0..32} group=32 -> T[7,64]"}},
+        "index=i64[7]{0..32} group=32 -> T[7,64]",
+        "", reference::embedding_packed}},
   };
   return kOps;
 }

@@ -5,6 +5,7 @@
 
 #include "glsl/full_arange.h"
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -46,16 +47,18 @@ void arange(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> full_ops() {
-  static constexpr Op kOps[] = {{{"full", 1, "float value, sizes shape -> Tensor"},
-                                 full,
-                                 {},
-                                 {"value=2.5 shape=[3,37] -> T[3,37]; "
-                                  "value=3 shape=[37] -> u8[37]",
-                                  "value=2.5 shape=[1024,1024] -> f16[1024,1024]"}},
-                                {{"arange", 1, "size start, size step, size count -> Tensor"},
-                                 arange,
-                                 {},
-                                 {"start=3 step=2 count=37 -> i32[37]"}}};
+  static constexpr Op kOps[] = {
+      {{"full", 1, "float value, sizes shape -> Tensor"},
+       full,
+       {},
+       {"value=2.5 shape=[3,37] -> T[3,37]; "
+        "value=-3 shape=[37] -> i8[37]; value=7 shape=[3] -> i64[3]; "
+        "value=3 shape=[37] -> u8[37]",
+        "value=2.5 shape=[1024,1024] -> f16[1024,1024]", reference::full}},
+      {{"arange", 1, "size start, size step, size count -> Tensor"},
+       arange,
+       {},
+       {"start=3 step=2 count=37 -> i32[37]; start=9 step=-3 count=7 -> i64[7]", "", reference::arange}}};
   return kOps;
 }
 

@@ -6,6 +6,7 @@
 #include "glsl/index_gather.h"
 #include "glsl/index_linear.h"
 #include "ops/op.h"
+#include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -105,16 +106,20 @@ std::span<const Op> index_ops() {
        index_select,
        glsl::index::axes,
        {"x=T[9,20] index=i32[5]{0..8} dim=0 -> T[5,20]; "
+        "x=T[2,9,4] index=i64[5,2]{-9..8} dim=-2 -> T[2,5,2,4]; "
+        "x=i64[9,4] index=i32[5]{7..12}|i64[5]{-12..-7} dim=0 -> i64[5,4]; "
         "x=i8[3,9] index=i32[5]{0..8} dim=1 -> i8[3,5]",
-        "x=f16[4096,768] index=i32[1024]{0..4095} dim=0 -> f16[1024,768]"}},
+        "x=f16[4096,768] index=i32[1024]{0..4095} dim=0 -> f16[1024,768]", reference::index_select}},
       {{"gather", 1, "Tensor x, Tensor index, int dim -> Tensor"},
        gather,
        glsl::index_gather::axes,
-       {"x=T[5,9] index=i32[5,3]{0..8} dim=1 -> T[5,3]"}},
+       {"x=T[5,9] index=i32[5,3]{0..8}|i64[5,3]{-9..8}|i32[5,3]{8..10} dim=1 -> T[5,3]", "", reference::gather}},
       {{"index_linear", 1, "Tensor a, Tensor b, size a_size, size b_size -> Tensor"},
        index_linear,
        {},
-       {"a=i32[5]{0..6} b=i32[5]{0..8} a_size=7 b_size=9 -> i32[5]"}},
+       {"a=i32[5]{0..6} b=i32[5]{0..8} a_size=7 b_size=9 -> i32[5]; "
+        "a=i64[4,1]{-7..6} b=i64[3]{-9..8}|i64[3]{9..11} a_size=7 b_size=9 -> i64[4,3]",
+        "", reference::index_linear}},
   };
   return kOps;
 }

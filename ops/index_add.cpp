@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[.., index[p], ..] += values[.., p, ..] along `dim`, for every position p in order.
+// out = self, then out[.., index[p], ..] += values[.., p, ..] along `dim`, for every position p in order. A negative
+// index counts from the end; one out of range, and an i64 sum that 32 bits cannot hold, are errors of the run.
+//
+// Error of floats: |err| <= u |y| + 2^-24 * the sum of the sizes of the partial sums of the element.
 #include "glsl/index_add.h"
 
 #include <algorithm>
 
 #include "ops/op.h"
+#include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -38,12 +42,16 @@ void index_add(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> index_add_ops() {
-  static constexpr Op kOps[] = {{{"index_add", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
-                                 index_add,
-                                 glsl::index_add::axes,
-                                 {"self=T[5,8] index=i32[3]{0..4} values=T[3,8] dim=0; "
-                                  "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1",
-                                  "self=f32[1024,768] index=i32[64]{0..1023} values=f32[64,768] dim=0"}}};
+  static constexpr Op kOps[] = {
+      {{"index_add", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
+       index_add,
+       glsl::index_add::axes,
+       {"self=T[5,8] index=i32[3]{0..4} values=T[3,8] dim=0; "
+        "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1; "
+        "self=i64[3,9] index=i64[4]{-9..8}|i64[4]{8..12} values=i64[3,4] dim=1; "
+        "self=i64[2]{2000000000..2100000000} index=i64[3]{0..1} "
+        "values=i64[3]{2000000000..2100000000} dim=0",
+        "self=f32[1024,768] index=i32[64]{0..1023} values=f32[64,768] dim=0", reference::index_add}}};
   return kOps;
 }
 

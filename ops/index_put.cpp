@@ -6,6 +6,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/index_put_last.h"
 #include "ops/op.h"
+#include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -38,8 +39,8 @@ void index_put(Graph& graph, Args args) {
     check(values.numel() == product(expected, 0, expected.size()), "index_put: %lld values for %lld places",
           static_cast<long long>(values.numel()), static_cast<long long>(product(expected, 0, expected.size())));
     const uint32_t inner = u32(self.numel(dim + 1, self.rank()));
-    const bool in_place = launch.graph.shares(out, self), whole_quads = inner % 4 == 0;
-    const uint32_t part = !in_place ? UPDATE_ALL : whole_quads ? UPDATE_PART : UPDATE_TOUCH;
+    const bool in_place = launch.graph.shares(out, self), whole_vec4s = inner % 4 == 0;
+    const uint32_t part = !in_place ? UPDATE_ALL : whole_vec4s ? UPDATE_PART : UPDATE_TOUCH;
     glsl::index_put::Params params{.count = u32(out.numel()),
                                    .values = u32(values.numel()),
                                    .positions = u32(index.numel()),
@@ -52,19 +53,21 @@ void index_put(Graph& graph, Args args) {
     launch.shader = &glsl::index_put::variant(bits<glsl::index_put::BITS>(out.dtype()));
     const uint32_t items = ((part == UPDATE_PART ? params.values : params.count) + 3) / 4;
     launch.over(std::max(items, params.positions));
-    launch.spec.insert(launch.spec.end(), {part, whole_quads, index.numel() > kLook});
+    launch.spec.insert(launch.spec.end(), {part, whole_vec4s, index.numel() > kLook});
   });
 }
 
 }  // namespace
 
 std::span<const Op> index_put_ops() {
-  static constexpr Op kOps[] = {{{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
-                                 index_put,
-                                 glsl::index_put::axes,
-                                 {"self=T[9,8] index=i32[3]{0..8} values=T[3,8] dim=0; "
-                                  "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0",
-                                  "self=f16[1024,768] index=i32[64]{0..1023} values=f16[64,768] dim=0"}}};
+  static constexpr Op kOps[] = {
+      {{"index_put", 1, "Tensor self, Tensor index, Tensor values, int dim -> Tensor"},
+       index_put,
+       glsl::index_put::axes,
+       {"self=T[9,8] index=i32[3]{0..8} values=T[3,8] dim=0; "
+        "self=T[3,9,2] index=i64[4]{-9..8}|i64[4]{8..12} values=T[3,4,2] dim=1; "
+        "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0",
+        "self=f16[1024,768] index=i32[64]{0..1023} values=f16[64,768] dim=0", reference::index_put}}};
   return kOps;
 }
 

@@ -11,9 +11,7 @@ namespace {
 
 void linear_q8csw(Graph& graph, Args args) {
   constexpr const char* kOp = "linear_q8csw";
-  const Tensor weight = args.tensor(1);
-  check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", kOp, name(weight.dtype()));
-  const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(2), args.tensor(3), weight.dim(-1), true);
+  const PackedWeight packed = pack_q8csw(graph, args, kOp);
   linear(graph, kOp, args.out(), args.tensor(0), packed, {args.tensor(4), args.tensor(6), args.integer(5)});
 }
 

@@ -2,7 +2,7 @@
 // int8 in and out, both with a scale and a zero point for each row of x (one for each token); int4 weights with a scale
 // and maybe a zero point for each group of `group` columns:
 //   out = clamp(round(((x - x_zero) * x_scale . weight^T + bias) / out_scale) + out_zero, -128, 127)
-// Shaders, layout and choice of kernel: ops/linear/. Rounding: that of q8ta_linear in ops/linear_q8ta.cpp.
+// Shaders, layout and choice of kernel: ops/linear/. Rounding: that of ops/q8ta_linear.cpp.
 #include "glsl/include/core/modes.glslh"
 #include "glsl/linear_gemv.h"
 #include "ops/linear/int8_node.h"
@@ -29,12 +29,12 @@ void linear_qta8a_qga4w_qta8o(Graph& graph, Args args) {
   const PackedWeight packed = pack_weight(graph, kOp, weight, args.tensor(4), args.tensor(5), args.integer(7), true);
   const RowSource rows{
       .x = x, .source = ROWS_GIVEN, .scales = row_parameter(args, 1, false), .zeros = row_parameter(args, 2, true)};
-  const Requantize again{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
+  const Requantize requantize{.scales = row_parameter(args, 8, false), .zeros = row_parameter(args, 9, true)};
   linear_int8(graph, {.op = kOp,
                       .rows = rows,
                       .weight = packed,
-                      .end = {.bias = args.tensor(6), .residual = {}},
-                      .again = again,
+                      .epilogue = {.bias = args.tensor(6), .residual = {}},
+                      .requantize = requantize,
                       .out = out});
 }
 

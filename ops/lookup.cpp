@@ -5,6 +5,7 @@
 
 #include "ops/op.h"
 #include "ops/quant/qparams.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -34,7 +35,7 @@ std::span<const Op> lookup_ops() {
                                  kAxes,
                                  {"x=i8[5,37] table=const:i8[256]; "
                                   "x=u8[37] table=const:u8[256]",
-                                  "x=i8[1024,1024] table=const:i8[256]"}}};
+                                  "x=i8[1024,1024] table=const:i8[256]", reference::lookup}}};
   return kOps;
 }
 

@@ -13,6 +13,7 @@
 #include "ops/linear/packed_weight.h"
 #include "ops/linear/pick.h"
 #include "ops/op.h"
+#include "ops/reference/products.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 
@@ -153,8 +154,9 @@ std::span<const Op> matmul_ops() {
        matmul,
        glsl::matmul::axes,
        {"a=T[5,37] b=T[37,9] bias=T[9] a_perm=[0,1] b_perm=[0,1] act=0|1 -> T[5,9]; "
-        "a=T[2,5,16] b=T[2,12,16] a_perm=[0,1,2] b_perm=[0,2,1] act=0 -> T[2,5,12]",
-        "a=f16[128,512] b=f16[512,512] a_perm=[0,1] b_perm=[0,1] act=0 -> f16[128,512]"}},
+        "a=T[2,5,16] b=T[2,12,16] a_perm=[0,1,2] b_perm=[0,2,1] act=0|2|3|4|5|6|7 -> T[2,5,12]; "
+        "a=T[16,2,5] b=T[3,1,16,9] a_perm=[1,2,0] b_perm=[] act=0 -> T[3,2,5,9]",
+        "a=f16[128,512] b=f16[512,512] a_perm=[0,1] b_perm=[0,1] act=0 -> f16[128,512]", reference::matmul}},
   };
   return kOps;
 }

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm and rms_norm over the last `count` dimensions; group_norm over the channels of a group (dimension 1) and
 // all dimensions after them.
+//
+// Error, of a row of n elements, r = 1 / sqrt(var + eps), weight w, bias b: a row is summed by 32 lanes or more, so
+// that a term has s = ceil(n / 32) + 10 roundings, and the mean is off by d = 2^-24 * s * mean|x| (0 for rms_norm):
+//   |err| <= u |y| + |w| r d + (2^-24 * (s / 2 + 12) + (d r)^2 / 2) * |y - b| + 2^-24 |b|
+// and at most 2^-18 of the largest result.
 #include "glsl/norm.h"
 
 #include "ops/op.h"
+#include "ops/reference/reductions.h"
 #include "ops/shared/rows.h"
 #include "ops/shared/shape.h"
 
@@ -68,17 +74,19 @@ std::span<const Op> norm_ops() {
        layer_norm,
        glsl::norm::axes,
        {"x=T[5,37] count=1 weight=T[37] bias=T[37] eps=0.00001; "
+        "x=T[3,600]{4..9} count=1 eps=0.5; "
         "x=T[2,3,20] count=2 eps=0.00001",
-        "x=f16[1024,768] count=1 weight=f16[768] bias=f16[768] eps=0.00001"}},
+        "x=f16[1024,768] count=1 weight=f16[768] bias=f16[768] eps=0.00001", reference::layer_norm}},
       {{"group_norm", 1, "Tensor x, int groups, Tensor? weight, Tensor? bias, float eps -> Tensor"},
        group_norm,
        glsl::norm::axes,
        {"x=T[2,6,5] groups=3 weight=T[6] bias=T[6] eps=0.00001",
-        "x=f16[8,64,56,56] groups=8 weight=f16[64] bias=f16[64] eps=0.00001"}},
+        "x=f16[8,64,56,56] groups=8 weight=f16[64] bias=f16[64] eps=0.00001", reference::group_norm}},
       {{"rms_norm", 1, "Tensor x, int count, Tensor? weight, float eps -> Tensor"},
        rms_norm,
        glsl::norm::axes,
-       {"x=T[5,37] count=1 weight=T[37] eps=0.000001", "x=f16[1024,768] count=1 weight=f16[768] eps=0.000001"}},
+       {"x=T[5,37] count=1 weight=T[37] eps=0.000001", "x=f16[1024,768] count=1 weight=f16[768] eps=0.000001",
+        reference::rms_norm}},
   };
   return kOps;
 }

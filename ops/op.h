@@ -18,7 +18,7 @@ struct ConvScheme;    // ops/conv/conv_scheme.h
 struct OpCases {
   std::string_view test = {};              // small, with odd sizes
   std::string_view bench = {};             // worth timing; empty: those of `test`
-  void (*reference)(HostCall&) = nullptr;  // output 0 in fp64; null: results are compared with a portable f32 run
+  void (*reference)(HostCall&) = nullptr;  // every output in fp64, with bounds (ops/reference/); null: "guards only"
   const LinearScheme* linear = nullptr;    // cases of matrix products instead of `test` and `bench`
   const ConvScheme* conv = nullptr;        // likewise of convolutions
 };

@@ -4,6 +4,7 @@
 #include "glsl/pad.h"
 
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -50,11 +51,14 @@ void pad(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> pad_ops() {
-  static constexpr Op kOps[] = {{{"pad", 1, "Tensor x, sizes pads, float value -> Tensor"},
-                                 pad,
-                                 glsl::pad::axes,
-                                 {"x=T[3,5] pads=[1,2,0,1] value=0.5 -> T[4,8]; "
-                                  "x=i8[2,9] pads=[3,-2] value=1 -> i8[2,10]"}}};
+  static constexpr Op kOps[] = {
+      {{"pad", 1, "Tensor x, sizes pads, float value -> Tensor"},
+       pad,
+       glsl::pad::axes,
+       {"x=T[3,5] pads=[1,2,0,1] value=0.5 -> T[4,8]; "
+        "x=T[2,3,4] pads=[0,0,-1,2] value=-1 -> T[2,4,4]; x=i64[3] pads=[1,1] value=-9 -> i64[5]; "
+        "x=i8[2,9] pads=[3,-2] value=1 -> i8[2,10]",
+        "", reference::pad}}};
   return kOps;
 }
 

@@ -3,6 +3,7 @@
 //
 // Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
 #include "ops/op.h"
+#include "ops/reference/images.h"
 #include "ops/shared/pooling.h"
 #include "ops/shared/shape.h"
 
@@ -43,9 +44,11 @@ std::span<const Op> pool2d_ops() {
        max_pool2d,
        glsl::pool2d::axes,
        {"x=T[2,3,9,8] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> T[2,3,5,4]; "
-        "x=i8[1,2,6,6] kernel=[2,2] stride=[2,2] pads=[0,0,0,0] dilation=[1,1] ceil_mode=0 -> i8[1,2,3,3]",
+        "x=i8[1,2,6,6] kernel=[2,2] stride=[2,2] pads=[0,0,0,0] dilation=[1,1] ceil_mode=0 -> i8[1,2,3,3]; "
+        "x=T[2,9,8]{special} kernel=[3,2] stride=[2,1] pads=[0,1,0,1] dilation=[2,3] ceil_mode=1 -> T[2,3,7]",
         "x=f16[8,64,112,112] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> "
-        "f16[8,64,56,56]"}},
+        "f16[8,64,56,56]",
+        reference::max_pool2d}},
       {{"avg_pool2d", 1,
         "Tensor x, ints kernel, ints stride, ints pads, ints dilation, bool ceil_mode, bool count_padding, int? "
         "divisor "
@@ -53,11 +56,15 @@ std::span<const Op> pool2d_ops() {
        avg_pool2d,
        kFloats,
        {"x=T[2,3,9,8] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 count_padding=0|1 "
-        "-> T[2,3,5,4]"}},
+        "-> T[2,3,5,4]; "
+        "x=T[2,9,8] kernel=[3,2] stride=[2,3] pads=[1,0,1,0] dilation=[1,1] ceil_mode=1 count_padding=0|1 -> T[2,5,3]; "
+        "x=T[2,9,8] kernel=[3,2] stride=[2,2] pads=[0,0,0,0] dilation=[1,1] ceil_mode=0 count_padding=0 divisor=4 -> "
+        "T[2,4,4]",
+        "", reference::avg_pool2d}},
       {{"adaptive_avg_pool2d", 1, "Tensor x, sizes size -> Tensor"},
        adaptive_avg_pool2d,
        kFloats,
-       {"x=T[2,3,9,8] size=[2,3] -> T[2,3,2,3]"}},
+       {"x=T[2,3,9,8] size=[2,3] -> T[2,3,2,3]", "", reference::adaptive_avg_pool2d}},
   };
   return kOps;
 }

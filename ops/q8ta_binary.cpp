@@ -8,6 +8,7 @@
 #include "ops/linear/epilogue.h"
 #include "ops/op.h"
 #include "ops/quant/requantize.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -29,14 +30,14 @@ void binary(Graph& graph, Args args) {
   numbers.b_scale = static_cast<float>(scale_at(args, 4, kOp));
   numbers.b_zero = static_cast<int32_t>(zero_at(args, 5, low, high, kOp));
   const uint32_t act = activation(args.integer(6), kOp);
-  const Requantize again = requantize_at(args, 7, dtype, kOp);
-  put(numbers, again);
+  const Requantize requantize = requantize_at(args, 7, dtype, kOp);
+  put(numbers, requantize);
   const Addition addition{.other = b,
                           .scale = args.real(2),
                           .other_scale = args.real(4),
                           .zero = args.integer(3),
                           .other_zero = args.integer(5),
-                          .again = again,
+                          .requantize = requantize,
                           .act = args.integer(6)};
   if (code == BINARY::add && try_convolution_with(graph, out, a, addition)) return;
   graph.dispatch({out}, {a, b}, [=](Launch& launch) {
@@ -61,14 +62,16 @@ constexpr std::string_view kSignature =
 constexpr std::string_view kCases =
     "a=i8[5,37] b=i8[5,37]|i8[37] a_scale=0.03125 a_zero=3 b_scale=0.015625 b_zero=-2 act=0|1 out_scale=0.0625 "
     "out_zero=1 "
-    "qmin=-128 qmax=127";
+    "qmin=-128 qmax=127; "
+    "a=u8[5,37] b=u8[5,1] a_scale=0.037 a_zero=90 b_scale=0.011 b_zero=100 act=0|1|2|5|6 out_scale=0.029 out_zero=100 "
+    "qmin=0 qmax=255";
 
 }  // namespace
 
 std::span<const Op> q8ta_binary_ops() {
   static constexpr Op kOps[] = {
-      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes, {kCases}},
-      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes, {kCases}},
+      {{"q8ta_add", 1, kSignature}, binary<BINARY::add>, glsl::q8ta_binary::axes, {kCases, "", reference::q8ta_add}},
+      {{"q8ta_mul", 1, kSignature}, binary<BINARY::mul>, glsl::q8ta_binary::axes, {kCases, "", reference::q8ta_mul}},
   };
   return kOps;
 }

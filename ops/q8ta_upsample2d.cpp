@@ -6,6 +6,7 @@
 
 #include "ops/op.h"
 #include "ops/quant/requantize.h"
+#include "ops/reference/images.h"
 #include "ops/shared/resize.h"
 
 namespace pumice::engine {
@@ -44,7 +45,10 @@ std::span<const Op> q8ta_upsample2d_ops() {
        q8ta_upsample2d,
        glsl::q8ta_upsample2d::axes,
        {"x=i8[1,3,5,6] size=[9,11] aligned=0|1 channels_last=0 x_scale=0.03125 x_zero=3 out_scale=0.0625 "
-        "out_zero=1 qmin=-128 qmax=127 -> i8[1,3,9,11]"}}};
+        "out_zero=1 qmin=-128 qmax=127 -> i8[1,3,9,11]; "
+        "x=u8[9,5,6] size=[70,71] aligned=0|1 channels_last=0|1 x_scale=0.037 x_zero=90 out_scale=0.029 out_zero=100 "
+        "qmin=0 qmax=255 -> u8[9,70,71]",
+        "", reference::q8ta_upsample2d}}};
   return kOps;
 }
 

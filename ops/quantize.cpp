@@ -6,13 +6,12 @@
 #include "glsl/quantize.h"
 
 #include <cinttypes>
-#include <cmath>
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/quantize_f64.h"
 #include "ops/op.h"
 #include "ops/quant/blocks.h"
-#include "ops/shared/host_call.h"
+#include "ops/reference/integers.h"
 #include "ops/shared/textures.h"
 
 namespace pumice::engine {
@@ -82,21 +81,6 @@ void quantize(Graph& graph, Args args) {
   });
 }
 
-// Of the kernel bench: a scale and a zero point for each row of x. Every step is rounded as the kernel does, so that
-// the integers are equal.
-void reference(HostCall& call) {
-  const HostTensor &x = call.tensor(0), &scale = call.tensor(1), &zero = call.tensor(2);
-  const bool half = call.integer(6) == STEPS_F16;
-  const auto step = [&](float value) { return half ? half_value(half_bits(value)) : value; };
-  const auto columns = static_cast<size_t>(x.dim(-1));
-  for (size_t i = 0; i < x.values.size(); ++i) {
-    const size_t row = i / columns;
-    const auto value = static_cast<float>(x.values[i]), by = static_cast<float>(scale.values[row]);
-    const float q = std::nearbyint(step(value * step(1 / by))) + static_cast<float>(zero.values[row]);
-    call.out.push_back({std::isnan(q) ? 0.0 : std::clamp<double>(q, call.real(4), call.real(5)), 0});
-  }
-}
-
 }  // namespace
 
 std::span<const Op> quantize_ops() {
@@ -109,10 +93,13 @@ std::span<const Op> quantize_ops() {
         "qmax=127 "
         "steps=0 round_last=0 storage=buffer|texture3d -> i8[5,37]; "
         "x=f16[5,37]{-3..3} scale=f16[5]{0.01..0.05} zero=i8[5]{-9..9} block=[1,-1] qmin=-128 qmax=127 steps=1 "
-        "round_last=0 storage=buffer|texture3d -> i8[5,37]",
+        "round_last=0 storage=buffer|texture3d -> i8[5,37]; "
+        "x=f32[4,12]{-3..3} scale=f32[4,3]{0.01..0.05} zero=i32[4,3]{-9..9} block=[1,4] qmin=-128 qmax=127 steps=0|3 "
+        "round_last=1 -> i8[4,12]; "
+        "x=f32[3,37]{-3..3} scale=0.037 zero=100 block=[-1,-1] qmin=0 qmax=255 steps=0 round_last=0|1 -> u8[3,37]",
         "x=f32[1024,1024] scale=f32[1024]{0.01..0.05} zero=i8[1024]{-9..9} block=[1,-1] qmin=-128 qmax=127 steps=0 "
         "round_last=0 -> i8[1024,1024]",
-        reference}}};
+        reference::quantize}}};
   return kOps;
 }
 

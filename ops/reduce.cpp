@@ -2,12 +2,20 @@
 // Reductions over dimensions: sum, mean, amax, amin, prod, any, all, var, norm (Euclidean), argmax, argmin. An
 // empty list of dims means all. Sums of floats are fp32. Sums of integers are i64: one
 // that 32 bits cannot hold is an error of the run. A sum as i32, sum(dtype=int32), wraps.
+//
+// Error of floats, n elements, of which each goes through s additions, n below 64 and ceil(n / 64) + 7 from there on:
+//   sum, mean    |err| <= u |y| + 2^-24 * s * sum|x|, of mean (s + 3) * mean|x|
+//   prod         (u + 2^-24 * n) |y|
+//   norm         (u + 2^-24 * (s / 2 + 8)) |y|
+//   var          (u + 2^-24 * (s + 8)) |y| + n / (n - correction) * d^2, d = 2^-24 * (s + 2) * mean|x|
+// and at most 2^-18 of the largest result. The others choose: exact.
 #include "glsl/reduce.h"
 
 #include <algorithm>
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
+#include "ops/reference/reductions.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -68,12 +76,12 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   uint32_t offsets = 0;  // all strides but that between neighbouring outputs
   for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
   for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
-  const bool whole_quads =
+  const bool whole_vec4s =
       kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);
-  launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_quads});
+  launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_vec4s});
   const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
 }
@@ -134,18 +142,43 @@ constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(2)}}
 constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};
 
 // Of the kernel bench: inside of a row, over many elements by a workgroup, to one number.
+#define FLOAT_CASES(RANGE)                                           \
+  "x=T[5,37]" RANGE " dims=[1] keepdim=0 -> T[5]; x=T[3,80,7]" RANGE \
+  " dims=[0,1] keepdim=1 -> T[1,1,7]; "                              \
+  "x=T[9]" RANGE " dims=[] keepdim=0 -> T[]; x=T[4,700]" RANGE " dims=[-1] keepdim=0 -> T[4]"
+#define SUM_CASES                                                                              \
+  "; x=i32[5,7]{-9..9} dims=[1] keepdim=0 -> i64[5]; x=u8[5,7] dims=[0] keepdim=0 -> i32[7]; " \
+  "x=i64[3,9]{1000000000..2000000000} dims=[1] keepdim=0 -> i64[3]; x=bool[9,90] dims=[1] keepdim=0 -> i64[9]"
 constexpr std::string_view cases_of(uint32_t code) {
   switch (code) {
     case REDUCE_ANY:
     case REDUCE_ALL:
-      return "x=i32[5,37]{0..1} dims=[1] keepdim=0 -> bool[5]; x=bool[3,80,7] dims=[0,1] keepdim=1 -> bool[1,1,7]";
+      return "x=i32[5,37]{0..1} dims=[1] keepdim=0 -> bool[5]; x=bool[3,80,7] dims=[0,1] keepdim=1 -> bool[1,1,7]; "
+             "x=i64[9,2]{-1..1} dims=[1] keepdim=0 -> bool[9]";
     case REDUCE_ARGMAX:
     case REDUCE_ARGMIN:
-      return "x=T[5,37] dims=[1] keepdim=0 -> i32[5]; x=T[80,7] dims=[0] keepdim=1 -> i32[1,7]";
+      return "x=T[5,37] dims=[1] keepdim=0 -> i64[5]; x=T[80,7]|T[80,7]{special} dims=[0] keepdim=1 -> i32[1,7]; "
+             "x=i32[5,90]{0..3} dims=[1] keepdim=0 -> i64[5]";
+    case REDUCE_MEAN:
+    case REDUCE_NORM:
+      return FLOAT_CASES("");
+    case REDUCE_MAX:
+    case REDUCE_MIN:
+      return FLOAT_CASES("")
+          "; x=T[5,37]{special}|T[5,90]{special} dims=[1] keepdim=0 -> T[5]; "
+          "x=i32[5,37] dims=[1] keepdim=0 -> i32[5]; x=i64[90] dims=[] keepdim=0 -> i64[]";
+    case REDUCE_PROD:  // of numbers around 1: neither fp32 nor fp16 overflows
+      return FLOAT_CASES("{0.5..1.6}") "; x=T[5,7] dims=[1] keepdim=0 -> T[5]" SUM_CASES;
     default:
-      return "x=T[5,37] dims=[1] keepdim=0 -> T[5]; x=T[3,80,7] dims=[0,1] keepdim=1 -> T[1,1,7]; "
-             "x=T[9] dims=[] keepdim=0 -> T[]; x=T[4,700] dims=[-1] keepdim=0 -> T[4]";
+      return FLOAT_CASES("") SUM_CASES;
   }
+}
+#undef FLOAT_CASES
+#undef SUM_CASES
+
+template <uint32_t kCode>
+void reference_of(HostCall& call) {
+  reference::reduce(call, kCode);
 }
 
 template <uint32_t kCode>
@@ -154,7 +187,7 @@ constexpr Op reduce_op() {
   return {{kNames[kCode], 1, "Tensor x, ints dims, bool keepdim -> Tensor"},
           reduce<kCode>,
           kOfFloats ? kFloats : kAll,
-          {cases_of(kCode)}};
+          {cases_of(kCode), "", reference_of<kCode>}};
 }
 
 }  // namespace
@@ -175,7 +208,8 @@ std::span<const Op> reduce_ops() {
        var,
        kFloats,
        {"x=T[5,37] dims=[1] keepdim=0 correction=0|1 -> T[5]; x=T[3,80,7] dims=[0,1] keepdim=1 correction=1 -> "
-        "T[1,1,7]"}},
+        "T[1,1,7]",
+        "", reference_of<REDUCE_VAR>}},
   };
   return kOps;
 }

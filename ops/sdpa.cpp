@@ -14,6 +14,7 @@
 #include "glsl/sdpa_matrix.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/op.h"
+#include "ops/reference/products.h"
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -148,10 +149,13 @@ std::span<const Op> sdpa_ops() {
        glsl::sdpa::axes,
        {"q=T[1,2,5,16] k=T[1,2,7,16] v=T[1,2,7,16] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 v_blhd=0 "
         "out_blhd=0; "
+        "q=T[1,2,5,16] k=T[1,1,70,16] v=T[1,1,70,16] mask=bool[1,2,5,70] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 "
+        "v_blhd=0 out_blhd=0; "
         "q=T[2,9,4,20] k=T[2,2,9,20] v=T[2,2,9,12] mask=T[1,1,9,9] causal=0 scale=0.25 q_blhd=1 k_blhd=0 "
         "v_blhd=0 out_blhd=1 -> T[2,9,4,12]",
         "q=f16[1,12,128,64] k=f16[1,12,128,64] v=f16[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
-        "v_blhd=0 out_blhd=0"}},
+        "v_blhd=0 out_blhd=0",
+        reference::sdpa}},
   };
   return kOps;
 }

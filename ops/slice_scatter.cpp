@@ -6,6 +6,7 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -62,8 +63,9 @@ std::span<const Op> slice_scatter_ops() {
        slice_scatter,
        glsl::slice_scatter::axes,
        {"self=T[3,9,5] source=T[3,4,5] dim=1 start=1 end=8 step=2; "
+        "self=i64[3,9] source=i64[3,4] dim=-1 start=-7 end=100 step=2; "
         "self=i8[16] source=i8[8] dim=0 start=4 end=12 step=1",
-        "self=f16[32,256,256] source=f16[32,64,256] dim=1 start=64 end=128 step=1"}}};
+        "self=f16[32,256,256] source=f16[32,64,256] dim=1 start=64 end=128 step=1", reference::slice_scatter}}};
   return kOps;
 }
 

@@ -41,7 +41,7 @@ void reference(HostCall& call) {
     for (size_t k = row; k < row + width; ++k) sum += std::exp(x[k] - most);
     for (size_t k = row; k < row + width; ++k) {
       const double y = kLog ? x[k] - most - std::log(sum) : std::exp(x[k] - most) / sum;
-      call.out.push_back({y, 0x1p-15 * std::fabs(y) + 0x1p-23});
+      call.out().push(y, 0x1p-15 * std::fabs(y) + 0x1p-23);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include "glsl/tri.h"
 
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -26,12 +27,15 @@ void tri(Graph& graph, Args args) {
   });
 }
 
+// Of the kernel bench.
+constexpr std::string_view kCases = "x=T[5,7] diagonal=0|-1|2; x=i64[2,3,4] diagonal=1; x=u8[7,5] diagonal=-2";
+
 }  // namespace
 
 std::span<const Op> tri_ops() {
   static constexpr Op kOps[] = {
-      {{"triu", 1, "Tensor x, size diagonal -> Tensor"}, tri<true>, glsl::tri::axes, {"x=T[5,7] diagonal=0|-1|2"}},
-      {{"tril", 1, "Tensor x, size diagonal -> Tensor"}, tri<false>, glsl::tri::axes, {"x=T[5,7] diagonal=0|-1|2"}}};
+      {{"triu", 1, "Tensor x, size diagonal -> Tensor"}, tri<true>, glsl::tri::axes, {kCases, "", reference::triu}},
+      {{"tril", 1, "Tensor x, size diagonal -> Tensor"}, tri<false>, glsl::tri::axes, {kCases, "", reference::tril}}};
   return kOps;
 }
 

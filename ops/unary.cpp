@@ -72,6 +72,24 @@ double hardsigmoid(double x) {
 double hardswish(double x) {
   return x * hardsigmoid(x);
 }
+double relu(double x) {
+  return x > 0 || std::isnan(x) ? x : 0;
+}
+double neg(double x) {
+  return -x;
+}
+double sign(double x) {
+  return (x > 0) - (x < 0);
+}
+double square(double x) {
+  return x * x;
+}
+double bitwise_not(double x) {
+  return -x - 1;
+}
+double logical_not(double x) {
+  return x == 0;
+}
 
 }  // namespace
 
@@ -94,19 +112,19 @@ std::span<const Op> unary_ops() {
       row<FUNCTION::sin>("sin", kFloat, unary_reference<std::sin>),
       row<FUNCTION::cos>("cos", kFloat, unary_reference<std::cos>),
       row<FUNCTION::erf>("erf", kFloat, unary_reference<std::erf>),
-      row<FUNCTION::floor>("floor", kFloat, unary_reference<std::floor>),
-      row<FUNCTION::ceil>("ceil", kFloat, unary_reference<std::ceil>),
-      row<FUNCTION::round>("round", kFloat, unary_reference<std::nearbyint>),
-      row<FUNCTION::trunc>("trunc", kFloat, unary_reference<std::trunc>),
+      row<FUNCTION::floor>("floor", kFloat, exact_unary_reference<std::floor>),
+      row<FUNCTION::ceil>("ceil", kFloat, exact_unary_reference<std::ceil>),
+      row<FUNCTION::round>("round", kFloat, exact_unary_reference<std::nearbyint>),
+      row<FUNCTION::trunc>("trunc", kFloat, exact_unary_reference<std::trunc>),
       row<FUNCTION::hardswish>("hardswish", kFloat, unary_reference<hardswish>),
       row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat, unary_reference<hardsigmoid>),
-      row<FUNCTION::relu>("relu", kNumber),
-      row<FUNCTION::neg>("neg", kNumber),
-      row<FUNCTION::abs>("abs", kNumber),
-      row<FUNCTION::sign>("sign", kNumber),
-      row<FUNCTION::square>("square", kNumber),
-      row<FUNCTION::bitwise_not>("bitwise_not", kInteger),
-      row<FUNCTION::logical_not>("logical_not", kBool),
+      row<FUNCTION::relu>("relu", kNumber, exact_unary_reference<relu>),
+      row<FUNCTION::neg>("neg", kNumber, exact_unary_reference<neg>),
+      row<FUNCTION::abs>("abs", kNumber, exact_unary_reference<std::fabs>),
+      row<FUNCTION::sign>("sign", kNumber, exact_unary_reference<sign>),
+      row<FUNCTION::square>("square", kNumber, exact_unary_reference<square>),
+      row<FUNCTION::bitwise_not>("bitwise_not", kInteger, exact_unary_reference<bitwise_not>),
+      row<FUNCTION::logical_not>("logical_not", kBool, exact_unary_reference<logical_not>),
   };
   return kOps;
 }

@@ -10,6 +10,7 @@
 #include <cinttypes>
 
 #include "ops/op.h"
+#include "ops/reference/images.h"
 #include "ops/shared/resize.h"
 
 namespace pumice::engine {
@@ -43,8 +44,10 @@ std::span<const Op> upsample2d_ops() {
       {{"upsample2d", 1, "Tensor x, sizes size, float? scale_h, float? scale_w, int mode -> Tensor"},
        upsample2d,
        glsl::upsample2d::axes,
-       {"x=T[1,3,5,6] size=[9,11] mode=0|1|2 -> T[1,3,9,11]",
-        "x=f16[1,64,56,56] size=[112,112] mode=1 -> f16[1,64,112,112]"}}};
+       {"x=T[1,3,5,6] size=[9,11] mode=0|1|2 -> T[1,3,9,11]; "
+        "x=T[3,7,6] size=[4,12] scale_h=0.6 scale_w=2 mode=0|1 -> T[3,4,12]; "
+        "x=u8[2,5,6] size=[10,3] mode=0 -> u8[2,10,3]",
+        "x=f16[1,64,56,56] size=[112,112] mode=1 -> f16[1,64,112,112]", reference::upsample2d}}};
   return kOps;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = x under another shape; no data moves. One size may be -1: it is computed from the others.
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 
 namespace pumice::engine {
 namespace {
@@ -38,7 +39,10 @@ void view(Graph& graph, Args args) {
 
 std::span<const Op> view_ops() {
   static constexpr Op kOps[] = {
-      {{"view", 1, "Tensor x, sizes shape -> Tensor"}, view, {}, {"x=T[3,8] shape=[4,-1] -> T[4,6]"}}};
+      {{"view", 1, "Tensor x, sizes shape -> Tensor"},
+       view,
+       {},
+       {"x=T[3,8] shape=[4,-1] -> T[4,6]; x=i64[6] shape=[2,3] -> i64[2,3]", "", reference::view}}};
   return kOps;
 }
 

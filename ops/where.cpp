@@ -4,6 +4,7 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
+#include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -50,11 +51,14 @@ void where(Graph& graph, Args args) {
 }  // namespace
 
 std::span<const Op> where_ops() {
-  static constexpr Op kOps[] = {{{"where", 1, "Tensor condition, operand a, operand b -> Tensor"},
-                                 where,
-                                 glsl::where::axes,
-                                 {"condition=bool[5,1] a=T[5,37] b=T[37]|0.5 -> T[5,37]",
-                                  "condition=bool[1024,1024] a=f16[1024,1024] b=0.5 -> f16[1024,1024]"}}};
+  static constexpr Op kOps[] = {
+      {{"where", 1, "Tensor condition, operand a, operand b -> Tensor"},
+       where,
+       glsl::where::axes,
+       {"condition=bool[5,1] a=T[5,37] b=T[37]|0.5 -> T[5,37]; "
+        "condition=bool[5,37] a=-1 b=i64[5,37] -> i64[5,37]; "
+        "condition=bool[37] a=u8[37] b=9 -> u8[37]",
+        "condition=bool[1024,1024] a=f16[1024,1024] b=0.5 -> f16[1024,1024]", reference::where}}};
   return kOps;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of every test: the device, a quick torch.export, silence of the validation layer, and `road`."""
+"""Fixtures of every test: the device, a quick torch.export, silence of the validation layer, and `e2e`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 
 from support import quick_export
-from support.road import Road
+from support.end_to_end import EndToEnd
 
 from pumice._pumice import validation_messages
 
@@ -29,5 +29,5 @@ def silence() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def road() -> Road:
-    return Road()
+def e2e() -> EndToEnd:
+    return EndToEnd()

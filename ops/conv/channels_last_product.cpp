@@ -76,15 +76,15 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
   if (p.integers) params.border = 0x01010101u * static_cast<uint8_t>(p.signed_zero());
   params.x_zero = static_cast<int32_t>(p.signed_zero());
   params.x_scale = static_cast<float>(p.x_scale);
-  put(params, p.again);
+  put(params, p.requantize);
   params.sum_scale = static_cast<float>(add.scale);
   params.sum_zero = static_cast<int32_t>(add.zero);
   params.other_scale = static_cast<float>(add.other_scale);
   params.other_zero = static_cast<int32_t>(add.other_zero);
-  params.total_inverse = add.again.inverse();
-  params.total_zero = static_cast<float>(add.again.zero);
-  params.total_low = static_cast<float>(add.again.low);
-  params.total_high = static_cast<float>(add.again.high);
+  params.total_inverse = add.requantize.inverse();
+  params.total_zero = static_cast<float>(add.requantize.zero);
+  params.total_low = static_cast<float>(add.requantize.low);
+  params.total_high = static_cast<float>(add.requantize.high);
   launch.params(params);
   launch.spec.insert(launch.spec.end(), {bool(p.bias), params.plane % 4 == 0, static_cast<uint32_t>(p.act),
                                          bool(add.other), static_cast<uint32_t>(add.act)});
@@ -172,8 +172,8 @@ void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bo
 bool writes_channels_last(const Product& p, const Features& features) {
   if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
-  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 && !p.again.is_extreme() &&
-         shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
+  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 &&
+         !p.requantize.is_extreme() && shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
 // Whether one multiplication by it is exact enough for kernels of integers (is_extreme in quant/quantize.glslh).
@@ -236,7 +236,7 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
 
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {
   if (add.act == ACT_RELU && is_byte(out.dtype())) {
-    add.again = above_zero(add.again);
+    add.requantize = above_zero(add.requantize);
     add.act = ACT_NONE;
   }
   for (int side = 0; side < 2; ++side) {
@@ -244,7 +244,7 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
     const bool mine = made && is_deferred(graph, first) && num_uses(graph, first) == 1 && !made->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && made &&
                       made->integers == is_byte(out.dtype());
-    const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.again.is_extreme();
+    const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.requantize.is_extreme();
     if (mine && same && small && same_shape(graph, first, add.other) && same_shape(graph, first, out)) {
       Product product = *made;
       product.out = out;

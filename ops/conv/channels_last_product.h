@@ -13,7 +13,7 @@ struct Addition {
   Tensor other = {};
   double scale = 1, other_scale = 1;
   int64_t zero = 0, other_zero = 0;
-  Requantize again = {};
+  Requantize requantize = {};
   int64_t act = 0;
 };
 

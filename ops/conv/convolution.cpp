@@ -82,7 +82,7 @@ void convolution(Graph& graph, const Convolution& given) {
   Convolution known = given;
   if (zero && graph.is_zero(zero)) known.zero = {};
   if (known.act == ACT_RELU && is_byte(known.out.dtype())) {
-    known.again = above_zero(known.again);
+    known.requantize = above_zero(known.requantize);
     known.act = ACT_NONE;
   }
   take_textures(graph, known.x, known.out);

@@ -23,7 +23,7 @@ struct Convolution {
   // Of integers: x's scale and zero point, and those of `out` where that is integers, too.
   double x_scale = 1;
   int64_t x_zero = 0;
-  Requantize again = {};
+  Requantize requantize = {};
 
   bool is_pointwise() const;  // an output pixel reads the same one of x
   Shape out_shape() const;    // live

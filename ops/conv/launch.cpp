@@ -26,7 +26,7 @@ struct OutputBlock {
 };
 
 template <class Params>
-Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, bool whole_quads) {
+Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, bool whole_vec4s) {
   Params params{};
   params.batch = block.images.count;
   params.groups = u32(c.groups);
@@ -43,7 +43,7 @@ Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, b
   const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
   launch.spec.insert(
       launch.spec.end(),
-      {bool(c.bias), has_zero, whole_quads || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
+      {bool(c.bias), has_zero, whole_vec4s || c.textures, static_cast<uint32_t>(c.act), known(c.patches.kernel[0]),
        known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
   const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
   launch.flops = 2ull * block.images.count * block.channels.count * plane * c.k;
@@ -55,20 +55,20 @@ template <class Params>
 Params with_numbers(Params params, const ConvLaunch& c) {
   params.x_zero = static_cast<int32_t>(c.x_zero);
   params.x_scale = static_cast<float>(c.x_scale);
-  put(params, c.again);
+  put(params, c.requantize);
   return params;
 }
 
 void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   launch.over((c.outputs(block.images.count * c.out.dim(1)) + 3) / 4);
-  const bool whole_quads = c.out.dim(3) % 4 == 0;
+  const bool whole_vec4s = c.out.dim(3) % 4 == 0;
   if (c.integers) {
     using namespace glsl::conv2d_direct_int8;
-    launch.params(with_numbers(describe<Params>(launch, c, block, whole_quads), c));
+    launch.params(with_numbers(describe<Params>(launch, c, block, whole_vec4s), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()), static_cast<STORAGE>(c.textures));
   } else {
     using namespace glsl::conv2d_direct;
-    launch.params(describe<Params>(launch, c, block, whole_quads));
+    launch.params(describe<Params>(launch, c, block, whole_vec4s));
     launch.shader = &variant(dtype(c.x.dtype()), c.scale ? WEIGHT::i8 : WEIGHT::same, static_cast<STORAGE>(c.textures));
   }
 }

@@ -13,22 +13,25 @@ uint32_t activation(int64_t act, const char* op) {
   return static_cast<uint32_t>(act);
 }
 
-void check_epilogue(const char* op, DType dtype, const Epilogue& end) {
-  activation(end.act, op);
-  if (end.bias)
-    check(end.bias.dtype() == dtype && end.bias.rank() == 1, "%s: the bias must be %s of rank 1", op, name(dtype));
-  if (end.residual)
-    check(end.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(end.residual.dtype()), name(dtype));
+void check_epilogue(const char* op, DType dtype, const Epilogue& epilogue) {
+  activation(epilogue.act, op);
+  if (epilogue.bias)
+    check(epilogue.bias.dtype() == dtype && epilogue.bias.rank() == 1, "%s: the bias must be %s of rank 1", op,
+          name(dtype));
+  if (epilogue.residual)
+    check(epilogue.residual.dtype() == dtype, "%s: the residual is %s, not %s", op, name(epilogue.residual.dtype()),
+          name(dtype));
 }
 
-Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end) {
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& epilogue) {
   Shape shape = x;
   check(shape.back() == weight.k, "%s: x has %" PRId64 " columns, the weight %u", op, shape.back(), weight.k);
-  if (end.bias)
-    check(end.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op, end.bias.dim(0),
-          weight.n);
+  if (epilogue.bias)
+    check(epilogue.bias.dim(0) == weight.n, "%s: the bias has %" PRId64 " elements, the weight %u rows", op,
+          epilogue.bias.dim(0), weight.n);
   shape.back() = weight.n;
-  if (end.residual) check(end.residual.shape() == shape, "%s: the residual has another shape than the output", op);
+  if (epilogue.residual)
+    check(epilogue.residual.shape() == shape, "%s: the residual has another shape than the output", op);
   u32(product(shape, 0, shape.size()));
   return shape;
 }

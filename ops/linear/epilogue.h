@@ -20,9 +20,9 @@ struct Epilogue {
   enum class Columns : uint8_t { multiple_of_8, any, tiles } columns = Columns::multiple_of_8;
 };
 // Throws unless bias and residual have the types that go with an x of `dtype`.
-void check_epilogue(const char* op, DType dtype, const Epilogue& end);
+void check_epilogue(const char* op, DType dtype, const Epilogue& epilogue);
 // The live shape of `out`; throws when x, bias or residual do not fit the weight.
-Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& end);
+Shape linear_shape(const char* op, const Shape& x, const PackedWeight& weight, const Epilogue& epilogue);
 // Checks an `act` argument.
 uint32_t activation(int64_t act, const char* op);
 

@@ -72,12 +72,12 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const bool groups = kernel.family == Family::matrix_int8_groups;
   if (!groups && s.group != 0) return "takes weights with one scale a row";
   if (groups && (s.group == 0 || s.group % 32 != 0)) return "takes groups of multiples of 32 columns";
-  const uint32_t lanes = matrix_int8_lanes(kernel, features), quads = t.tn / 4;
+  const uint32_t lanes = matrix_int8_lanes(kernel, features), vec4s = t.tn / 4;
   if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || shape.k < 8 ||
       (groups ? 32 : 64) % shape.k != 0)
     return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
   if (lanes > features.max_invocations || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0 ||
-      (features.subgroup_size % quads != 0 && quads % features.subgroup_size != 0))
+      (features.subgroup_size % vec4s != 0 && vec4s % features.subgroup_size != 0))
     return format("does not divide among subgroups of %u", features.subgroup_size);
   // Of groups also a scale and a zero point for each half of a tile's rows, and the zero points of rows of x.
   const uint32_t bytes = matrix_int8_shared(kernel, features) + (groups ? t.bn * 16 + t.bm * 4 : 0);

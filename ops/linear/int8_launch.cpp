@@ -33,19 +33,20 @@ Params params_of(const IntegerProduct& p, const OutputBlock& block, uint32_t m, 
   params.words_m = m;
   params.first_m = words ? block.rows.first : 0;
   params.first = block.columns.first;
-  params.out_inverse = p.again.inverse();
-  params.out_zero = static_cast<float>(p.again.zero);
-  params.out_low = static_cast<float>(p.again.low);
-  params.out_high = static_cast<float>(p.again.high);
+  params.out_inverse = p.requantize.inverse();
+  params.out_zero = static_cast<float>(p.requantize.zero);
+  params.out_low = static_cast<float>(p.requantize.low);
+  params.out_high = static_cast<float>(p.requantize.high);
   return params;
 }
 
 // Specialization constants 1 to 11.
 void describe(Launch& launch, const IntegerProduct& p) {
   const PackedWeight& w = p.weight;
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(p.end.bias), p.stride % 4 == 0,
-                                         static_cast<uint32_t>(p.end.act), bool(p.end.residual), p.again.scales.stored,
-                                         p.again.zeros.stored, w.k, p.rows.may_have_zero()});
+  launch.spec.insert(launch.spec.end(),
+                     {w.group, w.scale_f16, bool(w.zero), bool(p.epilogue.bias), p.stride % 4 == 0,
+                      static_cast<uint32_t>(p.epilogue.act), bool(p.epilogue.residual), p.requantize.scales.stored,
+                      p.requantize.zeros.stored, w.k, p.rows.may_have_zero()});
 }
 
 template <class OUT>
@@ -149,13 +150,13 @@ std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, c
   std::vector<BindingRange> all = {out,
                                    input == Input::x ? x : BindingRange{},
                                    weight,
-                                   p.end.bias ? BindingRange{block.columns.first * element, 0} : scale,
-                                   p.end.residual ? out : scale,
+                                   p.epilogue.bias ? BindingRange{block.columns.first * element, 0} : scale,
+                                   p.epilogue.residual ? out : scale,
                                    scale,
                                    zero};
   if (p.bytes()) {
-    all.push_back(parameters(p.again.scales, block.rows, m, scale));
-    all.push_back(parameters(p.again.zeros, block.rows, m, scale));
+    all.push_back(parameters(p.requantize.scales, block.rows, m, scale));
+    all.push_back(parameters(p.requantize.zeros, block.rows, m, scale));
   }
   if (input == Input::x) {
     all.push_back(parameters(p.rows.scales, block.rows, m, scale));
@@ -172,8 +173,9 @@ std::vector<BindingRange> binding_ranges(const IntegerProduct& p, Input input, c
 std::vector<Tensor> integer_reads(const IntegerProduct& p, Input input, Tensor x, Tensor rows, Tensor sums) {
   const PackedWeight& w = p.weight;
   const auto or_scale = [&](const Tensor& tensor) { return tensor ? tensor : w.scale; };
-  std::vector<Tensor> reads = {x, w.weight, or_scale(p.end.bias), or_scale(p.end.residual), w.scale, or_scale(w.zero)};
-  if (p.bytes()) reads.insert(reads.end(), {or_scale(p.again.scales.tensor), or_scale(p.again.zeros.tensor)});
+  std::vector<Tensor> reads = {x,       w.weight,        or_scale(p.epilogue.bias), or_scale(p.epilogue.residual),
+                               w.scale, or_scale(w.zero)};
+  if (p.bytes()) reads.insert(reads.end(), {or_scale(p.requantize.scales.tensor), or_scale(p.requantize.zeros.tensor)});
   if (input == Input::x)
     reads.insert(reads.end(), {or_scale(p.rows.scales.tensor), or_scale(p.rows.zeros.tensor)});
   else

@@ -17,15 +17,15 @@ namespace {
 
 // out = y as integers, for kernels that write floats.
 void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
-  const Requantize& again = p.again;
+  const Requantize& requantize = p.requantize;
   const auto or_y = [&](const Tensor& tensor) { return tensor || p.textures ? tensor : y; };
-  graph.dispatch({p.out}, {y, or_y(again.scales.tensor), or_y(again.zeros.tensor)}, [=](Launch& launch) {
-    p.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, p.end));
+  graph.dispatch({p.out}, {y, or_y(requantize.scales.tensor), or_y(requantize.zeros.tensor)}, [=](Launch& launch) {
+    p.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, p.epilogue));
     if (y.numel() == 0) return;
-    Parameter scale = again.scales;
-    Parameter zero = again.zeros;
-    scale.number = again.inverse();
-    zero.number = static_cast<float>(again.zero);
+    Parameter scale = requantize.scales;
+    Parameter zero = requantize.zeros;
+    scale.number = requantize.inverse();
+    zero.number = static_cast<float>(requantize.zero);
     std::vector<int64_t> block(y.rank(), scale.tensor ? 1 : -1);
     block.back() = -1;
     const QuantBlocks b = quant_blocks(y.shape(), block, p.op);
@@ -34,8 +34,8 @@ void requantize(Graph& graph, const IntegerProduct& p, Tensor y) {
     glsl::quantize::Params params{};
     over_blocks(launch, params, b, y, scale, zero, !p.textures);
     if (p.textures) over_texels(launch, params, y);
-    params.low = static_cast<float>(again.low);
-    params.high = static_cast<float>(again.high);
+    params.low = static_cast<float>(requantize.low);
+    params.high = static_cast<float>(requantize.high);
     launch.params(params);
     launch.spec.insert(launch.spec.end(), {STEPS_F32, 0});
     launch.shader = &glsl::quantize::variant(glsl::quantize::IN::f32, glsl::quantize::out(p.out.dtype()),
@@ -58,14 +58,14 @@ void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
   Tensor y = p.out;
   if (p.bytes()) y = graph.scratch(dtype, p.textures ? p.rows.x.rank() : 2);
   if (p.bytes() && p.textures) y = graph.texture_out(y);
-  Epilogue end = p.end;
-  end.rows = floats->rows;
-  graph.dispatch({y}, linear_reads(floats->x, p.weight, end), [=](Launch& launch) {
-    const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, p.end);
+  Epilogue epilogue = p.epilogue;
+  epilogue.rows = floats->rows;
+  graph.dispatch({y}, linear_reads(floats->x, p.weight, epilogue), [=](Launch& launch) {
+    const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, p.epilogue);
     const uint32_t m = rows_of(p);
     const bool runs = m != 0 && picks(m, launch.features);
     y.resize(!p.bytes() ? shape : !runs ? Shape(y.rank(), 0) : p.textures ? shape : Shape{m, p.weight.n});
-    Epilogue live = end;
+    Epilogue live = epilogue;
     if (p.textures) live.height = texels_of(p.rows.x).height;
     if (runs) launch_linear(launch, choose_linear(p.shape(m), launch.features), dtype, p.weight, m, live);
   });
@@ -75,7 +75,7 @@ void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
 // Where a row of the output does not end on a vec4 group, the groups of the next row cross words and would be written
 // element by element. Tiles of matrices therefore write whole groups to a padded scratch, which is then copied.
 bool pads_rows(const IntegerProduct& p, const LinearKernel& kernel) {
-  return kernel.family == Family::matrix_int8 && p.weight.n % 4 != 0 && !p.end.residual && !p.textures;
+  return kernel.family == Family::matrix_int8 && p.weight.n % 4 != 0 && !p.epilogue.residual && !p.textures;
 }
 
 // out = the first columns of `rows`.
@@ -113,11 +113,11 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
   if (p.textures) p.out = graph.scratch(p.out.dtype(), p.out.rank());
   if (padded) p.out = graph.scratch(p.out.dtype(), 2);
   if (padded) p.stride = (p.weight.n + 3) / 4 * 4;
-  if (p.textures && p.end.residual) {
-    p.end.residual = graph.scratch(p.out.dtype(), p.out.rank());
-    graph.dispatch({p.end.residual}, {product.end.residual}, [=](Launch& launch) {
-      p.end.residual.resize(runs(launch) ? product.end.residual.shape() : Shape(p.out.rank(), 0));
-      if (runs(launch)) launch_copy(launch, p.end.residual, product.end.residual);
+  if (p.textures && p.epilogue.residual) {
+    p.epilogue.residual = graph.scratch(p.out.dtype(), p.out.rank());
+    graph.dispatch({p.epilogue.residual}, {product.epilogue.residual}, [=](Launch& launch) {
+      p.epilogue.residual.resize(runs(launch) ? product.epilogue.residual.shape() : Shape(p.out.rank(), 0));
+      if (runs(launch)) launch_copy(launch, p.epilogue.residual, product.epilogue.residual);
     });
   }
   Tensor x = p.rows.x, rows;
@@ -128,7 +128,7 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
     rows = words->rows;
   }
   graph.dispatch({p.out}, integer_reads(p, input, x, rows, sums), [=](Launch& launch) {
-    const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, product.end);
+    const Shape shape = linear_shape(p.op, p.rows.x.shape(), p.weight, product.epilogue);
     const uint32_t m = rows_of(p);
     const bool direct = !padded && !p.textures;
     p.out.resize(!runs(launch) && !direct ? Shape(p.out.rank(), 0) : padded ? Shape{m, p.stride} : shape);
@@ -136,13 +136,13 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
   });
   if (padded) {
     graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
-      product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.end));
+      product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.epilogue));
       if (runs(launch)) launch_narrow(launch, product.out, p.out);
     });
   }
   if (!p.textures) return;
   graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
-    product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.end));
+    product.out.resize(linear_shape(p.op, p.rows.x.shape(), p.weight, product.epilogue));
     if (runs(launch)) launch_copy(launch, product.out, p.out);
   });
 }
@@ -165,7 +165,7 @@ LinearShape IntegerProduct::shape(int64_t m) const {
           .weight = weight.type,
           .dtype = rows.real_dtype(),
           .scale_f16 = weight.scale_f16,
-          .integers = !(bytes() && again.is_extreme()),
+          .integers = !(bytes() && requantize.is_extreme()),
           .textures = textures,
           .weight_texture = weight.texture};
 }
@@ -175,9 +175,9 @@ void linear_int8(Graph& graph, IntegerProduct p) {
   check(p.rows.x.rank() >= 1, "%s: x has no dimension", p.op);
   check(p.bytes() || p.out.dtype() == dtype, "%s: x is %s, the output %s", p.op, name(p.rows.x.dtype()),
         name(p.out.dtype()));
-  check_epilogue(p.op, dtype, p.end);
+  check_epilogue(p.op, dtype, p.epilogue);
   p.stride = p.weight.n;
-  p.textures = take_textures(graph, p.rows.x, p.out, &p.end.residual);
+  p.textures = take_textures(graph, p.rows.x, p.out, &p.epilogue.residual);
   add_floats(graph, p, Input::floats);
   const Features& features = graph.features();
   if (may_run(p, Input::halves, features)) add_floats(graph, p, Input::halves);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers of 8-bit integers: x is quantized first, or is integers already.
 //
-// The exact sum of (qx - zx) * (qw - zw) over a group is scaled by that of the group, and the sum over the groups by
-// the row's: only these scalings and additions round. Kernels for floats can compute it, too, from whole numbers.
+// The exact sum of (qx - zx) * (qw - zw) over a group is multiplied by the scale of the group, and the sum over the
+// groups by the scale of the row: only these products and sums round. Kernels for floats can compute it, too, from
+// whole numbers.
 #pragma once
 
 #include "ops/linear/epilogue.h"
@@ -15,8 +16,8 @@ struct IntegerProduct {
   const char* op;
   RowSource rows;
   PackedWeight weight;
-  Epilogue end;      // tensors of rows.real_dtype()
-  Requantize again;  // only where `out` is i8 or u8; else it is rows.real_dtype()
+  Epilogue epilogue;      // tensors of rows.real_dtype()
+  Requantize requantize;  // only where `out` is i8 or u8; else it is rows.real_dtype()
   Tensor out;
   uint32_t stride = 0;    // columns from a row of `out` to the next, linear_int8() sets it
   bool textures = false;  // x, the residual and out are

@@ -21,8 +21,8 @@ constexpr uint64_t kRowBytes = 8;  // the scale and zero point of a quantized ro
 
 using Columns = Epilogue::Columns;
 
-bool has_tiles(const Epilogue& end) {
-  return end.height == 0 && (end.rows || end.columns == Columns::tiles);
+bool has_tiles(const Epilogue& epilogue) {
+  return epilogue.height == 0 && (epilogue.rows || epilogue.columns == Columns::tiles);
 }
 
 struct LinearBlock {
@@ -36,7 +36,7 @@ struct Linear {
   DType dtype;
   const PackedWeight& w;
   LinearBlock block;
-  const Epilogue& end;
+  const Epilogue& epilogue;
 };
 
 // The fields of Params and the specialization constants that all kernels share.
@@ -44,15 +44,15 @@ template <class Params>
 void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const PackedWeight& w = l.w;
   const auto [m, n, first] = l.block;
-  const uint32_t k = x_columns(w, l.end);
-  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, w.n, first, l.end.height});
-  launch.spec.insert(launch.spec.end(),
-                     {w.group, w.scale_f16, bool(w.zero), bool(l.end.bias),
-                      w.k % 64 == 0                   ? TAIL_NONE
-                      : has_tiles(l.end)              ? TAIL_TILES
-                      : l.end.columns == Columns::any ? TAIL_ANY
-                                                      : TAIL_OF_8,
-                      w.n % 4 == 0, static_cast<uint32_t>(l.end.act), bool(l.end.residual), bool(l.end.rows)});
+  const uint32_t k = x_columns(w, l.epilogue);
+  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, w.n, first, l.epilogue.height});
+  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
+                                         w.k % 64 == 0                        ? TAIL_NONE
+                                         : has_tiles(l.epilogue)              ? TAIL_TILES
+                                         : l.epilogue.columns == Columns::any ? TAIL_ANY
+                                                                              : TAIL_OF_8,
+                                         w.n % 4 == 0, static_cast<uint32_t>(l.epilogue.act), bool(l.epilogue.residual),
+                                         bool(l.epilogue.rows)});
   launch.flops = 2ull * m * n * w.k;
 }
 
@@ -78,9 +78,9 @@ template <class Params>
 void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape) {
   const Tile& t = l.kernel.tile;
   describe_tiles<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), t.bm, t.bn, t.tm, t.tn, shape.m, shape.n,
-                                         shape.k, tile_shared_bytes(l.kernel, launch.features) / 16, l.block.m >= t.bm,
-                                         l.w.scales.tame && launch.features.has(Feature::fragments),
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), t.bm, t.bn, t.tm, t.tn, shape.m,
+                                         shape.n, shape.k, tile_shared_bytes(l.kernel, launch.features) / 16,
+                                         l.block.m >= t.bm, l.w.scales.tame && launch.features.has(Feature::fragments),
                                          static_cast<uint32_t>(l.w.scales.shift)});
   require_subgroups(launch);
 }
@@ -90,7 +90,7 @@ void launch_gemv(Launch& launch, const Linear& l) {
   describe_gemv<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
-                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
+                           static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
 void launch_tiled(Launch& launch, const Linear& l) {
@@ -99,18 +99,19 @@ void launch_tiled(Launch& launch, const Linear& l) {
   describe_tiles<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
   launch.shader = &variant(glsl::linear_tiled::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
-                           static_cast<STORAGE>(l.end.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
+                           static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
 
 void launch_gemv_fragments(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_fragments;
   describe_gemv<Params>(launch, l);
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.end), l.kernel.panels, l.kernel.rows / 8, live});
+  launch.spec.insert(launch.spec.end(),
+                     {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live});
   require_subgroups(launch);
-  const X x = x_columns(l.w, l.end) % kTileColumns == 0        ? X::whole
-              : l.end.columns == Columns::any && l.block.m > 1 ? X::tail
-                                                               : X::tail8;
+  const X x = x_columns(l.w, l.epilogue) % kTileColumns == 0        ? X::whole
+              : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
+                                                                    : X::tail8;
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
@@ -159,31 +160,31 @@ const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const P
 
 }  // namespace
 
-uint32_t x_columns(const PackedWeight& w, const Epilogue& end) {
-  return has_tiles(end) ? panel_tiles(w.k) * kTileColumns : w.k;
+uint32_t x_columns(const PackedWeight& w, const Epilogue& epilogue) {
+  return has_tiles(epilogue) ? panel_tiles(w.k) * kTileColumns : w.k;
 }
 
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
-                   const Epilogue& end) {
+                   const Epilogue& epilogue) {
   const uint64_t element = device_bytes(dtype), out_row = w.n * element;
-  const uint64_t x_row = x_columns(w, end) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
-  const bool textures = end.height != 0;  // which are bound as a whole, without binding ranges
+  const uint64_t x_row = x_columns(w, epilogue) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
+  const bool textures = epilogue.height != 0;  // which are bound as a whole, without binding ranges
   const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
   const auto blocks = weight_row_ranges(w, launch.features);
   const bool whole = row_blocks.size() * blocks.size() == 1;
   const auto launch_rows = [&](const LinearKernel& by, const RowRange& rows, const RowRange& block) {
-    launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, end});
+    launch_block(launch, {by, dtype, w, {rows.count, block.count, block.first}, epilogue});
     const uint64_t first = block.first * element;
     const BindingRange x = binding_range(rows, m, x_row);
     BindingRange out = binding_range(rows, m, out_row);  // from the block's first column on
     out = {out.begin + first, out.bytes == 0 ? 0 : out.bytes - first};
     const auto [weight, scale, zero] = weight_binding_ranges(w, block);
     launch.binding_ranges = {out, x, weight,
-                             end.bias   ? BindingRange{first, 0}
-                             : textures ? BindingRange{}
-                                        : x,
-                             end.residual ? out : x};
-    const BindingRange parameters = end.rows ? binding_range(rows, m, kRowBytes) : scale;
+                             epilogue.bias ? BindingRange{first, 0}
+                             : textures    ? BindingRange{}
+                                           : x,
+                             epilogue.residual ? out : x};
+    const BindingRange parameters = epilogue.rows ? binding_range(rows, m, kRowBytes) : scale;
     if (w.scale) launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero, parameters});
     launch.next_dispatch();
   };
@@ -192,19 +193,20 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
     launch_rows(kernel, {0, tiles}, blocks.front());
     return launch_rows(*tail, {tiles, m - tiles}, blocks.front());
   }
-  if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, end});
+  if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, epilogue});
   for (const RowRange& rows : row_blocks) {
     for (const RowRange& block : blocks) launch_rows(kernel, rows, block);
   }
 }
 
-std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& end) {
+std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
   const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
-  std::vector<Tensor> reads = {x, weight.weight, end.bias ? end.bias : none, end.residual ? end.residual : x};
+  std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none,
+                               epilogue.residual ? epilogue.residual : x};
   if (quantized(weight.type)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
-    reads.push_back(end.rows ? end.rows : weight.scale);
+    reads.push_back(epilogue.rows ? epilogue.rows : weight.scale);
   }
   return reads;
 }

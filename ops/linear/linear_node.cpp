@@ -52,13 +52,13 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
 
 }  // namespace
 
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end) {
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue epilogue) {
   const DType dtype = x.dtype();
   check(out.dtype() == dtype, "%s: x is %s, the output %s", op, name(dtype), name(out.dtype()));
   check(x.rank() >= 1, "%s: x has no dimension", op);
-  check_epilogue(op, dtype, end);
-  const bool textures = take_textures(graph, x, out, &end.residual);
-  end.height = textures;
+  check_epilogue(op, dtype, epilogue);
+  const bool textures = take_textures(graph, x, out, &epilogue.residual);
+  epilogue.height = textures;
   const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
     const LinearShape shape{.m = std::max<int64_t>(x.numel() / weight.k, 1),
                             .n = weight.n,
@@ -81,13 +81,13 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
     });
   };
-  if (textures || weight.k % 8 == 0) return add(x, end, [](const Launch&) { return true; });
+  if (textures || weight.k % 8 == 0) return add(x, epilogue, [](const Launch&) { return true; });
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
   const auto others = [=](const Launch& launch) { return !tail(launch); };
-  end.columns = Columns::tiles;
-  add(padded(graph, x, weight.k, x_columns(weight, end), others), end, others);
-  end.columns = Columns::any;
-  add(x, end, tail);
+  epilogue.columns = Columns::tiles;
+  add(padded(graph, x, weight.k, x_columns(weight, epilogue), others), epilogue, others);
+  epilogue.columns = Columns::any;
+  add(x, epilogue, tail);
 }
 
 }  // namespace pumice::engine

@@ -8,6 +8,6 @@ namespace pumice::engine {
 
 // Adds the node: out = the epilogue of x . weight^T. The kernel is picked at each launch from the live shape. Throws
 // when types, or shapes known now, do not fit.
-void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue end);
+void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue epilogue);
 
 }  // namespace pumice::engine

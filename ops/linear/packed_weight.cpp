@@ -149,6 +149,12 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   return packed;
 }
 
+PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op) {
+  const Tensor weight = args.tensor(1);
+  check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
+  return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1), true);
+}
+
 uint64_t row_bytes(const PackedWeight& w) {
   return packed_bytes(w.type, w.k) + (w.scale ? pair_bytes(w.groups, !w.scale_f16) : 0) +
          (w.zero ? pair_bytes(w.groups, false) : 0);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ops/linear/kernels.h"
+#include "ops/shared/args.h"
 #include "ops/shared/split.h"
 
 namespace pumice::engine {
@@ -46,6 +47,10 @@ struct PackedWeight {
 // operator takes the weight in a texture, too, where the file has it so.
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
                          int64_t group = 0, bool textures = false);
+
+// Of an operator with int8 weights and one scale for each output channel, whose arguments 1, 2 and 3 are weight, scale
+// and zero. Throws BadGraph for a weight of another dtype.
+PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op);
 
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
 // (there the scale's again when it is empty).

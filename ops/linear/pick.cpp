@@ -25,7 +25,7 @@ int64_t fill(const Features& features) {
 // rows: 221 against 206.
 constexpr int64_t kGemvRows = 16;
 
-// Where no tile gives enough workgroups, passes of a GEMV are fastest up to this many rows, whatever the weight, or up
+// Where no tile gives enough workgroups, passes of a GEMV are fastest up to this many rows, for every weight, or up
 // to this many multiplications: later passes read the weights from the cache. H200: 64 x 14336 -> 4096 448 us against
 // 500, 128 rows 888 against 703; 256 x 1536 -> 384 27 us against 63.
 constexpr int64_t kPassesRows = 64;
@@ -77,9 +77,10 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 //   256                                109   161         108  199
 //   512                                208   192         195  258          1870 (tile64x128)
 //   2048                               704   756         637  636
-// Passes of few rows win where tiles are few, whatever the rows: 512 x 2048 -> 512 10.6 us against 29 of the best tile.
-// Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave more of
-// them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128 x 2048
+// Passes of few rows win where there are few tiles, for any number of rows: 512 x 2048 -> 512 10.6 us against 29 of the
+// best tile. Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave
+// more of them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128
+// x 2048
 // -> 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles
 // of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
 // 128 103, 96; 4096 -> 8192, 128 rows 62, 66.

@@ -10,7 +10,7 @@ namespace {
 
 // Measured in pick_integers. kSmallWeight, kMediumWeight: elements of a weight up to which dot products are faster than
 // matrices, for 16 and for 4 rows of x. kPassesWork: multiplications up to which passes of few rows are faster than
-// tiles. kIdleTiles: so few tiles of 64 x 64 that passes are faster whatever the work.
+// tiles. kIdleTiles: so few tiles of 64 x 64 that passes are always faster.
 constexpr int64_t kSmallWeight = int64_t{1} << 21, kMediumWeight = int64_t{1} << 24;
 constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 

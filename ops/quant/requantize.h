@@ -22,29 +22,29 @@ struct Requantize {
 };
 
 // With a relu before it: nothing below the zero point.
-inline Requantize above_zero(Requantize again) {
-  again.low = std::min(std::max(again.low, again.zero), again.high);
-  return again;
+inline Requantize above_zero(Requantize requantize) {
+  requantize.low = std::min(std::max(requantize.low, requantize.zero), requantize.high);
+  return requantize;
 }
 
 // Arguments from `first` on: out_scale, out_zero, qmin, qmax, of a result of `dtype`, i8 or u8.
 inline Requantize requantize_at(const Args& args, uint32_t first, DType dtype, const char* op) {
   const int64_t low = least(dtype), high = low + 255;
-  Requantize again{.scale = scale_at(args, first, op), .zero = zero_at(args, first + 1, low, high, op)};
-  again.low = args.integer(first + 2);
-  again.high = args.integer(first + 3);
-  check(again.low >= low && again.high <= high && again.low < again.high,
-        "%s: %" PRId64 "..%" PRId64 " is no range of %s", op, again.low, again.high, name(dtype));
-  return again;
+  Requantize requantize{.scale = scale_at(args, first, op), .zero = zero_at(args, first + 1, low, high, op)};
+  requantize.low = args.integer(first + 2);
+  requantize.high = args.integer(first + 3);
+  check(requantize.low >= low && requantize.high <= high && requantize.low < requantize.high,
+        "%s: %" PRId64 "..%" PRId64 " is no range of %s", op, requantize.low, requantize.high, name(dtype));
+  return requantize;
 }
 
 // Numbers of a shader.
 template <class Params>
-void put(Params& params, const Requantize& again) {
-  params.out_inverse = again.inverse();
-  params.out_zero = static_cast<float>(again.zero);
-  params.low = static_cast<float>(again.low);
-  params.high = static_cast<float>(again.high);
+void put(Params& params, const Requantize& requantize) {
+  params.out_inverse = requantize.inverse();
+  params.out_zero = static_cast<float>(requantize.zero);
+  params.low = static_cast<float>(requantize.low);
+  params.high = static_cast<float>(requantize.high);
 }
 
 // Of operators from bytes to the same kind of bytes: the scale and zero point of x, too, from argument `first` on.

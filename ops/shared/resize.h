@@ -18,7 +18,7 @@ struct Resize {
 // Arguments x, size, scale_h, scale_w.
 Resize resize(const Args& args, const char* op);
 
-// Input elements for each of the output, as PyTorch has them: equal sizes are copied, whatever the given scale.
+// Input elements for each of the output, as PyTorch has them: equal sizes are copied, and the given scale is ignored.
 float resize_step(const Resize& resize, int64_t in, int64_t out, double scale);
 
 // Resizes the output for the live shapes; whether anything is left to compute, with the sizes in `params` then.

@@ -9,10 +9,10 @@
 namespace pumice::engine {
 namespace {
 
-uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_quads, uint32_t v_quads) {
+uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_vec4s, uint32_t v_vec4s) {
   constexpr uint32_t kLanes = SdpaBlocks::kLanes;
-  const uint32_t staged = b.staged ? b.keys * (std::max(e_quads, v_quads) + 1) : 1;
-  return 16 * (b.rows * e_quads + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
+  const uint32_t staged = b.staged ? b.keys * (std::max(e_vec4s, v_vec4s) + 1) : 1;
+  return 16 * (b.rows * e_vec4s + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
 }
 
 // More products than these are not worth their registers (heads of 128 are 64 at 16 x 16 x 16 and 64 keys) nor the time
@@ -43,14 +43,14 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
 
 // All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
 SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
-  const auto e_quads = static_cast<uint32_t>(ceil_div(shape.e, 4)),
-             v_quads = static_cast<uint32_t>(ceil_div(shape.ev, 4));
+  const auto e_vec4s = static_cast<uint32_t>(ceil_div(shape.e, 4)),
+             v_vec4s = static_cast<uint32_t>(ceil_div(shape.ev, 4));
   SdpaBlocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(shape.rows, 16))), shape.rows == 1 ? 128u : 64u,
                false};
-  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_quads, v_quads)))));
+  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_vec4s, v_vec4s)))));
   if (features.cpu || b.rows == 1) return b;
   for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
-    if (shared_bytes(s, e_quads, v_quads) <= features.max_shared_bytes) return s;
+    if (shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
   return b;
 }
 

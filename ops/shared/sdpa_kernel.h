@@ -25,7 +25,8 @@ struct SdpaBlocks {
 };
 SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features);
 
-// glsl/sdpa_matrix.glsl: subgroups of shape.m query rows each, keys of a block, octets of the staging area.
+// glsl/sdpa_matrix.glsl: subgroups of shape.m query rows each, keys of a block, groups of 8 elements in the staging
+// area.
 struct SdpaMatrices {
   MatrixShape shape;
   uint32_t subgroups, keys, staged;

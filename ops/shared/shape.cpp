@@ -67,8 +67,8 @@ uint32_t mode_of(const Broadcast& b, uint32_t repeat) {
   const uint32_t all = (1u << b.rank) - 1;
   if (repeat == 0) return BROADCAST_FLAT;
   if (repeat == all) return BROADCAST_ONE;
-  const bool whole_quads = b.size[b.rank - 1] % 4 == 0;
-  if (b.rank == 2 && whole_quads) return repeat == 1 ? BROADCAST_ROW : BROADCAST_COLUMN;
+  const bool whole_vec4s = b.size[b.rank - 1] % 4 == 0;
+  if (b.rank == 2 && whole_vec4s) return repeat == 1 ? BROADCAST_ROW : BROADCAST_COLUMN;
   return BROADCAST_ANY;
 }
 
@@ -105,7 +105,7 @@ Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operan
     b.size[b.rank++] = u32(out[d]);
   }
   for (uint32_t k = 0; k < operands.size(); ++k) b.mode[k] = mode_of(b, b.repeat[k]);
-  if (b.rank > 0) b.row_quads = std::max(1u, b.size[b.rank - 1] / 4);
+  if (b.rank > 0) b.row_vec4s = std::max(1u, b.size[b.rank - 1] / 4);
   return b;
 }
 

@@ -40,7 +40,7 @@ struct Broadcast {
   std::array<uint32_t, kMaxRank> size{};  // of the output, merged
   std::array<uint32_t, 3> repeat{};       // for each operand: bit d set = it has size 1 in merged dimension d
   std::array<uint32_t, 3> mode{};         // BROADCAST_FLAT ... BROADCAST_ANY
-  uint32_t row_quads = 1;  // quads of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
+  uint32_t row_vec4s = 1;  // vec4 groups of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
 };
 // Throws when the shapes do not broadcast together.
 Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op);
@@ -50,7 +50,7 @@ template <class Params>
 void put(Params& params, const Broadcast& b, const Tensor& out) {
   params.count = u32(out.numel());
   params.rank = b.rank;
-  params.row_vec4s = b.row_quads;
+  params.row_vec4s = b.row_vec4s;
   std::copy(b.size.begin(), b.size.end(), params.size);
 }
 

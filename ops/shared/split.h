@@ -16,8 +16,8 @@ struct RowRange {
 
 // QuantBlocks of `rows` rows so that none of the tensors with `row_bytes` has more in one than a binding takes, and not
 // more than `most` where that leaves a choice. Their first rows are multiples of 16 and of Features::storage_alignment,
-// so that binding ranges of whole rows are aligned, whatever the bytes of a row. Where not even that many rows fit, one
-// block of all rows: check_weights and check_bindings then name the value.
+// so that binding ranges of whole rows are aligned for any number of bytes in a row. Where not even that many rows fit,
+// one block of all rows: check_weights and check_bindings then name the value.
 std::vector<RowRange> split_rows(uint32_t rows, std::initializer_list<uint64_t> row_bytes, const Features& features,
                                  uint64_t most = ~uint64_t{0});
 

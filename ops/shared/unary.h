@@ -49,7 +49,16 @@ template <double (*kFunction)(double)>
 void unary_reference(HostCall& call) {
   for (const double x : call.tensor(0).values) {
     const double y = kFunction(x);
-    call.out.push_back({y, std::isfinite(y) ? 0x1p-18 * std::fabs(y) + 0x1p-20 : 0});
+    call.out().push(y, std::isfinite(y) ? 0x1p-18 * std::fabs(y) + 0x1p-20 : 0);
+  }
+}
+// Of functions that round once at most; integers wrap.
+template <double (*kFunction)(double)>
+void exact_unary_reference(HostCall& call) {
+  const DType dtype = call.out().dtype;
+  for (const double x : call.tensor(0).values) {
+    const double y = kFunction(x);
+    call.out().push(is_float(dtype) ? y : wrapped(static_cast<int64_t>(y), dtype));
   }
 }
 

@@ -38,6 +38,9 @@ def export(
 ) -> Program:
     """Lowers a module called as module(*args, **kwargs), an ExportedProgram, or a saved .pt2.
 
+    args, kwargs: example inputs, of a module only. Their dtypes are kept (bf16: ExportOptions.bf16), and their shapes,
+    except for the dimensions in `dynamic_shapes`, which are torch.export's.
+    Raises InvalidInputError for an argument that does not fit.
     Raises UnsupportedError, with every reason and the lines of the model they belong to, when anything cannot run.
     """
     options = ExportOptions.of(options)
@@ -57,9 +60,6 @@ def export(
         method = lowered.program.methods[0]
         method.in_spec = with_signature(method.in_spec, module)
     place_storage(lowered, options.storage)
-    if isinstance(module, torch.nn.Module):
-        method = lowered.program.methods[0]
-        method.in_spec = with_signature(method.in_spec, module)
     return Program(lowered.program, lowered.report)
 
 

@@ -22,6 +22,7 @@ def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torc
 
     int4: weights in groups of `group_size` along the input. int8: one scale for each output channel.
     8da4w, 8da8w: the same weights, and activations quantized to int8 per token while running.
+    Raises InvalidInputError for an unknown scheme, and where groups do not divide the inputs of a layer.
     """
     if not isinstance(module, torch.nn.Module):
         text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"

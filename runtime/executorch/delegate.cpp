@@ -45,7 +45,7 @@ std::optional<pumice_dtype> dtype_of(ScalarType type) {
   }
 }
 
-Error unfit(const char* what, size_t index, const char* why) {
+Error mismatch(const char* what, size_t index, const char* why) {
   ET_LOG(Error, "PumiceBackend: %s %zu %s", what, index, why);
   return Error::InvalidArgument;
 }
@@ -58,7 +58,7 @@ const char* unfit_type(const Tensor& tensor) {
   return dtype_of(tensor.scalar_type()) ? nullptr : "has a dtype that Pumice does not have";
 }
 
-// Constants that preprocess put beside the blob. ExecuTorch is asked for each once: it may read the file every time.
+// Constants that preprocess stored outside of the blob. Each is read once, because ExecuTorch may read the file for it.
 struct ExternalConstants {
   const NamedDataMap* map;
   std::map<std::string, executorch::runtime::FreeableBuffer, std::less<>> held;
@@ -139,7 +139,7 @@ Error Delegate::run(executorch::runtime::Span<EValue*> args, EventTracer* tracer
     }
     const Tensor& tensor = args[i]->toTensor();
     if (const char* why = unfit_type(tensor)) {
-      return unfit("input", inputs_.size(), why);
+      return mismatch("input", inputs_.size(), why);
     }
     auto input = PUMICE_INIT(pumice_tensor);
     input.dtype = *dtype_of(tensor.scalar_type());
@@ -169,7 +169,7 @@ const void* Delegate::in_usual_order(const Tensor& tensor, size_t index) {
 
 Error Delegate::read(uint32_t index, EValue& value) {
   if (!value.isTensor()) {
-    return unfit("output", index, "is no tensor");
+    return mismatch("output", index, "is no tensor");
   }
   Tensor& tensor = value.toTensor();
   auto made = PUMICE_INIT(pumice_tensor);
@@ -180,13 +180,13 @@ Error Delegate::read(uint32_t index, EValue& value) {
   std::copy_n(made.dims, made.rank, sizes.begin());  // a size is less than 2^31 in a file
   const Error resized = executorch::runtime::resize_tensor(tensor, {sizes.data(), made.rank});
   if (resized != Error::Ok) {
-    return unfit("output", index, "cannot take the shape of the result: the program was exported for other sizes");
+    return mismatch("output", index, "cannot take the shape of the result: the program was exported for other sizes");
   }
   if (const char* why = unfit_type(tensor)) {
-    return unfit("output", index, why);
+    return mismatch("output", index, why);
   }
   if (*dtype_of(tensor.scalar_type()) != made.dtype) {
-    return unfit("output", index, "has another dtype than the blob's");
+    return mismatch("output", index, "has another dtype than the blob's");
   }
   const bool usual = has_usual_order(tensor);
   if (!usual) {

@@ -58,7 +58,7 @@ TEST(Printable, IsCutAt256Bytes) {
   EXPECT_EQ(printable(std::string(257, 'a')), std::string(253, 'a') + "...");
   const std::string escaped = printable(std::string(1000, '\x01'));
   EXPECT_LE(escaped.size(), 256u);
-  EXPECT_EQ(escaped.substr(escaped.size() - 7), "\\x01...");  // never half an escape
+  EXPECT_EQ(escaped.substr(escaped.size() - 7), "\\x01...");  // an escape is never cut in half
 }
 
 }  // namespace

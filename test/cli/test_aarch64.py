@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 TOOL, EMULATOR = ROOT / "build/aarch64-linux/bin/pumice-rt", ROOT / "build/prefix/drv-arm64/run"
 
 pytestmark = pytest.mark.skipif(
-    not TOOL.exists() or not EMULATOR.exists(), reason="./dev test --aarch64 brings the emulator and builds pumice-rt"
+    not TOOL.exists() or not EMULATOR.exists(), reason="./dev test --aarch64 installs the emulator and builds pumice-rt"
 )
 
 
@@ -46,7 +46,7 @@ def test_it_finds_the_driver() -> None:
 
 
 def test_a_quantized_model_answers_as_pytorch_does(tmp_path: Path) -> None:
-    """One row and few operators: a kernel's first use takes the emulated compiler tens of seconds."""
+    """One row and few operators: compiling a kernel in the emulator takes tens of seconds."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 8), nn.GELU()).eval()
     pumice.quantize(model, "int4", group_size=32)

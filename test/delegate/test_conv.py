@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutional networks through ExecuTorch: everything in one partition, whatever form the edge dialect gives it."""
+"""Convolutional networks through ExecuTorch: everything in one partition, in every form that the edge dialect has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 
 def test_images_of_a_multiple_of_16(tmp_path, capfd) -> None:
-    """As the models of ExecuTorch's test suite are exported; between an operator that stays on the CPU, too."""
+    """Exported as in ExecuTorch's test suite; also around an operator that stays on the CPU."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(3, 7, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2), OnCpu(), nn.Conv2d(7, 5, 3, 2, 1), nn.AdaptiveAvgPool2d(1)
@@ -30,7 +30,7 @@ def test_images_of_a_multiple_of_16(tmp_path, capfd) -> None:
 
 
 def test_channels_last(tmp_path) -> None:
-    """The input, what crosses on the way, and the result lie in another order of dimensions."""
+    """The input, values between partitions and the result are channels_last in memory."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 7, 3), nn.ReLU(), OnCpu(), nn.Conv2d(7, 5, 3)).to(
         memory_format=torch.channels_last

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models through ExecuTorch with Pumice as the backend, against eager PyTorch."""
+"""Models through ExecuTorch with Pumice as the backend, compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_quantized_linears(tmp_path, config, operator) -> None:
 
 
 class Interrupted(nn.Module):
-    """What Pumice lacks between what it runs, and past it: one partition of both ends would be a cycle. Two results."""
+    """An operator that Pumice lacks between two that it has. One partition of both would be a cycle. Two results."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ def test_with_xnnpack_in_one_program(tmp_path) -> None:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
     class Small(nn.Module):
-        """Between two operators that neither runs, a partition too small for ours, which the other takes."""
+        """A partition too small for Pumice, between operators that no backend runs; the other backend takes it."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -186,7 +186,7 @@ def test_with_xnnpack_in_one_program(tmp_path) -> None:
 
 
 def test_load_and_unload(plain) -> None:
-    """With the device, which no program holds between two loads; a thousand on one device: test_memory.py."""
+    """Opens a new device at each load, since no program keeps it; a thousand loads on one device: test_memory.py."""
     process = psutil.Process()
     for count in range(60):
         plain.check(plain.load(), noise(2, WIDTH))
@@ -196,7 +196,7 @@ def test_load_and_unload(plain) -> None:
 
 
 def sealed(blob: bytes) -> bytes:
-    """With the right hash of its header."""
+    """The blob with the right hash of its header."""
     return blob[:56] + xxhash.xxh3_64_intdigest(blob[:56]).to_bytes(8, "little") + blob[64:]
 
 

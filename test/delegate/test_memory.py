@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights are read once, lie on the device once, and go with the last program that uses them."""
+"""Weights are read once, are on the device once, and are freed with the last program that uses them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Big(nn.Module):
 
 
 def test_methods_share_weights_on_the_device(tmp_path) -> None:
-    """llvmpipe's device memory is this process's."""
+    """Measured as memory of this process, of which llvmpipe's device memory is a part."""
     model, x, path = Big().eval(), torch.ones(1, 2048), tmp_path / "m.pte"
     programs = {}
     for name in ("forward", "other"):
@@ -93,7 +93,7 @@ def test_a_large_program_is_read_once_and_its_bytes_are_given_back(tmp_path) -> 
     module = pumice.quantize(nn.Sequential(*layers).eval(), "int4", group_size=128)
     lowered = Lowered(tmp_path, module, (torch.ones(1, 4096),))
     assert lowered.report.operators == {"linear_q4gsw": 4} and not lowered.report.reasons
-    # What ExecuTorch frees goes back to the system at once; malloc would keep some for later.
+    # Memory that ExecuTorch frees is returned to the system at once, so that it can be measured.
     words = driver("memory", lowered.path, lowered.path, MALLOC_MMAP_THRESHOLD_="65536").split()
     said = {key: int(value) for key, value in zip(words[::2], words[1::2], strict=True)}
     assert said["file"] > 64 * MIB

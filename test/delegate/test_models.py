@@ -14,7 +14,7 @@ import pumice
 
 
 def sentences(batch: int, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of random words; every sentence is one word shorter than the one before."""
+    """Sentences of random words, each one word shorter than the one before."""
     ids = torch.randint(0, 30522, (batch, tokens), generator=torch.Generator().manual_seed(tokens))
     return ids, (torch.arange(tokens) < torch.arange(tokens, tokens - batch, -1)[:, None]).long()
 
@@ -25,7 +25,7 @@ def distance(got: torch.Tensor, want: torch.Tensor) -> float:
 
 
 def nudged(lowered: Lowered, args: tuple[torch.Tensor, ...]) -> float:
-    """How far eager moves, at most of three times, when the words' vectors change by 2^-22 of themselves."""
+    """The largest change of eager's result, of three, when the embeddings change by 2^-22 of their size."""
     weight = lowered.module.bert.embeddings.word_embeddings.weight.data
     kept, (want,), moved = weight.clone(), lowered.eager(*args), []
     for seed in range(3):

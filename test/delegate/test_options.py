@@ -38,7 +38,7 @@ def test_options_are_read_back(nowhere) -> None:
     "bad", ["devise=text:x", "device=1", "device=true", "profile=1", "profile=text:yes", f"cache_dir=text:{'x' * 255}"]
 )
 def test_unknown_keys_and_wrong_types_are_refused(nowhere, bad) -> None:
-    """Nothing of a call with a bad option is taken."""
+    """A call with one bad option sets none of its options."""
     want = [INVALID, INVALID, f"{OK} text:"]
     assert codes(nowhere, f"set:features=text:none,{bad}", f"load:device=text:llvmpipe,{bad}", "get:features") == want
 

@@ -15,7 +15,7 @@ FEW = "test_add_f32 or test_glu_dtype or test_alexnet or cat_width_dynamic or gr
 
 
 def test_a_few_of_executorchs_tests(tmp_path: Path) -> None:
-    """Of the suite's operators, its models (whose packages are not here), and the Vulkan delegate's."""
+    """Tests of operators, of models whose packages are not installed, and of the Vulkan delegate."""
     command = [sys.executable, "-W", "ignore", "-m", "support.executorch_suite", "-n0", "-k", FEW]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400)

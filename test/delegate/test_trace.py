@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETDump has every dispatch with its time, and ExecuTorch's Inspector puts it beside the line of the model."""
+"""ETDump has every dispatch with its time, and ExecuTorch's Inspector shows it with the line of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pumice
 
 
 def events(lowered: Lowered) -> list[Any]:
-    """Those of the delegate in the dump that the program has written, in the order of their times."""
+    """The events of the delegate in the dump of the program, in the order of their times."""
     dump = lowered.path.with_suffix(".etdp")
     inspector = Inspector(etdump_path=str(dump), etrecord=str(lowered.path.with_suffix(".etrecord")))
     blocks = [block for block in inspector.event_blocks if block.name == "Execute"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights lie beside the blobs, in ExecuTorch's named data: once for all methods, or in a .ptd file."""
+"""Weights are outside of the blobs, in ExecuTorch's named data: once for all methods, or in a .ptd file."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_weights_in_a_file_of_their_own(tmp_path, capfd) -> None:
 
 
 def test_equal_weights_of_two_layers_are_one(tmp_path) -> None:
-    """Not tied: two tensors that are equal, and a buffer that begins as they are."""
+    """Two equal tensors that are not tied, and a buffer that begins with the same bytes."""
 
     class Alike(nn.Module):
         def __init__(self) -> None:

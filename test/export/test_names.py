@@ -17,8 +17,8 @@ class Alike(nn.Module):
         return {"a": {"b": y}, "a.b": y, "": y * 2, "output": y * 3, 0: y + 1, "0": y + 2}
 
 
-def test_every_name_is_there_once(road) -> None:
-    program = road.check(Alike(), {"b": {"c": torch.tensor([1.0, 2.0])}, "b.c": torch.tensor([5.0, 7.0])})
+def test_every_name_is_there_once(e2e) -> None:
+    program = e2e.check(Alike(), {"b": {"c": torch.tensor([1.0, 2.0])}, "b.c": torch.tensor([5.0, 7.0])})
     method = program.ir.methods[0]
     assert [method.values[index].name for index in method.inputs] == ["a.b.c", "a.b.c_2"]
     names = [method.values[index].name for index in method.outputs]
@@ -26,13 +26,13 @@ def test_every_name_is_there_once(road) -> None:
     pumice.check(bytes(program))
 
 
-def test_a_value_that_is_a_result_twice_has_two_names(road) -> None:
+def test_a_value_that_is_a_result_twice_has_two_names(e2e) -> None:
     class Twice(nn.Module):
         def forward(self, x):
             y = x + 1
             return y, y, {"y": y}
 
-    method = road.check(Twice(), torch.ones(3)).ir.methods[0]
+    method = e2e.check(Twice(), torch.ones(3)).ir.methods[0]
     assert [method.values[index].name for index in method.outputs] == ["output.0", "output.1", "output.2.y"]
 
 

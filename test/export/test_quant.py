@@ -11,21 +11,21 @@ from torch import nn
 import pumice
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.quantized import Q
+from pumice.lowering.quantized import QuantizedTensor
 from pumice.lowering.quantized import view as view_of
 from pumice.lowering.quantized_names import is_dequantize
 
 WIDTH = 64
 
 
-def view(module: nn.Module, dtype: torch.dtype = torch.float32) -> tuple[Q, object]:
+def view(module: nn.Module, dtype: torch.dtype = torch.float32) -> tuple[QuantizedTensor, object]:
     program = decomposed(module, torch.randn(2, WIDTH, dtype=dtype))
     chosen = selection(program)
     node = next(n for n in program.graph.nodes if is_dequantize(n.target))
     return view_of(Call(chosen, node)), chosen
 
 
-def dequantized(q: Q, chosen) -> torch.Tensor:
+def dequantized(q: QuantizedTensor, chosen) -> torch.Tensor:
     data, scale = chosen.constant_value(q.data).float(), chosen.constant_value(q.scale).float()
     zero = chosen.constant_value(q.zero).float()
     groups = [size // block for size, block in zip(data.shape, q.block, strict=True)]

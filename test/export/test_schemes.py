@@ -54,12 +54,12 @@ def test_three_projections_quantize_their_input_once() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_behind_quantize_is_refused(road, dtype) -> None:
+def test_half_behind_quantize_is_refused(e2e, dtype) -> None:
     """The bias is converted, the quantized weight stays fp32: eager fails, but torch.export does not."""
     for make in (torchao(INT4), W4A8):
         module = make(layers(), inputs())
         module = module.half() if dtype is torch.float16 else module.bfloat16()
-        road.refuses(module, *inputs(dtype), match="dequantized weight f32", options={"bf16": "f16"})
+        e2e.refuses(module, *inputs(dtype), match="dequantized weight f32", options={"bf16": "f16"})
 
 
 def test_tiny_weights_of_fp16() -> None:
@@ -215,12 +215,12 @@ def test_int8_in_and_out_with_a_scale_for_each_token(form) -> None:
     assert got.dtype == want.dtype and (got.int() - want.int()).abs().max() <= 1 and (got != want).sum() <= 1
 
 
-def test_int8_zero_points_that_would_wrap_are_refused(road) -> None:
+def test_int8_zero_points_that_would_wrap_are_refused(e2e) -> None:
     def function(q, s, z, weight):
         return F.linear(qd.dequantize_per_token(q, s, z, -128, 127, torch.int8, torch.float32), weight)
 
     q, s, z = torch.zeros(9, 64, dtype=torch.int8), torch.rand(9, 1), torch.zeros(9, 1, dtype=torch.int8)
-    road.refuses(Apply(function, torch.randn(20, 64)), q, s, z, match="subtracts them in 8 bits")
+    e2e.refuses(Apply(function, torch.randn(20, 64)), q, s, z, match="subtracts them in 8 bits")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
@@ -314,27 +314,27 @@ def test_dynamic_rows() -> None:
             close(session(x), module(x), 2e-2)
 
 
-def test_refused(road) -> None:
+def test_refused(e2e) -> None:
     x = torch.randn(2, 30)
     six = torchao(IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(6)))(nn.Linear(30, 8), None)
-    road.refuses(six, x, match="groups of 6 of 30 columns.*the nearest is 30")
+    e2e.refuses(six, x, match="groups of 6 of 30 columns.*the nearest is 30")
     half = torchao(Int8DynamicActivationInt8WeightConfig(act_mapping_type=ASYMMETRIC))(layers(torch.float16), None)
-    road.refuses(half, *inputs(torch.float16), match="act_mapping_type")
+    e2e.refuses(half, *inputs(torch.float16), match="act_mapping_type")
     weight, scale = torch.randint(-8, 8, (8, 32), dtype=torch.int8), torch.rand(4, 32)
     columns = Apply(
         lambda x, w, s: F.linear(x, ao.dequantize_affine(w, [2, 1], s, torch.zeros_like(s).to(torch.int8), torch.int8)),
         weight,
         scale,
     )
-    road.refuses(columns, torch.randn(2, 32), match=r"in blocks of \[2, 1\]")
+    e2e.refuses(columns, torch.randn(2, 32), match=r"in blocks of \[2, 1\]")
 
 
-def test_axis_of_columns_is_refused(road) -> None:
+def test_axis_of_columns_is_refused(e2e) -> None:
     weight, scale = torch.randint(-8, 8, (8, 32), dtype=torch.int8), torch.rand(32)
     module = Apply(
         lambda x, w, s: F.linear(x, qd.dequantize_per_channel(w, s, None, 1, -128, 127, torch.int8)), weight, scale
     )
-    road.refuses(module, torch.randn(2, 32), match="by channel of axis 1")
+    e2e.refuses(module, torch.randn(2, 32), match="by channel of axis 1")
 
 
 def test_per_axis_weights_of_convolutions_are_not_per_channel() -> None:

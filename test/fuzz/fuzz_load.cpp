@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all: the four gates may refuse them by an Error, and nothing else may happen.
+// Loads arbitrary bytes: the four gates may throw an Error, and nothing else may go wrong.
 //
 //   fuzz_load -max_len=20000 build/fuzz-corpus test/fuzz/corpus/load
 //
-// A changed byte breaks a hash, so the mutator works on the program section alone and puts a right header before it.
+// A changed byte breaks a hash, so the mutator changes only the program section and writes a right header before it.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -14,10 +14,10 @@ namespace {
 using glsl::unary::FUNCTION;
 constexpr uint32_t kCount = 1u << 18;
 
-// Runs `shader` over quads of `in` (words of the buffer as they are) and returns the words of the result.
+// Runs `shader` over the vec4 groups of `in` (words of the buffer as they are) and returns the words of the result.
 template <class Params>
 std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, const std::vector<uint32_t>& in,
-                          size_t out_words, uint32_t quads, const Params& params) {
+                          size_t out_words, uint32_t vec4s, const Params& params) {
   const auto device = test::open();
   Memory& memory = device->memory();
   const Buffer x = memory.buffer(in.size() * 4, MemoryKind::device, "x"),
@@ -30,7 +30,7 @@ std::vector<uint32_t> run(const Shader& shader, std::vector<uint32_t> spec, cons
   commands.begin();
   const Slice slices[] = {test::whole(y), test::whole(x)};
   commands.dispatch(device->pipelines().get({&shader, std::move(spec), 0}), slices,
-                    test::bytes(params).first(shader.push_bytes), {(quads + 63) / 64, 1, 1});
+                    test::bytes(params).first(shader.push_bytes), {(vec4s + 63) / 64, 1, 1});
   commands.barrier();
   commands.copy(test::whole(y), test::whole(down));
   commands.host_barrier();
@@ -139,8 +139,8 @@ float half_value(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-std::vector<uint32_t> cast(const Shader& shader, const std::vector<uint32_t>& in, size_t out_words, uint32_t quads) {
-  return run(shader, {64}, in, out_words, quads, glsl::cast::Params{.count = 4 * quads});
+std::vector<uint32_t> cast(const Shader& shader, const std::vector<uint32_t>& in, size_t out_words, uint32_t vec4s) {
+  return run(shader, {64}, in, out_words, vec4s, glsl::cast::Params{.count = 4 * vec4s});
 }
 
 TEST(Cast, EveryHalfWidensExactly) {

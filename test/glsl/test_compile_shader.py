@@ -23,7 +23,7 @@ def _tool(name: str) -> Path:
     private = ROOT / "build/prefix/tools/bin" / name
     found = private if private.exists() else shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed (./dev setup brings it)")
+        pytest.skip(f"{name} is not installed (./dev setup installs it)")
     return Path(found)
 
 

@@ -31,7 +31,7 @@ def compile_alone(folder: Path, header: str, include: Path = INCLUDE) -> str:
     private = ROOT / "build/prefix/tools/bin/glslang"
     glslang = private if private.exists() else shutil.which("glslang")
     if glslang is None:
-        pytest.skip("glslang is not installed (./dev setup brings it)")
+        pytest.skip("glslang is not installed (./dev setup installs it)")
     shader = folder / "alone.comp"
     lines = ["#version 450", *(f"#extension {name} : require" for name in EXTENSIONS)]
     shader.write_text("\n".join([*lines, f'#include "{header}"', "void main() {}", ""]))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building, shape inference, storage in place, state: all without a device.
+// Building a graph, shape inference, results in the memory of inputs, state; without a device.
 #include <random>
 
 #include "test/graph/fake.h"
@@ -110,7 +110,7 @@ TEST(InPlace, NotOnWhatTheSameKernelReadsAnotherWay) {
   EXPECT_EQ(memory_root(*graph, b), b);
 }
 
-// A state, what is read of it, and its new value.
+// A program with a state: it reads the old value and sets a new one.
 struct Stateful : Fake {
   uint32_t x, old;
   Stateful() {
@@ -164,7 +164,7 @@ TEST(State, TwoStatesChangePlaces) {
   fake.method().updates = {{fake.old, other}, {other, fake.old}};
   const auto graph = fake.build();
   const auto all = steps_of(*graph, true);
-  ASSERT_EQ(all.size(), 5u);  // the input, both copied away, both copied back
+  ASSERT_EQ(all.size(), 5u);  // one for the input; two copies from the states, two copies to them
   EXPECT_EQ(all[4].writes[0].space, kFirstState + 1);
   EXPECT_EQ(all[4].reads[0].space, kArena);
 }
@@ -183,7 +183,7 @@ TEST(State, UpdatesAreChecked) {
 TEST(Levels, IndependentCallsShareAnInterval) {
   Fake fake;
   const uint32_t x = fake.value(ValueKind::input, kDims);
-  for (int branch = 0; branch < 3; ++branch) {  // the file has one branch after the other
+  for (int branch = 0; branch < 3; ++branch) {  // three branches, one after the other in the file
     const uint32_t a = fake.value(ValueKind::scratch, kDims), b = fake.value(ValueKind::output, kDims);
     fake.call(kCopy, {x}, a);
     fake.call(kCopy, {a}, b);
@@ -194,7 +194,7 @@ TEST(Levels, IndependentCallsShareAnInterval) {
   EXPECT_EQ(barriers, 1);
 }
 
-// Any program of copies, views and kernels in place keeps every value until its last use.
+// In random programs of copies, views and kernels in place, every value is kept until its last use.
 TEST(Levels, RandomProgramsKeepTheirValues) {
   std::mt19937 random(9);
   for (int round = 0; round < 200; ++round) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions on a real device: conversions, shapes that change, state, refusals.
+// Sessions on a device: conversions of dtypes, changing shapes, state, bad inputs.
 #include <random>
 #include <thread>
 
@@ -11,14 +11,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Both ways of inputs and outputs: in place where the host sees device memory, and through staging.
+// Inputs and outputs in both ways: in place where the host can map device memory, and through staging buffers.
 struct Execute : testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(, Execute, testing::Bool(), [](const auto& test) { return test.param ? "staged" : "direct"; });
 
 struct Loaded {
   explicit Loaded(const Maker& maker) {
     const Bytes file = maker.file();
-    model = pumice::engine::Model::load(open_device, file);  // the file goes away here
+    model = pumice::engine::Model::load(open_device, file);  // the file's bytes are freed after this
     session = make();
   }
   std::unique_ptr<Session> make() const { return model->session({.staged = Execute::GetParam()}); }
@@ -47,12 +47,12 @@ TEST_P(Execute, EqualsAFreshSessionForEveryShape) {  // R05
 
 TEST_P(Execute, LastShapesReplay) {
   Loaded loaded(adds());
-  // The largest comes first: memory that grows drops what was recorded.
+  // The largest shape comes first, because a growing arena discards the recorded command buffers.
   for (int64_t rows : {100, 8, 7, 6, 5, 4, 3, 2, 1}) run_adds(*loaded.session, rows, 0);
   const uint64_t encodings = loaded.session->encodings();
   for (int64_t rows : {1, 8, 5, 5, 2, 7}) run_adds(*loaded.session, rows, 0);
   EXPECT_EQ(loaded.session->encodings(), encodings);
-  run_adds(*loaded.session, 9, 0);  // 6 goes, the least recently used
+  run_adds(*loaded.session, 9, 0);  // drops the recording of 6, the least recently used
   run_adds(*loaded.session, 8, 0);
   EXPECT_EQ(loaded.session->encodings(), encodings + 1);
   run_adds(*loaded.session, 6, 0);
@@ -192,11 +192,11 @@ TEST_P(Execute, ProfileHasARowForEveryKernel) {
 TEST_P(Execute, AProfileIsARun) {
   Loaded loaded(adds());
   const std::vector<float> x{1, 2, 3};
-  run_adds(*loaded.session, 2, 0);  // the largest comes first
+  run_adds(*loaded.session, 2, 0);  // the largest shape comes first
   for (int again = 0; again < 2; ++again) {
     loaded.session->profile(0, std::vector{view(DType::f32, x, {1, 3})});
     EXPECT_THAT(output<float>(*loaded.session, 0), ElementsAre(3, 5, 7));
-    run_adds(*loaded.session, 2, 0);  // the graph goes to other shapes
+    run_adds(*loaded.session, 2, 0);  // the graph now has other shapes
   }
   const uint64_t encodings = loaded.session->encodings();
   EXPECT_EQ(encodings, 2u);

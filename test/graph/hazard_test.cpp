@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two opinions on barriers, against each other and against known cases.
+// Barriers: what encode places and what find_hazard checks, compared with each other and with known cases.
 #include "graph/hazard.h"
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST(Hazard, UnwrittenValueIsFound) {
   EXPECT_THAT(find_hazard(steps), HasSubstr("no step wrote"));
 }
 
-// Random programs over a few cells; a value is read only while it is there. Every barrier placed is needed.
+// Random programs over a few places in memory; a value is read only before it is overwritten. Every barrier is needed.
 TEST(Hazard, RandomProgramsNeedEveryBarrier) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A weight larger than one storage buffer of the CPU driver (128 MiB), a tied head and embedding: W10, W11.
+// A weight larger than one binding of the CPU driver (128 MiB), used by an embedding and by the last layer: W10, W11.
 #include "test/graph/make.h"
 
 namespace pumice::engine::test {
 namespace {
 
-constexpr uint32_t kRows = 151'937, kColumns = 2048;  // a real vocabulary, and one more
+constexpr uint32_t kRows = 151'937, kColumns = 2048;  // the vocabulary of a real model, plus one
 
-// A stored nibble: value + 8.
+// A 4-bit value as the file stores it: value + 8.
 int value(const std::vector<uint8_t>& weight, size_t row, size_t column) {
   const uint8_t byte = weight[(row * kColumns + column) / 2];
   return ((column & 1) != 0 ? byte >> 4 : byte & 15) - 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files over real operators, and sessions of them on the device under test.
+// Small files with real operators, and their sessions on the device under test.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ struct Maker {
   Bytes file() const { return test::file(model); }
 };
 
-// y = x + x and z = y + 1, x of s rows of three.
+// y = x + x and z = y + 1; x is f32[s, 3].
 inline Maker adds(DType dtype = DType::f32) {
   Maker maker;
   maker.dynamic("s", 1, 1000, 4);
@@ -78,7 +78,7 @@ inline Maker adds(DType dtype = DType::f32) {
   return maker;
 }
 
-// A counter as state: state += x; output the new value.
+// A counter: state += x; the output is the new value.
 inline Maker counter() {
   Maker maker;
   const std::vector<SymInt> dims{fixed(2)};
@@ -93,7 +93,7 @@ inline Maker counter() {
   return maker;
 }
 
-// Rows of a table of five.
+// An embedding: rows of a table of five rows.
 inline Maker lookup() {
   Maker maker;
   maker.dynamic("n", 1, 64, 2);

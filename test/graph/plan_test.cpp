@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan against a naive checker: random lifetimes, every pair of intervals, every promise of plan.h.
+// The memory plan: random lifetimes, and a naive check of every pair of intervals for what plan.h promises.
 #include "graph/plan.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Intervals = std::vector<Interval>;
 
-// Every pair that lives at once must not share a byte.
+// Two values that live at the same time must not share a byte.
 std::string overlap(const Intervals& intervals, const Plan& plan) {
   for (size_t a = 0; a < intervals.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {
@@ -82,7 +82,7 @@ TEST(Plan, StaysNearTheLowerBound) {
   EXPECT_LT(sum / 50, 1.15);
 }
 
-// A chain, as most models are: two buffers are enough.
+// A chain of operators needs only two buffers.
 TEST(Plan, ChainTakesTwoBuffers) {
   Intervals intervals;
   for (uint32_t i = 0; i < 100; ++i) intervals.push_back({i, i + 1, 1000, 256});

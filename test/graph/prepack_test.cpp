@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants on the device: packed once, shared, raw ones freed, batches, external ones, errors that leak nothing.
+// Constants on the device: packed once, shared by programs, unpacked ones freed, batches, external constants, and no
+// leaks after errors.
 #include <map>
 #include <thread>
 
@@ -13,7 +14,8 @@ using testing::HasSubstr;
 
 constexpr int64_t kN = 8, kK = 64;
 
-// `count` linear layers of one input; `tied`: all of one weight. Every weight is 3, so out = 3 * step * sum(x).
+// `count` linear layers with the same input; `tied`: with the same weight, too. Every element of a weight is 3, so
+// out = 3 * step * sum(x).
 Maker linears(size_t count, bool tied, int64_t n = kN, int64_t k = kK, float step = 0.5f) {
   Maker maker;
   const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(1), fixed(k)}, -1, "x");
@@ -96,7 +98,7 @@ TEST(Prepack, ExternalConstantsAreAskedForByKey) {  // F22
   EXPECT_EQ(error_of([&] { pumice::engine::Model::load(open_device, file); }).code(), Code::WeightsMismatch);
 }
 
-// A file whose constants are all outside of it.
+// A file whose constants are all external.
 class Apart {
  public:
   explicit Apart(Maker maker) : data_(std::move(maker.model.constants)) {

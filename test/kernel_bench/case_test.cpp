@@ -36,7 +36,8 @@ TEST(Case, ComesBackFromItsText) {
 }
 
 TEST(Case, ConvolutionsHaveKeysOfTheirOwn) {
-  const std::vector<Case> cases = parse("k=5, b=2|3,op=q8ta_conv2d,c=8,g=4");  // the operator says what k is
+  const std::vector<Case> cases =
+      parse("k=5, b=2|3,op=q8ta_conv2d,c=8,g=4");  // k means the kernel size here: the operator is read first
   ASSERT_EQ(cases.size(), 2u);
   EXPECT_EQ(cases[1].m, 3);
   EXPECT_EQ(cases[1].terms(), 2 * 25);
@@ -78,8 +79,8 @@ TEST(Case, MistakesAreNamed) {
               HasSubstr("4096"));
 }
 
-// No case is one that its operator refuses, and every operator of the product has cases, each once.
-// A new operator cannot be without cases: this fails.
+// Every operator of the engine has cases, its row accepts each of them, and none is there twice. So this fails for a
+// new operator without cases.
 TEST(Table, EveryRowMakesSense) {
   for (const bool full : {false, true}) {
     for (const Purpose purpose : {Purpose::test, Purpose::bench}) {

@@ -32,7 +32,7 @@ class Cnn(nn.Module):
 
 
 def check_memory(program: pumice.Program, batch: int) -> None:
-    """As `pumice inspect` tells it: floats are only the input, the result and the numbers of the weights, and nothing
+    """From `pumice inspect`: floats are only the input, the result and the numbers of the weights, and nothing
     is larger than an image of the first layer (of patches of 3 x 3 it would be nine times that)."""
     method = pumice.inspect(bytes(program))["methods"][0]
     assert [op["name"] for op in method["ops"]].count("quantize") == 1

@@ -8,7 +8,7 @@ import copy
 
 import pytest
 import torch
-from support.follow import Taps, follow
+from support.follow import WithIntegers, follow
 from support.schemes import pt2e
 from support.vision import NETWORKS, expected_error, images, network
 
@@ -19,7 +19,7 @@ INT8 = ["ResNet-18", "ResNet-50", "MobileNetV2"]
 
 
 def check(name: str, dtype: torch.dtype, size: int) -> None:
-    """All operators in one program, the answer as far from fp64's as roundings explain: no more than three times."""
+    """All operators are in one program. The error against fp64 is at most three times that of random roundings."""
     model, x, other = network(name).to(dtype), images(size).to(dtype), images(size, seed=4)
     got = pumice.load(bytes(pumice.export(model, (x,))))(x)
     exact = copy.deepcopy(model).double()
@@ -45,7 +45,7 @@ def check_int8(name: str, size: int) -> None:
     assert (names.count("quantize"), names.count("dequantize"), names[-1]) == (1, 1, "dequantize")
     inside = ops[names.index("quantize") : -1]
     assert {value["dtype"] for op in inside for value in op["outputs"]} == {"i8"}
-    *integers, got = pumice.load(bytes(pumice.export(Taps(quantized), (x,))))(x)
+    *integers, got = pumice.load(bytes(pumice.export(WithIntegers(quantized), (x,))))(x)
     follow(quantized, x, integers, got)
     assert got.argmax() == quantized(x).argmax()
     assert torch.equal(pumice.load(bytes(program))(x), got), "what is looked at is not what runs"

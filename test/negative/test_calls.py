@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that must be refused, or must be right, through Python: ids R01-R06 and R12 of the list of bad inputs."""
+"""Calls through Python that must be refused or give the right result: ids R01-R06 and R12 of the list of bad inputs."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_refused(data: bytes, code: str, path: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("field", ["in_spec", "out_spec"])
 def test_a_damaged_nesting(field, text) -> None:
-    """It is Python's alone: the other gates take it for text."""
+    """Only Python reads this field: for the four gates it is text."""
     specs = {"in_spec": '{"t":[{"t":[null]},{"d":[]}],"names":["x"]}', "out_spec": "null", field: text}
     if field == "out_spec" and text.startswith('{"t":[{"t":[null]}'):
         return  # a tuple of a tuple

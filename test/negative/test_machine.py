@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine is not as hoped: no loader, no driver, a damaged or unwritable cache folder (ids D01, D11,
-E01-E03)."""
+"""Machines where something is missing or broken: no loader, no driver, a damaged or unwritable cache folder (ids D01,
+D11, E01-E03)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def is_not_subnormal(x: torch.Tensor) -> torch.Tensor:
 
 
 def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every pair of them, in rows."""
+    """Every pair of the n special values, as two tensors [n, n]."""
     x = special(dtype)
     return x.repeat_interleave(len(x)).reshape(len(x), -1).contiguous(), x.repeat(len(x), 1)
 
@@ -87,7 +87,8 @@ def test_moves_keep_bits(dtype) -> None:
 def test_arithmetic(dtype) -> None:
     x, y = pairs(dtype)
     tiny, half = torch.finfo(dtype).smallest_normal, dtype is torch.float16
-    # Flushed, a denormal number times infinity is NaN. Those of fp16 are none in fp32, which kernels compute in.
+    # A denormal number that is flushed gives NaN times infinity. Denormal numbers of fp16 are normal in fp32, in which
+    # kernels compute.
     kept = torch.ones_like(x, dtype=torch.bool) if half else is_not_subnormal(x) & is_not_subnormal(y)
     for i, (got, want) in enumerate(run(Computes(), x, y)):
         if want.shape[:2] == x.shape:

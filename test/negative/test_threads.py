@@ -17,7 +17,7 @@ THREADS, CALLS = 8, 200
 
 
 class Count(nn.Module):
-    """Says which input it saw, and how many calls there were."""
+    """Returns the input that it saw and the number of calls so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def together(work: Callable[[int], None]) -> None:
 
 
 def call(session: pumice.Session, thread: int, index: int) -> int:
-    """One call with an input of its own, of a shape that other threads do not use; returns the counter."""
+    """One call with an input of a shape that no other thread uses; returns the counter."""
     x = np.full((1 + thread, 8), thread * CALLS + index, np.float32)
     twice, more, seen = session(x)
     np.testing.assert_array_equal(twice, x * 2)

@@ -101,7 +101,7 @@ def test_scales(value, dtype) -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1e-40, 2.0**-126])
 def test_small_scales(value) -> None:
-    """W05: as fp64 has it; what is below 2^-126 may be taken for zero."""
+    """W05: compared with fp64; scales below 2^-126 may count as zero."""
     q, scale, x = matrix(8, 64), torch.ones(8, 2), torch.randn(3, 64)
     scale[3] = value
     got = pumice.load(file(q, scale, None, 32))(x)
@@ -123,7 +123,7 @@ def test_zero_points(zero) -> None:
 
 
 def test_zero_points_that_wrap_in_pytorch() -> None:
-    """W06: int8 minus int8 is taken in 8 bits there, so only differences that fit are the same."""
+    """W06: PyTorch subtracts int8 in 8 bits there, so only differences that fit 8 bits are equal."""
     scale, x = torch.rand(8), torch.randn(2, 64)
     function = lambda x, w, s, z: F.linear(x, qd.dequantize_per_channel(w, s, z, 0, -128, 127, torch.int8))  # noqa: E731
     for low, point, fits in ((-100, 27, True), (-100, 29, False)):
@@ -165,7 +165,7 @@ def test_garbage_in_padding_nibbles() -> None:
 @pytest.mark.parametrize("k", [131_072, 131_136])
 @pytest.mark.parametrize("rows", [1, 9])
 def test_the_longest_rows_of_the_largest_integers(rows, k) -> None:
-    """W08: -128 times -128 over and over; at 131,072 columns the sum no longer fits 32 bits."""
+    """W08: sums of -128 * -128; with 131,072 columns the sum does not fit 32 bits."""
     q, scale = torch.full((5, k), -128, dtype=torch.int8), torch.full((5, 1), 2.0**-20)
     made = OneCall()
     args = [made.input(torch.float32, ["m", k]), made.constant(q), made.constant(scale), None, None]
@@ -192,7 +192,7 @@ def test_empty_weights(n, k, bias) -> None:
 
 @pytest.mark.parametrize("count", [2, 8])
 def test_one_constant_in_many_calls(count) -> None:
-    """W11: stored once, right everywhere."""
+    """W11: a tied weight is stored once, and all its users are right."""
     layer = quantized(torch.nn.Linear(64, 64, bias=False), 4, 32)
     module = torch.nn.Sequential(*[step for _ in range(count) for step in (layer, torch.nn.LayerNorm(64))]).eval()
     x = torch.randn(3, 64)

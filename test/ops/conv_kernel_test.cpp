@@ -57,7 +57,7 @@ TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
 }
 
-// Whatever the shape, the picked kernel fits the device, and no split is empty.
+// For every shape the picked kernel fits the device, and no split is empty.
 TEST(PickConv, AlwaysRuns) {
   for (const MatrixShape& shape : {MatrixShape{16, 16, 16}, MatrixShape{8, 8, 16}, MatrixShape{8, 16, 16}}) {
     for (const uint32_t subgroup : {8u, 16u, 32u, 64u}) {

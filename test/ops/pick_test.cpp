@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selection of kernels is a pure function of sizes and features: these are the rows of its table that matter.
+// The choice of a kernel is a pure function of sizes and features. These are its important cases.
 #include <gtest/gtest.h>
 
 #include "ops/linear/kernels.h"
@@ -61,7 +61,7 @@ TEST(PickLinear, ACpuReadsXOnceASubgroup) {
   }
 }
 
-// A GPU with cooperative matrices whose elements are where they are expected.
+// A GPU with cooperative matrices whose elements are in the expected registers.
 Features matrices() {
   Features features = gpu();
   features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments);
@@ -91,7 +91,7 @@ TEST(PickLinear, MatricesByRows) {
 
 TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   LinearShape shape = int4(512, 14336, 4096);
-  shape.scale_f16 = false;  // an fp32 scale does not fit the product in fp16
+  shape.scale_f16 = false;  // the product with an fp32 scale may overflow fp16
   EXPECT_EQ(pick_linear(shape, matrices()).family, Family::tiled);
   shape = int4(512, 14336, 4096);
   shape.dtype = DType::f32;
@@ -164,7 +164,7 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
 }
 
-// Whatever x is: of fp32 its whole numbers come in fp16 to them.
+// For x of fp32, too: these kernels read its quantized values as whole numbers in fp16.
 TEST(PickIntegers, FragmentsForFewRows) {
   Features features = dots(matrices());
   features.bits |= bit(Feature::int8);
@@ -212,7 +212,7 @@ TEST(PickIntegers, FloatsAreNotForThem) {
   }
 }
 
-// One row and many, whatever a device has: the pick takes what is asked of it, and quantized rows keep dot products.
+// One row and many, on devices with and without each feature: the pick can run, and quantized rows use dot products.
 TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   Features phone = gpu();
   phone.bits = bit(Feature::int_dot) | bit(Feature::subgroup_arithmetic);
@@ -245,7 +245,7 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
   }
 }
 
-// Whatever is picked, forced or not, fits the device: sizes around every threshold, on the poorest device and on
+// Every picked kernel, forced or not, fits the device: sizes around every threshold, on the poorest device and on
 // others.
 TEST(PickLinear, EverythingPickedFits) {
   for (const Features& features : {baseline_features(), gpu(), cpu(), matrices()}) {
@@ -269,8 +269,8 @@ TEST(PickLinear, EverythingPickedFits) {
   }
 }
 
-// Kernels of a scheme are those meant for the device and the rows: the pick is one of them, and on a CPU driver there
-// are no others than those that were measured within twice the best one's time.
+// The kernels that are recommended for a device and a number of rows include the pick. On a CPU driver they are those
+// that took at most twice the time of the best one.
 TEST(PickLinear, IsMeantForTheCase) {
   for (const Features& features : {baseline_features(), dots(gpu()), dots(cpu()), matrices()}) {
     for (const int64_t m : {1, 2, 3, 4, 5, 8, 17, 128, 512}) {
@@ -302,7 +302,7 @@ TEST(PickLinear, KernelsMeantForACpu) {
   EXPECT_EQ(not_recommended_reason(linear_kernel("gemvr1"), integers(1, 32), dots(gpu())), "is made for CPU drivers");
 }
 
-TEST(Kernels, TilesDivideIntoStripsAndQuads) {
+TEST(Kernels, TilesDivideIntoRowPanelsAndVec4Groups) {
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::tiled) continue;
     EXPECT_EQ(kernel.tile.bn % 16, 0u) << kernel.name;

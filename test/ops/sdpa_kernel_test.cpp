@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How attention is divided is a pure function of sizes and features.
+// How attention is divided into workgroups is a pure function of sizes and features.
 #include "ops/shared/sdpa_kernel.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, features)) << "more rows than a subgroup has lanes";
 }
 
-// Whatever is chosen fits the device, on the poorest and on others.
+// Every choice fits the device, on the baseline and on others.
 TEST(SdpaKernel, Fits) {
   for (const Features& features : {baseline_features(), gpu()}) {
     for (const int64_t rows : {1, 7, 8, 17, 128, 5000}) {

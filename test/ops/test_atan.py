@@ -20,25 +20,25 @@ def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_float(road, dtype) -> None:
+def test_float(e2e, dtype) -> None:
     special = torch.tensor([*SPECIAL, torch.nan], dtype=dtype)
     runs = [values(dtype, 7, 33) / 8, values(dtype, 7, 33) * 1e3]
-    road.check(Atan(), values(dtype, 7, 33), runs=runs, budget=ARCTANGENT, expect_ops=["atan"], all_features=True)
-    road.check(Atan(), special, budget=ARCTANGENT)
+    e2e.check(Atan(), values(dtype, 7, 33), runs=runs, budget=ARCTANGENT, expect_ops=["atan"], all_features=True)
+    e2e.check(Atan(), special, budget=ARCTANGENT)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool], ids=str)
-def test_integers_become_floats(road, dtype) -> None:
-    road.check(Atan(), values(torch.float32, 5, 9).abs().to(dtype), budget=ARCTANGENT, expect_ops=["cast", "atan"])
+def test_integers_become_floats(e2e, dtype) -> None:
+    e2e.check(Atan(), values(torch.float32, 5, 9).abs().to(dtype), budget=ARCTANGENT, expect_ops=["cast", "atan"])
 
 
-def test_every_kind_of_number(road) -> None:
+def test_every_kind_of_number(e2e) -> None:
     """Evenly over the exponents of fp32, where the argument is reduced and where it is not."""
     bits = torch.arange(0, 0x7F800000, 65521, dtype=torch.int64).to(torch.int32)
-    road.check(Atan(), bits.view(torch.float32), budget=ARCTANGENT, reference="f64")
+    e2e.check(Atan(), bits.view(torch.float32), budget=ARCTANGENT, reference="f64")
 
 
-def test_odd(road) -> None:
+def test_odd(e2e) -> None:
     import pumice
 
     x = values(torch.float32, 1000)

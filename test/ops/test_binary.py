@@ -29,15 +29,15 @@ ATAN2 = Budget(atol=4e-7, why="atan2 of math/arithmetic.glslh")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_float(road, dtype) -> None:
+def test_float(e2e, dtype) -> None:
     a, b = normal(5, 7, dtype=dtype), normal(5, 7, dtype=dtype, seed=2)
     budget = Budget(rtol=ARITHMETIC.rtol, atol=ATAN2.atol, why="ARITHMETIC, and ATAN2")
-    road.check(Many(FLOAT), a, b, budget=budget, reference="eager", all_features=True)
-    road.check(Many([*EXACT_FLOAT, *COMPARE, *LOGIC]), a, b, reference="eager")
+    e2e.check(Many(FLOAT), a, b, budget=budget, reference="eager", all_features=True)
+    e2e.check(Many([*EXACT_FLOAT, *COMPARE, *LOGIC]), a, b, reference="eager")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_slopes(road, dtype) -> None:
+def test_slopes(e2e, dtype) -> None:
     """Functions of one tensor that are another multiple of it below 0."""
     functions = [
         lambda x: F.leaky_relu(x, 0.2), lambda x: F.elu(x), lambda x: F.elu(x, 0.7), F.selu,
@@ -46,18 +46,18 @@ def test_slopes(road, dtype) -> None:
     ]  # fmt: skip
     special = torch.tensor([0.0, -0.0, INF, -INF, NAN, -1e-6, -90.0, 1.0], dtype=dtype).expand(2, 3, 8)
     x = normal(2, 3, 8, dtype=dtype)
-    road.check(Many(functions), x, runs=[(special.contiguous(),)], budget=ACTIVATION, reference="eager")
+    e2e.check(Many(functions), x, runs=[(special.contiguous(),)], budget=ACTIVATION, reference="eager")
 
 
-def test_relu_of_a_sum(road) -> None:
+def test_relu_of_a_sum(e2e) -> None:
     """One operator, where nothing else reads the sum."""
     a, b = normal(3, 5), normal(5, seed=2)
     a[0] = torch.tensor([NAN, INF, -INF, -0.0, 0.0])
-    road.check(Many([lambda a, b: torch.relu(a + b)]), a, b, expect_ops={"add_relu": 1, "add": 0, "relu": 0})
-    road.check(Many([lambda a, b: torch.relu(torch.add(a, b, alpha=2))]), a, b, expect_ops={"add": 1, "relu": 1})
+    e2e.check(Many([lambda a, b: torch.relu(a + b)]), a, b, expect_ops={"add_relu": 1, "add": 0, "relu": 0})
+    e2e.check(Many([lambda a, b: torch.relu(torch.add(a, b, alpha=2))]), a, b, expect_ops={"add": 1, "relu": 1})
 
 
-def test_special_values(road) -> None:
+def test_special_values(e2e) -> None:
     """Every pair of them: NaN and infinity where PyTorch has them. No subnormals: Vulkan may flush them to zero."""
     values = torch.tensor([0.0, -0.0, 1.0, -2.5, 3e19, -1e-19, INF, -INF, NAN])
     a, b = (side.flatten() for side in torch.meshgrid(values, values, indexing="ij"))
@@ -73,19 +73,19 @@ def test_special_values(road) -> None:
         *LOGIC,
     ]
     functions += [lambda a, b: a.isnan(), lambda a, b: b.isinf()]
-    road.check(Many(functions), a, b, reference="eager", budget=ARITHMETIC)
+    e2e.check(Many(functions), a, b, reference="eager", budget=ARITHMETIC)
 
 
-def test_fmod_is_exact(road) -> None:
+def test_fmod_is_exact(e2e) -> None:
     a, b = normal(1000) * 10.0 ** (normal(1000, seed=3) * 8), normal(1000, seed=2) * 10.0 ** normal(1000, seed=4)
-    road.check(Many([torch.fmod]), a, b, reference="eager", budget=EXACT)
+    e2e.check(Many([torch.fmod]), a, b, reference="eager", budget=EXACT)
 
 
-def test_power(road) -> None:
+def test_power(e2e) -> None:
     x = normal(9, 4).abs() + 0.01
     exponents = [2, 3, 0.5, -1, -2, 1, 0, 7, 10, 1.5]
     functions = [lambda x, _, n=n: x**n for n in exponents] + [torch.pow, lambda _, y: 2.5**y]
-    road.check(Many(functions), x, normal(9, 4, seed=2), budget=POW)
+    e2e.check(Many(functions), x, normal(9, 4, seed=2), budget=POW)
     signed = torch.tensor([-2.0, -0.0, 0.0, 1.0, -1.0, 3.0, INF, -INF, NAN])
     a, b = (
         side.flatten()
@@ -93,44 +93,44 @@ def test_power(road) -> None:
             signed, torch.tensor([0.0, 2.0, 3.0, -1.0, 0.5, -0.5, INF, -INF, NAN]), indexing="ij"
         )
     )
-    road.check(Many([torch.pow]), a, b, budget=POW, reference="eager")
+    e2e.check(Many([torch.pow]), a, b, budget=POW, reference="eager")
     integers = normal(13, dtype=torch.int64, seed=3) % 7 - 3
-    road.check(Many([lambda x: x**3, lambda x: x**2, lambda x: x**0]), integers)
+    e2e.check(Many([lambda x: x**3, lambda x: x**2, lambda x: x**0]), integers)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_integer(road, dtype) -> None:
+def test_integer(e2e, dtype) -> None:
     a, b = normal(6, 9, dtype=dtype), normal(6, 9, dtype=dtype, seed=2)
     b[b == 0] = 3
     divisions = [torch.floor_divide, torch.remainder, torch.fmod, lambda a, b: torch.div(a, b, rounding_mode="trunc")]
     functions = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, *BITS, *COMPARE, *LOGIC, *divisions]
-    road.check(Many(functions), a, b)
-    road.check(Many([torch.div]), a, b, budget=ARITHMETIC)
+    e2e.check(Many(functions), a, b)
+    e2e.check(Many([torch.div]), a, b, budget=ARITHMETIC)
 
 
-def test_bool(road) -> None:
+def test_bool(e2e) -> None:
     a, b = normal(3, 11, dtype=torch.bool), normal(3, 11, dtype=torch.bool, seed=2)
-    road.check(Many([torch.add, torch.mul, torch.eq, torch.maximum, *BITS, *LOGIC]), a, b)
+    e2e.check(Many([torch.add, torch.mul, torch.eq, torch.maximum, *BITS, *LOGIC]), a, b)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8], ids=str)
-def test_numbers(road, dtype) -> None:
+def test_numbers(e2e, dtype) -> None:
     x = normal(4, 5, dtype=dtype, seed=5)
     functions = SCALAR[:8] if dtype is torch.uint8 else SCALAR
     if not dtype.is_floating_point:
         x[x == 0] = 1  # a division by zero is an error in PyTorch
-    road.check(Many(functions), x, reference="eager", budget=ARITHMETIC)
+    e2e.check(Many(functions), x, reference="eager", budget=ARITHMETIC)
 
 
-def test_promotion(road) -> None:
+def test_promotion(e2e) -> None:
     pairs = [
         (torch.float16, torch.float32), (torch.int64, torch.float32), (torch.bool, torch.int64),
         (torch.uint8, torch.int32), (torch.bool, torch.float16),
     ]  # fmt: skip
     for left, right in pairs:
         a, b = normal(3, 5, dtype=left), normal(3, 5, dtype=right, seed=2)
-        road.check(Many([torch.add, torch.mul, torch.lt, torch.logical_or]), a, b, reference="eager")
-    road.check(
+        e2e.check(Many([torch.add, torch.mul, torch.lt, torch.logical_or]), a, b, reference="eager")
+    e2e.check(
         Many([torch.add, torch.mul, torch.gt]), normal(3, 5, dtype=torch.float16), torch.tensor(2.5), reference="eager"
     )
 
@@ -143,21 +143,21 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-def test_broadcast(road, shapes) -> None:
+def test_broadcast(e2e, shapes) -> None:
     a, b = normal(*shapes[0]), normal(*shapes[1], seed=2)
-    road.check(Many([torch.sub, lambda a, b: b - a, torch.lt]), a, b)
-    road.check(Many([torch.mul, lambda a, b: b < a]), a.to(torch.int8), b.to(torch.int8))
+    e2e.check(Many([torch.sub, lambda a, b: b - a, torch.lt]), a, b)
+    e2e.check(Many([torch.mul, lambda a, b: b < a]), a.to(torch.int8), b.to(torch.int8))
 
 
-def test_expand_is_free(road) -> None:
+def test_expand_is_free(e2e) -> None:
     functions = [lambda a, b: a + b.expand(6, 5), lambda a, b: a[:, :1].expand(6, 5) * b.expand(6, 5)]
-    road.check(Many(functions[:1]), normal(6, 5), normal(5), expect_ops={"expand": 0, "add": 1})
-    road.check(Many(functions), normal(6, 5), normal(5))
+    e2e.check(Many(functions[:1]), normal(6, 5), normal(5), expect_ops={"expand": 0, "add": 1})
+    e2e.check(Many(functions), normal(6, 5), normal(5))
 
 
-def test_sizes_as_numbers(road) -> None:
+def test_sizes_as_numbers(e2e) -> None:
     rows = torch.export.Dim("rows", min=2, max=64)
-    road.check(
+    e2e.check(
         Many([lambda x: x * x.shape[0], lambda x: x / x.shape[0], lambda x: x.shape[0] - x]),
         normal(6, 5),
         dynamic_shapes={"inputs": ({0: rows},)},
@@ -166,7 +166,7 @@ def test_sizes_as_numbers(road) -> None:
     )
 
 
-def test_refusals(road) -> None:
-    road.refuses(Many([lambda x: x + 2**40]), normal(3, dtype=torch.int64), match="fit")
-    road.refuses(Many([lambda x: x > -1]), normal(3, dtype=torch.uint8), match="fit")
-    road.refuses(Many([torch.add]), normal(3, dtype=torch.uint8), normal(3, dtype=torch.int8), match="int16")
+def test_refusals(e2e) -> None:
+    e2e.refuses(Many([lambda x: x + 2**40]), normal(3, dtype=torch.int64), match="fit")
+    e2e.refuses(Many([lambda x: x > -1]), normal(3, dtype=torch.uint8), match="fit")
+    e2e.refuses(Many([torch.add]), normal(3, dtype=torch.uint8), normal(3, dtype=torch.int8), match="int16")

@@ -25,24 +25,24 @@ def values(dtype: torch.dtype) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)
-def test_to_every_other(road, source) -> None:
+def test_to_every_other(e2e, source) -> None:
     others = [dtype for dtype in DTYPES if dtype != source]
-    road.check(Cast(*others), values(source), reference="eager", all_features=True, expect_ops={"cast": len(others)})
+    e2e.check(Cast(*others), values(source), reference="eager", all_features=True, expect_ops={"cast": len(others)})
 
 
-def test_what_is_special(road) -> None:
+def test_what_is_special(e2e) -> None:
     special = torch.tensor([float("inf"), -float("inf"), float("nan"), 1e6, -0.0])
-    road.check(Cast(torch.bool), special)
-    road.check(Cast(torch.float16), special, reference="eager")
-    road.check(Cast(torch.float32), special.half(), reference="eager")
-    road.check(Cast(torch.float32), torch.tensor([2**24 + 1, 2**24 + 3, -(2**31), 2**31 - 1], dtype=torch.int32))
+    e2e.check(Cast(torch.bool), special)
+    e2e.check(Cast(torch.float16), special, reference="eager")
+    e2e.check(Cast(torch.float32), special.half(), reference="eager")
+    e2e.check(Cast(torch.float32), torch.tensor([2**24 + 1, 2**24 + 3, -(2**31), 2**31 - 1], dtype=torch.int32))
 
 
-def test_a_wide_integer_wraps(road) -> None:
+def test_a_wide_integer_wraps(e2e) -> None:
     x = torch.tensor([300, -300, 65535, 2**31 - 1, -(2**31)], dtype=torch.int32)
-    road.check(Cast(torch.uint8, torch.int8, torch.bool), x)
+    e2e.check(Cast(torch.uint8, torch.int8, torch.bool), x)
 
 
-def test_the_same_dtype_costs_nothing(road) -> None:
-    program = road.check(Cast(torch.int32), torch.arange(9))
+def test_the_same_dtype_costs_nothing(e2e) -> None:
+    program = e2e.check(Cast(torch.int32), torch.arange(9))
     assert set(program.report.operators) <= {"cast"}

@@ -17,9 +17,9 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("columns", [7, 8])
-def test_cat(road, dtype, columns) -> None:
+def test_cat(e2e, dtype, columns) -> None:
     functions = FUNCTIONS if dtype is torch.float32 else [*FUNCTIONS[:7], *FUNCTIONS[8:]]
-    road.check(
+    e2e.check(
         Many(functions),
         normal(3, columns, dtype=dtype),
         normal(3, columns, dtype=dtype, seed=2),
@@ -27,17 +27,17 @@ def test_cat(road, dtype, columns) -> None:
     )
 
 
-def test_promotion(road) -> None:
+def test_promotion(e2e) -> None:
     functions = [lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack([a, b])]
-    road.check(Many(functions), normal(5, dtype=torch.float16), normal(5, seed=2), reference="eager")
-    road.check(Many(functions), normal(5, dtype=torch.int64), normal(5, seed=2))
+    e2e.check(Many(functions), normal(5, dtype=torch.float16), normal(5, seed=2), reference="eager")
+    e2e.check(Many(functions), normal(5, dtype=torch.int64), normal(5, seed=2))
 
 
-def test_changing_sizes(road) -> None:
+def test_changing_sizes(e2e) -> None:
     rows = torch.export.Dim("rows", min=2, max=50)
     functions = [
         lambda x: torch.cat([x, x + 1], 1), lambda x: torch.cat([x, x * 2, x[:1]]), lambda x: torch.stack([x, -x], 1),
     ]  # fmt: skip
-    road.check(
+    e2e.check(
         Many(functions), normal(4, 3), dynamic_shapes={"inputs": ({0: rows},)}, runs=[(normal(7, 3),), (normal(50, 3),)]
     )

@@ -111,6 +111,6 @@ def test_dynamic_tokens() -> None:
     )
 
 
-def test_refused(road) -> None:
+def test_refused(e2e) -> None:
     half = Apply(lambda x: qd.choose_qparams_symmetric.tensor(x, 0, 127, 1e-7, torch.int8))
-    road.refuses(half, torch.randn(4), match="does not put zero in the middle")
+    e2e.refuses(half, torch.randn(4), match="does not put zero in the middle")

@@ -101,19 +101,19 @@ def test_padding_before_is_folded() -> None:
         check_product(got, want, size, k + 4, str(layer))
 
 
-def test_unbatched(road) -> None:
-    road.check(nn.Conv2d(3, 6, 3), normal(3, 7, 8), budget=MATMUL, expect_ops={"conv2d": 1})
+def test_unbatched(e2e) -> None:
+    e2e.check(nn.Conv2d(3, 6, 3), normal(3, 7, 8), budget=MATMUL, expect_ops={"conv2d": 1})
 
 
 ACTIVATIONS = [nn.ReLU(), nn.ReLU6(), nn.Hardtanh(0, 6), nn.Hardswish(), nn.Hardsigmoid(), nn.SiLU(), nn.GELU()]
 
 
-def test_activations_are_folded(road) -> None:
+def test_activations_are_folded(e2e) -> None:
     """Those in front of which nothing else reads the convolution."""
     torch.manual_seed(4)
     module = Each([nn.Sequential(nn.Conv2d(2, 5, 3), act) for act in ACTIVATIONS])
     inputs = [normal(1, 2, 6, 7, seed=seed) for seed in range(len(ACTIVATIONS))]
-    program = road.check(module, *inputs, budget=MATMUL, expect_ops={"conv2d": len(ACTIVATIONS)})
+    program = e2e.check(module, *inputs, budget=MATMUL, expect_ops={"conv2d": len(ACTIVATIONS)})
     assert program.report.operators == {"conv2d": len(ACTIVATIONS)}
 
     class Shared(nn.Module):
@@ -125,7 +125,7 @@ def test_activations_are_folded(road) -> None:
             y = self.conv(x)
             return y, y.relu()
 
-    road.check(Shared(), normal(1, 2, 6, 7), budget=MATMUL, expect_ops={"conv2d": 1, "relu": 1})
+    e2e.check(Shared(), normal(1, 2, 6, 7), budget=MATMUL, expect_ops={"conv2d": 1, "relu": 1})
 
 
 def trained(module: nn.Module, *shape: int) -> nn.Module:
@@ -138,7 +138,7 @@ def trained(module: nn.Module, *shape: int) -> nn.Module:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_batch_norm(road, dtype) -> None:
+def test_batch_norm(e2e, dtype) -> None:
     torch.manual_seed(5)
     for module, shape in [
         (nn.Sequential(nn.Conv2d(3, 17, 3, bias=False), nn.BatchNorm2d(17), nn.ReLU6()), (3, 3, 6, 7)),
@@ -151,29 +151,29 @@ def test_batch_norm(road, dtype) -> None:
     ]:
         x = normal(*shape, dtype=dtype)
         budget = NORM if dtype is torch.float32 else FOLDED
-        road.check(trained(module, *shape).to(dtype), x, budget=budget, expect_ops={"conv2d": 1}, reference="f64")
+        e2e.check(trained(module, *shape).to(dtype), x, budget=budget, expect_ops={"conv2d": 1}, reference="f64")
 
 
-def test_a_norm_takes_a_mean_away_that_is_far_larger_than_what_is_left(road) -> None:
+def test_a_norm_takes_a_mean_away_that_is_far_larger_than_what_is_left(e2e) -> None:
     """1000.5 - 0.3, which fp16 does not hold."""
     module = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.BatchNorm2d(1, eps=0))
     nn.init.ones_(module[0].weight)
     nn.init.constant_(module[1].bias, 0.3)
     module[1].running_mean.fill_(1000.5)
     x = 1000 + torch.arange(6).view(1, 1, 2, 3) / 2
-    road.check(module.half(), x.half(), budget=FOLDED, expect_ops={"conv2d": 1}, reference="f64")
+    e2e.check(module.half(), x.half(), budget=FOLDED, expect_ops={"conv2d": 1}, reference="f64")
 
 
-def test_dynamic_sizes(road) -> None:
+def test_dynamic_sizes(e2e) -> None:
     batch, height, width = (torch.export.Dim(name, min=4, max=40) for name in ("batch", "height", "width"))
     module = nn.Sequential(nn.Conv2d(3, 17, 3, 2, 1), nn.BatchNorm2d(17), nn.ReLU(), nn.Conv2d(17, 4, 1))
     shapes = {"input": {0: batch, 2: height, 3: width}}
     runs = [(normal(4, 3, 40, 5),), (normal(5, 3, 4, 31),)]
-    road.check(module, normal(6, 3, 8, 9), dynamic_shapes=shapes, runs=runs, budget=MATMUL)
+    e2e.check(module, normal(6, 3, 8, 9), dynamic_shapes=shapes, runs=runs, budget=MATMUL)
 
 
-def test_empty(road) -> None:
-    road.check(nn.Conv2d(3, 6, 3), normal(0, 3, 7, 8))
+def test_empty(e2e) -> None:
+    e2e.check(nn.Conv2d(3, 6, 3), normal(0, 3, 7, 8))
 
 
 class Computed(nn.Module):
@@ -181,9 +181,9 @@ class Computed(nn.Module):
         return torch.nn.functional.conv2d(x, weight)
 
 
-def test_refused(road) -> None:
-    road.refuses(nn.Conv3d(2, 3, 3), normal(1, 2, 5, 5, 5), match="over 3 dimensions")
-    road.refuses(Computed(), normal(1, 2, 5, 5), normal(3, 2, 3, 3), match="weight of the convolution is computed")
+def test_refused(e2e) -> None:
+    e2e.refuses(nn.Conv3d(2, 3, 3), normal(1, 2, 5, 5, 5), match="over 3 dimensions")
+    e2e.refuses(Computed(), normal(1, 2, 5, 5), normal(3, 2, 3, 3), match="weight of the convolution is computed")
 
 
 @pytest.mark.parametrize(

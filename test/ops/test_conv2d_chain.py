@@ -14,7 +14,7 @@ SCALE, WIDE, NARROW, RELU = 0.05, 176, 16, 1  # WIDE: its 3 x 3 convolutions are
 
 
 class Chain:
-    """Convolutions and sums of one dtype. x: [n, WIDE, 6, 7], whose images do not begin with a quad."""
+    """Convolutions and sums of one dtype. x: [n, WIDE, 6, 7], whose images do not begin with a vec4 group."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.made, self.dtype = OneCall(), dtype

@@ -62,7 +62,7 @@ def test_floats(dtype, zero) -> None:
 
 
 def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
-    """Padding counts as a real 0, whatever the zero point; all kernels give the same bits. Those that ran last."""
+    """Padding is a real 0 for every zero point; all kernels give the same bits, which are returned."""
     torch.manual_seed(2)
     made, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
     weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]

@@ -39,21 +39,21 @@ TURN = [
 @pytest.mark.parametrize(
     "functions", [PERMUTE, SLICE, EXPAND, SPLIT, TURN], ids=["permute", "slice", "expand", "split", "turn"]
 )
-def test_copy(road, functions, dtype) -> None:
-    road.check(Many(functions), normal(2, 3, 4, 8, dtype=dtype), reference="eager")
+def test_copy(e2e, functions, dtype) -> None:
+    e2e.check(Many(functions), normal(2, 3, 4, 8, dtype=dtype), reference="eager")
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_odd_sizes(road, dtype) -> None:
+def test_odd_sizes(e2e, dtype) -> None:
     functions = [
         lambda x: x.permute(2, 0, 1), lambda x: x.transpose(0, 1), lambda x: x[:, 1:], lambda x: x[..., 1:6:2],
         lambda x: x[1, :, 3], lambda x: x[:, :, :1].expand(3, 5, 9), lambda x: x.repeat(2, 1, 3),
         lambda x: x.flip(-1), lambda x: x.split(2, 1),
     ]  # fmt: skip
-    road.check(Many(functions), normal(3, 5, 7, dtype=dtype), reference="eager", all_features=True)
+    e2e.check(Many(functions), normal(3, 5, 7, dtype=dtype), reference="eager", all_features=True)
 
 
-def test_bits_stay(road) -> None:
+def test_bits_stay(e2e) -> None:
     """NaN payloads, subnormals and signed zeros are moved, not computed with."""
     bits = torch.tensor([0x7FC00001, 0x7F800001, 1, -(2**31), 0x00400000, 0x3F800000], dtype=torch.int32).view(
         torch.float32
@@ -61,41 +61,41 @@ def test_bits_stay(road) -> None:
     halves = torch.tensor([0x7E01, 0x7C01, 1, -(2**15), 0x0200, 0x3C00], dtype=torch.int16).view(torch.float16)
     functions = [lambda x: x.reshape(2, 3).t(), lambda x: x.flip(0), lambda x: torch.cat([x[1:], x[:1]])]
     for x, integer in ((bits, torch.int32), (halves, torch.int16)):
-        program = road.export(Many(functions), x)
+        program = e2e.export(Many(functions), x)
         for got, want in zip(pumice.load(bytes(program))(x), Many(functions)(x), strict=True):
             assert torch.equal(got.contiguous().view(integer), want.contiguous().view(integer))
 
 
-def test_moves_of_ones_are_views(road) -> None:
+def test_moves_of_ones_are_views(e2e) -> None:
     functions = [
         lambda x: x.permute(1, 0, 2), lambda x: x.expand(1, 5, 7), lambda x: x.transpose(0, 1)[:, 0], lambda x: x[0],
     ]  # fmt: skip
-    program = road.check(Many(functions), normal(1, 5, 7))
+    program = e2e.check(Many(functions), normal(1, 5, 7))
     assert set(program.report.operators) == {"view"}
 
 
-def test_rank_8_and_rank_0(road) -> None:
+def test_rank_8_and_rank_0(e2e) -> None:
     x = normal(2, 1, 3, 2, 1, 2, 3, 2)
-    road.check(
+    e2e.check(
         Many(
             [lambda x: x.permute(7, 5, 3, 1, 6, 4, 2, 0), lambda x: x.flip(0, 2, 5), lambda x: x[1, :, 2, ..., 1:, 0]]
         ),
         x,
     )
-    road.check(Many([lambda x: x.repeat(1, 2, 1, 1, 3, 1, 1, 2)]), x)
-    road.refuses(Many([lambda x: x.repeat(2, 1, 2, 2, 2, 2, 2, 2)]), x, match="8 dimensions")
-    road.refuses(Many([lambda x: x.unsqueeze(0) + 1]), x, match="rank 9")
-    road.check(Many([lambda x: x.expand(4), lambda x: x.expand(2, 3), lambda x: x.repeat(5)]), torch.tensor(3.5))
+    e2e.check(Many([lambda x: x.repeat(1, 2, 1, 1, 3, 1, 1, 2)]), x)
+    e2e.refuses(Many([lambda x: x.repeat(2, 1, 2, 2, 2, 2, 2, 2)]), x, match="8 dimensions")
+    e2e.refuses(Many([lambda x: x.unsqueeze(0) + 1]), x, match="rank 9")
+    e2e.check(Many([lambda x: x.expand(4), lambda x: x.expand(2, 3), lambda x: x.repeat(5)]), torch.tensor(3.5))
 
 
-def test_empty(road) -> None:
+def test_empty(e2e) -> None:
     x = normal(0, 3, 4)
-    road.check(
+    e2e.check(
         Many([lambda x: x.permute(2, 1, 0), lambda x: x[:, 1], lambda x: x.repeat(2, 1, 1), lambda x: x.flip(1)]), x
     )
 
 
-def test_changing_sizes(road) -> None:
+def test_changing_sizes(e2e) -> None:
     rows, columns = torch.export.Dim("rows", min=4, max=64), torch.export.Dim("columns", min=4, max=64)
     functions = [
         lambda x: x.transpose(0, 1), lambda x: x[:, 2:], lambda x: x[-1], lambda x: x[:, None].expand(-1, 3, -1),
@@ -104,4 +104,4 @@ def test_changing_sizes(road) -> None:
     ]  # fmt: skip
     shapes = {"inputs": ({0: rows, 1: columns},)}
     runs = [(normal(r, c),) for r, c in ((4, 5), (9, 4), (64, 64))]
-    road.check(Many(functions), normal(6, 8), dynamic_shapes=shapes, runs=runs)
+    e2e.check(Many(functions), normal(6, 8), dynamic_shapes=shapes, runs=runs)

@@ -92,10 +92,10 @@ def test_there_and_back() -> None:
         check_bits(Apply(function), x.to(kind), expect_ops={"dequantize": 4, "quantize": 2, "choose_qparams": 2})
 
 
-def test_refused(road) -> None:
+def test_refused(e2e) -> None:
     x = torch.zeros(4, 4, dtype=torch.int8)
     bytes_ = Apply(
         lambda x, z: qd.dequantize_per_channel(x, torch.ones(4), z, 0, -128, 127, torch.int8),
         torch.ones(4).to(torch.int8),
     )
-    road.refuses(bytes_, x, match="PyTorch subtracts them in 8 bits")
+    e2e.refuses(bytes_, x, match="PyTorch subtracts them in 8 bits")

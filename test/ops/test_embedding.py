@@ -12,13 +12,13 @@ INDICES = [(5,), (3, 4), (2, 1, 7), (), (0,), (0, 3)]
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("columns", [1, 3, 4, 7, 8, 130])
-def test_float(road, columns, dtype) -> None:
+def test_float(e2e, columns, dtype) -> None:
     torch.manual_seed(columns)
     module = torch.nn.Embedding(23, columns, padding_idx=2).to(dtype)
     shapes = INDICES if columns == 7 else INDICES[:2]
     for i, shape in enumerate(shapes):
         kind = (torch.int64, torch.int32)[i % 2]
-        road.check(module, torch.randint(0, 23, shape, dtype=kind), reference="eager", expect_ops={"embedding": 1})
+        e2e.check(module, torch.randint(0, 23, shape, dtype=kind), reference="eager", expect_ops={"embedding": 1})
 
 
 @pytest.mark.parametrize("affine", [False, True], ids=["symmetric", "affine"])
@@ -26,12 +26,12 @@ def test_float(road, columns, dtype) -> None:
 @pytest.mark.parametrize(
     ("bits", "columns", "group"), [(4, 64, 32), (4, 24, 12), (4, 30, None), (8, 64, 32), (8, 33, None)]
 )
-def test_quantized(road, bits, columns, group, dtype, affine) -> None:
+def test_quantized(e2e, bits, columns, group, dtype, affine) -> None:
     """(q - zero) * scale with one rounding, as eager."""
     torch.manual_seed(columns)
     module = quantized(torch.nn.Embedding(50, columns).to(dtype), bits, group, affine)
     index = torch.randint(0, 50, (3, 9))
-    road.check(module, index, reference="eager", expect_ops={f"embedding_q{bits}gsw": 1}, all_features=True)
+    e2e.check(module, index, reference="eager", expect_ops={f"embedding_q{bits}gsw": 1}, all_features=True)
 
 
 @pytest.mark.parametrize("bits", [None, 4])

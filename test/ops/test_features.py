@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same results whatever a device lacks: each optional feature off in turn, all of them off (D05), the least limits
-of Vulkan (D02), and subgroups of another size. The features are those that the device itself lists."""
+"""The same results with each optional feature off in turn, with all of them off (D05), with the least limits of Vulkan
+(D02), and with subgroups of another size. The features are those that the device itself lists."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
-def test_sizes_of_inputs(road) -> None:
+def test_sizes_of_inputs(e2e) -> None:
     rows = torch.export.Dim("rows", min=2, max=64)
     runs = [(normal(2, 3),), (normal(64, 3),)]
-    road.check(Many(FUNCTIONS), normal(5, 3), dynamic_shapes={"inputs": ({0: rows},)}, runs=runs, reference="eager")
+    e2e.check(Many(FUNCTIONS), normal(5, 3), dynamic_shapes={"inputs": ({0: rows},)}, runs=runs, reference="eager")
 
 
-def test_constants_are_folded(road) -> None:
+def test_constants_are_folded(e2e) -> None:
     functions = [
         lambda x: x + torch.arange(3), lambda x: x * torch.full((5, 1), 2.0), lambda x: x + torch.ones(5, 3).tril(),
     ]  # fmt: skip
-    road.check(Many(functions), normal(5, 3), expect_ops={"arange": 0, "full": 0, "tril": 0})
+    e2e.check(Many(functions), normal(5, 3), expect_ops={"arange": 0, "full": 0, "tril": 0})

@@ -23,30 +23,30 @@ GATHER = [
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("width", [5, 8])
-def test_index(road, dtype, width) -> None:
+def test_index(e2e, dtype, width) -> None:
     x = normal(3, 4, width, dtype=dtype)
-    road.check(Many(FUNCTIONS), x, ROWS, GRID, reference="eager", all_features=dtype is torch.float32)
+    e2e.check(Many(FUNCTIONS), x, ROWS, GRID, reference="eager", all_features=dtype is torch.float32)
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_gather(road, dtype) -> None:
-    road.check(
+def test_gather(e2e, dtype) -> None:
+    e2e.check(
         Many(GATHER), normal(3, 4, 5, dtype=dtype), normal(3, 4, 4, dtype=torch.int64).abs() % 4, reference="eager"
     )
 
 
-def test_rank_0_and_empty(road) -> None:
-    road.check(
+def test_rank_0_and_empty(e2e) -> None:
+    e2e.check(
         Many([lambda x: x.gather(0, torch.tensor([0])), lambda x: x.index_select(0, torch.tensor([0]))]),
         torch.tensor(3.0),
     )
-    road.check(
+    e2e.check(
         Many([lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x.gather(0, i[:, None])]), normal(3, 4), ROWS[:0]
     )
-    road.check(Many([lambda x, i: x[i]]), normal(3, 0), ROWS)
+    e2e.check(Many([lambda x, i: x[i]]), normal(3, 0), ROWS)
 
 
-def test_mask_of_two_indices(road) -> None:
+def test_mask_of_two_indices(e2e) -> None:
     """As transformers reads a padding mask: mask[batch, position], both broadcast; sizes change."""
 
     class Mask(torch.nn.Module):
@@ -60,10 +60,10 @@ def test_mask_of_two_indices(road) -> None:
     rows, columns = torch.export.Dim("rows", min=2, max=9), torch.export.Dim("columns", min=2, max=64)
     runs = [(normal(r, c, dtype=torch.int64) % 2,) for r, c in ((2, 5), (7, 33))]
     mask = normal(3, 6, dtype=torch.int64) % 2
-    road.check(Mask(), mask, dynamic_shapes=({0: rows, 1: columns},), runs=runs, expect_ops={"index_select": 0})
+    e2e.check(Mask(), mask, dynamic_shapes=({0: rows, 1: columns},), runs=runs, expect_ops={"index_select": 0})
 
 
-def test_counting_in_another_order(road) -> None:
+def test_counting_in_another_order(e2e) -> None:
     """What looks like picking all, and is not: transposed, shifted, a diagonal, every second."""
     count = torch.arange(4)
     functions = [
@@ -71,10 +71,10 @@ def test_counting_in_another_order(road) -> None:
         lambda x: x[torch.arange(0, 4, 2)], lambda x: x[:, count], lambda x: x[count[:, None], count],
         lambda x: x[count[:3]],
     ]  # fmt: skip
-    road.check(Many(functions), normal(4, 4))
+    e2e.check(Many(functions), normal(4, 4))
 
 
-def test_out_of_range(road) -> None:
+def test_out_of_range(e2e) -> None:
     """An error that names the index; the session goes on."""
     for function in (
         lambda x, i: x[i],
@@ -82,7 +82,7 @@ def test_out_of_range(road) -> None:
         lambda x, i: x[i, i],
         lambda x, i: x.gather(0, i[:, None]),
     ):
-        session = pumice.load(bytes(road.export(Many([function]), normal(3, 3), torch.tensor([0, 1]))))
+        session = pumice.load(bytes(e2e.export(Many([function]), normal(3, 3), torch.tensor([0, 1]))))
         for bad in (3, -4, 2**31 - 1, -(2**31)):
             with pytest.raises(pumice.InvalidInputError, match=str(bad)):
                 session(normal(3, 3), torch.tensor([1, bad]))
@@ -90,6 +90,6 @@ def test_out_of_range(road) -> None:
         assert torch.equal(session(normal(3, 3), good)[0], function(normal(3, 3), good))
 
 
-def test_refusals(road) -> None:
-    road.refuses(Many([lambda x: x[x > 0]]), normal(4), match="mask|data|capture")
-    road.refuses(Many([lambda x: x.topk(2)]), normal(4), match="topk|operator|type")
+def test_refusals(e2e) -> None:
+    e2e.refuses(Many([lambda x: x[x > 0]]), normal(4), match="mask|data|capture")
+    e2e.refuses(Many([lambda x: x.topk(2)]), normal(4), match="topk|operator|type")

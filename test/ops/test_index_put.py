@@ -32,9 +32,9 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("width", [4, 5])
-def test_index_put(road, dtype, width) -> None:
+def test_index_put(e2e, dtype, width) -> None:
     index = torch.tensor([2, 0, 1])
-    road.check(
+    e2e.check(
         Many(FUNCTIONS),
         normal(4, 3, width, dtype=dtype),
         index,
@@ -44,10 +44,10 @@ def test_index_put(road, dtype, width) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_the_last_of_equal_indices_counts(road, count) -> None:
+def test_the_last_of_equal_indices_counts(e2e, count) -> None:
     index = torch.arange(count) % 5 - 5
     x, v = normal(6, 4), normal(count, 4, seed=2)
-    session = pumice.load(bytes(road.export(Many([lambda x, i, v: x.index_put((i,), v)]), x, index, v)))
+    session = pumice.load(bytes(e2e.export(Many([lambda x, i, v: x.index_put((i,), v)]), x, index, v)))
     want = x.clone()
     for position in range(count):
         want[index[position]] = v[position]
@@ -55,7 +55,7 @@ def test_the_last_of_equal_indices_counts(road, count) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int32, torch.int64], ids=str)
-def test_equal_indices_add_up(road, dtype) -> None:
+def test_equal_indices_add_up(e2e, dtype) -> None:
     index = torch.tensor([2, 0, 2, -1, 2])
     functions = [
         lambda x, i, v: x.index_put((i,), v, accumulate=True),
@@ -66,7 +66,7 @@ def test_equal_indices_add_up(road, dtype) -> None:
     x, v = normal(4, 3, 5, dtype=dtype), normal(5, 3, 5, dtype=dtype, seed=2)
     eager = Budget(rtol=3 * 2.0**-11, of_max=2.0**-11, why="eager rounds every sum to fp16")
     budget = eager if dtype is torch.float16 else REDUCTION
-    road.check(Many(functions), x, index, v, reference="eager", budget=budget, expect_ops={"index_add": 4})
+    e2e.check(Many(functions), x, index, v, reference="eager", budget=budget, expect_ops={"index_add": 4})
 
 
 class Cache(nn.Module):
@@ -97,19 +97,19 @@ class Cache(nn.Module):
     [(8, torch.float32), (5, torch.float32), (3, torch.float16), (4, torch.float16), (5, torch.int8)],
     ids=str,
 )
-def test_state_in_place(road, how, width, dtype) -> None:
+def test_state_in_place(e2e, how, width, dtype) -> None:
     def call(*at):
         return torch.tensor(at), normal(2, 3, len(at), width, dtype=dtype, seed=at[0] + 1)
 
     runs = [call(4, 5, 6, 7), call(39, 0, 2, 1), call(4, 8, 15, 16)]
-    road.check(Cache(how, width, dtype), *call(0, 1, 2, 3), runs=runs, reference="eager")
+    e2e.check(Cache(how, width, dtype), *call(0, 1, 2, 3), runs=runs, reference="eager")
 
 
-def test_growing_number_of_positions(road) -> None:
+def test_growing_number_of_positions(e2e) -> None:
     count = torch.export.Dim("count", min=2, max=40)
     runs = [(torch.arange(n) * 7 % 40, normal(2, 3, n, 8, seed=n)) for n in (3, 17, 40, 16, 2)]
     inputs = torch.arange(5), normal(2, 3, 5, 8)
-    road.check(
+    e2e.check(
         Cache("index_put", 8, torch.float32),
         *inputs,
         dynamic_shapes={"at": {0: count}, "x": {2: count}},
@@ -118,9 +118,9 @@ def test_growing_number_of_positions(road) -> None:
     )
 
 
-def test_out_of_range_writes_nothing(road) -> None:
+def test_out_of_range_writes_nothing(e2e) -> None:
     session = pumice.load(
-        bytes(road.export(Cache("index_put", 4, torch.float32), torch.tensor([0, 1]), normal(2, 3, 2, 4)))
+        bytes(e2e.export(Cache("index_put", 4, torch.float32), torch.tensor([0, 1]), normal(2, 3, 2, 4)))
     )
     for bad in (40, -41, 2**31 - 1):
         with pytest.raises(pumice.InvalidInputError, match=str(bad)):
@@ -130,13 +130,13 @@ def test_out_of_range_writes_nothing(road) -> None:
     assert torch.equal(got, Cache("index_put", 4, torch.float32)(torch.tensor([3, 39]), normal(2, 3, 2, 4)))
 
 
-def test_out_of_range_adds_nothing(road) -> None:
+def test_out_of_range_adds_nothing(e2e) -> None:
     add = Many([lambda x, i, v: x.index_put((i,), v, accumulate=True)])
-    session = pumice.load(bytes(road.export(add, normal(4), torch.tensor([1, 1]), normal(2))))
+    session = pumice.load(bytes(e2e.export(add, normal(4), torch.tensor([1, 1]), normal(2))))
     with pytest.raises(pumice.InvalidInputError, match="4"):
         session(normal(4), torch.tensor([1, 4]), normal(2))
 
 
-def test_refusals(road) -> None:
+def test_refusals(e2e) -> None:
     add = Many([lambda x, v: x.index_put((x > 0,), v, accumulate=True)])
-    road.refuses(add, normal(4), torch.tensor(1.0), match="mask")
+    e2e.refuses(add, normal(4), torch.tensor(1.0), match="mask")

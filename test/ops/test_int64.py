@@ -123,10 +123,10 @@ def test_a_file_cannot_ask_for_what_nobody_looks_at(op) -> None:
         pumice.load(made.bytes())
 
 
-def test_int32_wraps(road) -> None:
+def test_int32_wraps(e2e) -> None:
     x = last(TOP).int()
     functions = [lambda x: x + x, lambda x: x * x, torch.neg, lambda x: x.sum(dtype=torch.int32)]
-    road.check(Many([*functions, lambda x: x.cumsum(0, dtype=torch.int32)]), x)
+    e2e.check(Many([*functions, lambda x: x.cumsum(0, dtype=torch.int32)]), x)
 
 
 @pytest.mark.parametrize(("low", "high"), [(2**31, None), (None, -(2**31) - 1)])

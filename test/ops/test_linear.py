@@ -24,18 +24,18 @@ def test_every_kernel(monkeypatch, dtype) -> None:
     check_rows(monkeypatch, torch.nn.Linear(70, 131).to(dtype).eval(), "linear", ALL, ROWS)
 
 
-def test_batch_dimensions(road) -> None:
-    road.check(
+def test_batch_dimensions(e2e) -> None:
+    e2e.check(
         torch.nn.Linear(24, 20), torch.randn(2, 3, 5, 24), budget=MATMUL, expect_ops={"linear": 1}, all_features=True
     )
-    road.check(torch.nn.Linear(24, 20), torch.randn(24), budget=MATMUL)
+    e2e.check(torch.nn.Linear(24, 20), torch.randn(24), budget=MATMUL)
 
 
-def test_special_values(road) -> None:
+def test_special_values(e2e) -> None:
     """An infinity or NaN in a row of x reaches that row only, padding of K included."""
     x = torch.randn(9, 30)
     x[2, 29], x[4, 0], x[7, 3] = float("inf"), float("nan"), -float("inf")
-    road.check(torch.nn.Linear(30, 33), x, budget=MATMUL, reference="eager")
+    e2e.check(torch.nn.Linear(30, 33), x, budget=MATMUL, reference="eager")
 
 
 class Computed(torch.nn.Module):
@@ -43,8 +43,8 @@ class Computed(torch.nn.Module):
         return F.linear(x, weight, bias)
 
 
-def test_a_computed_weight_is_a_matmul(road) -> None:
-    road.check(
+def test_a_computed_weight_is_a_matmul(e2e) -> None:
+    e2e.check(
         Computed(), torch.randn(3, 5, 24), torch.randn(20, 24), torch.randn(20), budget=MATMUL, expect_ops={"matmul": 1}
     )
 
@@ -64,11 +64,11 @@ FUSED = Budget(ACTIVATION.atol + 1e-6, ACTIVATION.rtol, MATMUL.of_max, why="MATM
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=["relu", "gelu", "gelu_tanh", "silu"])
-def test_activation_is_fused(road, function) -> None:
+def test_activation_is_fused(e2e, function) -> None:
     for rows in (2, 70):
-        program = road.check(Activated(function), torch.randn(rows, 40) * 4, budget=FUSED)
+        program = e2e.check(Activated(function), torch.randn(rows, 40) * 4, budget=FUSED)
         assert program.report.operators == {"linear": 1}
-    program = road.check(Activated(function, twice=True), torch.randn(2, 40) * 4, budget=FUSED)
+    program = e2e.check(Activated(function, twice=True), torch.randn(2, 40) * 4, budget=FUSED)
     assert program.report.operators["linear"] == 1 and len(program.report.operators) == 2
 
 
@@ -96,14 +96,14 @@ class Residual(torch.nn.Module):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("n", [52, 37])
-def test_residual_is_fused(road, n, dtype) -> None:
+def test_residual_is_fused(e2e, n, dtype) -> None:
     for rows in (3, 70):
         x, other = torch.randn(rows, 40).to(dtype), torch.randn(rows, n).to(dtype)
         for case in ("left", "right"):
             module = Residual(n, case).to(dtype)
-            road.check(module, x, other, budget=MATMUL, expect_ops={"linear": 1, "add": 0})
+            e2e.check(module, x, other, budget=MATMUL, expect_ops={"linear": 1, "add": 0})
     for case in ("self", "read twice", "scaled", "broadcast"):
         rounded = Budget(
             2.0**-8 if dtype is torch.float16 else 0.0, MATMUL.rtol, MATMUL.of_max, why="y is stored, then added"
         )
-        road.check(Residual(n, case).to(dtype), x, other, budget=rounded, expect_ops={"linear": 1, "add": 1})
+        e2e.check(Residual(n, case).to(dtype), x, other, budget=rounded, expect_ops={"linear": 1, "add": 1})

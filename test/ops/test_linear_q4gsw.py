@@ -92,5 +92,5 @@ def test_one_layer_twice_is_packed_once() -> None:
     torch.testing.assert_close(session(x), module(x), rtol=1e-4, atol=1e-4)
 
 
-def test_refused_groups(road) -> None:
-    road.refuses(layer(8, 30, 6), torch.randn(2, 30), match="groups of 6 of 30 columns")
+def test_refused_groups(e2e) -> None:
+    e2e.refuses(layer(8, 30, 6), torch.randn(2, 30), match="groups of 6 of 30 columns")

@@ -88,7 +88,7 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
     made.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
     data = made.bytes()
     for kernel in ("", *ALL, *(MATRICES if group == 32 and zero else [])):
-        if Layer(weight).why_not(kernel):
+        if Layer(weight).unsupported_reason(kernel):
             continue
         monkeypatch.setenv("PUMICE_KERNEL", kernel)
         session = pumice.load(data)

@@ -51,12 +51,12 @@ def test_permuted_operands_are_read_in_place(function, a, b, dtype) -> None:
     check(function, torch.randn(a).to(dtype), torch.randn(b).to(dtype), {"matmul": 1})
 
 
-def test_empty(road) -> None:
+def test_empty(e2e) -> None:
     for a, b in [((0, 7), (7, 9)), ((5, 7), (7, 0)), ((5, 0), (0, 9)), ((0, 3, 4), (0, 4, 5))]:
-        road.check(Many([torch.matmul]), torch.randn(a), torch.randn(b))
+        e2e.check(Many([torch.matmul]), torch.randn(a), torch.randn(b))
 
 
-def test_plus(road) -> None:
+def test_plus(e2e) -> None:
     from support.budget import MATMUL
 
     functions = [
@@ -66,18 +66,18 @@ def test_plus(road) -> None:
     ]
     a, b = torch.randn(5, 7), torch.randn(7, 9)
     for bias in ((9,), (5, 1), (5, 9), (1, 9)):
-        road.check(Many(functions), torch.randn(bias), a, b, budget=MATMUL)
-    road.check(Many([torch.baddbmm]), torch.randn(2, 5, 9), torch.randn(2, 5, 7), torch.randn(2, 7, 9), budget=MATMUL)
-    road.check(Many([torch.bmm]), torch.randn(2, 5, 7), torch.randn(2, 7, 9), budget=MATMUL, all_features=True)
+        e2e.check(Many(functions), torch.randn(bias), a, b, budget=MATMUL)
+    e2e.check(Many([torch.baddbmm]), torch.randn(2, 5, 9), torch.randn(2, 5, 7), torch.randn(2, 7, 9), budget=MATMUL)
+    e2e.check(Many([torch.bmm]), torch.randn(2, 5, 7), torch.randn(2, 7, 9), budget=MATMUL, all_features=True)
 
 
-def test_dynamic_sizes(road) -> None:
+def test_dynamic_sizes(e2e) -> None:
     from support.budget import MATMUL
 
     n = torch.export.Dim("n", min=1, max=200)
     runs = [(torch.randn(2, m, 8), torch.randn(2, m, 8)) for m in (1, 2, 65, 130)]
     scores = Many([lambda a, b: a @ b.transpose(-1, -2), lambda a, b: a.transpose(-1, -2) @ b])
-    road.check(scores, *runs[0][:1], runs[0][1], dynamic_shapes=None, budget=MATMUL)
-    road.check(
+    e2e.check(scores, *runs[0][:1], runs[0][1], dynamic_shapes=None, budget=MATMUL)
+    e2e.check(
         scores, torch.randn(2, 5, 8), torch.randn(2, 5, 8), dynamic_shapes=[({1: n}, {1: n})], runs=runs, budget=MATMUL
     )

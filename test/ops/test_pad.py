@@ -14,16 +14,16 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_pad(road, dtype) -> None:
-    road.check(Many(FUNCTIONS), normal(2, 3, 5, dtype=dtype), reference="eager", all_features=dtype is torch.float16)
+def test_pad(e2e, dtype) -> None:
+    e2e.check(Many(FUNCTIONS), normal(2, 3, 5, dtype=dtype), reference="eager", all_features=dtype is torch.float16)
 
 
-def test_more(road) -> None:
-    road.check(Many([lambda x: pad(x, (1, 2), value=float("-inf")), lambda x: pad(x, (0, 0))]), normal(3, 4))
-    road.check(Many([lambda x: pad(x, (1, 2, 1, 0), value=2.5)]), normal(3, 0))
-    road.refuses(Many([lambda x: pad(x, (1, 1), mode="reflect")]), normal(3, 4), match="reflect|operator")
+def test_more(e2e) -> None:
+    e2e.check(Many([lambda x: pad(x, (1, 2), value=float("-inf")), lambda x: pad(x, (0, 0))]), normal(3, 4))
+    e2e.check(Many([lambda x: pad(x, (1, 2, 1, 0), value=2.5)]), normal(3, 0))
+    e2e.refuses(Many([lambda x: pad(x, (1, 1), mode="reflect")]), normal(3, 4), match="reflect|operator")
     rows = torch.export.Dim("rows", min=2, max=64)
     functions = [lambda x: pad(x, (0, 1, 2, 0)), lambda x: pad(x, (0, 0, 0, 65 - x.shape[0]))]
-    road.check(
+    e2e.check(
         Many(functions), normal(5, 3), dynamic_shapes={"inputs": ({0: rows},)}, runs=[(normal(2, 3),), (normal(64, 3),)]
     )

@@ -24,26 +24,26 @@ MEANS = [
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_pool(road, dtype) -> None:
+def test_pool(e2e, dtype) -> None:
     x = normal(2, 3, 9, 7, dtype=dtype)
-    road.check(Many(MAXIMA), x, reference="eager", all_features=True)
-    road.check(Many(MEANS), x, budget=REDUCTION)
+    e2e.check(Many(MAXIMA), x, reference="eager", all_features=True)
+    e2e.check(Many(MEANS), x, budget=REDUCTION)
 
 
-def test_special_values(road) -> None:
+def test_special_values(e2e) -> None:
     x = normal(1, 2, 6, 6)
     x[0, 0, 1, 1], x[0, 0, 4, 4], x[0, 1, 0, 0] = float("nan"), float("inf"), -float("inf")
-    road.check(Many([*MAXIMA[:3], *MEANS[:2]]), x, reference="eager", budget=REDUCTION)
+    e2e.check(Many([*MAXIMA[:3], *MEANS[:2]]), x, reference="eager", budget=REDUCTION)
 
 
-def test_more(road) -> None:
+def test_more(e2e) -> None:
     height = torch.export.Dim("height", min=4, max=64)
     functions = [lambda x: F.max_pool2d(x, 2), lambda x: F.adaptive_avg_pool2d(x, (2, 3))]
-    road.check(
+    e2e.check(
         Many(functions),
         normal(2, 3, 6, 7),
         dynamic_shapes={"inputs": ({2: height},)},
         runs=[(normal(2, 3, 4, 7),), (normal(2, 3, 33, 7),)],
         budget=REDUCTION,
     )
-    road.refuses(Many([lambda x: F.max_pool2d(x, 2, return_indices=True)]), normal(1, 2, 4, 4), match="indices")
+    e2e.refuses(Many([lambda x: F.max_pool2d(x, 2, return_indices=True)]), normal(1, 2, 4, 4), match="indices")

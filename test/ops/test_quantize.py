@@ -42,24 +42,24 @@ def affine(dtype: torch.dtype, low: int, high: int, zeros: tuple[int, ...]) -> C
 
 @pytest.mark.parametrize("half_scale", [False, True], ids=["f32 scale", "f16 scale"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_half(road, dtype, half_scale) -> None:
+def test_every_half(e2e, dtype, half_scale) -> None:
     """All 65,536 of them: ties, both saturations, NaN, infinities, denormals."""
     low, high = limits(dtype)
     if half_scale and dtype is torch.int32:
         low, high = -30000, 65504  # what PyTorch can compare fp16 with
     scales = torch.tensor(SCALES).to(torch.float16 if half_scale else torch.float32)
     module = Apply(affine(dtype, low, high, IN_TURN[dtype]), scales)
-    road.check(
+    e2e.check(
         module, all_halves().repeat(len(scales), 1), reference="eager", expect_ops={"quantize": len(IN_TURN[dtype])}
     )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_floats(road, dtype) -> None:
+def test_floats(e2e, dtype) -> None:
     scales = [*SCALES, *EXTREME]
     x = torch.stack([floats(scale) for scale in scales])
     module = Apply(affine(dtype, *limits(dtype), IN_TURN[dtype]), torch.tensor(scales))
-    road.check(module, x, reference="eager", expect_ops={"quantize": len(IN_TURN[dtype])}, all_features=True)
+    e2e.check(module, x, reference="eager", expect_ops={"quantize": len(IN_TURN[dtype])}, all_features=True)
 
 
 def check(module: torch.nn.Module, *inputs: torch.Tensor, **more: Any) -> pumice.Program:
@@ -149,11 +149,11 @@ def test_dynamic_sizes() -> None:
     assert [list(t.shape) for t in pumice.load(bytes(program))(*inputs(0))] == [[0, 20], [0, 20]]  # PyTorch fails here
 
 
-def test_refused(road) -> None:
+def test_refused(e2e) -> None:
     x = torch.randn(4, 4)
-    road.refuses(
+    e2e.refuses(
         Apply(lambda x: qd.quantize_per_tensor(x.long().float(), 0.1, 3, 0, 9, torch.int16)), x, match="i16|int16"
     )
     scale, zero = torch.rand(4, 1, dtype=torch.float64), torch.zeros(4, 1)
     module = Apply(lambda x, s, z: qd.quantize_per_token(x, s, z, -128, 127, torch.int8), scale, zero)
-    road.refuses(module, x, match="float64")
+    e2e.refuses(module, x, match="float64")

@@ -32,19 +32,19 @@ NORM = Budget(rtol=REDUCTION.rtol, of_max=REDUCTION.of_max, atol=1e-6, why="REDU
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_float(road, dtype) -> None:
+def test_float(e2e, dtype) -> None:
     x = normal(2, 5, 3, 8, dtype=dtype)
-    road.check(Many([*SUMS, *FLOAT]), x, budget=NORM, all_features=True)
-    road.check(Many([*CHOICES, *TESTS]), x, budget=EXACT)
-    road.check(Many([lambda x: torch.nn.functional.normalize(x.float(), dim=-1)]), x, budget=NORM)
+    e2e.check(Many([*SUMS, *FLOAT]), x, budget=NORM, all_features=True)
+    e2e.check(Many([*CHOICES, *TESTS]), x, budget=EXACT)
+    e2e.check(Many([lambda x: torch.nn.functional.normalize(x.float(), dim=-1)]), x, budget=NORM)
 
 
 @pytest.mark.parametrize("dtype", ALL[2:], ids=str)
-def test_integer(road, dtype) -> None:
+def test_integer(e2e, dtype) -> None:
     x = normal(2, 5, 3, 7, dtype=dtype, seed=3)
     choices = CHOICES if dtype is not torch.bool else CHOICES[:3]  # argmax of bool is an error in PyTorch
     sums = [*SUMS[:-1], lambda x: (x % 4)[0, 0].prod(-1), lambda x: x.sum(1, dtype=torch.float32)]
-    road.check(
+    e2e.check(
         Many([*sums, *choices, *TESTS[1:]])
         if dtype is not torch.bool
         else Many([*sums, *choices, lambda x: x.any(), lambda x: x.all(0)]),
@@ -55,16 +55,16 @@ def test_integer(road, dtype) -> None:
 @pytest.mark.parametrize(
     "shape", [(1000,), (3, 700), (700, 12), (70, 130), (64, 5, 3), (2, 65, 4), (5, 300, 2)], ids=str
 )
-def test_sizes(road, shape) -> None:
-    """Both ways to divide the work, with and without whole quads."""
+def test_sizes(e2e, shape) -> None:
+    """Both ways to divide the work, with and without whole vec4 groups."""
     functions = [
         lambda x: x.sum(0), lambda x: x.mean(-1), lambda x: x.amax(0), lambda x: x.argmin(-1), lambda x: x.var(0),
     ]  # fmt: skip
-    road.check(Many(functions), normal(*shape), budget=NORM)
-    road.check(Many([lambda x: x.sum(0), lambda x: x.sum(-1), lambda x: x.argmax(0)]), normal(*shape, dtype=torch.int8))
+    e2e.check(Many(functions), normal(*shape), budget=NORM)
+    e2e.check(Many([lambda x: x.sum(0), lambda x: x.sum(-1), lambda x: x.argmax(0)]), normal(*shape, dtype=torch.int8))
 
 
-def test_special_values(road) -> None:
+def test_special_values(e2e) -> None:
     x = normal(6, 5)
     x[0, 2], x[1, 3], x[2, 0], x[3, 1:3], x[4] = (
         NAN,
@@ -78,35 +78,33 @@ def test_special_values(road) -> None:
         lambda x: x.sum(-1), lambda x: x.amax(-1), lambda x: x.amin(0), lambda x: x.argmax(-1),
         lambda x: x.argmin(-1), lambda x: x.mean(0),
     ]  # fmt: skip
-    road.check(Many(functions), x, budget=REDUCTION, reference="eager")
+    e2e.check(Many(functions), x, budget=REDUCTION, reference="eager")
     long = normal(3, 200)
     long[0, 7] = long[0, 150] = NAN
     long[1, 20] = long[1, 190] = 9
-    road.check(
-        Many([lambda x: tuple(x.max(-1)), lambda x: x.argmin(-1), lambda x: x.argmax()]), long, reference="eager"
-    )
+    e2e.check(Many([lambda x: tuple(x.max(-1)), lambda x: x.argmin(-1), lambda x: x.argmax()]), long, reference="eager")
 
 
-def test_empty_and_rank_0(road) -> None:
+def test_empty_and_rank_0(e2e) -> None:
     empty = [
         lambda x: x.sum(0), lambda x: x.mean(0), lambda x: x.prod(0), lambda x: x.any(0), lambda x: x.all(0),
         lambda x: x.sum(1), lambda x: x.sum(),
     ]  # fmt: skip
-    road.check(Many(empty), normal(0, 3))
+    e2e.check(Many(empty), normal(0, 3))
     scalar = [
         lambda x: x.sum(), lambda x: x.mean(0), lambda x: x.amax(), lambda x: x.argmax(), lambda x: tuple(x.max(-1)),
         lambda x: x.all(),
     ]  # fmt: skip
-    road.check(Many(scalar), torch.tensor(2.5))
+    e2e.check(Many(scalar), torch.tensor(2.5))
 
 
-def test_changing_sizes(road) -> None:
+def test_changing_sizes(e2e) -> None:
     rows, columns = torch.export.Dim("rows", min=2, max=600), torch.export.Dim("columns", min=2, max=600)
     functions = [
         lambda x: x.sum(0), lambda x: x.mean(1), lambda x: x.amax(), lambda x: x.argmax(1), lambda x: x.var(0),
         lambda x: x.any(1),
     ]  # fmt: skip
     runs = [(normal(r, c),) for r, c in ((64, 5), (5, 64), (513, 7), (2, 600))]
-    road.check(
+    e2e.check(
         Many(functions), normal(6, 8), dynamic_shapes={"inputs": ({0: rows, 1: columns},)}, runs=runs, budget=NORM
     )

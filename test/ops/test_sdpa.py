@@ -34,44 +34,44 @@ SHAPES = [
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize(("b", "h", "rows", "keys", "e", "ev"), SHAPES)
-def test_shapes(road, b, h, rows, keys, e, ev, dtype) -> None:
+def test_shapes(e2e, b, h, rows, keys, e, ev, dtype) -> None:
     q, k, v = heads((b, h, rows, e), (b, h, keys, e), (b, h, keys, ev), dtype=dtype)
-    program = road.check(Attention(), q, k, v, budget=ATTENTION, all_features=rows == 5)
+    program = e2e.check(Attention(), q, k, v, budget=ATTENTION, all_features=rows == 5)
     assert program.report.operators == {"sdpa": 1}
-    road.check(Attention(is_causal=True), q, k, v, budget=ATTENTION)
+    e2e.check(Attention(is_causal=True), q, k, v, budget=ATTENTION)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("shape", [(2, 3, 9, 70), (2, 1, 1, 70), (1, 3, 9, 1), (9, 70), (1, 70)], ids=str)
-def test_masks(road, shape, dtype) -> None:
+def test_masks(e2e, shape, dtype) -> None:
     """Bool and float masks, broadcast; rows that see nothing are 0, as eager has them."""
     q, k, v = heads((2, 3, 9, 8), (2, 3, 70, 8), (2, 3, 70, 8), dtype=dtype)
     seen = torch.rand(shape) > 0.5
     seen.reshape(-1, shape[-1])[-1] = False
-    road.check(Attention(), q, k, v, seen, budget=ATTENTION)
+    e2e.check(Attention(), q, k, v, seen, budget=ATTENTION)
     added = torch.randn(shape).to(dtype).masked_fill(~seen, -INF)
-    road.check(Attention(), q, k, v, added, budget=ATTENTION)
+    e2e.check(Attention(), q, k, v, added, budget=ATTENTION)
 
 
-def test_grouped_heads_and_scale(road) -> None:
+def test_grouped_heads_and_scale(e2e) -> None:
     q, k, v = heads((2, 8, 5, 64), (2, 2, 100, 64), (2, 2, 100, 64))
-    road.check(Attention(enable_gqa=True, scale=0.3), q, k, v, budget=ATTENTION)
+    e2e.check(Attention(enable_gqa=True, scale=0.3), q, k, v, budget=ATTENTION)
     q, k, v = heads((1, 8, 1, 128), (1, 2, 100, 128), (1, 2, 100, 128))
-    road.check(Attention(enable_gqa=True), q, k, v, budget=ATTENTION)
+    e2e.check(Attention(enable_gqa=True), q, k, v, budget=ATTENTION)
 
 
-def test_other_ranks(road) -> None:
+def test_other_ranks(e2e) -> None:
     for lead in ((), (3,)):
         q, k, v = heads((*lead, 9, 8), (*lead, 11, 8), (*lead, 11, 8))
-        road.check(Attention(), q, k, v, budget=ATTENTION)
-        road.check(Attention(), q, k, v, torch.randn(9, 11), budget=ATTENTION)
+        e2e.check(Attention(), q, k, v, budget=ATTENTION)
+        e2e.check(Attention(), q, k, v, torch.randn(9, 11), budget=ATTENTION)
     q, k, v = heads((3, 9, 8), (3, 11, 8), (3, 11, 8))
-    road.check(Attention(), q, k, v, torch.randn(3, 9, 11), budget=ATTENTION)
+    e2e.check(Attention(), q, k, v, torch.randn(3, 9, 11), budget=ATTENTION)
 
 
-def test_empty(road) -> None:
-    road.check(Attention(), *heads((1, 2, 0, 8), (1, 2, 3, 8), (1, 2, 3, 8)), budget=ATTENTION)
-    road.check(Attention(), *heads((1, 2, 2, 8), (1, 2, 0, 8), (1, 2, 0, 8)), budget=ATTENTION)
+def test_empty(e2e) -> None:
+    e2e.check(Attention(), *heads((1, 2, 0, 8), (1, 2, 3, 8), (1, 2, 3, 8)), budget=ATTENTION)
+    e2e.check(Attention(), *heads((1, 2, 2, 8), (1, 2, 0, 8), (1, 2, 0, 8)), budget=ATTENTION)
 
 
 class Block(torch.nn.Module):
@@ -83,23 +83,23 @@ class Block(torch.nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_transposes_are_folded(road, dtype) -> None:
+def test_transposes_are_folded(e2e, dtype) -> None:
     q, k, v = heads((2, 9, 3, 8), (2, 70, 3, 8), (2, 70, 3, 8), dtype=dtype)
-    program = road.check(Block(), q, k, v, budget=ATTENTION)
+    program = e2e.check(Block(), q, k, v, budget=ATTENTION)
     assert set(program.report.operators) == {"sdpa", "view"}
 
 
-def test_large_scores(road) -> None:
+def test_large_scores(e2e) -> None:
     q, k, v = heads((1, 2, 9, 16), (1, 2, 200, 16), (1, 2, 200, 16))
-    road.check(Attention(scale=1.0), q * 20, k * 5, v, budget=ATTENTION)
+    e2e.check(Attention(scale=1.0), q * 20, k * 5, v, budget=ATTENTION)
 
 
-def test_dynamic_lengths(road) -> None:
+def test_dynamic_lengths(e2e) -> None:
     rows, keys = torch.export.Dim("rows", min=1, max=300), torch.export.Dim("keys", min=1, max=300)
     sizes = [(1, 1), (2, 300), (17, 64), (130, 65)]
     runs = [tuple(heads((1, 2, n, 16), (1, 2, s, 16), (1, 2, s, 16))) for n, s in sizes]
     shapes = {"q": {2: rows}, "k": {2: keys}, "v": {2: keys}}
-    road.check(
+    e2e.check(
         Attention(),
         *heads((1, 2, 5, 16), (1, 2, 7, 16), (1, 2, 7, 16)),
         dynamic_shapes=shapes,
@@ -108,8 +108,8 @@ def test_dynamic_lengths(road) -> None:
     )
 
 
-def test_dropout_is_refused(road) -> None:
-    road.refuses(Attention(dropout_p=0.5), *heads((1, 2, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)), match="dropout")
+def test_dropout_is_refused(e2e) -> None:
+    e2e.refuses(Attention(dropout_p=0.5), *heads((1, 2, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)), match="dropout")
 
 
 MATRICES = [

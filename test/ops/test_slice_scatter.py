@@ -15,13 +15,13 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
 @pytest.mark.parametrize("width", [5, 8])
-def test_slice_scatter(road, dtype, width) -> None:
-    road.check(
+def test_slice_scatter(e2e, dtype, width) -> None:
+    e2e.check(
         Many(FUNCTIONS), normal(3, 4, width, dtype=dtype), normal(3, 4, width, dtype=dtype, seed=2), reference="eager"
     )
 
 
-def test_assignments(road) -> None:
+def test_assignments(e2e) -> None:
     def assign(x, y):
         x = x.clone()
         x[:, 1:3] = y[:, :2]
@@ -29,16 +29,16 @@ def test_assignments(road) -> None:
         x[-1] += y[0]
         return x
 
-    road.check(Many([assign]), normal(3, 4, 5), normal(3, 4, 5, seed=2))
+    e2e.check(Many([assign]), normal(3, 4, 5), normal(3, 4, 5, seed=2))
 
 
-def test_changing_sizes(road) -> None:
+def test_changing_sizes(e2e) -> None:
     rows = torch.export.Dim("rows", min=4, max=64)
     functions = [
         lambda x, y: torch.slice_scatter(x, y, 0, x.shape[0] - 2), lambda x, y: torch.slice_scatter(x, y, 0, 1, 3),
     ]  # fmt: skip
     shapes = {"inputs": ({0: rows}, {})}
-    road.check(
+    e2e.check(
         Many(functions),
         normal(5, 3),
         normal(2, 3),

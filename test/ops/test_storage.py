@@ -76,23 +76,23 @@ class Fused(torch.nn.Module):
 
 @pytest.mark.parametrize("n", [52, 37])
 @pytest.mark.parametrize("act", [None, F.relu, F.gelu, F.silu])
-def test_epilogues(road, n, act) -> None:
+def test_epilogues(e2e, n, act) -> None:
     fused = Budget(ACTIVATION.atol + 1e-6, ACTIVATION.rtol, MATMUL.of_max, why="MATMUL, then ACTIVATION")
     for rows in (3, 70):
         x, other = torch.randn(2, rows, 40), torch.randn(2, rows, n)
-        road.check(Fused(n, act), x, other, budget=fused, expect_ops={"linear": 1}, options=TEXTURE)
+        e2e.check(Fused(n, act), x, other, budget=fused, expect_ops={"linear": 1}, options=TEXTURE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_a_mixed_graph(road, dtype, monkeypatch) -> None:
+def test_a_mixed_graph(e2e, dtype, monkeypatch) -> None:
     monkeypatch.setenv("PUMICE_CHECK_HAZARDS", "1")
     x = torch.randn(5, 33).to(dtype)
     budget = Budget(2.0**-7 if dtype is torch.float16 else 1e-6, 2e-3, MATMUL.of_max, why="three operators in a row")
-    program = road.check(Mixed().to(dtype), x, budget=budget, options=TEXTURE, all_features=True)
+    program = e2e.check(Mixed().to(dtype), x, budget=budget, options=TEXTURE, all_features=True)
     names = kernels(pumice.load(bytes(program)), x)
     assert any("texture_copy" in name and "buffer" in name for name in names)
     assert any("texture_copy" in name and "texture3d" in name for name in names)
-    road.check(Mixed().to(dtype), x, budget=budget)  # the same budget holds in buffers
+    e2e.check(Mixed().to(dtype), x, budget=budget)  # the same budget holds in buffers
 
 
 class Chain(torch.nn.Module):
@@ -106,10 +106,10 @@ class Chain(torch.nn.Module):
         return x
 
 
-def test_a_chain_stays_in_textures_that_share_images(road) -> None:
+def test_a_chain_stays_in_textures_that_share_images(e2e) -> None:
     dims = ({0: torch.export.Dim("m", min=1, max=64)},)
     module, x = Chain().eval(), torch.randn(6, 32)
-    program = road.check(
+    program = e2e.check(
         module,
         x,
         budget=MATMUL,
@@ -183,12 +183,12 @@ UNARY = {
 @pytest.mark.parametrize(
     "shape", [(), (1,), (7,), (3, 5), (2, 3, 8), (2, 3, 1, 9), (2, 1, 2, 3, 2), (0, 3), (3, 0)], ids=str
 )
-def test_every_dtype_and_rank_is_copied_there_and_back(road, shape, dtype) -> None:
+def test_every_dtype_and_rank_is_copied_there_and_back(e2e, shape, dtype) -> None:
     torch.manual_seed(len(shape))
     x = (torch.randn(shape) * 90).to(dtype) if dtype is not torch.uint8 else torch.randint(0, 255, shape, dtype=dtype)
     if dtype.is_floating_point and x.numel() > 2:
         x.view(-1)[:3] = torch.tensor([float("nan"), float("inf"), -0.0]).to(dtype)
-    road.check(Apply(UNARY[dtype]), x, reference="eager", options=TEXTURE)
+    e2e.check(Apply(UNARY[dtype]), x, reference="eager", options=TEXTURE)
 
 
 def test_every_half_survives() -> None:

@@ -44,52 +44,52 @@ def name(function) -> str:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=name)
-def test_float(road, function, dtype) -> None:
+def test_float(e2e, function, dtype) -> None:
     special = torch.tensor(SPECIAL, dtype=dtype)
     if function is torch.nn.functional.gelu:
         special = special[special != float("inf")]  # eager PyTorch says NaN there, the limit is inf
-    road.check(Apply(function), values(dtype), runs=[values(dtype)], budget=FUNCTIONS[function], all_features=True)
-    road.check(Apply(function), special, budget=FUNCTIONS[function])
+    e2e.check(Apply(function), values(dtype), runs=[values(dtype)], budget=FUNCTIONS[function], all_features=True)
+    e2e.check(Apply(function), special, budget=FUNCTIONS[function])
 
 
-def test_gelu_by_tanh(road) -> None:
+def test_gelu_by_tanh(e2e) -> None:
     module = Apply(torch.nn.functional.gelu, approximate="tanh")
-    road.check(module, values(), budget=ACTIVATION, expect_ops=["gelu_tanh"])
+    e2e.check(module, values(), budget=ACTIVATION, expect_ops=["gelu_tanh"])
 
 
 @pytest.mark.parametrize("function", INTEGER, ids=name)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
-def test_integer(road, function, dtype) -> None:
-    road.check(Apply(function), (values() * 20).to(torch.int32).to(dtype))
+def test_integer(e2e, function, dtype) -> None:
+    e2e.check(Apply(function), (values() * 20).to(torch.int32).to(dtype))
 
 
-def test_an_integer_becomes_float_first(road) -> None:
-    road.check(Apply(torch.exp), torch.arange(-5, 6), budget=EXP, expect_ops=["cast", "exp"])
+def test_an_integer_becomes_float_first(e2e) -> None:
+    e2e.check(Apply(torch.exp), torch.arange(-5, 6), budget=EXP, expect_ops=["cast", "exp"])
 
 
-def test_near_zero_no_digits_are_lost(road) -> None:
+def test_near_zero_no_digits_are_lost(e2e) -> None:
     near = torch.tensor([1e-30, -1e-7, 3e-5, -4e-3, 0.1, -0.2, 0.49, -0.49, 0.51, -0.51])
     budget = Budget(rtol=5e-7, why="series of math/math.glslh, where exp(x) - 1 and log(1 + x) would cancel")
     for function in (torch.expm1, torch.log1p):
-        road.check(Apply(function), near, budget=budget)
+        e2e.check(Apply(function), near, budget=budget)
 
 
-def test_inversion(road) -> None:
+def test_inversion(e2e) -> None:
     for x in (values() > 0, values().to(torch.int32)):
-        road.check(Apply(torch.bitwise_not), x)
-        road.check(Apply(torch.logical_not), x)
-    road.check(Apply(torch.logical_not), torch.tensor([0.0, -0.0, 1.0, float("nan")]))
+        e2e.check(Apply(torch.bitwise_not), x)
+        e2e.check(Apply(torch.logical_not), x)
+    e2e.check(Apply(torch.logical_not), torch.tensor([0.0, -0.0, 1.0, float("nan")]))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (4,), (1, 0, 5), (2, 1, 3, 129)], ids=str)
-def test_shapes(road, shape) -> None:
-    road.check(Apply(torch.tanh), torch.randn(shape), budget=ACTIVATION)
+def test_shapes(e2e, shape) -> None:
+    e2e.check(Apply(torch.tanh), torch.randn(shape), budget=ACTIVATION)
 
 
-def test_a_changing_shape(road) -> None:
+def test_a_changing_shape(e2e) -> None:
     size = torch.export.Dim("n", min=1, max=4096)
     runs = [values(torch.float32, n) for n in (1, 5, 4096, 5)]
-    road.check(
+    e2e.check(
         Apply(torch.sigmoid), values(torch.float32, 100), dynamic_shapes=({0: size},), runs=runs, budget=ACTIVATION
     )
 
@@ -99,5 +99,5 @@ def test_every_row_has_a_case() -> None:
     assert tested >= {str(target).split(".")[1] for target in [*_FUNCTIONS, *_ROUNDING]}
 
 
-def test_double_is_refused(road) -> None:
-    road.refuses(Apply(torch.exp), values(torch.float64), match="float64|f64")
+def test_double_is_refused(e2e) -> None:
+    e2e.refuses(Apply(torch.exp), values(torch.float64), match="float64|f64")

@@ -24,14 +24,14 @@ BILINEAR = [
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_resize(road, dtype) -> None:
+def test_resize(e2e, dtype) -> None:
     x = normal(2, 4, 7, 9, dtype=dtype)
-    road.check(Many(NEAREST), x, reference="eager", budget=EXACT, all_features=True)
-    road.check(Many(BILINEAR), x, reference="eager", budget=BETWEEN)
+    e2e.check(Many(NEAREST), x, reference="eager", budget=EXACT, all_features=True)
+    e2e.check(Many(BILINEAR), x, reference="eager", budget=BETWEEN)
 
 
-def test_dynamic_sizes(road) -> None:
+def test_dynamic_sizes(e2e) -> None:
     width = torch.export.Dim("width", min=2, max=64)
     functions = [lambda x: F.interpolate(x, scale_factor=2), lambda x: F.pixel_shuffle(x, 2)]
     runs = [(normal(1, 4, 3, 2),), (normal(1, 4, 3, 41),)]
-    road.check(Many(functions), normal(1, 4, 3, 5), dynamic_shapes={"inputs": ({3: width},)}, runs=runs)
+    e2e.check(Many(functions), normal(1, 4, 3, 5), dynamic_shapes={"inputs": ({3: width},)}, runs=runs)

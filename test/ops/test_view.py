@@ -13,27 +13,27 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
-def test_nothing_runs(road) -> None:
-    program = road.check(Many(FUNCTIONS), normal(2, 3, 4))
+def test_nothing_runs(e2e) -> None:
+    program = e2e.check(Many(FUNCTIONS), normal(2, 3, 4))
     assert set(program.report.operators) <= {"view"}
 
 
-def test_dtypes(road) -> None:
+def test_dtypes(e2e) -> None:
     for dtype in (torch.float16, torch.int64, torch.int8, torch.bool):
-        road.check(Many([lambda x: x.reshape(3, 5), lambda x: x.reshape(5, 3).t()]), normal(15, dtype=dtype))
+        e2e.check(Many([lambda x: x.reshape(3, 5), lambda x: x.reshape(5, 3).t()]), normal(15, dtype=dtype))
 
 
-def test_rank_0_and_empty(road) -> None:
-    road.check(Many([lambda x: x.reshape(1, 1), lambda x: x.view(-1)]), torch.tensor(2.0))
-    road.check(Many([lambda x: x.reshape(3, 0), lambda x: x.reshape(0, 7), lambda x: x.flatten()]), normal(0, 3))
+def test_rank_0_and_empty(e2e) -> None:
+    e2e.check(Many([lambda x: x.reshape(1, 1), lambda x: x.view(-1)]), torch.tensor(2.0))
+    e2e.check(Many([lambda x: x.reshape(3, 0), lambda x: x.reshape(0, 7), lambda x: x.flatten()]), normal(0, 3))
 
 
-def test_changing_sizes(road) -> None:
+def test_changing_sizes(e2e) -> None:
     rows = torch.export.Dim("rows", min=2, max=50)
     functions = [
         lambda x: x.reshape(-1), lambda x: x.reshape(x.shape[0], 2, -1), lambda x: x.view(-1, 3),
         lambda x: x.flatten() + 1,
     ]  # fmt: skip
-    road.check(
+    e2e.check(
         Many(functions), normal(4, 6), dynamic_shapes={"inputs": ({0: rows},)}, runs=[(normal(7, 6),), (normal(50, 6),)]
     )

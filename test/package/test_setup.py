@@ -14,12 +14,12 @@ INSTALL = """
 import sys
 from pathlib import Path
 sys.path.insert(0, "tools")
-from setup import bring
-from setup.progress import Board, StepFailed
-bring.PYTHON, bring._drop_half_installed = Path(sys.executable), lambda: None
-bring.STAMP = Path(sys.argv[1]).with_name("stamp")
+from setup import install
+from setup.progress import Progress, StepFailed
+install.PYTHON, install._drop_half_installed = Path(sys.executable), lambda: None
+install.STAMP = Path(sys.argv[1]).with_name("stamp")
 try:
-    bring._install_packages(Board("setup"), Path(sys.argv[1]))
+    install._install_packages(Progress("setup"), Path(sys.argv[1]))
 except StepFailed as error:
     sys.exit(f"dev: {error}")
 """

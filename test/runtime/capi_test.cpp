@@ -34,7 +34,7 @@ std::string text() {
   return pumice_last_error()->text;
 }
 
-// The public header and the engine's are in one file here: both have a Model and a Session, in namespaces of their own.
+// This file includes the public header and the engine's: both have a Model and a Session, in different namespaces.
 TEST_F(CApi, PublicAndEngineHeadersMeetInOneFile) {
   namespace engine = pumice::engine;
   static_assert(!std::is_same_v<pumice::Model, engine::Model> && !std::is_same_v<pumice::Session, engine::Session>);
@@ -77,7 +77,7 @@ TEST_F(CApi, StaleHandlesAreWrongState) {  // R06
   EXPECT_EQ(pumice_session_free(session), PUMICE_WRONG_STATE);
   EXPECT_EQ(pumice_session_run(session, 0, &input, 1), PUMICE_WRONG_STATE);
   EXPECT_THAT(text(), HasSubstr("it was freed or never made"));
-  pumice_session fresh;  // takes the slot over
+  pumice_session fresh;  // reuses the slot of the old one
   ASSERT_EQ(pumice_session_new(model.handle(), &fresh), PUMICE_OK);
   EXPECT_EQ(pumice_session_reset(session), PUMICE_WRONG_STATE);
   pumice_tensor output = PUMICE_INIT(pumice_tensor);
@@ -226,7 +226,7 @@ TEST_F(CApi, ChecksAndInspectsWithoutADevice) {
   EXPECT_EQ(pumice_check(file.data(), file.size()), PUMICE_CHECKSUM_MISMATCH);
   const pumice::Options nowhere{.device = "no such device", .features = "", .cache_dir = ""};
   const pumice_options given = nowhere.c();
-  pumice_model loaded{};  // the file is judged before a device is looked for
+  pumice_model loaded{};  // the file is checked before a device is opened
   EXPECT_EQ(pumice_model_load(file.data(), file.size(), &given, &loaded), PUMICE_CHECKSUM_MISMATCH);
   EXPECT_EQ(pumice_check_file("/no/such/file"), PUMICE_IO_ERROR);
   EXPECT_EQ(pumice_check_file("/"), PUMICE_PATH_REJECTED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are no files, and files that change while they are read.
+// Paths that are not regular files, and files that change during reading.
 #include "runtime/file_bytes.h"
 
 #include <sys/stat.h>

@@ -41,7 +41,7 @@ TEST(Constants, HashesOnSeveralThreads) {
   EXPECT_EQ(read_file(bytes).constants.size(), 44u);
   for (const size_t at : {size_t{1} << 20, size_t{2} << 20}) bytes[bytes.size() - at] ^= std::byte{1};
   expect_error(Code::ChecksumMismatch, "constants[42]", "big38",
-               [&] { read_file(bytes); });  // the first one in the file, every time
+               [&] { read_file(bytes); });  // always the first one in the file
   EXPECT_EQ(read_file(bytes, false).constants.size(), 44u);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expectations on errors.
+// Checks that code throws the expected error.
 #pragma once
 
 #include <gtest/gtest.h>

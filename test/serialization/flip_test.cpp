@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F09 and F10: flipped bits, with the hashes as they were and made right again.
+// F09 and F10: flipped bits, with the old hashes and with hashes that were computed again.
 #include <random>
 
 #include "test/serialization/expect.h"
@@ -28,7 +28,7 @@ TEST(Flip, F09_IsNeverLoaded) {
   }
 }
 
-// Returns whether it loads; anything but Error escapes and fails the test.
+// Whether the file loads. Any exception but Error fails the test.
 bool loads(const Bytes& bytes) {
   try {
     read_file(bytes, false);
@@ -57,7 +57,7 @@ TEST(Flip, F10_ResealedIsAnErrorOrALoad) {
   EXPECT_LT(loaded, kFlips);
 }
 
-// Whole fields of the program at values where arithmetic breaks.
+// Fields of the program with values where arithmetic may overflow.
 TEST(Flip, F10_WordsAtTheirLimits) {
   const Bytes good = file(sample());
   const size_t end = 64 + get(good, 24, 8);

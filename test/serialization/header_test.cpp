@@ -39,7 +39,8 @@ TEST(Header, SampleIsAccepted) {
   EXPECT_EQ(program.data.size(), 393u);
   EXPECT_EQ(program.methods[0].values[kX].dims[0].is_expr, true);
   EXPECT_EQ(program.methods[0].ops[kAdd].op, 1u);  // the index in kSignatures, not in the file's own table
-  EXPECT_EQ(program.methods[0].ops[kAddState].args[2].kind, ArgKind::real);  // an int where a float belongs
+  EXPECT_EQ(program.methods[0].ops[kAddState].args[2].kind,
+            ArgKind::real);  // the file has an int for a float parameter
 }
 
 TEST(Header, F01_TooShort) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A valid program that has one of everything, over operators that exist only here.
+// A valid program with every kind of value and argument, of operators that exist only in these tests.
 #pragma once
 
 #include "serialization/signature.h"

@@ -9,14 +9,14 @@
 namespace pumice::engine::test {
 namespace {
 
-// The program section of the sample, to be damaged through the generated accessors.
+// The program section of the sample, which tests damage through the generated accessors.
 struct Raw {
   Bytes bytes = write_program(sample());
 
   uint8_t* data() { return reinterpret_cast<uint8_t*>(bytes.data()); }
   const fb::Program* program() { return fb::GetProgram(data()); }
   const fb::Method* method() { return program()->methods()->Get(0); }
-  // Takes a field away from `table` alone: tables share vtables, so this one gets its own, at the end.
+  // Removes a field of `table`. Tables share vtables, so this one gets a vtable of its own, at the end.
   template <class T>
   void remove(const T* table, uint16_t field) {
     const uint8_t* vtable = reinterpret_cast<const flatbuffers::Table*>(table)->GetVTable();
@@ -31,7 +31,7 @@ struct Raw {
     const auto back = static_cast<int32_t>(at) - static_cast<int32_t>(end);
     std::memcpy(data() + at, &back, 4);
   }
-  // The field itself: for an offset, the four bytes that hold it.
+  // The bytes of a field; of a field that is an offset, the four bytes of the offset.
   template <class T>
   uint8_t* field(const T* table, uint16_t field) {
     return const_cast<uint8_t*>(reinterpret_cast<const flatbuffers::Table*>(table)->GetAddressOf(field));
@@ -125,7 +125,7 @@ TEST(Schema, SharedListsCannotMultiplyMemory) {
                            b.CreateVector(std::vector<flatbuffers::Offset<fb::Constant>>{}), 0, methods));
   const Bytes bytes = write_file(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
   const std::string text = expect_error(Code::LimitExceeded, [&] { read_file(bytes); });
-  // Either the tables or the memory are bounded; this file would be 420 MB of lists.
+  // The limit of tables or that of memory refuses this file; it would become 420 MB of lists.
   EXPECT_TRUE(text.find("memory") != std::string::npos || text.find("tables") != std::string::npos) << text;
 }
 
@@ -174,7 +174,7 @@ TEST(Schema, F16_EachEnum) {
   bad("methods[0].ops[4].args[3].i", 2, [](Model& m) { m.arg(kMakeFull, 3).i = 2; });
 }
 
-// A field that this version does not know could change what the others mean (SPIR-V, a shader's name).
+// A field that this version does not know could change the meaning of others, so the file is refused.
 TEST(Schema, F24_UnknownField) {
   flatbuffers::FlatBufferBuilder b;
   const auto empty_names = b.CreateVector(std::vector<flatbuffers::Offset<fb::OpName>>{});

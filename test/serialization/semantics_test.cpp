@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate 3: one damage a line; F17, F19 and G01 to G16 of the list of bad inputs.
+// Gate 3: each line damages one thing; F17, F19 and G01 to G16 of the list of bad inputs.
 #include <algorithm>
 
 #include "test/serialization/expect.h"
@@ -11,8 +11,8 @@ namespace {
 struct Case {
   const char* id;
   Code code;
-  const char* path;  // in front of a dot belongs "methods[0]"
-  const char* part;  // of the text
+  const char* path;  // of the error; "methods[0]" is added before a dot
+  const char* part;  // of the error's text
   void (*change)(Model&);
 };
 
@@ -30,7 +30,7 @@ void input_rows(Model& m, int64_t expr) {
   for (const uint32_t input : m.method().inputs) m.value(input).dims[0] = {true, expr};
 }
 
-// The sum is handed out, too.
+// The sum is an output, too.
 void two_outputs(Model& m, const char* name) {
   m.value(kSum).kind = ValueKind::output;
   m.value(kSum).name = name;
@@ -220,7 +220,7 @@ TEST(Semantics, G04_EveryPositionEveryOtherKind) {
 
 TEST(Semantics, WhatIsAllowed) {
   Model twice = sample(), no_bias = sample(), scalar = sample(), zeros = sample(), no_list = sample();
-  twice.method().outputs = {kOutput, kOutput};  // G07: an output may be handed out twice
+  twice.method().outputs = {kOutput, kOutput};  // G07: a value may be an output twice
   EXPECT_EQ(read_file(file(twice)).methods[0].outputs.size(), 2u);
   no_bias.arg(kLinear, 2) = {};
   EXPECT_EQ(read_file(file(no_bias)).methods[0].ops[0].args[2].kind, ArgKind::none);
@@ -228,7 +228,7 @@ TEST(Semantics, WhatIsAllowed) {
   EXPECT_EQ(read_file(file(scalar)).methods[0].values[kSum].dims.size(), 0u);
   zeros.program.states[0].constant = -1;
   EXPECT_EQ(read_file(file(zeros)).states[0].constant, -1);
-  no_list.arg(kCat, 0) = list_arg(ArgKind::ints, {});  // an empty list has no kind of its own
+  no_list.arg(kCat, 0) = list_arg(ArgKind::ints, {});  // an empty list fits every kind of list
   EXPECT_EQ(read_file(file(no_list)).methods[0].ops[kCat].args[0].kind, ArgKind::values);
 }
 

@@ -41,7 +41,8 @@ TEST(Text, Utf8) {
   for (const char* good : {"", "plain", "caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_EQ(text_problem(good, Lines::one), nullptr) << good;
   }
-  // A lone tail, cut, too long forms, a surrogate, beyond the last code point, bytes that never occur.
+  // Bad UTF-8: a continuation byte alone, a cut character, forms that are too long, a surrogate, a number beyond the
+  // last code point, bytes that are never valid.
   for (const char* bad : {"\x80", "\xc3", "\xc3(", "\xc0\x80", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
                           "\xfe", "\xff", "\xf8\x88\x80\x80\x80"}) {
     EXPECT_STREQ(text_problem(bad, Lines::many), "is not UTF-8") << bad;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer of serialization/write.h as tests use it: a Program, valid or not, to the bytes of a file.
+// For tests: the bytes of a file from a Program, which may be invalid (writer: serialization/write.h).
 #pragma once
 
 #include <cstring>

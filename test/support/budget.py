@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an answer may be from PyTorch's, by operator, and why. Integers and bools are always exact.
+"""The error against PyTorch that is allowed for each operator, and why. Integers and bools are always exact.
 
 A budget allows  |err| <= atol + rtol * |y| + of_max * max|y|  beyond one rounding to the storage type (2^-24 |y| for
 f32, 2^-11 |y| for f16), where y is the reference: eager PyTorch in fp64 where the module allows it, else eager itself.

@@ -51,7 +51,7 @@ CASES = [
 ]
 
 
-# For kernels that a CPU driver compiles for seconds each: sums in parts, and images that do not begin with a quad;
+# For kernels that a CPU driver compiles for seconds each: sums in parts, images that do not begin with a vec4 group;
 # tails everywhere; a 1 x 1 that needs a copy of x, and one that does not.
 MATRIX_CASES = [
     Case(3, 176, 20, 3, (5, 5)),
@@ -62,7 +62,7 @@ MATRIX_CASES = [
 
 
 def sizes(module: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Of a convolution: the result in fp64, that of the absolute values, and the length of the sums."""
+    """The result of a convolution in fp64, that of the absolute values, and the number of terms of each sum."""
     exact = type(module)(**_arguments(module)).double()
     exact.weight.data = module.weight.detach().double()
     if module.bias is not None:
@@ -82,7 +82,7 @@ def _arguments(module: nn.Module) -> dict[str, Any]:
 
 
 def pads(case: Case) -> list[int]:
-    """Above, left, below, right."""
+    """Padding above, left, below, right."""
     kernel, dilation = (s if isinstance(s, tuple) else (s, s) for s in (case.kernel, case.dilation))
     if case.padding == "same":
         total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statically quantized networks step by step: the integers of every quantize node against PyTorch's operators, in fp64
-on the integers that the steps before really gave."""
+"""Statically quantized networks, one quantize node after another: its integers are compared with those that PyTorch's
+operators compute in fp64 from the integers of the nodes before it, as the device computed them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ DEQUANTIZE = (
     "quantized_decomposed.dequantize_per_tensor.default",
     "quantized_decomposed.dequantize_per_channel.default",
 )
-# In quanta: 16 roundings of fp32 of numbers up to 1024 quanta. Only a quotient so close to a tie may go either way.
+# In steps of the integers: 16 roundings of fp32 of numbers up to 1024. Only a quotient so close to a tie may be rounded
+# either way.
 TIE = 16 * 2.0**-24 * 1024
 
 
@@ -31,7 +32,7 @@ class _Record(Interpreter):
         return made
 
 
-class Taps(nn.Module):
+class WithIntegers(nn.Module):
     """What convert_pt2e made, with the integers of all quantize nodes as results before its own."""
 
     def __init__(self, quantized: nn.Module) -> None:
@@ -69,7 +70,7 @@ class _Follow(Interpreter):
         quotient = real / scale
         least, most = (((quotient + e).round() + zero).clamp(low, high) for e in (-TIE, TIE))
         wrong = (got < least) | (got > most)
-        assert not wrong.any(), f"{self.all} integers behind the first {int(wrong.sum())} of {wrong.numel()} differ"
+        assert not wrong.any(), f"{self.all} integers match; then {int(wrong.sum())} of {wrong.numel()} differ"
         self.open += int((least != most).sum())
         self.all += got.numel()
         return got
@@ -77,7 +78,8 @@ class _Follow(Interpreter):
 
 @torch.no_grad()
 def follow(quantized: nn.Module, x: torch.Tensor, integers: list[torch.Tensor], result: torch.Tensor) -> None:
-    """`integers`, `result`: what Taps gave elsewhere; every one is used, and few are open by TIE."""
+    """Checks `integers` and `result`, which WithIntegers computed on a device. Fewer than 1 % may be so close to a tie
+    that both neighbours are right."""
     steps = _Follow(quantized, integers)
     want = steps.run(x.double())
     assert next(steps.given, None) is None

@@ -15,6 +15,7 @@ from pumice.format.ir import Method
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.selection import Selection
 from pumice.lowering.shapes import Sizes
+from pumice.lowering.values import Context
 from pumice.passes.normalize import normalize
 
 
@@ -30,7 +31,7 @@ class Function(torch.nn.Module):
 
 
 def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> ExportedProgram:
-    """Of a module, or of a function, as pumice.export has it in front of its passes."""
+    """The program of a module or function, as pumice.export has it before its passes."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes)
     return program.run_decompositions(_decompositions())
@@ -42,7 +43,7 @@ def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram,
 
 
 def selection(program: ExportedProgram) -> Selection:
-    return Selection(program, ExportOptions(), Sizes(Method(), program.range_constraints, {}, {}))
+    return Selection(Context(program, ExportOptions(), Sizes(Method(), program.range_constraints, {}, {})))
 
 
 def live(program: ExportedProgram, removed: dict[Node, str]) -> list[str]:

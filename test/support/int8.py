@@ -61,7 +61,7 @@ class Weight:
 
 @dataclass
 class Layer:
-    """A linear with x quantized in flight; `program` takes x [m, K], and the residual [m, N] if there is one."""
+    """A linear layer that quantizes x at run time; `program` takes x [m, K], and maybe the residual [m, N]."""
 
     weight: Weight
     bias: torch.Tensor | None = None
@@ -75,7 +75,7 @@ class Layer:
     per_token: int = 1
     static: tuple[float, int] | None = None  # scale and zero point of x
     where: str = field(default="", init=False)
-    rounded: bool = field(default=False, init=False)  # weights to fp16 behind the product with their group's scale
+    rounded: bool = field(default=False, init=False)  # weights to fp16 after the product with their group's scale
 
     @property
     def op(self) -> str:
@@ -144,7 +144,7 @@ class Layer:
             f"times what is allowed; first at {over.nonzero()[0].tolist()}"
         )
 
-    def why_not(self, kernel: str) -> str:
+    def unsupported_reason(self, kernel: str) -> str:
         group = self.weight.group
         whole = group == self.weight.q.shape[1]
         if kernel.startswith("int8g") and (whole or group % 32):
@@ -166,7 +166,7 @@ class Layer:
         ]
         for kernel in ("", *kernels):
             monkeypatch.setenv("PUMICE_KERNEL", kernel)
-            reason = self.why_not(kernel)
+            reason = self.unsupported_reason(kernel)
             if reason:
                 with pytest.raises(pumice.InvalidInputError, match=reason):
                     pumice.load(data, features=features)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module on the whole road: to_edge_transform_and_lower, to_executorch, a .pte file, ExecuTorch's Python runtime."""
+"""A module from end to end: to_edge_transform_and_lower, to_executorch, a .pte file, ExecuTorch's Python runtime."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Lowered:
         return [module.processed_bytes for module in self.modules(backend)]
 
     def weights(self) -> dict[str, bytes]:
-        """What the blobs keep outside of themselves, as pumice.load takes it."""
+        """The constants outside of the blobs, as pumice.load takes them."""
         stores = [module._named_data_store_output for module in self.modules()]
         return {key: store.buffers[entry.buffer_index] for store in stores for key, entry in store.pte_data.items()}
 
     def load(self, **options: Any) -> Method:
-        """A method of a program of its own."""
+        """The program of one method."""
         self.program = Runtime.get().load_program(self.path, **options)
         return self.program.load_method("forward")
 

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Pumice has no operator for. Tests take it from here, so that no new operator can turn it into one that it has.
+"""Operators that Pumice lacks. Tests take them from here, so that a new operator cannot make such a test meaningless.
 
 ``missing`` is an operator of a library of these tests: for those that only export. ExecuTorch has no kernel for it;
 tests that run a program there use ``on_cpu``, an ATen operator whose lowering is taken away by ``lacking()``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import torch
 
-from pumice.lowering import registry
+from pumice.lowering.registry import without_lowering
 
 ON_CPU = torch.ops.aten.atan.default
 
@@ -39,12 +38,6 @@ class OnCpu(torch.nn.Module):
         return on_cpu(x)
 
 
-@contextmanager
-def lacking() -> Iterator[None]:
-    """Inside, Pumice has no lowering of `ON_CPU`."""
-    lowering = registry._lowerings.pop(ON_CPU, None)
-    assert lowering is not None, "give ON_CPU an operator that has a lowering: then this proves something"
-    try:
-        yield
-    finally:
-        registry._lowerings[ON_CPU] = lowering
+def lacking() -> AbstractContextManager[None]:
+    """Inside of `with`, Pumice has no lowering of `ON_CPU`; raises LookupError when it has none anyway."""
+    return without_lowering(ON_CPU)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of operator calls put together by hand: for operators and corners that no torch model need reach."""
+"""Programs made of single operator calls: for operators and cases that no torch model reaches."""
 
 from __future__ import annotations
 

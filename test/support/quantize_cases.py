@@ -14,7 +14,7 @@ SCALES = [0.1, 1.0, 0.0235, 3.0, 2.0**-20, 7e-5, 5.96e-8, 1000.0, 60000.0]
 EXTREME = [0.0, 1e-40, 2.0**-126, 2.0**-125, 2.0**127, 3e38, INF, NAN]
 
 
-# shape, block: tensor, token, channel of any axis, groups, blocks in several dimensions; tails that are no whole quads
+# shape, block: tensor, token, channel of any axis, groups, blocks in several dimensions; tails of 1 to 3 elements
 BLOCKS = [
     ((7,), [7]), ((5, 33), [1, 33]), ((5, 33), [5, 1]), ((4, 6, 5), [4, 1, 5]), ((3, 64), [1, 32]), ((6, 10), [2, 5]),
     ((3, 4, 9, 2), [1, 1, 9, 2]), ((2, 3, 4, 5, 6), [2, 3, 4, 5, 6]), ((2, 3, 4, 5, 6), [1, 3, 2, 5, 3]),

@@ -43,7 +43,7 @@ def weight64(weight: torch.Tensor) -> torch.Tensor:
 
 
 def check_linear(got: torch.Tensor, x: torch.Tensor, layer: torch.nn.Linear, where: str = "") -> None:
-    """The bound of linear_error (ops/linear/error_bound.h); layer as torch has it, no activation behind."""
+    """The bound of linear_error (ops/linear/error_bound.h); the layer is torch's, without an activation after it."""
     weight = weight64(layer.weight)
     bias = 0.0 if layer.bias is None else layer.bias.detach().double()
     want = x.double() @ weight.T + bias
@@ -64,7 +64,7 @@ def check_product(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, rou
 
 
 class Apply(torch.nn.Module):
-    """A function of tensors; `constants` are buffers handed to it behind the inputs."""
+    """A function of tensors; `constants` are buffers that it gets after the inputs."""
 
     def __init__(self, function: Callable[..., Any], *constants: torch.Tensor) -> None:
         super().__init__()

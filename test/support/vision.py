@@ -11,7 +11,7 @@ from torch import nn
 
 CLASSES = {"num_labels": 1000}
 RESNET18 = {"layer_type": "basic", "hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2]}
-# Weights of 0.02 would leave less behind each layer than the eps of its batch norm.
+# With weights of 0.02 the output of each layer would be smaller than the eps of its batch norm.
 EFFICIENTNET_B0 = {"width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280, "initializer_range": 0.2}
 VIT_SMALL = {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536}
 # The others are their configuration's default; ConvNeXt's factor of 10^-6 would leave nothing of its blocks.
@@ -63,9 +63,9 @@ def network(name: str) -> nn.Module:
 def expected_error(exact: nn.Module, x: torch.Tensor, unit: float) -> tuple[torch.Tensor, float]:
     """The answer of a network in fp64, and the L2 norm of the error, relative, when every layer's result is rounded.
 
-    A layer's result is off by `unit`, the rounding to its type, and one of sums of k products by 2^-24 sqrt(k): each
-    addition rounds, and the errors are independent. How layers behind carry that on depends on the network, so it is
-    measured: random errors of that size are put in.
+    The result of a layer has an error of `unit`, the rounding to its dtype; sums of k products also have one of
+    2^-24 sqrt(k), because each addition rounds and the errors are independent. How the later layers change these errors
+    depends on the network, so this is measured with random errors of that size.
     """
     want = exact(x)
     generator = torch.Generator().manual_seed(3)

@@ -12,7 +12,7 @@ using test::error_of;
 using test::whole;
 using testing::HasSubstr;
 
-// Buffers of words, and their contents through copies, for every kind of device memory.
+// Buffers of words in every kind of device memory, written and read by copies.
 struct Words {
   Words(std::shared_ptr<Device> the_device, uint32_t the_count)
       : device(std::move(the_device)),

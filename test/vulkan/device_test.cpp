@@ -14,7 +14,7 @@ using test::error_of;
 using test::Hook;
 using testing::HasSubstr;
 
-// Sets a variable of the environment while it lives.
+// Sets an environment variable during its lifetime.
 struct Variable {
   Variable(const char* the_name, const char* value) : name(the_name) {
     if (const char* before = std::getenv(name)) old = before;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thunks for every function of the seam: they count, fail by plan, and keep a ledger of what is alive.
+// Replaces every function of the Vulkan table: counts the calls, lets the chosen ones fail, and counts the objects that
+// are alive.
 #pragma once
 
 #include <cstring>
@@ -25,16 +26,17 @@ struct LeaksAllowed {
 };
 
 struct Faults {
-  // The plan: the call with this number (of those that answer with a VkResult), or calls of this function.
+  // What fails: the call with this number (of those that return a VkResult), or calls of this function.
   size_t fail_call = ~size_t{0};
   std::string fail_function;
   VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  bool forever = false;  // fail_function: each call, not the first only (allocations always: VMA tries again)
-  bool after = false;    // the driver does the work, and the answer is an error all the same
-  // What happened.
+  bool forever =
+      false;  // of fail_function: every call, not only the first (for allocations always, because VMA tries again)
+  bool after = false;  // the driver does the work, and the call still returns an error
+  // What has happened so far.
   size_t calls = 0;
   std::string failed;
-  std::map<std::string, int> ledger;  // made less destroyed, by kind of object
+  std::map<std::string, int> ledger;  // objects created minus destroyed, by kind
   std::mutex mutex;
 
   void reset() {
@@ -80,7 +82,7 @@ enum class Id {
 #undef PUMICE_ID
 };
 
-// "Create", "Allocate", "Destroy", "Free" and the kind of object after it.
+// Splits a function's name into "Create", "Allocate", "Destroy" or "Free" and the kind of object.
 inline std::string kind_after(const char* prefix, const std::string& function) {
   const std::string all = std::string("vk") + prefix;
   return function.compare(0, all.size(), all) == 0 ? function.substr(all.size()) : "";
@@ -142,7 +144,7 @@ inline void install_faults(Vk& vk) {
 
 struct FaultHook {
   FaultHook() {
-    // One instance stays: NVIDIA's driver cannot be unloaded and loaded again any number of times.
+    // Keeps one instance: NVIDIA's driver fails when it is unloaded and loaded again many times.
     [[maybe_unused]] static const auto* pin = new std::shared_ptr<Instance>(get_instance());
     set_vulkan_hook(install_faults);
   }

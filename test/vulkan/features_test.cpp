@@ -91,7 +91,7 @@ TEST(Features, RunsWhatItHas) {
   EXPECT_TRUE(rich().runs(shader));
 }
 
-// What the probe's own shader needs may be switched off on a device that has matrices.
+// A device with matrices, but without a feature that the probe's shader needs.
 TEST(Features, FragmentsNeedEverythingTheProbeNeeds) {
   Features features = baseline_features();
   features.subgroup_size = 32;

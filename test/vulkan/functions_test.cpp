@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam, and what becomes of the engine when a Vulkan call fails.
+// The table of Vulkan functions, and the engine when a Vulkan call fails.
 #include "test/vulkan/faults.h"
 
 #include <cctype>
@@ -13,7 +13,7 @@ using test::Hook;
 using test::whole;
 using testing::HasSubstr;
 
-// One small life of a device: open, make a pipeline, allocate, upload, run, read back. Returns the answer's first word.
+// Opens a device, makes a pipeline, allocates, uploads, runs and reads back. Returns the first word of the result.
 uint32_t scenario(const std::string& cache_dir = "off") {
   const auto device = test::open("", cache_dir);
   const Buffer a = device->memory().buffer(1 << 16, MemoryKind::device, "a");
@@ -39,15 +39,15 @@ uint32_t scenario(const std::string& cache_dir = "off") {
   return answer;
 }
 
-// Every call of the scenario fails once with each result: a typed error that names call and result, or success where
-// the engine can go on without; nothing leaks; the next attempt succeeds.
+// Each Vulkan call of scenario() fails once with each error. The engine throws a typed error that names the call and
+// the error, or goes on where it can; nothing leaks; the next attempt succeeds.
 TEST(Faults, EveryCallFailsOnce) {
   test::Folder folder;
   const std::string cache = (folder.path / "cache").string();
   const test::FaultHook hook;
   test::faults().reset();
   ASSERT_EQ(scenario(cache), 42u);
-  set_vulkan_hook(test::install_faults);  // forgets the instance, which counts its end too
+  set_vulkan_hook(test::install_faults);  // destroys the instance, so that this is counted, too
   ASSERT_THAT(test::faults().alive(), testing::IsEmpty());
   const size_t calls = test::faults().calls;
   ASSERT_GT(calls, 30u);
@@ -136,7 +136,7 @@ TEST(Faults, ALostDeviceStaysLostAndANewOneWorks) {
 TEST(Faults, ATimeoutLosesTheDevice) {
   const test::FaultHook hook;
   for (const bool forever : {false, true}) {
-    const test::LeaksAllowed leaks;  // what the device may still use is not given back
+    const test::LeaksAllowed leaks;  // what the device may still use is not freed
     test::Messages messages;
     test::faults().reset();
     {
@@ -162,7 +162,7 @@ TEST(Faults, ATimeoutLosesTheDevice) {
   EXPECT_EQ(scenario(), 42u);
 }
 
-TEST(Seam, ResultsAreNamed) {
+TEST(VulkanFunctions, ResultsAreNamed) {
   Vk vk;
   vk.device = "some GPU";
   EXPECT_STREQ(name(VK_ERROR_DEVICE_LOST), "VK_ERROR_DEVICE_LOST");
@@ -171,7 +171,7 @@ TEST(Seam, ResultsAreNamed) {
   EXPECT_THAT(describe(static_cast<VkResult>(-777), "vkX", "", vk), HasSubstr("an undocumented result (-777)"));
 }
 
-// A call of vkX( or dlopen( in a line of code, outside of comments and strings.
+// Whether a line of code calls vkX( or dlopen(, outside of comments and strings.
 bool calls_past_the_table(const std::string& line) {
   bool in_string = false;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -191,8 +191,8 @@ bool calls_past_the_table(const std::string& line) {
   return false;
 }
 
-// No source calls Vulkan, or opens its loader, past the table.
-TEST(Seam, NobodyCallsPastTheTable) {
+// No source calls Vulkan or opens its loader without the table.
+TEST(VulkanFunctions, NobodyCallsPastTheTable) {
   const std::filesystem::path root = std::filesystem::path(PUMICE_TEST_DIR).parent_path();
   EXPECT_TRUE(calls_past_the_table("  vkQueueSubmit(queue, 1, &info, fence);"));
   EXPECT_FALSE(calls_past_the_table("  text(\"vkQueueSubmit(\");  // vkQueueSubmit("));

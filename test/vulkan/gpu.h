@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the runtime share: a device, a tiny shader, a hook that puts faults into Vulkan calls.
+// Shared by these tests: a device, a tiny shader, a hook that replaces Vulkan functions.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ inline std::shared_ptr<Device> open(std::string features = "", std::string cache
   return Device::open(options(std::move(features), std::move(cache_dir)));
 }
 
-// Collects the log while it lives.
+// Collects the log during its lifetime.
 struct Messages {
   explicit Messages(LogLevel threshold = LogLevel::warning) {
     set_log([this](LogLevel, const std::string& text) { texts.push_back(text); }, threshold);
@@ -42,13 +42,13 @@ struct Messages {
   std::vector<std::string> texts;
 };
 
-// Replaces functions of the seam while it lives; devices opened in it are new.
+// Replaces functions of the Vulkan table during its lifetime; devices opened meanwhile use them.
 struct Hook {
   explicit Hook(std::function<void(Vk&)> function) { set_vulkan_hook(std::move(function)); }
   ~Hook() { set_vulkan_hook({}); }
 };
 
-// A new empty folder, gone at the end.
+// A new empty folder, removed at the end.
 struct Folder {
   Folder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "pumice-test-XXXXXX").string();
@@ -62,7 +62,7 @@ struct Folder {
   std::filesystem::path path;
 };
 
-// glslang -V --target-env vulkan1.1 -Os -g0 of
+// Made by glslang -V --target-env vulkan1.1 -Os -g0 from
 //   #version 460
 //   layout(local_size_x_id = 0) in;
 //   layout(set = 0, binding = 0) buffer Out { uint out_words[]; };
@@ -120,7 +120,7 @@ inline Slice whole(const Buffer& buffer) {
   return {buffer.handle(), 0, buffer.bytes()};
 }
 
-// out = in + add, in a buffer of `count` words each.
+// out = in + add, for two buffers of `count` words.
 inline void add(Commands& commands, Device& device, Slice out, Slice in, uint32_t count, uint32_t add) {
   const Pipeline& pipeline = device.pipelines().get({&kAdd, {64}, 0});
   const Slice slices[] = {out, in};
@@ -128,7 +128,7 @@ inline void add(Commands& commands, Device& device, Slice out, Slice in, uint32_
   commands.dispatch(pipeline, slices, bytes(params), {(count + 63) / 64, 1, 1});
 }
 
-// Two dispatches, the second of which reads what the first writes: without the barrier between them they race.
+// Two dispatches; the second reads what the first writes. Without a barrier between them they race.
 inline void run_two(const std::shared_ptr<Device>& device, bool barrier) {
   const Buffer a = device->memory().buffer(4096, MemoryKind::device, "a");
   const Buffer b = device->memory().buffer(4096, MemoryKind::device, "b");

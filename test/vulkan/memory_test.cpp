@@ -76,7 +76,7 @@ std::vector<std::byte> noise(size_t bytes) {
   return data;
 }
 
-// With and without the short cut of unified memory: the hook hides the memory types that make it.
+// With and without mapped device memory: the hook can hide the memory types that the host can map.
 class Upload : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {

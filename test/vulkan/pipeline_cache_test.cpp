@@ -156,7 +156,7 @@ TEST_F(PipelineCache, AFifoOrLinkInPlaceOfTheFileIsReplaced) {
   }
 }
 
-// E04, and as near to E03 as a test gets: writers and a killed writer leave a whole file.
+// E04 and, as far as a test can, E03: after several writers and one that was killed, the file is complete.
 TEST_F(PipelineCache, ManyWritersLeaveOneWholeFile) {
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i) {
@@ -184,7 +184,8 @@ TEST_F(PipelineCache, Off) {
 
 TEST_F(PipelineCache, ADeviceWritesAndReadsIt) {
   const std::string dir = (folder.path / "cache").string();
-  test::open("", dir)->pipelines().get({&test::kAdd, {64}, 0});  // the device ends here, and saves
+  test::open("", dir)->pipelines().get(
+      {&test::kAdd, {64}, 0});  // the device is destroyed after this line, and saves the cache
   std::vector<fs::path> files(fs::directory_iterator(dir), {});
   ASSERT_THAT(files, SizeIs(1));
   const fs::file_time_type written = fs::last_write_time(files[0]);

@@ -12,9 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-uint32_t answer;  // of every lane
+uint32_t answer;  // result of the probe, for every lane
 bool one_lane_is_wrong;
-Vk real;  // of the device
+Vk real;  // the functions of the driver
 PFN_vkGetPhysicalDeviceProperties2 real_properties = nullptr;
 
 VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
@@ -55,7 +55,7 @@ void write_answer(VkCommandBuffer commands, VkBuffer, VkBuffer to, uint32_t, con
 }
 
 void play_driver(Vk& vk) {
-  if (!vk.CreateFence) {  // of the instance
+  if (!vk.CreateFence) {  // a call for the instance, not for the device
     if (!vk.GetPhysicalDeviceProperties2) return;
     real_properties = vk.GetPhysicalDeviceProperties2.pointer;
     vk.GetPhysicalDeviceProperties2.pointer = subgroups_of_32;

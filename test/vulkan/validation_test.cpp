@@ -19,7 +19,7 @@ struct Validation : testing::Test {
   std::shared_ptr<Device> device;
 };
 
-// test/support/main.cpp checks the silence.
+// test/support/main.cpp checks that there was no message.
 TEST_F(Validation, RightUseIsSilent) {
   test::run_two(device, true);
   test::run_two(device, true);
@@ -41,7 +41,7 @@ TEST_F(Validation, AllFeaturesAndNoneAreSilent) {
   }
 }
 
-// The controls: with a layer that reports none of these, the tests above would show nothing.
+// Wrong use must be reported: with a layer that reports nothing, the tests above could not fail.
 TEST_F(Validation, AMissingBarrierIsReported) {
   const test::Messages messages;
   const test::Provoked mistake;
@@ -57,7 +57,7 @@ TEST_F(Validation, WrongUsageIsReported) {
   const Buffer a = device->memory().buffer(64, MemoryKind::device, "a");
   Commands commands(device);
   commands.begin();
-  commands.copy({a.handle(), 0, 1024}, {a.handle(), 64, 1024});  // past the end
+  commands.copy({a.handle(), 0, 1024}, {a.handle(), 64, 1024});  // beyond the end of the buffer
   EXPECT_GT(mistake.count(), 0u);
 }
 

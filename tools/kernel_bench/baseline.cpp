@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kLanes = 64;
 
-// The weight's bytes as the file has them; raw i4 is for packs alone.
+// The weight's bytes as the file stores them, as a tensor of i8: only pack kernels may read i4.
 Tensor as_it_is(Graph& graph, Tensor weight) {
   const auto vectors = u32(((weight.dim(1) + 1) / 2 * weight.dim(0) + 15) / 16);
   return graph.prepack("plain copy", {weight}, DType::i32, {int64_t{vectors} * 4}, [=](Launch& launch) {

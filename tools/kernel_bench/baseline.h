@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only kernel_bench has: plain kernels that the product's are compared with. The product's table does
-// not know them, so no file can ask for one and nothing picks one.
+// Operators that only kernel_bench has: plain kernels to compare the engine's kernels with. They are not in the
+// engine's table of operators, so no file can call them.
 #pragma once
 
 #include "ops/op.h"

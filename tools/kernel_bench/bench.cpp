@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kernel bench`: checked first, then timed over weights that rotate past the cache.
+// `kernel bench`: checks the results of each row, then times it. Each replay reads another copy of the weights, so that
+// they are not in a cache.
 #include "tools/kernel_bench/bench.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tools/kernel_bench/ceilings.h"
-#include "tools/kernel_bench/check.h"
 #include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
-#include "tools/kernel_bench/portable.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/timer.h"
+#include "tools/kernel_bench/verdict.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
 
 using nlohmann::json;
 
-// More than four times the largest cache known on a GPU (the H200's 60 MB); CPU drivers: past the caches of a core.
+// Bytes of all copies. GPUs: more than four times the largest known cache (60 MB of an H200). CPU drivers: more than
+// the caches of a core.
 constexpr uint64_t kRotateGpu = uint64_t{256} << 20, kRotateCpu = uint64_t{64} << 20;
 constexpr uint64_t kMostSlots = 4096;
 
@@ -38,12 +39,13 @@ class Bench {
 
   uint32_t run(const Case& c) {
     const BenchOp& bench_op = kernel_bench::bench_op(c.op);
-    const std::unique_ptr<CaseData> case_data = make_data(device_, bench_op, c, options_.seed);
+    const std::unique_ptr<CaseData> case_data = bench_op.make(c, options_.seed);
     const std::vector<Data> inputs = inputs_of(*case_data);
-    const Answers answers(*case_data, 0, {}, options_.seed);
+    const std::vector<Answers> answers = answers_of(*case_data, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
-    std::map<std::string, std::vector<std::string>> files;  // by the operator of the file: a baseline has its own
+    std::map<std::string, std::vector<std::string>>
+        files;  // kernels by the operator in their file; a baseline is an operator of its own
     for (const std::string& kernel : kernels(bench_op, options_)) {
       std::string reason = unsupported_reason(bench_op, kernel, c, device_->features());
       if (reason.empty() && options_.kernels.empty() && !options_.regret)
@@ -71,7 +73,8 @@ class Bench {
     return failed;
   }
 
-  // Time of the pick by that of the best forced kernel; processor time on a CPU driver, whose machine is rarely quiet.
+  // Regret: the time of the picked kernel over the time of the best one. CPU drivers: processor time, because other
+  // programs disturb the time on the clock.
   void say_regret() const {
     if (regrets_.empty()) return;
     std::vector<double> values;
@@ -105,9 +108,9 @@ class Bench {
   };
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
-               const Answers& answers, double error) {
+               std::span<const Answers> answers, double error) {
     const int64_t m = case_data.shape().m;
-    json row = {{"status", "ok"}, {"compared", case_data.reference()}};
+    json row = {{"status", "ok"}, {"compared", compared(case_data.has_reference())}};
     uint64_t slot_bytes = 0;
     {
       Harness harness(loaded, graph, {});
@@ -119,13 +122,11 @@ class Bench {
       harness.dispatch(commands, 0);
       commands.end();
       harness.run(commands);
-      const Checked checked = answers.compare(harness.read_output(), m, error);
-      if (checked.first) {
-        const Wrong& w = *checked.first;
+      const bool by_matrices = case_data.bytes(m) == 0 && harness.has_matrices();
+      const std::string why = wrong(harness, case_data, answers, m, by_matrices ? 1 : error, row);
+      if (!why.empty()) {
         row["status"] = "failed";
-        row["why"] = format("%llu of %llu outputs are wrong, the first at %s: got %.9g, want %.9g; see kernel test",
-                            static_cast<unsigned long long>(checked.wrong),
-                            static_cast<unsigned long long>(checked.checked), w.where.c_str(), w.got, w.want);
+        row["why"] = why + "; see kernel test";
         return row;
       }
     }

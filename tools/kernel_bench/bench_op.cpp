@@ -19,7 +19,7 @@ const Argument* find(const std::vector<Argument>& all, std::string_view name) {
   return nullptr;
 }
 
-// Writes the one call of a file.
+// Makes a program of one operator call.
 class Writer {
  public:
   Writer(const CaseData& case_data, std::string_view op, uint16_t version) : data_(case_data) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernel_bench knows of an operator, from its table row: how to make cases of it, with data and what must come
-// out.
+// An operator as kernel_bench sees it, read from its table row: its cases, their data and the expected results.
 #pragma once
 
 #include <memory>
@@ -12,16 +11,17 @@
 #include "ops/conv/kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/op.h"
+#include "ops/shared/host_call.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
 
 namespace pumice::engine::kernel_bench {
 
-// Of x and the output, of the packed weight, of both.
+// Which tensors of a case are textures: none, x and the output, the packed weight, or all of these.
 inline constexpr std::string_view kStorages[] = {"buffer", "texture3d", "texture2d", "textures"};
 
-// A tensor as a file holds it; i4 rows end on a byte.
+// A tensor as the file stores it; each row of i4 begins at a byte.
 struct Data {
   DType dtype = DType::f32;
   Shape shape = {};
@@ -33,15 +33,15 @@ struct Argument {
   enum class Role : uint8_t { input, inputs, constant, integer, integers, boolean, real, dtype };
   std::string name;
   Role role;
-  Data data = {};  // of an input or constant
+  Data data = {};  // if it is an input or a constant
   int64_t number = 0;
   double real = 0;
   std::vector<int64_t> numbers = {};
-  std::vector<Data> list = {};  // of inputs
+  std::vector<Data> list = {};  // if it is a list of inputs
 };
 
-// The value of an output element as it must be, and the sum of the absolute values of its terms. `slack`: what it may
-// be off beside.
+// The expected value of an output element, and the sum of the absolute values of its terms, which its error bound is
+// proportional to. `slack`: an error that is allowed in addition.
 struct Expected {
   double want = 0, size = 0, slack = 0;
 };
@@ -61,13 +61,16 @@ class CaseData {
   virtual std::vector<Output> outputs() const = 0;
   // Whether the first dimension of inputs and outputs is a symbol, 1..c.m.
   virtual bool has_rows() const { return true; }
-  // Of elements `indices` of an output, which count through its shape.
+  // The expected values of some elements of an output; `indices` are flat, in PyTorch order.
   virtual std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const = 0;
-  // What expect() is, for people.
-  virtual std::string reference() const { return "fp64 reference"; }
-  // What expect() of everything costs, in multiplications.
+  // Whether expect() gives values; without them a test checks guards, poison and replays alone.
+  virtual bool has_reference() const { return true; }
+  // What a run must report: one of these, nothing if there are none. Its outputs are then undefined.
+  virtual std::vector<HostReport> reports() const { return {}; }
+  // The cost of expecting every element, in multiplications.
   virtual uint64_t macs() const { return c_.macs(); }
-  // What a run at `m` rows must move at least, and its arithmetic; for figures. 0: as the operator's launch says.
+  // The bytes that a run at `m` rows must read and write at least, and its operations, for GB/s and TFLOP/s. 0: use the
+  // numbers of the operator's launch.
   virtual double bytes(int64_t) const { return 0; }
   virtual double flops(int64_t) const { return 0; }
   virtual Arithmetic arithmetic() const { return Arithmetic::f32; }
@@ -76,16 +79,21 @@ class CaseData {
   Case c_;
 };
 
+// What the results of an operator's cases are compared with, for people. "guards only": with nothing.
+inline std::string compared(bool has_reference) {
+  return has_reference ? "fp64 reference" : "guards only";
+}
+
 // The inputs of the call, in the order of the file.
 std::vector<Data> inputs_of(const CaseData& case_data);
 
 struct BenchOp {
   std::string_view op;
   const Op* row;
-  // What its kernels are chosen by; empty for operators without those of ops/linear/kernels.h, conv_choice.h.
   bool is_linear() const { return row->cases.linear != nullptr; }
   bool is_conv() const { return row->cases.conv != nullptr; }
-  bool is_call() const { return !is_linear() && !is_conv(); }  // cases are calls in text
+  bool is_call() const { return !is_linear() && !is_conv(); }  // its cases are calls, as text
+  // The sizes by which its kernel is chosen; for linear and conv operators only.
   LinearShape linear(const Case& c) const;
   ConvFacts conv(const Case& c) const;
   std::unique_ptr<CaseData> make(const Case& c, uint64_t seed) const;
@@ -97,7 +105,7 @@ struct BenchOp {
 std::span<const BenchOp> bench_ops();
 const BenchOp& bench_op(std::string_view op);  // throws InvalidArgument
 
-// A file with the one operator, called by `op` (for a linear's baseline: another name than the case has).
+// A .pumice file with one call of the operator `op`: that of the case, or the baseline that is compared with it.
 Bytes make_file(const CaseData& case_data, std::string_view op);
 
 }  // namespace pumice::engine::kernel_bench

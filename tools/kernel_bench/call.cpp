@@ -12,9 +12,10 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-constexpr DType kDtypes[] = {DType::f32, DType::f16, DType::i32, DType::boolean, DType::u8, DType::i8, DType::i4};
+constexpr DType kDtypes[] = {DType::f32,     DType::f16, DType::i32, DType::i64,
+                             DType::boolean, DType::u8,  DType::i8,  DType::i4};
 constexpr std::string_view kStorages[] = {"buffer", "texture3d"};
-constexpr std::string_view kFloats[] = {"f32", "f16"};  // in the order of DType
+constexpr std::string_view kFloats[] = {"f32", "f16"};  // indices are those of DType
 constexpr size_t kMostCases = 4096;
 
 [[noreturn]] void wrong(const Op& op, std::string_view what, std::string_view text) {
@@ -44,7 +45,7 @@ bool read(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "[1,-1]", also "[]".
+// A list of integers: "[1,-1]" or "[]".
 std::vector<int64_t> integers(const Op& op, std::string_view text) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') wrong(op, "a list is [1,2]", text);
   std::string_view rest = text.substr(1, text.size() - 2);
@@ -66,7 +67,7 @@ DType dtype_of(const Op& op, std::string_view word) {
   wrong(op, "no dtype of a case; did you mean " + std::string(nearest(word, known)) + "?", word);
 }
 
-// "const:i8[3,4]{-5..5}"
+// A tensor: "const:i8[3,4]{-5..5}".
 CallTensor tensor(const Op& op, std::string_view text, DType t) {
   CallTensor result;
   std::string_view rest = text;
@@ -132,7 +133,7 @@ CallArgument argument(const Op& op, const Param& param, std::string_view value, 
   return result;
 }
 
-// Words before "->", and those after it.
+// The words before "->" and the words after it.
 struct Sides {
   std::vector<std::string_view> left, right;
   bool has_arrow = false;
@@ -154,7 +155,7 @@ uint32_t index_of(const Op& op, std::string_view got, std::span<const std::strin
   wrong(op, "did you mean '" + std::string(nearest(got, known)) + "'?", got);
 }
 
-// A word's alternatives: "dim=0|1" is {"dim=0", "dim=1"}.
+// The alternatives of a word: {"dim=0", "dim=1"} for "dim=0|1".
 std::vector<std::string> alternatives(const Op& op, std::string_view word) {
   const size_t equals = word.find('=');
   if (equals == std::string_view::npos) wrong(op, "no '='; a case is text like x=T[3,37] dim=-1", word);
@@ -166,7 +167,7 @@ std::vector<std::string> alternatives(const Op& op, std::string_view word) {
   return all;
 }
 
-// Each combination of one alternative a word.
+// All combinations with one alternative of each word.
 std::vector<std::vector<std::string>> combinations(const Op& op, std::span<const std::string_view> words) {
   std::vector<std::vector<std::string>> all = {{}};
   for (const std::string_view word : words) {
@@ -204,7 +205,7 @@ void add_cases(const Op& op, std::string_view text, std::vector<Case>& all) {
     }
     if (!words.right.empty()) c.call += " ->";
     for (const std::string_view word : words.right) c.call += " " + std::string(word);
-    parse_call(op, c.call, c.dtype);  // what is wrong is found here
+    parse_call(op, c.call, c.dtype);  // throws when the text is wrong
     all.push_back(std::move(c));
   }
 }

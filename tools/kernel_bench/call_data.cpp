@@ -12,18 +12,6 @@ namespace {
 
 using Role = Argument::Role;
 
-size_t count_of(const Shape& shape) {
-  size_t count = 1;
-  for (const int64_t size : shape) count *= static_cast<size_t>(size);
-  return count;
-}
-
-// As the tensor stores it.
-double stored(double value, DType dtype) {
-  if (dtype == DType::f16) return half_value(half_bits(static_cast<float>(value)));
-  return is_float(dtype) ? static_cast<double>(static_cast<float>(value)) : std::floor(value);
-}
-
 std::vector<double> random_values(const CallTensor& tensor, Random& random) {
   constexpr double kSpecial[] = {NAN, INFINITY, -INFINITY};
   std::vector<double> values(count_of(tensor.shape));
@@ -31,7 +19,9 @@ std::vector<double> random_values(const CallTensor& tensor, Random& random) {
     const bool special = tensor.has_special && i % 7 == 0;
     const double width = tensor.high - tensor.low + (is_float(tensor.dtype) ? 0 : 1);
     const double value = tensor.low + width * static_cast<double>(random.next() >> 40) * 0x1p-24;
-    values[i] = special ? kSpecial[i / 7 % 3] : stored(value, tensor.dtype);
+    values[i] = special                  ? kSpecial[i / 7 % 3]
+                : is_float(tensor.dtype) ? stored(value, tensor.dtype)
+                                         : std::floor(value);
   }
   return values;
 }
@@ -43,6 +33,9 @@ void put(Bytes& bytes, size_t at, double value, DType dtype) {
   } else if (dtype == DType::f16) {
     const uint16_t half = half_bits(static_cast<float>(value));
     std::memcpy(&bytes[at * 2], &half, 2);
+  } else if (dtype == DType::i64) {
+    const auto i = static_cast<int64_t>(value);
+    std::memcpy(&bytes[at * 8], &i, 8);
   } else if (dtype == DType::i32) {
     const auto i = static_cast<int32_t>(value);
     std::memcpy(&bytes[at * 4], &i, 4);
@@ -57,7 +50,7 @@ Data encode(const CallTensor& tensor, const std::vector<double>& values) {
     for (size_t i = 0; i < values.size(); ++i) put(data.bytes, i, values[i], tensor.dtype);
     return data;
   }
-  const auto columns = static_cast<size_t>(tensor.shape.back());  // a row ends on a byte
+  const auto columns = static_cast<size_t>(tensor.shape.back());  // each row of i4 begins at a byte
   for (size_t i = 0; i < values.size(); ++i) {
     std::byte& place = data.bytes[i / columns * ((columns + 1) / 2) + i % columns / 2];
     place |= static_cast<std::byte>((static_cast<int>(values[i]) + 8) << (i % columns % 2 * 4));
@@ -79,7 +72,8 @@ CallData::CallData(const Op& op, const Case& c, uint64_t seed) : CaseData(c), ca
 }
 
 void CallData::run_reference(const Op& op) {
-  HostCall host{.args = {}, .is_half = c_.dtype == DType::f16, .shape = call_.outputs[0].shape, .out = {}};
+  HostCall host;
+  for (const CallTensor& each : call_.outputs) host.outputs.push_back({each.dtype, each.shape});
   for (const Param& param : parse(op.signature).params) {
     HostArgument& to = host.args.emplace_back();
     for (size_t i = 0; i < call_.arguments.size(); ++i) {
@@ -88,18 +82,19 @@ void CallData::run_reference(const Op& op) {
       to.given = true;
       to.number = from.number;
       to.list = from.list;
-      to.is_tensor = !tensors_[i].empty();
-      if (to.is_tensor) to.tensor = {tensors_[i][0].is.shape, tensors_[i][0].values};
+      for (const Tensor& each : tensors_[i]) to.tensors.push_back({each.is.dtype, each.is.shape, each.values});
     }
   }
   op.cases.reference(host);
-  const size_t count = count_of(host.shape);
-  if (host.out.size() != count)
-    fail(Code::Internal, Stage::api, "case", "the reference of %s gives %zu elements, the case has %zu", c_.op.c_str(),
-         host.out.size(), count);
-  std::vector<Expected>& results = results_.emplace_back();
-  for (const HostResult& each : host.out) results.push_back({.want = each.value, .slack = each.error});
-  reference_ = "fp64 reference";
+  for (const HostOutput& output : host.outputs) {
+    if (output.elements.size() != output.count())
+      fail(Code::Internal, Stage::api, "case", "the reference of %s gives %zu elements, the case has %zu",
+           c_.op.c_str(), output.elements.size(), output.count());
+    std::vector<Expected>& results = results_.emplace_back();
+    for (const HostResult& each : output.elements)
+      results.push_back({.want = each.value, .size = each.by_matrices, .slack = each.error});
+  }
+  reports_ = std::move(host.reports);
 }
 
 std::vector<Argument> CallData::arguments() const {
@@ -138,7 +133,7 @@ std::vector<Output> CallData::outputs() const {
 
 std::vector<Expected> CallData::expect(size_t output, std::span<const uint64_t> indices) const {
   std::vector<Expected> all;
-  if (output >= results_.size()) return all;  // the reference has output 0 alone
+  if (!has_reference()) return all;
   for (const uint64_t index : indices) all.push_back(results_[output].at(index));
   return all;
 }
@@ -147,38 +142,6 @@ uint64_t CallData::macs() const {
   uint64_t count = 1;
   for (const CallTensor& each : call_.outputs) count += count_of(each.shape);
   return count;
-}
-
-CallData CallData::portable() const {
-  CallData other = *this;
-  const auto widen = [](CallTensor& tensor) {
-    if (tensor.is_t) tensor.dtype = DType::f32;
-  };
-  for (auto& tensors : other.tensors_)
-    for (Tensor& each : tensors) widen(each.is);
-  for (CallTensor& each : other.call_.outputs) widen(each);
-  for (CallArgument& each : other.call_.arguments)
-    if (each.type == ParamType::dtype && call_.outputs[0].is_t) each.dtype = DType::f32;
-  other.c_.dtype = other.c_.scale = DType::f32;
-  other.c_.storage = "buffer";
-  return other;
-}
-
-void CallData::set_results(const std::vector<std::vector<double>>& results) {
-  results_.clear();
-  bool is_widened = false;
-  for (size_t i = 0; i < results.size(); ++i) {
-    double largest = 0;
-    for (const double each : results[i])
-      if (std::isfinite(each)) largest = std::max(largest, std::fabs(each));
-    const bool floats = is_float(call_.outputs[i].dtype);
-    std::vector<Expected>& all = results_.emplace_back();
-    for (const double each : results[i]) all.push_back({.want = each, .slack = floats ? 0x1p-18 * largest : 0});
-    is_widened = is_widened || call_.outputs[i].is_t;
-  }
-  for (const auto& tensors : tensors_)
-    for (const Tensor& each : tensors) is_widened = is_widened || each.is.is_t;
-  reference_ = is_widened ? "portable f32 run" : "portable run";
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for the call of a case, and what comes out: by the operator's fp64 reference, or by what a portable run gave.
+// The data of a case that is a call, and the results that the operator's fp64 reference expects.
 #pragma once
 
 #include "ops/shared/host_call.h"
@@ -16,16 +16,9 @@ class CallData : public CaseData {
   std::vector<Output> outputs() const override;
   bool has_rows() const override { return false; }
   std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const override;
-  std::string reference() const override { return reference_; }
+  bool has_reference() const override { return !results_.empty(); }
+  std::vector<HostReport> reports() const override { return reports_; }
   uint64_t macs() const override;
-
-  // Whether expect() still needs set_results.
-  bool needs_run() const { return results_.empty(); }
-  // The same call with the same numbers, where T is f32, in buffers.
-  CallData portable() const;
-  // What the portable run gave: the numbers of each output. Floats may then be off by one rounding to their dtype and
-  // 2^-18 of the output's largest number, since another kernel may sum in another order; integers not at all.
-  void set_results(const std::vector<std::vector<double>>& results);
 
  private:
   struct Tensor {
@@ -35,9 +28,9 @@ class CallData : public CaseData {
   void run_reference(const Op& op);
 
   Call call_;
-  std::vector<std::vector<Tensor>> tensors_;  // of each argument
-  std::vector<std::vector<Expected>> results_;
-  std::string reference_;
+  std::vector<std::vector<Tensor>> tensors_;    // of each argument
+  std::vector<std::vector<Expected>> results_;  // of each output; empty without a reference
+  std::vector<HostReport> reports_;
 };
 
 }  // namespace pumice::engine::kernel_bench

@@ -16,9 +16,9 @@ constexpr std::string_view kValues[] = {"random", "low", "high", "equal", "huge"
 constexpr std::string_view kZeros[] = {"none", "zero", "random"};
 constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish", "hardsigmoid"};
 constexpr std::string_view kBools[] = {"0", "1"};
-constexpr std::string_view kFloats[] = {"f32", "f16"};  // in the order of DType
+constexpr std::string_view kFloats[] = {"f32", "f16"};  // indices are those of DType
 
-// A size by its key, and the least it may be.
+// A size with its key, and its smallest value.
 struct Size {
   std::string_view key;
   int64_t Case::* place;
@@ -103,7 +103,7 @@ std::string_view cut(std::string_view& rest, char at) {
   return part;
 }
 
-// The operator that the text names, else that of `base`. It may be unknown.
+// The operator in the text, else that of `base`. It may not exist.
 std::string_view op_of(std::string_view text, const Case& base) {
   size_t at = text.find("op=");
   while (at != std::string_view::npos && at > 0 && text[at - 1] != ',' && text[at - 1] != ' ')
@@ -171,7 +171,7 @@ std::vector<Case> parse(std::string_view all, const Case& base) {
     const std::string_view key = cut(pair, '=');
     pairs.emplace_back(key, pair);
   }
-  // First what says which keys there are.
+  // The operator first: it decides which keys there are.
   std::stable_partition(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.first == "op"; });
   std::vector<Case> cases = {base};
   for (auto& [key, rest] : pairs) {

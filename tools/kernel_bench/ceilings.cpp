@@ -30,7 +30,7 @@ class Meter {
       : device_(std::move(device)), cpu_(device_->info().kind == "cpu"), warm_(warm_seconds) {}
 
   Ceiling memory(glsl::bench_copy::DOES does, const char* name) {
-    // Far past every cache on a GPU; on a CPU driver past those of its cores.
+    // Much larger than any cache of a GPU; on a CPU driver, larger than the caches of a core.
     const uint64_t wanted = uint64_t{cpu_ ? 64u : 1024u} << 20;
     const Features& features = device_->features();
     const uint64_t bytes = std::min({wanted, features.max_storage_bytes, features.max_allocation_bytes}) / 4096 * 4096;
@@ -65,7 +65,7 @@ class Meter {
     const uint32_t lanes = std::min(256u, device_->features().max_invocations), groups = cpu_ ? 64 : 4096;
     glsl::bench_arithmetic::Params params{cpu_ ? 64u : 1024u, 7};
     const double us = run(shader, {lanes}, {whole(small())}, bytes_of(params), groups);
-    // Two rounds of sixteen a step.
+    // A step does two rounds of sixteen operations.
     const double total = operations * 32 * params.steps * lanes * groups;
     return {name, total / us * 1e6, format("%u workgroups of %u", groups, lanes), ""};
   }
@@ -110,7 +110,7 @@ class Meter {
         device_, [&](Commands& commands, uint32_t) { commands.dispatch(pipeline, bindings, push, {groups, 1, 1}); },
         {warm_, cpu_ ? 0.02 : kSeconds});
     warm_ = 0.02;
-    // A ceiling is what the device can do, not what it does when disturbed.
+    // Not the median: a ceiling is what the device can do when no other work disturbs it.
     return cpu_ ? timing.cpu_us : timing.us.p10;
   }
 

@@ -10,7 +10,7 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-// Some of 0 .. count - 1: `must` (where they are inside), and others up to `wanted`.
+// A sample of 0 .. count - 1: those of `must` that are in this range, and others, `wanted` in all.
 std::vector<int64_t> draw(int64_t count, int64_t wanted, std::initializer_list<int64_t> must,
                           std::span<const int64_t> more, Random& random) {
   std::set<int64_t> chosen;
@@ -27,14 +27,14 @@ std::vector<int64_t> draw(int64_t count, int64_t wanted, std::initializer_list<i
   return {chosen.begin(), chosen.end()};
 }
 
-// The columns of a tensor's rows.
+// The size of the last dimension.
 int64_t columns_of(const Shape& shape) {
   int64_t columns = 1;
   for (size_t axis = 1; axis < shape.size(); ++axis) columns *= shape[axis];
   return columns;
 }
 
-// An element's indices, as text.
+// The indices of an element, as text.
 std::string place(const Shape& shape, uint64_t index) {
   std::string all = "]";
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -52,7 +52,7 @@ Answers::Answers(const CaseData& case_data, size_t output, std::span<const int64
   const int64_t m = output_.shape.empty() ? 1 : output_.shape[0], n = columns_of(output_.shape);
   sampled_ = case_data.macs() > kAllMacs;
   Random random(seed, "sample");
-  // About as many multiplications as are done without sampling.
+  // Up to about this many multiplications every element is checked.
   const int64_t room = std::max<int64_t>(static_cast<int64_t>(kAllMacs) / case_data.shape().terms(), 256);
   const auto rows = draw(m, sampled_ ? 64 : m, {0, 1, 2, m - 2, m - 1}, edges, random);
   const auto columns = draw(n, sampled_ ? std::max<int64_t>(room / static_cast<int64_t>(rows.size()), 32) : n,
@@ -75,7 +75,7 @@ double element(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
     std::memcpy(&bits, at, 2);
     return half_value(bits);
   }
-  if (dtype == DType::i32) {
+  if (dtype == DType::i32 || dtype == DType::i64) {  // i64 is i32 on the device
     int32_t value;
     std::memcpy(&value, at, 4);
     return value;
@@ -86,7 +86,7 @@ double element(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
 double allowed(const Expected& expected, DType dtype, double bound) {
   if (!is_float(dtype)) return expected.slack;
   const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-24, least = dtype == DType::f16 ? 0x1p-25 : 0x1p-150;
-  // The sum's error is there before the result is rounded.
+  // The error of the sum comes before the rounding of the result.
   return (unit * std::fabs(expected.want) + bound * expected.size) * (1 + unit) + expected.slack + least;
 }
 

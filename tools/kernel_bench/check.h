@@ -40,7 +40,7 @@ class Answers {
 
 // What one element may be off.
 double allowed(const Expected& expected, DType dtype, double bound);
-// One element of a tensor, as a number.
+// One element of a tensor as the device has it, as a number.
 double element(std::span<const std::byte> bytes, DType dtype, uint64_t index);
 
 }  // namespace pumice::engine::kernel_bench

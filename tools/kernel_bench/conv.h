@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of 2D convolutions: x [b, c, h, w], weight [o, c / g * k * k], square windows. Of a case, m is b, n is
+// Cases of 2D convolutions: x [b, c, h, w], weight [o, c / g * k * k], square kernels. In a Case m is b, n is
 // o, and group is g.
 #pragma once
 

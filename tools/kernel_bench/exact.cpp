@@ -4,43 +4,11 @@
 #include <cmath>
 
 #include "glsl/include/math/activation.glslh"
+#include "ops/reference/products.h"
 
 namespace pumice::engine::kernel_bench {
-namespace {
 
-double clamped(double y) {  // to 0..6; a NaN stays
-  return y < 0 ? 0 : y > 6 ? 6 : y;
-}
-
-double activate(double y, uint32_t act) {
-  switch (act) {
-    case ACT_RELU:
-      return y > 0 || std::isnan(y) ? y : 0;
-    case ACT_GELU:
-      return 0.5 * y * (1 + std::erf(y * std::sqrt(0.5)));
-    case ACT_GELU_TANH:
-      return 0.5 * y * (1 + std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y)));
-    case ACT_SILU:
-      return y / (1 + std::exp(-y));
-    case ACT_RELU6:
-      return clamped(y);
-    case ACT_HARDSWISH:
-      return y * clamped(y + 3) / 6;
-    case ACT_HARDSIGMOID:
-      return clamped(y + 3) / 6;
-    default:
-      return y;
-  }
-}
-
-// The largest slope of an activation function, to two digits.
-double slope(uint32_t act) {
-  return act == ACT_HARDSWISH ? 1.5 : act == ACT_GELU || act == ACT_GELU_TANH || act == ACT_SILU ? 1.13 : 1;
-}
-
-}  // namespace
-
-// Four sums each, which the compiler keeps in vectors.
+// Four independent sums, so that the compiler uses vector instructions.
 Expected dot(const double* a, const double* b, size_t count) {
   double sums[4] = {}, sizes[4] = {};
   size_t i = 0;
@@ -62,8 +30,8 @@ Expected finished(Expected e, double bias, uint32_t act) {
   e.want += bias;
   e.size += std::fabs(bias);
   e.slack = act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
-  e.size *= slope(act);
-  e.want = activate(e.want, act);
+  e.size *= reference::slope(act);
+  e.want = reference::activated(e.want, act);
   return e;
 }
 

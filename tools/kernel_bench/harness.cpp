@@ -7,6 +7,7 @@
 #include <set>
 
 #include "graph/bind.h"
+#include "graph/convert.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "ops/op.h"
@@ -34,9 +35,13 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
   return std::string(name(value.kind)) + " '" + value.name + "'";
 }
 
+bool uses_matrices(const Shader& shader) {
+  return (shader.features & bit(Feature::coopmat)) != 0;
+}
+
 enum class When : uint8_t { before, now, after };
 
-// Inputs go to their textures before the kernels run, and outputs come out of theirs afterwards; neither is timed.
+// Inputs are copied to textures before the kernels run, and outputs from textures afterwards; neither is timed.
 When when(const Graph::Impl& graph, const Node& node) {
   if (node.reads.size() != 1 || graph.tensors[node.writes[0]].other_storage != node.reads[0]) return When::now;
   const auto is_in = [](const std::vector<uint32_t>& ids, uint32_t id) {
@@ -48,10 +53,18 @@ When when(const Graph::Impl& graph, const Node& node) {
 
 }  // namespace
 
+Bytes on_device(DType dtype, const Bytes& bytes) {
+  if (dtype != DType::i64) return bytes;
+  Bytes narrow(bytes.size() / 2);
+  if (narrow_i64(narrow.data(), bytes.data(), bytes.size() / 8) != kNoPosition)
+    fail(Code::InvalidArgument, Stage::api, "case", "a number of an i64 tensor does not fit 32 bits");
+  return narrow;
+}
+
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
-  forced.storage = StorageOverride::as_exported;  // the case says
+  forced.storage = StorageOverride::as_exported;  // the case has chosen already
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, loaded.program->methods[0].symbols.size()));
   return graph;
@@ -63,7 +76,7 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
   const auto program = std::make_shared<Program>(read(file, signatures()));
   loaded.program = program;
   loaded.facts = std::make_shared<ConstantFacts>();
-  // As Model::load does: whatever the product takes runs on the poorest device.
+  // As Model::load does: every file must also run on a device with nothing optional.
   const bool is_product = program->methods[0].ops[0].op < op_table().size();
   const std::vector<Symbol>& symbols = program->methods[0].symbols;
   if (is_product) layout(*build_with(loaded, baseline_features(), {"", symbols.empty() ? 1 : symbols[0].hint}));
@@ -86,7 +99,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions&
       textures_(loaded.device, options.slots, options.guard_bytes != 0) {
   Device& device = *loaded_.device;
   const Features& features = device.features();
-  // In place: nothing is staged, so that only kernels (and copies of an operator's own) are steps.
+  // Inputs and outputs in place, without staging: then the only steps are kernels and the operators' own copies.
   const std::vector<Step> all = steps(graph_, layout_, ports(graph_, layout_, true), true, false);
   const auto need = [&](uint32_t tensor) {
     if (tensor == kNone) return;
@@ -96,7 +109,7 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions&
     Place& place = places_[layout_.memory_root[tensor]];
     place.bytes = std::max(place.bytes, layout_.bytes[tensor]);
   };
-  for (const uint32_t id : impl().outputs) need(id);  // a view of an input is written by no step
+  for (const uint32_t id : impl().outputs) need(id);  // an output that is a view of an input is not written by any step
   for (const Step& step : all) {
     if (step.node == kNone) continue;
     const Node& node = impl().nodes[step.node];
@@ -115,8 +128,8 @@ Harness::Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions&
   empty_ = device.memory().buffer(16, MemoryKind::device, "empty");
 }
 
-// A binding reaches into the guard after its tensor: a driver that checks bounds (CPU drivers do) would hide a kernel
-// that writes there.
+// The binding includes the guard after the tensor: a driver that checks bounds, as CPU drivers do, would otherwise drop
+// a wrong write, and the test would not see it.
 Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const {
   if (tensor == kNone) return {empty_.handle(), 0, 16};
   if (textures_.has(layout_.memory_root[tensor])) return textures_.slice(layout_.memory_root[tensor], slot);
@@ -160,6 +173,27 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   commands.end();
   loaded_.device->run(commands);
   put_inputs(word, inputs);
+  clear_report();
+}
+
+void Harness::clear_report() {
+  if (!places_.contains(impl().status)) return;
+  Commands commands(loaded_.device);
+  commands.begin();
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) commands.fill(slice(impl().status, slot), 0);
+  commands.end();
+  loaded_.device->run(commands);
+}
+
+std::optional<HostReport> Harness::report() {
+  if (!places_.contains(impl().status)) return std::nullopt;
+  uint32_t words[4];
+  std::memcpy(words, read(places_.at(impl().status), slice(impl().status, 0).offset, sizeof(words)).data(),
+              sizeof(words));
+  if (words[0] == 0) return std::nullopt;
+  if (words[0] != 1)
+    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
+  return HostReport{words[1], static_cast<int32_t>(words[2]), static_cast<int32_t>(words[3])};
 }
 
 bool Harness::overwrites_inputs() const {
@@ -181,9 +215,10 @@ void Harness::put_inputs(uint32_t word, std::span<const Data> inputs) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!places_.contains(layout_.memory_root[ids[i]])) continue;  // no kernel reads it
     const uint64_t bytes = impl().bytes(ids[i]);
+    const Bytes given = on_device(inputs[i].dtype, inputs[i].bytes);
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
       const Slice all = slice(ids[i], slot);
-      uploader.put(std::span(inputs[i].bytes).first(bytes), {all.buffer, all.offset, bytes});
+      uploader.put(std::span(given).first(bytes), {all.buffer, all.offset, bytes});
     }
   }
   uploader.flush();
@@ -262,11 +297,19 @@ std::string Harness::shaders() const {
   std::string names;
   for (const Step& step : steps_) {
     if (step.kind != StepKind::dispatch) continue;
-    if (impl().nodes[step.node].dispatches.empty()) continue;  // nothing to do at these sizes
+    if (impl().nodes[step.node].dispatches.empty()) continue;  // no dispatch at these sizes
     const std::string part = impl().nodes[step.node].dispatches[0].shader->name;
     names += (names.empty() ? "" : "+") + part;
   }
   return names;
+}
+
+bool Harness::has_matrices() const {
+  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    if (step.kind != StepKind::dispatch) return false;
+    const std::vector<Dispatch>& all = impl().nodes[step.node].dispatches;
+    return std::any_of(all.begin(), all.end(), [](const Dispatch& each) { return uses_matrices(*each.shader); });
+  });
 }
 
 uint64_t Harness::output_bytes(size_t index) const {
@@ -281,7 +324,8 @@ uint64_t Harness::launch_bytes() const {
     for (const Dispatch& dispatch : node.dispatches) {
       bytes += dispatch.bytes;
       if (dispatch.bytes != 0) continue;
-      std::set<uint32_t> tensors(node.reads.begin(), node.reads.end());  // one may stand in for an absent argument
+      std::set<uint32_t> tensors(node.reads.begin(),
+                                 node.reads.end());  // a tensor can appear twice, in place of an absent argument
       tensors.insert(node.writes.begin(), node.writes.end());
       for (const uint32_t id : tensors) bytes += id == kNone ? 0 : layout_.bytes[id];
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on a device as the product runs it (read, build, prepack, infer, launch), in memory that kernel_bench
-// lays out itself: every tensor has a buffer or texture of its own, with guards around it, once for each slot.
+// Runs one operator with the code of the engine (read, build, prepack, infer, launch), but in memory of its own: every
+// tensor has its own buffer or texture with guard bytes around it. There may be several copies of everything (slots).
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// A file, read, and its graphs, one for each kernel.
+// A file in memory, and a graph of it for each kernel.
 struct Loaded {
   std::shared_ptr<Device> device;
   std::shared_ptr<const Program> program;
@@ -25,19 +26,22 @@ struct Loaded {
   std::vector<std::unique_ptr<Graph>> graphs;
   std::shared_ptr<const Weights> weights;
 };
-// A kernel by its name as Features::kernel takes it, and a number of rows at which it can run.
+// A kernel's name for Features::kernel, and a number of rows at which the kernel can run.
 struct Forced {
   std::string kernel;
   int64_t m;
 };
-// All four gates, then the constants are packed. Throws what the product throws.
+// Checks the file (all four gates) and packs the constants. Throws the errors of a user's load.
 Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels,
             const Features& features);
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel);
 
+// A tensor's elements in the form that the device has: i64 becomes i32.
+Bytes on_device(DType dtype, const Bytes& bytes);
+
 struct HarnessOptions {
-  uint64_t guard_bytes = 0;  // before and after every tensor; bound, so that a kernel can hurt them
-  uint32_t slots = 1;        // copies of everything, for rotation past a cache
+  uint64_t guard_bytes = 0;  // before and after every tensor; bindings include them, so that a kernel can write there
+  uint32_t slots = 1;        // copies of everything: runs that use another copy each find nothing in a cache
 };
 
 class Harness {
@@ -45,34 +49,41 @@ class Harness {
   // The graph's shapes are those of its last infer; both must outlive the harness.
   Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
 
-  // Every byte becomes `word`, then the constants come to their places. Inputs are given in the program's order.
+  // Fills all memory with `word`, then writes constants and inputs, and clears the status words. Inputs: in the program's
+  // order.
   void reset(uint32_t word, std::span<const Data> inputs);
-  // The inputs alone: before a run that follows one which wrote its output in place of an input.
+  // Writes the inputs again: needed when the run before wrote its output into an input.
   void put_inputs(uint32_t word, std::span<const Data> inputs);
   bool overwrites_inputs() const;
-  // The kernels of one run, with the barriers they need among themselves.
+  // Clears the status words before another run.
+  void clear_report();
+  // The report of the last run, of slot 0.
+  std::optional<HostReport> report();
+  // Records the kernels of one run, with the barriers between them.
   void dispatch(Commands& commands, uint32_t slot) const { dispatch(commands, steps_, slot); }
-  // Runs what was so recorded; outputs of slot 0 then come out of their textures.
+  // Submits what was recorded and waits; then copies outputs of slot 0 from textures to buffers.
   void run(const Commands& kernels);
-  // An output of slot 0, after that.
+  // An output of slot 0 after run().
   Bytes read_output(size_t index = 0);
-  // Where the guards or the padding of slot 0 are not what reset(word) made them, as text; empty when they are whole.
+  // Describes where a kernel changed the guards or the padding of slot 0 since reset(word); empty when nowhere.
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
-  uint64_t slot_bytes() const;  // what a slot takes
+  // Whether one of them multiplies by cooperative matrices.
+  bool has_matrices() const;
+  uint64_t slot_bytes() const;  // memory of one slot
   uint64_t output_bytes(size_t index = 0) const;
-  // What a run reads and writes, and its arithmetic, as the launches say.
+  // The bytes that a run reads and writes, and its operations, as the launches count them.
   uint64_t launch_bytes() const;
   uint64_t launch_flops() const;
-  // For planted mistakes: overwrites the word at `byte` of output 0, or a guard of it.
+  // For planted mistakes: overwrite the word at `byte` of output 0, or a guard of it.
   void spoil(uint64_t byte, uint32_t word);
   void spoil_guard(uint32_t word);
 
  private:
   struct Place {
     Buffer buffer = {};
-    uint64_t bytes = 0, stride = 0;  // of the tensor, and from slot to slot
+    uint64_t bytes = 0, stride = 0;  // size of the tensor; distance between slots
     std::string name;
   };
   void dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const;
@@ -86,7 +97,7 @@ class Harness {
   const HarnessOptions options_;
   Layout layout_;
   std::vector<Step> before_, steps_, after_;
-  std::map<uint32_t, Place> places_;  // by the tensor whose storage it is
+  std::map<uint32_t, Place> places_;  // by the number of the tensor that owns the memory
   Textures textures_;
   Buffer empty_;
 };

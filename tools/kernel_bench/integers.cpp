@@ -29,9 +29,9 @@ void quantize(std::span<float> row, DType dtype, bool chosen) {
   }
 }
 
-GivenParams random_params(int64_t m, uint64_t seed, std::string_view what) {
+RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what) {
   const auto count = static_cast<size_t>(m);
-  GivenParams made;
+  RowQparams made;
   std::vector<float> scales(count);
   Random random(seed, what);
   for (float& each : scales) each = kOutNumbers.scale * random.uniform(0.5f, 1.5f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 8-bit integers in kernel_bench's cases: how x becomes such, and a result again.
+// The reference's quantization: rows of x to 8-bit integers, and results to 8-bit integers.
 #pragma once
 
 #include <span>
@@ -13,23 +13,23 @@ struct RowParams {
   float scale, zero;
 };
 
-// The least scale that is chosen; the numbers where parameters are numbers.
+// The least scale when parameters are chosen from x; the parameters when they are constants.
 inline constexpr double kEps = 0x1p-23;
 inline constexpr RowParams kRowNumbers = {0.015625f, 3}, kOutNumbers = {0.03125f, -5};
 
-// A row as the real numbers that its integers stand for; every step is rounded to fp16 where `dtype` is that and the
-// parameters are `chosen` from the row, as torchao rounds; else they are kRowNumbers.
+// Quantizes a row and turns it into real numbers again. `chosen`: the parameters are chosen from the row, and for f16
+// every step is rounded to fp16, as in torchao; otherwise they are kRowNumbers.
 void quantize(std::span<float> row, DType dtype, bool chosen);
 
-// A scale (f32) and a zero point (i8) for each of `m` rows, at random; as tensors, too.
-struct GivenParams {
+// A random scale (f32) and zero point (i8) for each of `m` rows, as numbers and as tensors.
+struct RowQparams {
   std::vector<RowParams> rows;
   Data scales, zeros;
 };
-GivenParams random_params(int64_t m, uint64_t seed, std::string_view what);
+RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what);
 
-// The i8 for the sum `e` of products: either side is right where the error of the sum, 2^-24 `roundings`
-// times the sum of sizes, leaves it open.
+// The i8 of a sum of products `e`. The sum may have an error of 2^-24 * roundings * e.size; where this error reaches a
+// tie, both integers are accepted (Expected::slack).
 Expected requantized(const Expected& e, RowParams params, int64_t roundings);
 
 }  // namespace pumice::engine::kernel_bench

@@ -10,7 +10,8 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-// The engine's errors under a name that front ends may see: its own headers and the public ones do not mix.
+// Turns the engine's errors into kernel_bench::Error: front ends cannot include the engine's headers together with the
+// public ones.
 template <class Body>
 auto translated(const Body& body) {
   try {

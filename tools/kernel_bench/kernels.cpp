@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kPlainOf = "linear_q4gsw";
 
-// The longest side of the textures of x and the result: vec4 groups of a row, rows, all other dimensions.
+// The longest side of the textures of x and of the result. Their sides are the vec4 groups of a row, the rows, and the
+// product of all other dimensions.
 int64_t longest_side(const BenchOp& bench_op, const Case& c) {
   if (bench_op.is_conv()) {
     const int64_t height = std::max(c.h, c.out_size(c.h)), width = std::max(c.w, c.out_size(c.w));
@@ -26,7 +27,7 @@ int64_t longest_side(const BenchOp& bench_op, const Case& c) {
   return std::max((std::max(c.k, n) + 3) / 4, c.m);
 }
 
-// Those of a weight have rows of its vectors.
+// The longest side of the texture of a weight, which has 4096 of its vectors in a row.
 std::string why_no_textures(const BenchOp& bench_op, const Case& c, const Features& features) {
   const int64_t most = features.max_image_3d;
   if (c.in_textures() && longest_side(bench_op, c) > most)
@@ -93,7 +94,7 @@ std::string resolved(const BenchOp& bench_op, const std::string& kernel, const C
 double bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
   if (bench_op.is_conv()) return conv_error(resolved(bench_op, kernel, c, features), bench_op.conv(c));
   if (!bench_op.is_linear()) return 0;
-  // The baseline is held to the pick's bound.
+  // The baseline has the error bound of the pick.
   const std::string name = resolved(bench_op, kernel == kPlain ? std::string(kPick) : kernel, c, features);
   return linear_error(linear_kernel(name), bench_op.linear(c));
 }

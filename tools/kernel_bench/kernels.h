@@ -10,26 +10,26 @@
 
 namespace pumice::engine::kernel_bench {
 
-// The name under which the pick is reported, and the one of a baseline that only kernel_bench has (file baseline.cpp).
+// The names of the picked kernel and of the baseline (baseline.h).
 inline constexpr std::string_view kPick = "pick", kPlain = "plain";
 
 // The pick and all kernels of an operator.
 std::vector<std::string> all_kernels(const BenchOp& bench_op);
-// Names to be forced: those asked for (unknown ones throw InvalidArgument), else the pick and all kernels.
+// The kernels that the options ask for, else the pick and all kernels. Throws InvalidArgument for an unknown one.
 std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options);
 // Why `kernel` cannot run the case, as the end of "it ..."; empty when it can.
 std::string unsupported_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                const Features& features);
-// Why it is not meant for the case, though it may run, likewise: it is timed when asked for.
+// Why `kernel` is not recommended for the case although it can run, likewise. It is timed when it is asked for by name.
 std::string not_recommended_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                    const Features& features);
-// The kernel that runs under a name: for "pick" the one that is picked for the case.
+// The kernel that runs: for "pick" the one that is picked for the case.
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The factor of sum|a b| in the error bound of `kernel`.
 double bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
-// As Features::kernel takes it: nothing for the pick.
+// The value of Features::kernel: empty for the pick.
 std::string forced(const std::string& kernel);
-// The operator whose file runs `kernel`.
+// The operator to write into the file so that `kernel` runs.
 std::string op_for(const BenchOp& bench_op, const std::string& kernel);
 
 }  // namespace pumice::engine::kernel_bench

@@ -14,12 +14,12 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-// x and the result are integers.
+// Whether x and the result are 8-bit integers.
 bool are_bytes(const LinearScheme& scheme) {
   return scheme.rows == Rows::bytes || scheme.rows == Rows::given;
 }
 
-// Columns with one scale.
+// The number of columns with one scale.
 int64_t columns(const LinearScheme& scheme, const Case& c) {
   return scheme.scales != ScalePer::group || c.group == 0 ? c.k : c.group;
 }
@@ -58,10 +58,10 @@ class Linear : public CaseData {
     all.push_back({.name = "eps", .role = Role::real, .real = kEps});
     all.push_back({.name = "per_token", .role = Role::integer, .number = 1});
     if (scheme_.rows == Rows::given) {
-      all.push_back({"x_scale", Role::input, given_x_.scales});
-      all.push_back({"x_zero", Role::input, given_x_.zeros});
-      all.push_back({"out_scale", Role::input, given_out_.scales});
-      all.push_back({"out_zero", Role::input, given_out_.zeros});
+      all.push_back({"x_scale", Role::input, x_qparams_.scales});
+      all.push_back({"x_zero", Role::input, x_qparams_.zeros});
+      all.push_back({"out_scale", Role::input, out_qparams_.scales});
+      all.push_back({"out_zero", Role::input, out_qparams_.zeros});
       return all;
     }
     all.push_back({.name = "x_scale", .role = Role::real, .real = kRowNumbers.scale});
@@ -74,7 +74,7 @@ class Linear : public CaseData {
   std::vector<Output> outputs() const override { return {{out_dtype(), {c_.m, c_.n}}}; }
 
   std::vector<Expected> expect(size_t, std::span<const uint64_t> indices) const override {
-    std::vector<uint32_t> order(indices.size());  // by column: each weight row is unpacked once
+    std::vector<uint32_t> order(indices.size());  // sorted by column of the output: each weight row is unpacked once
     std::iota(order.begin(), order.end(), 0);
     const auto n = static_cast<uint64_t>(c_.n);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -108,7 +108,7 @@ class Linear : public CaseData {
   double flops(int64_t m) const override {
     return 2.0 * static_cast<double>(m) * static_cast<double>(c_.n) * static_cast<double>(c_.k);
   }
-  // Products with fp16 activations are exact in fp32 and in a matrix unit that sums in fp32.
+  // Products of fp16 numbers are exact in fp32, and in a matrix unit that sums in fp32.
   Arithmetic arithmetic() const override {
     if (scheme_.rows != Rows::floats) return Arithmetic::i8;
     return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32;
@@ -174,7 +174,7 @@ class Linear : public CaseData {
     const int64_t row_bytes = q4_ ? (c_.k + 1) / 2 : c_.k;
     weight_ = {q4_ ? DType::i4 : DType::i8, {c_.n, c_.k}, Bytes(static_cast<size_t>(c_.n * row_bytes))};
     const bool any_byte = (c_.values == Values::random || c_.values == Values::special) && (!q4_ || c_.k % 2 == 0);
-    if (any_byte) {  // every byte is a valid pair of nibbles: eight at once
+    if (any_byte) {  // every byte is a valid pair of nibbles, so eight are made at once
       for (size_t at = 0; at < weight_.bytes.size(); at += 8) {
         const uint64_t word = random.next();
         std::memcpy(&weight_.bytes[at], &word, std::min<size_t>(8, weight_.bytes.size() - at));
@@ -194,13 +194,14 @@ class Linear : public CaseData {
   void make_bytes(uint64_t seed) {
     x_data_ = {DType::i8, {c_.m, c_.k}, Bytes(static_cast<size_t>(c_.m * c_.k))};
     const bool given = scheme_.rows == Rows::given;
-    if (given) given_x_ = random_params(c_.m, seed, "x parameters"), given_out_ = random_params(c_.m, seed, "out");
+    if (given)
+      x_qparams_ = random_qparams(c_.m, seed, "x parameters"), out_qparams_ = random_qparams(c_.m, seed, "out");
     Random random(seed, "x");
     for (size_t at = 0; at < x_data_.bytes.size(); ++at) {
       const int any = static_cast<int>(random.below(256)) - 128;
       const int q = c_.values == Values::high ? 127 : c_.values == Values::alternate ? std::abs(any) % 128 : any;
       x_data_.bytes[at] = static_cast<std::byte>(q);
-      const RowParams p = given ? given_x_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
+      const RowParams p = given ? x_qparams_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
       x_.push_back(static_cast<double>((static_cast<float>(q) - p.zero) * p.scale));
     }
   }
@@ -258,8 +259,8 @@ class Linear : public CaseData {
     const Expected sum = dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k));
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
-    // As every kernel keeps it: ops/linear/error_bound.cpp.
-    return requantized(e, scheme_.rows == Rows::given ? given_out_.rows[index / n] : kOutNumbers, c_.k + 28);
+    // The roundings that ops/linear/error_bound.cpp counts for every kernel.
+    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, c_.k + 28);
   }
 
   const LinearScheme& scheme_;
@@ -268,7 +269,7 @@ class Linear : public CaseData {
   std::vector<double> x_;
   std::vector<float> scale_, bias_;
   std::vector<int8_t> zero_;
-  GivenParams given_x_, given_out_;
+  RowQparams x_qparams_, out_qparams_;
   Data x_data_, weight_, scale_data_, zero_data_, bias_data_;
 };
 

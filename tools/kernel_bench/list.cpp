@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `kernel list`: operators, the variants of their shaders and what those need, and the kernels that can be forced.
+// `kernel list`: operators, the variants of their shaders with the features they need, and kernels that can be forced.
 #include "tools/kernel_bench/list.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ json variants(const ShaderFile& file, const Features& features) {
   return rows;
 }
 
-// The file of an operator's row, by the very axes that the row names; null when it has none of its own.
+// The shader whose axes an operator's row names; null when the row names its own axes.
 const ShaderFile* main_shader(const Op& op) {
   for (const ShaderFile& file : shader_files()) {
     if (!op.variants.empty() && file.axes.data() == op.variants.data()) return &file;
@@ -73,7 +73,7 @@ std::string run_list(const Options& options) {
     of_this.ops = {name};
     row["cases"] = json::array();
     for (const Case& c : choose(of_this, Purpose::test, true)) row["cases"].push_back(title(c));
-    row["compared"] = op.cases.reference != nullptr || !bench_op(name).is_call() ? "fp64 reference" : "portable run";
+    row["compared"] = compared(op.cases.reference != nullptr || !bench_op(name).is_call());
     operators.push_back(std::move(row));
   }
   for (const ShaderFile& file : shader_files())

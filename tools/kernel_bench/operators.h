@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators that a case may call: those of the product, and the baselines that only kernel_bench has.
+// The operators that a case may call: the engine's, and the baselines that only kernel_bench has.
 #pragma once
 
 #include "graph/build.h"
@@ -9,7 +9,7 @@ namespace pumice::engine::kernel_bench {
 
 std::span<const Signature> signatures();
 const OperatorCallbacks& builder();
-// The row of the product's operator `name`; null when there is none.
+// The row of the engine's operator `name`; null when there is none.
 const Op* find_op(std::string_view name);
 // Throws InvalidArgument with the nearest of `known` when `got` is not among them.
 void must_be_one_of(const char* what, std::string_view got, std::span<const std::string_view> known);

@@ -8,7 +8,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// Between the neighbours of rank share * (count - 1); of at least one value.
+// The percentile `share` (0 to 1) of at least one value, interpolated between its two neighbours.
 inline double percentile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
   const double at = share * static_cast<double>(values.size() - 1);

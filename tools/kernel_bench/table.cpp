@@ -12,7 +12,8 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-// Tests. Tiles are 16 rows (n) x 64 columns (k); a column list goes with every row list. m runs over kRows or kAllRows.
+// Cases of tests. Tiles are 16 rows (n) x 64 columns (k). Each is combined with the m of kRows, or of kAllRows for
+// --full.
 constexpr const char* kRows = "m=1|2|3|5|8|17|33|129";
 constexpr const char* kAllRows = "m=1|2|3|4|5|7|8|16|17|33|64|127|128|512";
 constexpr const char* kShapes[] = {
@@ -24,7 +25,7 @@ constexpr const char* kShapes[] = {
     "n=257,k=24,g=12,zero=random,act=relu",
     "n=128,k=192,g=64,scale=f16,bias=1,act=silu",
 };
-// Primes, odd ones, multiples and neighbours of the tiles; m > k; a long k; a real vocabulary.
+// Primes, odd sizes, multiples of the tiles and one more or less; m > k; a large k; a real vocabulary.
 constexpr const char* kMoreShapes[] = {
     "n=4097,k=384,g=32,bias=1",
     "n=1031,k=1021,g=0,zero=random",
@@ -41,7 +42,7 @@ constexpr const char* kMoreShapes[] = {
 constexpr const char* kValues = "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special";
 constexpr const char* kTextures = "m=1|33,n=37,k=96,g=32,bias=1,zero=random,storage=texture3d|texture2d|textures";
 
-// Benchmarks.
+// Cases of benchmarks.
 constexpr const char* kCpuBench[] = {"m=1|128,n=2048,k=2048,g=32,dtype=f32"};
 constexpr const char* kGpuBench[] = {
     "m=1|2|8|16|128|512|2048,n=14336,k=4096,g=32,dtype=f16",
@@ -65,8 +66,8 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
 };
 
-// Convolutions. Sums in parts, borders, tails of vec4 groups and tiles; groups that begin inside of a row panel;
-// depthwise ones.
+// Convolutions: sums in several parts, borders, tails of vec4 groups and of tiles, groups that begin inside of a row
+// panel, depthwise.
 constexpr const char* kConvRows = "b=1|3";
 constexpr const char* kConvShapes[] = {
     "c=3,o=17,h=7,w=9,bias=1",
@@ -87,7 +88,7 @@ constexpr const char* kMoreConvShapes[] = {
 constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
 constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
 constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
-// Of ResNet-50 and MobileNetV2, and the one that docs/performance.md quotes.
+// Layers of ResNet-50 and MobileNetV2, and the one in docs/performance.md.
 constexpr const char* kConvGpuBench[] = {
     "b=32,c=256,o=256,h=56,w=56,dtype=f16",
     "b=1|32,c=64,o=64,h=56,w=56,dtype=f16",
@@ -120,7 +121,8 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
     if (is_conv) texts = few ? Texts(kConvCpuBench) : kConvGpuBench;
     for (const char* text : texts) add(all, text, op);
     if (!all.empty()) return all;
-    for (const char* text : texts) add(all, text + std::string(",dtype=f32"), op);  // it makes integers of integers
+    for (const char* text : texts)
+      add(all, text + std::string(",dtype=f32"), op);  // its inputs and outputs are integers
     return all;
   }
   for (const char* dtype : {",dtype=f32", ",dtype=f16"}) {
@@ -134,7 +136,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
       continue;
     }
     const std::string rows = options.full ? kAllRows : kRows;
-    // The dtype comes first: `scale` follows it unless a shape says otherwise.
+    // The dtype comes first, because `scale` has the same dtype unless the case sets it.
     for (const char* text : kShapes) add(all, rows + dtype + "," + text, op);
     if (options.full)
       for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
@@ -166,7 +168,7 @@ std::vector<std::string> with_kernels(const std::vector<std::string>& wanted) {
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
   std::vector<std::string> ops = options.ops;
   for (const std::string& op : ops) bench_op(op);  // throws where there is none
-  // The options, as the text of a case begins.
+  // The options as the beginning of the text of each case.
   const auto begin = [&](bool is_call) {
     const std::string end = is_call ? " " : ",";
     return (options.dtype.empty() ? "" : (is_call ? "T=" : "dtype=") + options.dtype + end) +
@@ -186,12 +188,12 @@ std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
     }
     return all;
   }
-  const std::vector<Case> wanted = parse(begin(false));  // misspelt values are found here
+  const std::vector<Case> wanted = parse(begin(false));  // throws for misspelt values
   if (ops.empty()) ops = with_kernels(options.kernels);
   for (const std::string& op : ops)
     for (Case& c : table(options, purpose, cpu, op)) {
       if (!options.dtype.empty() && c.dtype != wanted[0].dtype) continue;
-      if (!options.storage.empty()) {  // every case in that storage, where the operator has it
+      if (!options.storage.empty()) {  // every case with that storage, where the operator takes it
         if (c.storage != Case{}.storage) continue;
         c.storage = options.storage;
         if (!bench_op(op).refuse(c).empty()) continue;

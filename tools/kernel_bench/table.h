@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The case table: what tests and benchmarks run when no case is named.
+// The table of cases: those that tests and benchmarks run when the options name none.
 #pragma once
 
 #include "tools/kernel_bench/case.h"
@@ -9,8 +9,8 @@ namespace pumice::engine::kernel_bench {
 
 enum class Purpose : uint8_t { test, bench };
 
-// The cases that the options ask for: those named, else the table's of every operator asked for. `cpu`: the benchmark's
-// short list for CPU drivers.
+// The cases in the options, else the table's cases of the operators in the options. `cpu`: benchmarks use the short
+// list for CPU drivers.
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu);
 
 }  // namespace pumice::engine::kernel_bench

@@ -17,7 +17,7 @@ uint64_t texels(const ImageShape& shape) {
   return uint64_t{shape.width} * shape.height * std::max(shape.depth, 1u);
 }
 
-// One more along each axis, where the device has that. A weight's rows of texels have a fixed length.
+// One texel more along each axis, up to the limit of the device. The rows of a weight have a fixed length.
 ImageShape with_guards(ImageShape shape, const Features& features) {
   const bool flat = shape.depth == 0;
   const uint32_t limit = flat ? features.max_image_2d : features.max_image_3d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The textures of a harness: an image of its own for every tensor and slot, a texel larger along each axis than the
-// kernel needs where there are guards. Lanes and texels that hold no element may be anything
-// (glsl/include/core/texture.glslh), so they are poisoned as everything else is.
+// The textures of a harness: an image for every tensor and slot. With guards an image is one texel larger along each
+// axis than the kernel needs. Lanes and texels without an element may have any value
+// (glsl/include/core/texture.glslh), so they are filled with the pattern of the test, too.
 #pragma once
 
 #include <map>
@@ -22,17 +22,17 @@ class Textures {
   void add(uint32_t tensor, const TensorInfo& info, const std::string& name);
   bool has(uint32_t tensor) const { return all_.contains(tensor); }
   Slice slice(uint32_t tensor, uint32_t slot) const;
-  // Into a recording: every texel of activations becomes `word`; of weights those that `packed`, the texture of the
-  // product, does not fill.
+  // Records: every texel of activations becomes `word`; of a weight only the texels that `packed`, the engine's texture
+  // of it, does not have.
   void fill(Commands& commands, uint32_t word) const;
   void copy_weight(Commands& commands, uint32_t tensor, Slice packed, uint32_t word) const;
-  // Likewise, after values came to them: the lanes after the last elements of rows.
+  // Records the same for the lanes after the last element of each row, after the values are in the textures.
   void fill_tails(Commands& commands, uint32_t word) const;
-  // Remembers what the guards of slot 0 are.
+  // Reads the guards of slot 0, for damage().
   void remember();
-  // Where they are not that any more, as text; empty when they are whole.
+  // Describes where the guards have changed since; empty when nowhere.
   std::string damage();
-  // For planted mistakes: overwrites the guards of a texture, and all else in it.
+  // For planted mistakes: overwrites a texture with its guards.
   void spoil(uint32_t tensor, uint32_t word);
   uint64_t slot_bytes() const;
 
@@ -40,10 +40,10 @@ class Textures {
   struct Texture {
     DType dtype;
     ImageShape shape, whole;  // as the kernel sees it, and with guards
-    uint32_t columns;         // elements of a row
+    uint32_t columns;         // elements in a row
     std::string name;
     std::vector<Image> images;   // by slot
-    std::vector<uint32_t> bits;  // of slot 0, four words a texel
+    std::vector<uint32_t> bits;  // the texels of slot 0, four words each
   };
   void fill(Commands& commands, const Texture& texture, uint32_t slot, uint32_t word) const;
   std::vector<uint32_t> read(const Texture& texture) const;

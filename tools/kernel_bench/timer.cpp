@@ -25,8 +25,8 @@ double processor_us() {
 
 Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
             const TimerOptions& options) {
-  // A submit of 5 ms: the two timestamps and what surrounds them are then less than a thousandth. More where all slots
-  // would not be visited, unless a replay is so slow that caches do not matter to it.
+  // A submit takes 5 ms, so that the cost of the two timestamps is less than a thousandth of it. It takes longer where
+  // all slots must be visited, unless a replay is so slow that caches do not matter.
   constexpr double kSubmitUs = 5000, kMostUs = 250'000;
   constexpr uint32_t kMostReplays = 4096;
   Commands commands(device);
@@ -41,7 +41,7 @@ Timing time(const std::shared_ptr<Device>& device, const std::function<void(Comm
     commands.end();
   };
   record(1);
-  device->run(commands);  // makes the pipelines
+  device->run(commands);  // creates the pipelines
   device->run(commands);
   const double first_us = std::max(commands.timestamps_us()[1], 0.1);
   const auto in = [&](double us, double each) {
@@ -52,7 +52,7 @@ Timing time(const std::shared_ptr<Device>& device, const std::function<void(Comm
   const auto warm = Clock::now();
   do device->run(commands);
   while (since(warm) < options.warm_seconds);
-  // With clocks up a replay may take a fraction of what it took.
+  // When clocks are up, a replay may take much less time than before.
   const double each_us = std::max(commands.timestamps_us()[1] / replays, 0.1);
   if (replays < in(kSubmitUs, each_us)) {
     replays = in(kSubmitUs, each_us);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times something that is recorded many times into one command buffer, with the device's own clock.
+// Times work that is recorded many times into one command buffer, with timestamps of the device.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 namespace pumice::engine::kernel_bench {
 
 struct Timing {
-  Spread us;         // of one replay, over submits
-  double cpu_us;     // processor time of one replay, this process's threads; of use on CPU drivers
-  uint32_t replays;  // of a submit
+  Spread us;         // of one replay, in microseconds; spread over submits
+  double cpu_us;     // processor time of one replay, of all threads of this process, for CPU drivers
+  uint32_t replays;  // in a submit
   size_t submits;
 };
 
 struct TimerOptions {
   double warm_seconds, seconds;
-  uint32_t least_replays = 1;  // of a submit, where that is not too long: so many that all slots are visited
+  uint32_t least_replays = 1;  // in a submit, unless it takes too long: as many as there are slots
   bool barrier = true;         // between replays
 };
 

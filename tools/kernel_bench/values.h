@@ -10,10 +10,10 @@
 
 namespace pumice::engine::kernel_bench {
 
-// splitmix64: as good as a test needs, and a word at any position without those before it.
+// splitmix64: good enough for tests, and any word can be made without those before it.
 class Random {
  public:
-  // `what` gives each tensor numbers of its own.
+  // `what`: the name of a tensor; each gets other numbers.
   Random(uint64_t seed, std::string_view what) : state_(seed) {
     for (const char letter : what) state_ = (state_ ^ static_cast<uint8_t>(letter)) * 0x100000001b3ull;
   }
@@ -24,14 +24,15 @@ class Random {
     return z ^ (z >> 31);
   }
   uint64_t below(uint64_t count) { return next() % count; }
-  // In [low, high), 24 bits.
+  // In [low, high), with 24 random bits.
   float uniform(float low, float high) { return low + (high - low) * (static_cast<float>(next() >> 40) * 0x1p-24f); }
 
  private:
   uint64_t state_;
 };
 
-// `values` as f32 or f16; rounded to it in place, so that they are what the file holds.
+// `values` as a tensor of f32 or f16. `values` are rounded to that dtype in place, so that they equal those in the
+// file.
 inline Data floats(DType dtype, Shape shape, std::vector<float>& values) {
   Data data{dtype, std::move(shape), Bytes(values.size() * device_bytes(dtype))};
   if (dtype == DType::f32) {

@@ -23,7 +23,7 @@ std::vector<int64_t> parse_dims(const std::string& text, const std::string& dims
   return result;
 }
 
-// fp32 to fp16, rounded to nearest even; enough for random inputs (no NaN, no overflow).
+// fp32 to fp16, rounded to nearest even; for random inputs, without NaN and overflow.
 uint16_t half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value * 0x1p-112f);  // fp16's exponent bias, as a scaling
   return static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits & 0x7fffffff) + 0xfff + (bits >> 13 & 1)) >> 13);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel list | test | bench: what tools/kernel_bench says, as text or as one JSON document.
+// kernel list | test | bench: prints the results of tools/kernel_bench as text or as one JSON document.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string join(const json& list, const char* separator) {
   return all;
 }
 
-// Progress on stderr, when that is a terminal.
+// Shows progress on stderr when that is a terminal.
 class Progress {
  public:
   ~Progress() { clear(); }
@@ -57,7 +57,7 @@ void print_device(const json& event) {
               text(device.at("subgroup_size")).c_str());
 }
 
-// Keeps what comes for --json.
+// Collects the results for --json.
 void keep(json& all, const json& event) {
   const std::string kind = event.at("event");
   if (kind == "device") {
@@ -131,18 +131,18 @@ int kernel_list(const Arguments& arguments) {
   for (const json& op : facts.at("operators")) {
     std::printf("\n%s(%s)\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str());
     if (op.at("kernels").size() == 1) {
-      std::printf("  %zu cases, against a %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
+      std::printf("  %zu cases, compared: %s; %s\n", op.at("cases").size(), text(op.at("compared")).c_str(),
                   text(op.at("cases").at(0)).c_str());
       continue;
     }
     for (const json& kernel : op.at("kernels")) {
-      const std::string why = kernel.at("unsupported_reason"), unfit = kernel.at("not_recommended_reason");
+      const std::string why = kernel.at("unsupported_reason"), not_recommended = kernel.at("not_recommended_reason");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
       std::printf("  %-14s %s\n", name.c_str(),
-                  !why.empty()     ? ("it " + why).c_str()
-                  : is != name     ? ("is " + is).c_str()
-                  : !unfit.empty() ? ("runs when forced: it " + unfit).c_str()
-                                   : "runs here");
+                  !why.empty()               ? ("it " + why).c_str()
+                  : is != name               ? ("is " + is).c_str()
+                  : !not_recommended.empty() ? ("runs when forced: it " + not_recommended).c_str()
+                                             : "runs here");
     }
   }
   if (arguments.kernel.ops.empty()) print_shaders(facts);
@@ -166,8 +166,11 @@ int kernel_test(const Arguments& arguments) {
     const std::string status = event.at("status");
     ++(status == "skipped" ? skipped : run);
     worst = std::max(worst, event.value("worst", 0.0));
+    if (!arguments.json && event.value("compared", "") == "guards only")
+      std::printf("guards only  %s: no reference to compare with\n", text(event.at("title")).c_str());
     if (arguments.json || status == "ok") return;
-    if (status == "skipped" && arguments.kernel.kernels.empty()) return;  // not asked for by name
+    if (status == "skipped" && arguments.kernel.kernels.empty())
+      return;  // skipped kernels are shown only when they were asked for by name
     progress.clear();
     std::printf("%s %s  %s\n  %s\n", status.c_str(), text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
                 text(event.at("why")).c_str());
@@ -179,7 +182,7 @@ int kernel_test(const Arguments& arguments) {
   else
     std::printf("%zu run, %zu skipped, %u failed; the largest error is %.2f of what is allowed (seed %llu)\n", run,
                 skipped, failed, worst, static_cast<unsigned long long>(arguments.kernel.seed));
-  if (failed == 0 && run == 0 && skipped > 0) return 4;  // nothing that was asked for can run on this device
+  if (failed == 0 && run == 0 && skipped > 0) return 4;  // none of the wanted kernels can run on this device
   return failed == 0 ? 0 : 1;
 }
 

@@ -25,8 +25,9 @@ dilation), g (groups); dtype, bias, zero, act; values random, low, high or speci
 )";
 
 constexpr const char* kTestHelp = R"(
-The error bound is the operator's own: |err| <= u |y| + c sum|a b|, c counted from the kernel's roundings. Beside that,
-every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
+The error bound is the operator's own, as its source derives it; of products |err| <= u |y| + c sum|a b|, c counted from
+the kernel's roundings; integers and moved elements are exact. What kernels report (an index out of range, an i64 that
+32 bits cannot hold) must be what the reference says. "guards only": the operator has no reference. Beside that, every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
 bands that must stay whole, is replayed and must give the same bits, and once more through a session as users have it.
 Above 10^8 multiplications a sample of the outputs is compared, edges always; --seed draws it. Exit code 1: something
 failed, 4: nothing that was asked for runs on this device.
@@ -52,7 +53,8 @@ void common(CLI::App* command, Arguments& arguments) {
   pumice::engine::kernel_bench::Options& options = arguments.kernel;
   command->add_option("--device", options.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
   command->add_option("--features", options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
-  command->add_option("--cache-dir", options.cache_dir, "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--cache-dir", options.cache_dir,
+                      "folder of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
   command->add_option("--op", options.ops, "only this operator; repeatable")->allow_extra_args(false);
   command
       ->add_option("--case", options.cases,
@@ -68,7 +70,7 @@ void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& options,
   command->add_option("--kernel", options.kernels, "only this kernel, or 'pick' for the one chosen; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--full", options.full, "the long list of cases instead of the short one");
-  command->add_option("--seed", options.seed, "of the data and of the sample")->capture_default_str();
+  command->add_option("--seed", options.seed, "seed of the data and of the sample")->capture_default_str();
   command->footer(std::string(help) + kCaseHelp);
 }
 
@@ -87,25 +89,28 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   };
   add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
       kernel_list);
-  CLI::App* test = add(
-      "test", "Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.",
-      kernel_test);
+  CLI::App* test =
+      add("test", "Each case with each kernel, compared with the fp64 reference of its operator.", kernel_test);
   choosing(test, options, kTestHelp);
-  test->add_option("--replays", options.replays, "of each case; default 100, on a CPU driver fewer of large ones")
+  test->add_option("--replays", options.replays,
+                   "runs of each case that must give equal bits; default 100, or fewer for large cases on a CPU driver")
       ->check(CLI::PositiveNumber);
-  test->add_option("--plant", options.mistake, "a mistake, to see that it is found: value, unwritten, guard or replay");
+  test->add_option("--plant", options.mistake,
+                   "plants a mistake, which must be found: value, unwritten, guard or replay");
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
   choosing(bench, options, kBenchHelp);
-  bench->add_option("--seconds", options.seconds, "of warm-up, and at most of timing a row")
+  bench->add_option("--seconds", options.seconds, "seconds of warm-up for a row, and the most for its timing")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   bench
-      ->add_option("--rotate", options.rotate_bytes,
-                   "weights to go through, e.g. 512MB; default 256MB, 64MB on a CPU driver")
+      ->add_option(
+          "--rotate", options.rotate_bytes,
+          "bytes of all copies of the weights that runs use in turn, e.g. 512MB; default 256MB, 64MB on a CPU driver")
       ->transform(CLI::AsSizeValue(false));
   bench->add_flag("!--no-barrier", options.barrier, "replays may overlap: throughput instead of latency");
   bench->add_flag("!--no-ceilings", options.ceilings, "do not measure the device first");
-  bench->add_flag("--regret", options.regret, "every kernel over a grid of shapes: how far is the pick from the best?");
+  bench->add_flag("--regret", options.regret,
+                  "time every kernel at a grid of shapes, and compare the picked kernel with the best");
 }
 
 }  // namespace tool

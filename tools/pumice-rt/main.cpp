@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pumice-rt: run, measure and look into .pumice files without Python. One binary with the shaders inside.
+// pumice-rt runs, times and inspects .pumice files without Python. The shaders are inside the binary.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -11,8 +11,9 @@ void device_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("--device", arguments.options.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
   command->add_option("--features", arguments.options.features, "'-coopmat,-int_dot' or 'none' [$PUMICE_FEATURES]");
   command->add_option("--cache-dir", arguments.options.cache_dir,
-                      "of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
-  command->add_option("--timeout-ms", arguments.options.timeout_ms, "of one run; a driver's first may compile [60000]");
+                      "folder of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
+  command->add_option("--timeout-ms", arguments.options.timeout_ms,
+                      "limit of one run in milliseconds; the first one may compile shaders [60000]");
 }
 
 void model_argument(CLI::App* command, tool::Arguments& arguments) {
@@ -49,7 +50,8 @@ int dispatch(int argc, char** argv) {
   CLI::App* profile = add("profile", "time every operator on the device", tool::profile);
   model_argument(profile, arguments);
   bench_options(profile, arguments);
-  profile->add_option("--by", arguments.by, "one row a 'kernel' or a 'call'")->check(CLI::IsMember({"kernel", "call"}));
+  profile->add_option("--by", arguments.by, "a row for each 'kernel' or for each 'call'")
+      ->check(CLI::IsMember({"kernel", "call"}));
   CLI::App* inspect = add("inspect", "header, operators, memory plan, constants; no device is touched", tool::inspect);
   model_argument(inspect, arguments);
   CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);

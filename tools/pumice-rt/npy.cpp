@@ -46,7 +46,7 @@ std::string read_header(std::ifstream& file, const std::string& path) {
   return header;
 }
 
-// The text between `open` and `close` after `'key':` in the header, which is a Python dict written by numpy.
+// The text between `open` and `close` after `'key':` in the header, a Python dict that numpy has written.
 std::string field(const std::string& header, const std::string& key, char open, char close, const std::string& path) {
   const size_t at = header.find("'" + key + "'");
   const size_t begin = at == std::string::npos ? at : header.find(open, header.find(':', at));
@@ -55,7 +55,7 @@ std::string field(const std::string& header, const std::string& key, char open, 
   return header.substr(begin + 1, end - begin - 1);
 }
 
-// "3, 4" -> {3, 4}
+// Sizes from text: {3, 4} from "3, 4".
 std::vector<int64_t> sizes(const std::string& text, const std::string& path) {
   std::vector<int64_t> result;
   for (size_t at = text.find_first_of("0123456789"); at != std::string::npos;

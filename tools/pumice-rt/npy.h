@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy files, version 1 and 2 headers, C order, little endian: what the tool reads and writes tensors as.
+// Reads and writes tensors as NumPy's .npy files: versions 1 and 2, C order, little endian.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Array {
 const char* dtype_name(pumice_dtype dtype);  // "float32", ...
 uint64_t dtype_bytes(pumice_dtype dtype);
 
-// Throw std::runtime_error that names the file and what is wrong with it.
+// Both throw std::runtime_error with the name of the file and the reason.
 Array read_npy(const std::string& path);
 void write_npy(const std::string& path, const Array& array);
 

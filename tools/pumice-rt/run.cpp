@@ -20,14 +20,14 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Windows opens a device when a file has such a name, whatever its suffix is.
+// Names that Windows reserves for devices, with any suffix.
 bool is_device(const std::string& name) {
   const std::string base = lower(name.substr(0, name.find('.')));
   if (base == "con" || base == "prn" || base == "aux" || base == "nul") return true;
   return base.size() == 4 && (base.starts_with("com") || base.starts_with("lpt")) && base[3] >= '0' && base[3] <= '9';
 }
 
-// A file name for output `index` that stays in its folder on every system and repeats none of `taken`: the rules of
+// A file name for output `index`: valid on every system, without a path, and not in `taken`. The rules are those of
 // file_names() in python/pumice/cli/run.py.
 std::string file_name(const std::string& name, uint32_t index, std::set<std::string>& taken) {
   const bool escape_first = name.starts_with('.') || name.starts_with('-') || is_device(name);

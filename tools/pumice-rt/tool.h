@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pumice-rt's commands; each returns the exit code.
+// The commands of pumice-rt; each returns the exit code.
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ struct Arguments {
   pumice::engine::kernel_bench::Options kernel;
 };
 
-// A misuse of the command line: exit code 2.
+// A wrong command line; the exit code is 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,13 +39,14 @@ int profile(const Arguments& arguments);
 int inspect(const Arguments& arguments);
 int check(const Arguments& arguments);
 int devices(const Arguments& arguments);
-// pumice-rt kernel list | test | bench, added to the command line; `chosen` becomes the one that is given.
+// Adds kernel list | test | bench to the command line; `chosen` becomes the command that the user gives.
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
 int kernel_list(const Arguments& arguments);
 int kernel_test(const Arguments& arguments);
 int kernel_bench(const Arguments& arguments);
 
-// One array for each input: the shape of --shape NAME=AxB or the one seen at export; floats N(0, 1), integers 0 or 1.
+// A random array for each input, of the shape in --shape NAME=AxB or else of the shape at export; floats N(0, 1),
+// integers 0 or 1.
 std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes);
 std::vector<pumice_tensor> views(const std::vector<Array>& arrays);
 // "ids=1x128,mask=1x128"

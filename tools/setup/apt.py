@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from setup.progress import Board, StepFailed, folder_bytes, megabytes, reap, run, spawn
+from setup.progress import Progress, StepFailed, folder_bytes, megabytes, reap, run, spawn
 from setup.recipes import Part
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -43,8 +43,8 @@ def archive_address() -> str:
 class Apt:
     """apt's private files while sets are being made."""
 
-    def __init__(self, folder: Path, board: Board, log: Path):
-        self.folder, self.board, self.log = folder, board, log
+    def __init__(self, folder: Path, progress: Progress, log: Path):
+        self.folder, self.progress, self.log = folder, progress, log
         self.listed: set[tuple[str, str]] = set()
         self._address = ""
 
@@ -127,7 +127,7 @@ class Apt:
         def note() -> str:
             return megabytes(folder_bytes(folder) + folder_bytes(folder / "partial"))
 
-        with self.board.step("package lists", note):
+        with self.progress.step("package lists", note):
             environment = self._environment("update", None, wanted, arch)
             # --error-on=any: by itself apt calls an unreachable archive a warning.
             run(["apt-get", "-q", "update", "--error-on=any"], log=self.log, env=environment)

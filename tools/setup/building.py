@@ -30,8 +30,8 @@ IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
 SANITIZED = "asan-ubsan"  # the one with the fuzz targets, made by clang
 
 
-def _arguments(preset: str) -> list[str]:
-    """The cache entries that tell CMake where set-up put things."""
+def cmake_arguments(preset: str) -> list[str]:
+    """The cache entries that tell CMake where set-up put things: ["-DNAME=value", ...]."""
     site = next(VENV.glob("lib/python3*/site-packages"), None)
     if site is None:
         raise StepFailed("there is no .venv: run ./dev setup")
@@ -60,7 +60,7 @@ def _arguments(preset: str) -> list[str]:
 
 
 def clang() -> tuple[str, str]:
-    """The C and C++ compiler with libFuzzer: the system's, or the one that set-up brought."""
+    """The C and C++ compiler with libFuzzer: the system's, or the one that set-up installed."""
     if shutil.which("clang") and shutil.which("clang++") and not (PREFIX / "clang").exists():
         return shutil.which("clang"), shutil.which("clang++")
     return str(PREFIX / "clang/wrap/clang"), str(PREFIX / "clang/wrap/clang++")
@@ -75,11 +75,11 @@ def _fingerprint(arguments: list[str]) -> str:
 
 
 def build(preset: str = IN_PLACE, targets: list[str] = (), jobs: int = 0) -> Path:
-    """Bring one preset's build folder up to date and return it."""
+    """Build one preset, all of it or `targets`; returns its folder. Raises StepFailed when a command fails."""
     if not (ROOT / "CMakeLists.txt").exists():
         raise StepFailed("there is no CMakeLists.txt to build from")
     folder, cmake = BUILD / preset, VENV / "bin/cmake"
-    arguments = _arguments(preset)
+    arguments = cmake_arguments(preset)
     fingerprint, mark = _fingerprint(arguments), folder / "dev-arguments"
     with locked(preset):
         if not (folder / "build.ninja").exists() or not mark.exists() or mark.read_text() != fingerprint:

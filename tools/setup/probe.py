@@ -2,7 +2,7 @@
 """Ask a Vulkan loader, in this process, which devices it sees: `python3 probe.py LOADER [LAYER]`.
 
 Prints one line a device: name, driver API version, and whether VK_KHR_cooperative_matrix is listed. With the standard
-library only: set-up runs it before anything of the project is built, to learn whether a driver it brought will load.
+library only: set-up runs it before anything of the project is built, to learn whether a driver it installed will load.
 """
 
 from __future__ import annotations

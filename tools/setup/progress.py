@@ -33,7 +33,7 @@ def check_stop() -> None:
 
 
 def spawn(command: Iterable, **options) -> subprocess.Popen:
-    """Start a child in a session of its own, so that only `stop_children` decides when it is told to end."""
+    """Start a child in a session of its own, so that only `stop_children` ends it."""
     with _lock:
         check_stop()
         child = subprocess.Popen([str(word) for word in command], start_new_session=True, **options)
@@ -110,8 +110,8 @@ def show(command: Iterable, *, check: bool = True, **options) -> int:
     return status
 
 
-class Board:
-    """Says which steps run, for how long and how many bytes they brought. Steps may run in several threads."""
+class Progress:
+    """Prints which steps run, for how long and with how many bytes. Steps may run in several threads."""
 
     def __init__(self, title: str):
         self.title = title
@@ -132,7 +132,7 @@ class Board:
 
     @contextmanager
     def step(self, name: str, detail: Callable[[], str] = lambda: ""):
-        """Announce a step's end (or failure, by saying nothing: the exception speaks)."""
+        """Print when a step has ended. When it fails nothing is printed: the exception has the message."""
         check_stop()
         begun = time.monotonic()
         with self.lock:

@@ -21,7 +21,7 @@ class Part:
 
     suites: tuple[str, ...]
     packages: tuple[str, ...]
-    resolve: bool = True  # bring what they depend on as well
+    resolve: bool = True  # install what they depend on, too
     present: tuple[str, ...] = ()  # packages to take as installed already
 
 

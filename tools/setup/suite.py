@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `./dev test-executorch` needs beside the ordinary packages: brought once, to a folder that nothing else sees."""
+"""The packages that only `./dev test-executorch` needs, installed once in a folder that nothing else uses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
 PLACE = BUILD / "suite-packages"
 
 
-def bring() -> Path | None:
-    """The folder for PYTHONPATH; None, said aloud, when pip cannot bring it: the models are skipped then."""
+def install() -> Path | None:
+    """The folder for PYTHONPATH. None, with a message, when pip fails: then the models are skipped."""
     recipe = f"{REQUIREMENTS.read_text()}{sys.version}\n"
     stamp = PLACE / "stamp.txt"
     with locked("suite"):

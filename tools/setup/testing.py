@@ -25,7 +25,7 @@ STRICT = {
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:allow_addr2line=1",
 }
 
-# CPU drivers beside the usual one: the manifest in their folder of the prefix, and what the device is called.
+# CPU drivers other than the default one: the manifest in their folder of the prefix, and what the device is called.
 DRIVERS = {"mesa25": ("lvp_icd.json", "llvmpipe"), "swiftshader": ("vk_swiftshader_icd.json", "SwiftShader")}
 # Their kernels, one of a kind, as Mesa 25 compiles each for up to half a minute.
 FEW = [
@@ -127,7 +127,7 @@ def driver_tests(name: str, totals: Totals) -> None:
 def executorch_suite(arguments: list[str]) -> int:
     """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
     command = [*launcher(), PYTHON, "-W", "ignore", "-m", "support.executorch_suite", *arguments]
-    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", ROOT / "test", suite.bring()])))
+    path = os.pathsep.join(map(str, filter(None, [ROOT / "python", ROOT / "test", suite.install()])))
     return show(command, check=False, cwd=BUILD, env=environment(PYTHONPATH=path))
 
 
@@ -197,7 +197,7 @@ def _without_licence() -> list[str]:
 
 
 def style(change: bool) -> int:
-    """Check the form of Python and C++ sources and the imports of the package, or with `change` bring the form."""
+    """Check the form of Python and C++ sources and the imports of the package, or with `change` format them."""
     ruff, clang_format = VENV / "bin/ruff", VENV / "bin/clang-format"
     python, cpp = _sources("*.py", "dev"), _sources("*.cpp", "*.hpp", "*.h", "*.c")
     checks = [

@@ -91,7 +91,7 @@ def list_(as_json: bool, **options: Any) -> None:
             console.print(table)
         else:
             console.print(
-                escape(f"  {len(row['cases'])} cases, against a {row['compared']}; {row['cases'][0]}"), highlight=False
+                escape(f"  {len(row['cases'])} cases, compared: {row['compared']}; {row['cases'][0]}"), highlight=False
             )
     if not options["ops"]:
         _print_shaders(console, facts["shaders"])
@@ -115,11 +115,13 @@ def _print_shaders(console: Console, shaders: list[dict]) -> None:
 @common
 @choosing
 @click.option(
-    "--replays", type=click.IntRange(1), help="Of each case; default 100, on a CPU driver fewer of large ones."
+    "--replays",
+    type=click.IntRange(1),
+    help="Runs of each case that must give equal bits; default 100, fewer for large cases on a CPU driver.",
 )
-@click.option("--plant", default="", help="A mistake, to see that it is found: value, unwritten, guard or replay.")
+@click.option("--plant", default="", help="Plants a mistake, which must be found: value, unwritten, guard or replay.")
 def test(as_json: bool, replays: int | None, **options: Any) -> None:
-    """Each case with each kernel, compared with an fp64 reference or a portable f32 run; --json says which.
+    """Each case with each kernel, compared with the fp64 reference of its operator.
 
     Within the operator's own error bound; in memory that held other bytes before, between guard bands, replayed bit for
     bit, and once more through a session. Exit code 1: something failed, 4: nothing asked for runs on this device.
@@ -135,6 +137,8 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
             return
         counts[fact["status"]] += 1
         worst = max(worst, fact.get("worst", 0.0))
+        if not as_json and fact.get("compared") == "guards only":
+            console.print(escape(f"guards only  {fact['title']}: no reference to compare with"), highlight=False)
         if as_json or fact["status"] == "ok" or (fact["status"] == "skipped" and not options["kernels"]):
             return
         console.print(f"[bold red]{fact['status']}[/] {fact['kernel']}  {escape(fact['title'])}", highlight=False)
@@ -157,11 +161,17 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
 @kernel.command(epilog=CASE_HELP)
 @common
 @choosing
-@click.option("--seconds", default=0.5, show_default=True, help="Of warm-up, and at most of timing a row.")
-@click.option("--rotate", type=click.IntRange(1), metavar="MB", help="Weights to go through; default 256, on CPUs 64.")
+@click.option(
+    "--seconds", default=0.5, show_default=True, help="Seconds of warm-up for a row, and the most for its timing."
+)
+@click.option(
+    "--rotate", type=click.IntRange(1), metavar="MB", help="Size of all copies of the weights; default 256, on CPUs 64."
+)
 @click.option("--no-barrier", is_flag=True, help="Replays may overlap: throughput instead of latency.")
 @click.option("--no-ceilings", is_flag=True, help="Do not measure the device first.")
-@click.option("--regret", is_flag=True, help="Every kernel over a grid of shapes: how far is the pick from the best?")
+@click.option(
+    "--regret", is_flag=True, help="Time every kernel at a grid of shapes; compare the picked one with the best."
+)
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -12,7 +12,7 @@ import numpy as np
 
 from pumice.cli.options import device_options, model_argument
 
-# Windows opens a device when a file has such a name, whatever its suffix is.
+# Names that Windows reserves for devices, with any suffix.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
 _MAX_BYTES = 200
 

@@ -8,7 +8,7 @@ from typing import final
 from executorch.exir.backend.backend_details import BackendDetails, CompileSpec, PreprocessResult
 from torch.export import ExportedProgram
 
-from pumice.executorch.edge import calls, part
+from pumice.executorch.edge import calls, subgraph_of
 from pumice.executorch.options import external_data, least_sizes
 from pumice.executorch.plan import OPTIONS
 from pumice.executorch.trace import debug_handles
@@ -33,16 +33,16 @@ class PumiceBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
-        """The blob is what pumice.export writes, its weights beside it: pumice.load(blob, external=...) runs it."""
-        piece = part(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
-        removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
-        lowered = lower(piece, removed, OPTIONS, {}, [])
+        """The blob is what pumice.export writes, without the weights: pumice.load(blob, external=...) runs it."""
+        subgraph = subgraph_of(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
+        removed = normalize(subgraph.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
+        lowered = lower(subgraph, removed, OPTIONS, {}, [])
         program, report = lowered.program, lowered.report
         if report.reasons:
             raise unsupported(report)
         weights = put_outside(program, external_data(compile_specs))
         return PreprocessResult(
             processed_bytes=bytes(Program(program, report)),
-            debug_handle_map=debug_handles(piece, program, report),
+            debug_handle_map=debug_handles(subgraph, program, report),
             data_store_output=weights,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Part with ATen operators, the form that the
+"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Subgraph with ATen operators, the form that the
 lowerings and passes of pumice.export take. The partitioner decides by it, and preprocess writes it."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Graph, Node
 
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Subgraph
 
 aten = torch.ops.aten
 STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -71,7 +71,7 @@ def owned_states(program: ExportedProgram, nodes: Collection[Node]) -> dict[str,
     return owned
 
 
-def part(program: ExportedProgram, nodes: Collection[Node], least: Mapping[str, int] | None = None) -> Part:
+def subgraph_of(program: ExportedProgram, nodes: Collection[Node], least: Mapping[str, int] | None = None) -> Subgraph:
     """`nodes` as a program of its own: stored tensors stay constants, what other nodes make are inputs, and what other
     nodes read are outputs. `least`: lower bounds of dynamic sizes by the names of their symbols."""
     signature = program.graph_signature
@@ -94,7 +94,7 @@ def part(program: ExportedProgram, nodes: Collection[Node], least: Mapping[str, 
         env[node].meta = dict(node.meta)
     outputs = _outputs(program, nodes, env, states)
     graph.output(tuple(env[node] for node, _ in outputs))
-    return Part(
+    return Subgraph(
         graph,
         ExportGraphSignature(inputs, [spec for _, spec in outputs]),
         program.state_dict,

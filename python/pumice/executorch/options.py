@@ -35,6 +35,7 @@ class PartitionOptions:
     strict: bool = False
 
     def __new__(cls, *_: Any, **given: Any) -> PartitionOptions:
+        """Raises InvalidInputError for an option that is not known; its message has the nearest name."""
         for name in given:
             require(name, (f.name for f in fields(cls)), "partitioner option")
         return super().__new__(cls)

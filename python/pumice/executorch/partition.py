@@ -21,13 +21,13 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
-from pumice.executorch.edge import calls, part
+from pumice.executorch.edge import calls, subgraph_of
 from pumice.executorch.plan import OPTIONS, Partition, Plan
 from pumice.format.dtypes import TORCH, device_dtype
 from pumice.lowering.lower import choose
-from pumice.lowering.part import Part
 from pumice.lowering.registry import Refused
 from pumice.lowering.selection import Chosen
+from pumice.lowering.subgraph import Subgraph
 from pumice.passes.normalize import normalize
 
 _FREE = {"view"}  # operators that run nothing: a partition of these alone is not worth a copy
@@ -37,13 +37,13 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
     """`whole`: names of nodes that must be delegated, however small their partition is."""
     result = Plan([])
     candidates = {node for node in calls(program) if _eligible(node, result.reasons)}
-    _drop(candidates, lower_part(program, frozenset(candidates))[1], result.reasons)
+    _drop(candidates, lower_subgraph(program, frozenset(candidates))[1], result.reasons)
     known: dict[frozenset[Node], tuple[Partition, dict[Node, str]]] = {}
     while True:
         groups = _groups(program, candidates)
         for nodes in groups:
             if nodes not in known:
-                known[nodes] = lower_part(program, nodes)
+                known[nodes] = lower_subgraph(program, nodes)
         refused = {node: why for nodes in groups for node, why in known[nodes][1].items()}
         if not refused:
             break
@@ -58,34 +58,36 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
     return result
 
 
-def lower_part(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Partition, dict[Node, str]]:
+def lower_subgraph(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Partition, dict[Node, str]]:
     """Decides for `nodes` as a program of their own; {node: why} of those that cannot be in it."""
-    piece = part(program, nodes)
-    removed = normalize(piece.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
-    chosen = choose(piece, OPTIONS, {}, [])
-    refused = {piece.origin[node]: why for node, why in chosen.selection.refused.items()}
+    subgraph = subgraph_of(program, nodes)
+    removed = normalize(subgraph.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
+    chosen = choose(subgraph, OPTIONS, {}, [])
+    refused = {subgraph.origin[node]: why for node, why in chosen.selection.refused.items()}
     if not refused:
-        refused = _boundary(piece, chosen, nodes)
-    return Partition(nodes, piece, chosen, removed), refused
+        refused = _boundary(subgraph, chosen, nodes)
+    return Partition(nodes, subgraph, chosen, removed), refused
 
 
-def _boundary(piece: Part, chosen: Chosen, nodes: frozenset[Node]) -> dict[Node, str]:
+def _boundary(subgraph: Subgraph, chosen: Chosen, nodes: frozenset[Node]) -> dict[Node, str]:
     """Inputs and outputs are in the memory of ExecuTorch's runtime: their dtypes and shapes must be ours, too."""
     refused: dict[Node, str] = {}
-    names = {node.name: node for node in piece.graph.nodes}
-    ends = [(names[s.arg.name], "input") for s in piece.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
-    outputs = [s for s in piece.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+    names = {node.name: node for node in subgraph.graph.nodes}
+    ends = [
+        (names[s.arg.name], "input") for s in subgraph.graph_signature.input_specs if s.kind is InputKind.USER_INPUT
+    ]
+    outputs = [s for s in subgraph.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     ends += [(names[spec.arg.name], "result") for spec in outputs]
     for node, what in ends:
-        why = _unfit(node, chosen)
+        why = _unsupported_reason(node, chosen)
         if why:
-            origin = piece.origin[node]
+            origin = subgraph.origin[node]
             blamed = [origin] if what == "result" else [user for user in origin.users if user in nodes]
             refused.update(dict.fromkeys(blamed, f"the {what} {node.name} of its partition {why}"))
     return refused
 
 
-def _unfit(node: Node, chosen: Chosen) -> str:
+def _unsupported_reason(node: Node, chosen: Chosen) -> str:
     value = node.meta.get("val")
     if isinstance(value, torch.SymInt | int):
         return ""  # a size: not needed, the file computes it from the shapes

@@ -21,7 +21,7 @@ from pumice.lowering import sizes
 from pumice.lowering.report import unsupported
 
 aten = torch.ops.aten
-# ExecuTorch decomposes these whatever a partitioner says, with a warning for each.
+# ExecuTorch decomposes these even when a partitioner lists them, with a warning for each.
 _NEVER_KEPT = {
     aten._to_copy.default,
     aten.mul.Tensor,

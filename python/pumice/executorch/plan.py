@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from torch.fx import Node
 
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
 from pumice.lowering.selection import Chosen
+from pumice.lowering.subgraph import Subgraph
 
 OPTIONS = ExportOptions()
 
@@ -19,7 +19,7 @@ class Partition:
     """An accepted partition: its nodes in the program, and how it was lowered."""
 
     nodes: frozenset[Node]
-    part: Part
+    subgraph: Subgraph
     chosen: Chosen
     removed: dict[Node, str]
 

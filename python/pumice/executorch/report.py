@@ -33,7 +33,7 @@ def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
     """One row for each node of the program, one line for each partition."""
     rows = {}
     for partition in plan.partitions:
-        for node, origin in partition.part.origin.items():
+        for node, origin in partition.subgraph.origin.items():
             if origin in partition.nodes:
                 rows[origin] = report_row(node, partition.chosen.selection, partition.removed)
     listed = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
@@ -48,8 +48,8 @@ def _outside(node: Node, reason: str) -> Row:
 
 
 def _line(number: int, partition: Partition) -> str:
-    signature = partition.part.graph_signature
-    names = {node.name: node for node in partition.part.graph.nodes}
+    signature = partition.subgraph.graph_signature
+    names = {node.name: node for node in partition.subgraph.graph.nodes}
     inputs = [names[s.arg.name] for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
     outputs = [names[s.arg.name] for s in signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     crossing = f"{_bytes(inputs)} bytes in, {_bytes(outputs)} out per call of the example's size"

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from pumice.format import ir
-from pumice.lowering.part import Part
 from pumice.lowering.report import Report
+from pumice.lowering.subgraph import Subgraph
 
 
-def debug_handles(part: Part, program: ir.Program, report: Report) -> dict[str, tuple[int, ...]]:
+def debug_handles(subgraph: Subgraph, program: ir.Program, report: Report) -> dict[str, tuple[int, ...]]:
     """{"#3 linear": the debug handles of the nodes that operator call 3 computes}, as runtime/executorch/trace.h says.
 
     A node that was fused belongs to the call of the node that computes it.
     """
-    handle = {node.name: node.meta.get("debug_handle") for node in part.graph.nodes}
+    handle = {node.name: node.meta.get("debug_handle") for node in subgraph.graph.nodes}
     fused_by = {row.node: row.detail for row in report.rows if row.status == "fused"}
     handles: dict[str, set[int]] = {}
     for row in report.rows:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights beside the blob, in ExecuTorch's named data: methods and partitions that have equal ones share them in the
-.pte file, or in a .ptd file of its own."""
+"""Weights outside of the blob, in ExecuTorch's named data: in the .pte file or in a .ptd file of their own. Methods and
+partitions that have equal ones share them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def to_bytes(program: ir.Program) -> bytes:
 
 
 def save(program: ir.Program, path: str | os.PathLike[str]) -> None:
-    """Writes under a temporary name beside `path` and renames: a reader sees the old file or the new one."""
+    """Writes under a temporary name in the folder of `path` and renames: a reader sees the old file or the new one."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:

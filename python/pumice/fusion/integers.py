@@ -21,7 +21,7 @@ from torch.fx import Node
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.quantized_activation import is_number_pair, per_tensor
 from pumice.lowering.quantized_names import DEQUANTIZE, QUANTIZE_NUMBERS
 from pumice.lowering.ref import Ref
@@ -45,7 +45,7 @@ class Target:
         made = self.made
         return float(made["scale"]), int(made["zero_point"]), int(made["quant_min"]), int(made["quant_max"])
 
-    def holds(self, q: Q) -> bool:
+    def holds(self, q: QuantizedTensor) -> bool:
         """Whether integers of `q` are these as they are: one that might have to be clamped is not."""
         whole = (-128, 127) if self.dtype is DType.i8 else (0, 255)
         same = (float(q.scale), int(q.zero), q.qmin, q.qmax) == self.numbers and (q.qmin, q.qmax) == whole
@@ -96,7 +96,7 @@ def integers(call: Call) -> Callable[[], None] | None:
     return None if step is None else lambda: step(out)
 
 
-def integer_operand(made: Call, value: Any, to: Target) -> Q | None:
+def integer_operand(made: Call, value: Any, to: Target) -> QuantizedTensor | None:
     """The integers of an operand, constant ones included (a number that was quantized), if they have the dtype of the
     target."""
     q = quantized(made, value) if isinstance(value, Ref) else None

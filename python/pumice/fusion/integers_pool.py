@@ -11,7 +11,7 @@ import torch
 from pumice.fusion.integers import Step, Target, computes, moves
 from pumice.lowering.call import Call
 from pumice.lowering.operands import axes
-from pumice.lowering.quantized import Q
+from pumice.lowering.quantized import QuantizedTensor
 from pumice.lowering.quantized_activation import per_tensor
 from pumice.lowering.ref import Ref
 from pumice.ops import pool2d
@@ -65,10 +65,10 @@ def mean_of_images(made: Call, act: str, to: Target) -> Step | None:
     return step
 
 
-def _source(made: Call, act: str, to: Target) -> Q | None:
+def _source(made: Call, act: str, to: Target) -> QuantizedTensor | None:
     q = per_tensor(made, made.tensor("self")) if act == "none" else None
     return q if q is not None and q.data.dtype is to.dtype else None
 
 
-def _numbers(q: Q, to: Target) -> tuple:
+def _numbers(q: QuantizedTensor, to: Target) -> tuple:
     return (float(q.scale), int(q.zero), *to.numbers)

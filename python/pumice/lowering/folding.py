@@ -16,9 +16,9 @@ from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from pumice.lowering.part import Part
+from pumice.lowering.subgraph import Subgraph
 
-_FREE_BYTES = 1 << 20  # a result up to this size is folded whatever it is made from
+_FREE_BYTES = 1 << 20  # a result up to this size is always folded
 _GROWTH = 2  # a larger one may take this many times the bytes of its inputs
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
@@ -26,7 +26,7 @@ _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 class Constants:
     """The constants of a program, and its states: the parameters and buffers that it mutates."""
 
-    def __init__(self, program: ExportedProgram | Part) -> None:
+    def __init__(self, program: ExportedProgram | Subgraph) -> None:
         signature = program.graph_signature
         mutated = {*signature.buffers_to_mutate.values(), *getattr(signature, "parameters_to_mutate", {}).values()}
         placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}

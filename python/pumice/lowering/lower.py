@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A normalized ExportedProgram, or a Part of one -> ir.Program and Report: inputs, results, nesting, states.
+"""A normalized ExportedProgram, or a Subgraph of one -> ir.Program and Report: inputs, results, nesting, states.
 
 `choose` decides for every node without a look at the values of weights; `lower` also makes the program.
 """
@@ -20,14 +20,15 @@ from pumice.format import ir
 from pumice.lowering import sizes
 from pumice.lowering.builder import Builder
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
 from pumice.lowering.registry import Refused
 from pumice.lowering.report import Report, Row
 from pumice.lowering.selection import Chosen, Selection
 from pumice.lowering.shapes import Sizes
 from pumice.lowering.source import Source, source
+from pumice.lowering.subgraph import Subgraph
 from pumice.lowering.treespec import constant
 from pumice.lowering.treespec import nesting as nesting_of
+from pumice.lowering.values import Context
 from pumice.runtime import nesting
 
 _MUTATIONS = tuple(
@@ -45,7 +46,7 @@ class Lowered:
 
 
 def lower(
-    program: ExportedProgram | Part,
+    program: ExportedProgram | Subgraph,
     removed: dict[Node, str],
     options: ExportOptions,
     origins: dict[str, str],
@@ -84,13 +85,13 @@ def _features(method: ir.Method) -> list[str]:
 
 
 def choose(
-    program: ExportedProgram | Part, options: ExportOptions, origins: dict[str, str], dims: list[dict[int, str]]
+    program: ExportedProgram | Subgraph, options: ExportOptions, origins: dict[str, str], dims: list[dict[int, str]]
 ) -> Chosen:
     """Decides for every node that the outputs and mutations need."""
     method = ir.Method()
     tensors = _user_tensors(program)
     of_sizes = Sizes(method, sizes.ranges(program.range_constraints), *_symbols(tensors, dims))
-    selection = Selection(program, options, of_sizes, origins)
+    selection = Selection(Context(program, options, of_sizes, origins))
     refusals: list[Row] = []
     outputs, updates = _results(program, selection, refusals)
     for node in [*(n for n, _ in outputs), *(n for _, n in updates)]:
@@ -106,7 +107,7 @@ def _try(refusals: list[Row], node: Node, name: str, step: Any) -> None:
         refusals.append(Row(node.name, name, "refused", str(refusal), source=source(node)))
 
 
-def _user_tensors(program: ExportedProgram | Part) -> list[Node]:
+def _user_tensors(program: ExportedProgram | Subgraph) -> list[Node]:
     """Placeholders of the tensors that a caller passes, in order."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -132,7 +133,7 @@ def _symbols(
 
 
 def _results(
-    program: ExportedProgram | Part, selection: Selection, refusals: list[Row]
+    program: ExportedProgram | Subgraph, selection: Selection, refusals: list[Row]
 ) -> tuple[list[Any], list[tuple[Node, Node]]]:
     """The nodes of the user's outputs (with their specs) and (state placeholder, node) of the mutations."""
     states = {name: node for node, (name, _) in selection.constants.states.items()}
@@ -163,12 +164,12 @@ def _source(node: Any) -> Source:
     return source(node) if isinstance(node, Node) else Source()
 
 
-def _name_inputs(program: ExportedProgram | Part, method: ir.Method) -> list[str]:
+def _name_inputs(program: ExportedProgram | Subgraph, method: ir.Method) -> list[str]:
     """Writes Method.in_spec; returns the names of the tensor inputs ("cache.0" is item 0 of the argument `cache`).
 
-    A Part has no nesting: its tensors are named after their nodes.
+    A Subgraph has no nesting: its tensors are named after their nodes.
     """
-    if isinstance(program, Part):
+    if isinstance(program, Subgraph):
         return [node.name for node in _user_tensors(program)]
     args, kwargs = program.call_spec.in_spec.children()
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -183,10 +184,10 @@ def _name_inputs(program: ExportedProgram | Part, method: ir.Method) -> list[str
     return _unique([leaf for name, item in parameters for leaf in nesting.leaf_names(item, name)])
 
 
-def _name_outputs(program: ExportedProgram | Part, method: ir.Method) -> list[str]:
+def _name_outputs(program: ExportedProgram | Subgraph, method: ir.Method) -> list[str]:
     """Writes Method.out_spec; returns the results' names: keys of a dict, "output.0" in a tuple, "output" if alone."""
     specs = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
-    if isinstance(program, Part):
+    if isinstance(program, Subgraph):
         return _unique([spec.arg.name for spec in specs])
     spec = nesting_of(program.call_spec.out_spec, iter(_leaves(specs)), "a result")
     method.out_spec = nesting.dump(spec)

@@ -45,6 +45,7 @@ class ExportOptions:
     without_fusion: Sequence[str] = ()
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
+        """Raises InvalidInputError for an option that is not known; its message has the nearest name."""
         for name in given:
             require(name, (f.name for f in fields(cls)), "export option")
         return super().__new__(cls)

@@ -24,7 +24,10 @@ class Program:
             return writer.to_bytes(self.ir)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file under a temporary name and renames it: a reader sees all of it or nothing."""
+        """Writes the file under a temporary name and renames it: a reader sees all of it or nothing.
+
+        Raises Error (IoError) when that fails, UnsupportedError for constants that an operator cannot take.
+        """
         try:
             with _constants_checked():
                 writer.save(self.ir, path)

@@ -16,7 +16,7 @@ from pumice.lowering.sizes import same
 STEPS_F32, STEPS_F16, STEPS_F16_THEN_F32, STEPS_F64 = 0, 1, 2, 3
 MAPPINGS = {"ASYMMETRIC": 0, "SYMMETRIC": 1, "SYMMETRIC_NO_CLIPPING_ERR": 2}
 ABSOLUTE, NEAREST_END, TENSOR = 3, 4, 5
-WHOLE = -1  # as a block size: all of a dimension, whatever its size is
+WHOLE = -1  # as a block size: all of a dimension, also where its size is dynamic
 
 
 def blocks(call: Call, x: Ref, block: list[Any]) -> list[int]:

@@ -18,7 +18,7 @@ from pumice.lowering.ref import Ref
 
 
 @dataclass(frozen=True)
-class Q:
+class QuantizedTensor:
     """kind "block": one scale for each block of `block` elements (PerAxis(0) is block [1, K]); "group": the same by
     quantized_decomposed; "channel": one for each index of `axis`; "tensor": one; "token": one for each index of all
     dimensions but the last; "nibbles": ExecuTorch's packed int4 weights, two a byte, scales [G, N]."""
@@ -45,13 +45,13 @@ class Q:
         return self.zero.dtype if isinstance(self.zero, Ref) else None
 
 
-def quantized(call: Call, x: Ref) -> Q | None:
+def quantized(call: Call, x: Ref) -> QuantizedTensor | None:
     """The integers, scale and zero point of the dequantize node that makes `x`; None when another node makes it."""
     made = call.producer(x, *_VIEWS)
     return None if made is None else view(made)
 
 
-def view(dequantize: Call) -> Q:
+def view(dequantize: Call) -> QuantizedTensor:
     """The same of the dequantize node itself."""
     return _VIEWS[str(dequantize.target)](dequantize)
 
@@ -63,28 +63,28 @@ def _limits(call: Call, dtype: str) -> tuple[int, int]:
     return (info.min if low is None else int(low)), (info.max if high is None else int(high))
 
 
-def _fields(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> Q:
+def _fields(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> QuantizedTensor:
     """`scale` .. `out`: the names of the arguments."""
     made = call[out] or torch.float32
     parts = call["input"], call[scale], call[zero], *_limits(call, dtype)
-    return Q(kind, *parts, call.dtype_of(made), out_torch_dtype=made, **more)
+    return QuantizedTensor(kind, *parts, call.dtype_of(made), out_torch_dtype=made, **more)
 
 
-def _affine(call: Call) -> Q:
+def _affine(call: Call) -> QuantizedTensor:
     block = list(call["block_size"])
     return _fields(call, "block", "scale", "zero_point", "input_dtype", "output_dtype", block=block)
 
 
-def _channel(call: Call) -> Q:
+def _channel(call: Call) -> QuantizedTensor:
     axis = call["axis"] % call["input"].rank
     return _fields(call, "channel", "scales", "zero_points", "dtype", "out_dtype", axis=axis)
 
 
-def _tensor(call: Call) -> Q:
+def _tensor(call: Call) -> QuantizedTensor:
     return _fields(call, "tensor", "scale", "zero_point", "dtype", "out_dtype")
 
 
-def _group(call: Call) -> Q:
+def _group(call: Call) -> QuantizedTensor:
     data, group = call["input"], call["group_size"]
     if group > data.shape[-1] and call["scales"].shape[-1] == 1:
         group = data.shape[-1]
@@ -92,14 +92,14 @@ def _group(call: Call) -> Q:
     return _fields(call, "group", "scales", "zero_points", "dtype", "output_dtype", block=block)
 
 
-def _token(call: Call) -> Q:
+def _token(call: Call) -> QuantizedTensor:
     return _fields(call, "token", "scales", "zero_points", "dtype", "output_dtype")
 
 
-def _nibbles(call: Call) -> Q:
+def _nibbles(call: Call) -> QuantizedTensor:
     made, block = call["output_dtype"], [1, call["group_size"]]
     parts = call["qdata"], call["scale"], call["zero_point"], 0, 15
-    return Q("nibbles", *parts, call.dtype_of(made), block=block, out_torch_dtype=made)
+    return QuantizedTensor("nibbles", *parts, call.dtype_of(made), block=block, out_torch_dtype=made)
 
 
 _VIEWS = {

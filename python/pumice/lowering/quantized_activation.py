@@ -12,7 +12,7 @@ import torch
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.qparams import MAPPINGS, least_scale, limits, symmetric_zero
-from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.quantized_names import (
     CHOOSE_AFFINE,
     CHOOSE_TENSOR,
@@ -87,7 +87,7 @@ def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
     return _numbers(made, q) if target == QUANTIZE_NUMBERS else _tensor(made, q)
 
 
-def given_rows(call: Call, x: Ref) -> Q | None:
+def given_rows(call: Call, x: Ref) -> QuantizedTensor | None:
     """The integers of `x` if it is dequantized with a scale and a zero point for each row, as tensors."""
     q = quantized(call, x)
     if q is None or q.data.is_constant or q.data.dtype is not DType.i8 or not isinstance(q.zero, Ref):
@@ -97,7 +97,7 @@ def given_rows(call: Call, x: Ref) -> Q | None:
     return q if whole and isinstance(q.scale, Ref) else None
 
 
-def per_tensor(call: Call, x: Ref) -> Q | None:
+def per_tensor(call: Call, x: Ref) -> QuantizedTensor | None:
     """The integers of `x` if it is dequantized from 8-bit ones with a scale and a zero point that are numbers."""
     q = quantized(call, x)
     if q is None or q.kind != "tensor" or q.data.is_constant or not is_number_pair(q.scale, q.zero, q.data):
@@ -119,7 +119,7 @@ def _same(a: Any, b: Any) -> bool:
     return a.is_same(b) if isinstance(a, Ref) else not isinstance(b, Ref) and a == b
 
 
-def _same_parameters(made: Call, q: Q) -> bool:
+def _same_parameters(made: Call, q: QuantizedTensor) -> bool:
     return _same(made["scale"], q.scale) and _same(made["zero_point"], q.zero)
 
 
@@ -131,7 +131,7 @@ def _limits(made: Call, dtype: str) -> tuple[int, int] | None:
     return (low, high) if low < high else None
 
 
-def _range(made: Call, dtype: str, q: Q) -> tuple[int, int] | None:
+def _range(made: Call, dtype: str, q: QuantizedTensor) -> tuple[int, int] | None:
     """The limits of `made`, if they are those of the dequantize node."""
     between = _limits(made, dtype)
     return between if between == (q.qmin, q.qmax) else None
@@ -154,7 +154,7 @@ def chosen_tokens(made: Call) -> Chosen | None:
     return None
 
 
-def _tensor(made: Call, q: Q) -> Chosen | None:
+def _tensor(made: Call, q: QuantizedTensor) -> Chosen | None:
     x, between = made.tensor("input"), _range(made, "dtype", q)
     chosen = _chooser(made, *CHOOSE_TENSOR)
     if between is None or chosen is None or not _same(chosen["input"], x):
@@ -185,7 +185,7 @@ def is_number_pair(scale: Any, zero: Any, integers: Ref) -> bool:
     return 2.0**-100 <= float(scale) <= 2.0**100 and low <= zero <= low + 255
 
 
-def _numbers(made: Call, q: Q) -> Fixed | None:
+def _numbers(made: Call, q: QuantizedTensor) -> Fixed | None:
     between = _range(made, "dtype", q)
     if between is None or q.kind != "tensor" or not is_number_pair(q.scale, q.zero, q.data):
         return None

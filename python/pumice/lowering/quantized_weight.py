@@ -12,7 +12,7 @@ import torch
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.ref import Ref
 
 BYTES = (DType.i8, DType.u8)
@@ -42,7 +42,7 @@ class QuantizedWeight:
 
     data: Ref  # i4 or i8 [N, K]
     scale: Ref  # f32 or f16 [N, G]
-    zero: Ref | None  # i8 [N, G]; whether it is all zero is proved when the file is loaded
+    zero: Ref | None  # i8 [N, G]; the load looks whether all are zero
     bits: int
     group: int
     columns: int
@@ -94,7 +94,7 @@ def pack(call: Call, m: Matrix, least_bits: int = 4) -> QuantizedWeight:
     )
 
 
-def _matrix(call: Call, q: Q) -> Matrix:
+def _matrix(call: Call, q: QuantizedTensor) -> Matrix:
     if not q.data.is_constant or q.data.rank != 2 or q.data.dtype not in BYTES:
         call.refuse(f"a quantized weight must be a constant matrix of bytes, got {q.data.dtype.name} {q.data.shape}")
     rows, columns = q.data.shape
@@ -116,7 +116,7 @@ def _matrix(call: Call, q: Q) -> Matrix:
     return Matrix(q.data.key, rows, columns, values, low, high, group, q.scale, q.zero, q.out_dtype, wraps=wraps)
 
 
-def _nibbles(call: Call, q: Q) -> Matrix:
+def _nibbles(call: Call, q: QuantizedTensor) -> Matrix:
     """ExecuTorch's ExportableInt4Tensor: the even column in the low nibble, integers 0..15."""
     if not q.data.is_constant:
         call.refuse("a packed int4 weight must be a constant")

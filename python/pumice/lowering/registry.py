@@ -22,7 +22,8 @@ weights while it decides (in ExecuTorch's partitioner they are not there): give 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 # Both take a lowering.call.Call.
@@ -91,6 +92,20 @@ def pattern_names() -> list[str]:
 def pointwise_targets() -> list[Any]:
     """Every overload that was given to `pointwise`."""
     return list(_pointwise)
+
+
+@contextmanager
+def without_lowering(target: Any) -> Iterator[None]:
+    """Inside of `with`, the overload has no lowering, as an operator that Pumice lacks: for tests of refusals.
+
+    Raises LookupError where it has none to take away."""
+    if target not in _lowerings:
+        raise LookupError(f"{target} has no lowering that could be taken away")
+    lowering = _lowerings.pop(target)
+    try:
+        yield
+    finally:
+        _lowerings[target] = lowering
 
 
 def targets() -> list[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +21,14 @@ from torch.fx import Node
 from pumice.errors import Error
 from pumice.format import ir
 from pumice.lowering.call import Call, Emitted
-from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
 from pumice.lowering.quantized_names import is_dequantize
 from pumice.lowering.ref import Ref, Result
 from pumice.lowering.registry import Refused, lowering_for, patterns_for
 from pumice.lowering.report import Row
-from pumice.lowering.shapes import Sizes
 from pumice.lowering.signature import encode
 from pumice.lowering.source import source
-from pumice.lowering.values import Values
+from pumice.lowering.subgraph import Subgraph
+from pumice.lowering.values import Context, Values
 
 
 @dataclass
@@ -48,21 +46,15 @@ class Chosen:
 class Selection(Values):
     """The walk over one program; `select` fills `blocks`, `refused` and `fused_by`."""
 
-    def __init__(
-        self,
-        program: ExportedProgram | Part,
-        options: ExportOptions,
-        sizes: Sizes,
-        origins: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(program, options, sizes, origins)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.blocks: dict[Node, list[Emitted]] = {}
         self.refused: dict[Node, str] = {}
         self.fused_by: dict[Node, Node] = {}
-        self.order = {node: index for index, node in enumerate(program.graph.nodes)}
+        self.order = {node: index for index, node in enumerate(context.program.graph.nodes)}
         self._waiting: list[tuple[int, Node]] = []
         self._demanded: set[Node] = set()
-        self._guards = _Guards(program)
+        self._guards = _Guards(context.program)
 
     # ---- for Call ----------------------------------------------------------------------------------------------------
 
@@ -134,7 +126,7 @@ class Selection(Values):
 class _Guards:
     """Notices a lowering that decided by the example's value of a symbolic size: it would be wrong for other values."""
 
-    def __init__(self, program: ExportedProgram | Part) -> None:
+    def __init__(self, program: ExportedProgram | Subgraph) -> None:
         self._env = None
         for node in program.graph.nodes:
             value = node.meta.get("val")

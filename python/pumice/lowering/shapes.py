@@ -27,7 +27,7 @@ class Sizes:
     ) -> None:
         self._method = method
         self._ranges = ranges
-        self._hints = hints  # of the symbols that the runtime can learn from the size of an input dimension
+        self._hints = hints  # of the symbols that the runtime computes from the size of an input dimension
         self._names = names
         self._symbols: dict[sympy.Symbol, int] = {}
         self._nodes: dict[Expr, int] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,28 +16,35 @@ from pumice.format import ir
 from pumice.format.dtypes import device_dtype
 from pumice.lowering.folding import Constants
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.part import Part
 from pumice.lowering.quantized_names import is_choose_qparams
 from pumice.lowering.ref import Ref, Result, Stored
 from pumice.lowering.registry import Refused
 from pumice.lowering.shapes import Sizes
 from pumice.lowering.sizes import plain
+from pumice.lowering.subgraph import Subgraph
+
+
+@dataclass(frozen=True)
+class Context:
+    """A program that is being lowered, and what its lowering goes by.
+
+    origins: stack traces by node name before decomposition.
+    """
+
+    program: ExportedProgram | Subgraph
+    options: ExportOptions
+    sizes: Sizes
+    origins: Mapping[str, str] = field(default_factory=dict)
 
 
 class Values:
     """`notes`: conversions, for the report. `data`: the constants that lowerings made, by key."""
 
-    def __init__(
-        self,
-        program: ExportedProgram | Part,
-        options: ExportOptions,
-        sizes: Sizes,
-        origins: Mapping[str, str] | None = None,
-    ) -> None:
-        self.constants = Constants(program)
-        self.origins = origins or {}  # stack traces by node name before decomposition
-        self.sizes = sizes
-        self.options = options
+    def __init__(self, context: Context) -> None:
+        self.constants = Constants(context.program)
+        self.origins = context.origins
+        self.sizes = context.sizes
+        self.options = context.options
         self.notes: dict[str, None] = {}  # an ordered set
         self.data: dict[str, tuple[Ref, Callable[[], Any]]] = {}
 

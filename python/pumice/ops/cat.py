@@ -26,7 +26,7 @@ def _is_nothing(x: Ref) -> bool:
 
 @lowers(aten.cat.default)
 def cat(call: Call) -> None:
-    """PyTorch ignores inputs of shape [0], whatever the others are."""
+    """PyTorch ignores inputs of shape [0], also where the others have another rank."""
     rank = call.out.rank
     inputs = [call.cast(x, call.out.dtype) for x in call["tensors"] if rank == 1 or not _is_nothing(x)]
     if any(x.rank != rank for x in inputs):

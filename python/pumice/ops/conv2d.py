@@ -13,7 +13,7 @@ import torch
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS, FLOATS, numel, used_outputs
-from pumice.lowering.quantized import Q, quantized
+from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.quantized_activation import per_tensor
 from pumice.lowering.quantized_weight import BYTES, Matrix, QuantizedWeight, pack
 from pumice.lowering.ref import Ref
@@ -87,17 +87,19 @@ class Convolution:
         else:
             self.emit_integers("conv2d_q8ta_q8csw", source, weight, act, (), out)
 
-    def emit_integers(self, op: str, source: Q, weight: QuantizedWeight, act: str, tail: tuple, out: Ref) -> None:
+    def emit_integers(
+        self, op: str, source: QuantizedTensor, weight: QuantizedWeight, act: str, tail: tuple, out: Ref
+    ) -> None:
         """The operator `op` over the integers of x. `tail`: its arguments after those that all forms share."""
         common = (weight.data, weight.scale, weight.zero, self._bias())
         tail = (*self._geometry(), ACTIVATIONS[act], float(source.scale), int(source.zero), *tail)
         self._emit(op, source.data, common, tail, out)
 
-    def source(self) -> Q | None:
+    def source(self) -> QuantizedTensor | None:
         """The integers that x is made of, if one scale and zero point are numbers and 32 bits hold the sums."""
         return per_tensor(self.call, self.x) if self._sizes()[1] <= MOST_COLUMNS else None
 
-    def integers(self, q: Q) -> QuantizedWeight:
+    def integers(self, q: QuantizedTensor) -> QuantizedWeight:
         """The weight of a dequantize node as the operators take it, a scale for each output channel."""
         call, axis = self.call, 1 if self.transposed else 0
         if not q.data.is_constant or q.data.dtype not in BYTES:

@@ -114,7 +114,7 @@ def slice_(call: Call) -> None:
 
 @lowers(aten.select.int, aten.select_copy.int)
 def select(call: Call) -> None:
-    """One index of one dimension, which goes away."""
+    """One index of one dimension; the result has no such dimension."""
     x, dim = call.tensor("self"), call["dim"]
     if is_one(x.shape[dim]):
         call.emit("view", x, list(call.out.shape))

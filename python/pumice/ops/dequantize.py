@@ -8,7 +8,7 @@ import torch
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.qparams import STEPS_F16, STEPS_F32, WHOLE, blocks
-from pumice.lowering.quantized import Q, view
+from pumice.lowering.quantized import QuantizedTensor, view
 from pumice.lowering.quantized_names import DEQUANTIZE
 from pumice.lowering.registry import lowers
 
@@ -34,7 +34,7 @@ def dequantize(call: Call) -> None:
     call.emit("dequantize", q.data, q.scale, q.zero, _block(call, q), steps, integers)
 
 
-def _block(call: Call, q: Q) -> list[int]:
+def _block(call: Call, q: QuantizedTensor) -> list[int]:
     if q.block is not None:
         return blocks(call, q.data, q.block)
     rank = q.data.rank

@@ -99,16 +99,28 @@ class Session:
         self._dtypes = [np.dtype(spec.dtype) for spec in self.inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method with arguments as the exported module takes them, and returns what that returns.
+
+        Tensors are NumPy arrays or PyTorch tensors of the shapes and dtypes in `inputs`; dtypes are not converted. The
+        results are contiguous tensors on the CPU: of PyTorch where an argument is one, else NumPy arrays.
+        Raises InvalidInputError for an argument that does not fit, DeviceError when the device fails.
+        """
         leaves = nesting.flatten(self._in_spec, args, kwargs, self._names)
         results = self._native.run(self._arrays(leaves), self._method)
         return self._nested(results, leaves)
 
     def run_flat(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """As a call, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`."""
+        """As a call, with the inputs and outputs as flat lists of arrays in the order of `inputs` and `outputs`.
+
+        Raises InvalidInputError for another number of arrays, or another shape or dtype than `inputs` has.
+        """
         return self._native.run(self._arrays(arrays), self._method)
 
     def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
-        """Runs once with a timestamp around every dispatch. State moves on as in a call."""
+        """Runs once with a timestamp around every dispatch: a row for each, times in microseconds.
+
+        State moves on as in a call. Raises what a call raises.
+        """
         return self.profile_flat(nesting.flatten(self._in_spec, args, kwargs, self._names))
 
     def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
@@ -120,7 +132,7 @@ class Session:
         ]
 
     def reset(self) -> None:
-        """State (mutated buffers) back to its exported values."""
+        """Gives all state (mutated buffers) its exported values again."""
         self._native.reset()
 
     @property
@@ -129,7 +141,10 @@ class Session:
         return json.loads(self._native.memory())
 
     def method(self, name: str) -> Session:
-        """Another method of the file, sharing this session's weights and state."""
+        """Another method of the file, sharing this session's weights and state.
+
+        Raises InvalidInputError for a name that the file does not have.
+        """
         return Session(self._native, name)
 
     def __repr__(self) -> str:

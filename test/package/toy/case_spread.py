@@ -22,6 +22,6 @@ class Spread(torch.nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_spread(road, dtype) -> None:
+def test_spread(e2e, dtype) -> None:
     x = torch.randn(3, 5, 37, generator=torch.Generator().manual_seed(0)).to(dtype)
-    road.check(Spread(), x, budget=ARITHMETIC, expect_ops=["spread"], all_features=True)
+    e2e.check(Spread(), x, budget=ARITHMETIC, expect_ops=["spread"], all_features=True)

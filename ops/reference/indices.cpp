@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reference/indices.h"
+
+#include <cmath>
+
+#include "ops/shared/shape.h"
+
+namespace pumice::engine::reference {
+namespace {
+
+// The row that the index at `position` means. One out of range is reported and gives row 0.
+int64_t row_of(HostCall& call, double given, size_t position, int64_t rows, bool from_end = true) {
+  const auto index = static_cast<int64_t>(given), row = from_end && index < 0 ? index + rows : index;
+  if (row >= 0 && row < rows) return row;
+  call.reports.push_back({static_cast<uint32_t>(position), static_cast<int32_t>(index), static_cast<int32_t>(rows)});
+  return 0;
+}
+
+// A tensor as [outer][extent of `dim`][inner].
+struct Slabs {
+  size_t outer = 1, extent = 1, inner = 1;
+  Slabs(const Shape& shape, size_t dim) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      size_t& part = d < dim ? outer : d == dim ? extent : inner;
+      part *= static_cast<size_t>(shape[d]);
+    }
+  }
+  size_t at(size_t o, size_t e, size_t i) const { return (o * extent + e) * inner + i; }
+};
+
+// self with values[.., p, ..] joined to self[.., index[p], ..], for every p in order; `join(old, new)` has an error.
+template <class Join>
+void scatter(HostCall& call, const Join& join) {
+  const HostTensor &self = call.tensor(0), &index = call.tensor(1), &values = call.tensor(2);
+  const Slabs slabs(self.shape, axis_of(call.integer(3), self.shape));
+  std::vector<HostResult>& out = call.out().elements;
+  for (const double x : self.values) out.push_back({x, 0});
+  for (size_t p = 0; p < index.values.size(); ++p) {
+    const auto row = static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent)));
+    for (size_t o = 0; o < slabs.outer; ++o) {
+      for (size_t i = 0; i < slabs.inner; ++i)
+        join(out[slabs.at(o, row, i)], values.values.at((o * index.values.size() + p) * slabs.inner + i));
+    }
+  }
+}
+
+}  // namespace
+
+void index_select(HostCall& call) {
+  const HostTensor &x = call.tensor(0), &index = call.tensor(1);
+  const Slabs slabs(x.shape, axis_of(call.integer(2), x.shape));
+  std::vector<size_t> rows;
+  for (size_t p = 0; p < index.values.size(); ++p)
+    rows.push_back(static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent))));
+  for (size_t o = 0; o < slabs.outer; ++o)
+    for (const size_t row : rows)
+      for (size_t i = 0; i < slabs.inner; ++i) call.out().push(x.values[slabs.at(o, row, i)]);
+}
+
+void gather(HostCall& call) {
+  const HostTensor &x = call.tensor(0), &index = call.tensor(1);
+  const size_t dim = axis_of(call.integer(2), x.shape);
+  for (size_t i = 0; i < index.values.size(); ++i) {
+    Shape at = coordinates(i, index.shape);
+    at[dim] = row_of(call, index.values[i], i, x.shape[dim]);
+    call.out().push(x.values[index_at(at, x.shape)]);
+  }
+}
+
+void index_linear(HostCall& call) {
+  HostOutput& out = call.out();
+  for (size_t i = 0; i < out.count(); ++i) {
+    const Shape at = coordinates(i, out.shape);
+    const int64_t row = row_of(call, broadcast_to(call.args[0], at), i, call.integer(2));
+    const int64_t column = row_of(call, broadcast_to(call.args[1], at), i, call.integer(3));
+    out.push(static_cast<double>(row * call.integer(3) + column));
+  }
+}
+
+void index_put(HostCall& call) {
+  scatter(call, [](HostResult& to, double value) { to.value = value; });
+}
+
+void index_add(HostCall& call) {
+  const DType dtype = call.out().dtype;
+  scatter(call, [&](HostResult& to, double value) {
+    to.value += value;
+    if (is_float(dtype)) to.error += 0x1p-24 * std::fabs(to.value);
+    if (!is_float(dtype) && dtype != DType::i64) to.value = wrapped(static_cast<int64_t>(to.value), dtype);
+  });
+  if (dtype == DType::i64) check_i64(call);
+}
+
+void embedding(HostCall& call) {
+  const HostTensor &weight = call.tensor(0), &index = call.tensor(1);
+  const auto columns = static_cast<size_t>(weight.dim(1));
+  for (size_t p = 0; p < index.values.size(); ++p) {
+    const auto row = static_cast<size_t>(row_of(call, index.values[p], p, weight.dim(0), false));
+    for (size_t k = 0; k < columns; ++k) call.out().push(weight.values[row * columns + k]);
+  }
+}
+
+void embedding_packed(HostCall& call) {
+  const HostTensor &weight = call.tensor(0), &scale = call.tensor(1), &index = call.tensor(3);
+  const auto columns = static_cast<size_t>(weight.dim(1));
+  const size_t group = call.integer(4) == 0 ? columns : static_cast<size_t>(call.integer(4));
+  const size_t groups = columns / group;
+  for (size_t p = 0; p < index.values.size(); ++p) {
+    const auto row = static_cast<size_t>(row_of(call, index.values[p], p, weight.dim(0), false));
+    for (size_t k = 0; k < columns; ++k) {
+      const size_t at = row * groups + k / group;
+      const double zero = call.has(2) ? call.tensor(2).values[at] : 0;
+      const double y = (weight.values[row * columns + k] - zero) * scale.values[at];
+      call.out().push(y, 0x1p-24 * std::fabs(y));
+    }
+  }
+}
+
+}  // namespace pumice::engine::reference

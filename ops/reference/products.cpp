@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reference/products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "glsl/include/math/activation.glslh"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine::reference {
+namespace {
+
+double clamped(double y) {  // to 0..6; a NaN stays
+  return y < 0 ? 0 : y > 6 ? 6 : y;
+}
+
+// A tensor read as permuted by `perm`; empty: as it is. A dimension of size 1 is broadcast: its stride is 0.
+struct Permuted {
+  const HostTensor& tensor;
+  Shape shape, strides;
+
+  Permuted(const HostTensor& given, std::vector<int64_t> perm) : tensor(given) {
+    const Shape memory = contiguous_strides(given.shape);
+    if (perm.empty()) {
+      perm.resize(given.shape.size());
+      std::iota(perm.begin(), perm.end(), 0);
+    }
+    for (const int64_t d : perm) {
+      shape.push_back(given.shape[axis_of(d, given.shape)]);
+      strides.push_back(shape.back() == 1 ? 0 : memory[axis_of(d, given.shape)]);
+    }
+  }
+  // The element at coordinates that count from the last dimension, as many as there are or more.
+  const double* at(const Shape& coordinates) const {
+    const size_t added = coordinates.size() - shape.size();
+    int64_t offset = 0;
+    for (size_t d = 0; d < shape.size(); ++d) offset += coordinates[added + d] * strides[d];
+    return tensor.values.data() + offset;
+  }
+  int64_t stride(size_t from_last) const { return strides[strides.size() - from_last]; }
+};
+
+// The sum of products and that of their sizes.
+struct Dot {
+  double sum = 0, size = 0;
+  Dot(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) {
+      const double product = a[k * a_step] * b[k * b_step];
+      sum += product;
+      size += std::fabs(product);
+    }
+  }
+};
+
+// Rank 4: [batch, head, row, element], or [batch, row, head, element] in memory.
+Permuted heads(const HostTensor& tensor, bool blhd) {
+  return Permuted(tensor, blhd ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{});
+}
+
+// The scores of a query row, -infinity where a key is not seen, and the largest sum|q k|.
+struct Scores {
+  std::vector<double> all;
+  double most = -INFINITY, size = 0;
+};
+
+Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, const Shape& row, int64_t key_head) {
+  const int64_t keys = k.shape[2], elements = q.shape[3];
+  Scores scores;
+  for (int64_t s = 0; s < keys; ++s) {
+    const Dot dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1),
+                  elements);
+    double score = dot.sum * in_f32(call.real(5));
+    bool seen = call.integer(4) == 0 || s <= row[2];
+    if (call.has(3)) {
+      const double mask = broadcast_to(call.args[3], {row[0], row[1], row[2], s});
+      if (call.tensor(3).dtype == DType::boolean)
+        seen = seen && mask != 0;
+      else
+        score += mask;
+    }
+    scores.all.push_back(seen ? score : -INFINITY);
+    scores.most = std::max(scores.most, scores.all.back());
+    scores.size = std::max(scores.size, dot.size);
+  }
+  return scores;
+}
+
+}  // namespace
+
+double activated(double y, uint32_t act) {
+  switch (act) {
+    case ACT_RELU:
+      return y > 0 || std::isnan(y) ? y : 0;
+    case ACT_GELU:
+      return 0.5 * y * (1 + std::erf(y * std::sqrt(0.5)));
+    case ACT_GELU_TANH:
+      return 0.5 * y * (1 + std::tanh(std::sqrt(2 / M_PI) * (y + 0.044715 * y * y * y)));
+    case ACT_SILU:
+      return y / (1 + std::exp(-y));
+    case ACT_RELU6:
+      return clamped(y);
+    case ACT_HARDSWISH:
+      return y * clamped(y + 3) / 6;
+    case ACT_HARDSIGMOID:
+      return clamped(y + 3) / 6;
+    default:
+      return y;
+  }
+}
+
+double slope(uint32_t act) {
+  return act == ACT_HARDSWISH ? 1.5 : act == ACT_GELU || act == ACT_GELU_TANH || act == ACT_SILU ? 1.13 : 1;
+}
+
+double activation_error(double y, uint32_t act) {
+  const bool exact = act == ACT_NONE || act == ACT_RELU || act == ACT_RELU6;
+  return exact ? 0 : 4e-7 * std::fabs(y);
+}
+
+void matmul(HostCall& call) {
+  const Permuted a(call.tensor(0), call.ints(3)), b(call.tensor(1), call.ints(4));
+  const auto act = static_cast<uint32_t>(call.integer(5));
+  const int64_t count = a.shape.back();
+  HostOutput& out = call.out();
+  for (size_t i = 0; i < out.count(); ++i) {
+    const Shape at = coordinates(i, out.shape);
+    Shape left = at, right = at;
+    const double bias = call.has(2) ? call.tensor(2).values.at(static_cast<size_t>(at.back())) : 0;
+    left.back() = right[right.size() - 2] = 0;
+    const Dot dot(a.at(left), a.stride(1), b.at(right), b.stride(2), count);
+    const double sum = dot.sum + bias;
+    const double error = sum_error(static_cast<double>(count) + 2, dot.size + std::fabs(bias)) * slope(act);
+    out.push(activated(sum, act), error + activation_error(sum, act));
+  }
+  limit_errors(out);
+}
+
+void sdpa(HostCall& call) {
+  const Permuted q = heads(call.tensor(0), call.integer(6) != 0), k = heads(call.tensor(1), call.integer(7) != 0),
+                 v = heads(call.tensor(2), call.integer(8) != 0);
+  const bool out_blhd = call.integer(9) != 0;
+  const int64_t keys = k.shape[2], per_key = q.shape[1] / k.shape[1];
+  HostOutput& out = call.out();
+  out.elements.resize(out.count());
+  const auto e = static_cast<double>(q.shape[3]), s_count = static_cast<double>(keys);
+  for (int64_t n = 0; n < q.shape[0] * q.shape[1] * q.shape[2]; ++n) {
+    const Shape row = coordinates(static_cast<size_t>(n), {q.shape[0], q.shape[1], q.shape[2]});
+    const int64_t head = row[1] / per_key;
+    const Scores scores = scores_of(call, q, k, row, head);
+    const double score_error = sum_error(e + 2, in_f32(call.real(5)) * scores.size);
+    double total = 0;
+    for (const double score : scores.all) total += std::isinf(scores.most) ? 0 : std::exp(score - scores.most);
+    for (int64_t f = 0; f < v.shape[3]; ++f) {
+      double sum = 0, largest = 0;
+      for (int64_t s = 0; s < keys && total > 0; ++s) {
+        const double value = *v.at({row[0], head, s, f});
+        sum += std::exp(scores.all[static_cast<size_t>(s)] - scores.most) / total * value;
+        largest = std::max(largest, std::fabs(value));
+      }
+      const Shape at = out_blhd ? Shape{row[0], row[2], row[1], f} : Shape{row[0], row[1], row[2], f};
+      const double error = (sum_error(e + s_count + 8, 1) + 4 * score_error) * largest;
+      out.elements[index_at(at, out.shape)] = {sum, error, error + 0x1p-11 * largest};
+    }
+  }
+  limit_errors(out);
+}
+
+}  // namespace pumice::engine::reference
