@@ -15,7 +15,6 @@ from support.end_to_end import EndToEnd
 
 from pumice._pumice import validation_messages
 
-
 quick_export.install()
 
 
