@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What torch.export does again and again though nothing has changed, done once.
 
-Every export overrides the composite operators of torch twice, 22 Python kernels for each of 260 operators, and looks for
-them in all libraries: more than half the time of exporting one operator. Here an operator gets the kernels that torch
-made for it the first time, as long as it has the same ones before; operators are looked for when there are new ones.
+Every export overrides the composite operators of torch twice, 22 Python kernels for each of 260 operators, and looks
+for them in all libraries: more than half the time of exporting one operator. Here an operator gets the kernels that
+torch made for it the first time, as long as it has the same ones before; operators are looked for when there are new.
 """
 
 from __future__ import annotations
