@@ -31,11 +31,10 @@ enum Argument : size_t {
 
 // A head's elements in a row of q, k or v after norm and rotation, rounded to the dtype of the tensors.
 struct Head {
-  std::vector<double> values;
-  double error = 0;  // of each, before it is rounded
+  std::vector<double> values, errors;  // of each, before it is rounded
   // How far two kernels may differ in an element after its rounding: not at all, mostly.
   double doubt(size_t i, DType dtype) const {
-    return stored(values[i] + error, dtype) - stored(values[i] - error, dtype);
+    return stored(values[i] + errors[i], dtype) - stored(values[i] - errors[i], dtype);
   }
 };
 
@@ -43,28 +42,29 @@ struct Head {
 Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64_t begin, int64_t size) {
   const HostTensor& rows = call.tensor(x);
   Head head;
-  double squares = 0, largest = 0;
+  double squares = 0;
   for (int64_t i = 0; i < size; ++i) {
     head.values.push_back(rows.values[index_at({at[0], at[1], begin + at[2] * size + i}, rows.shape)]);
     squares += head.values.back() * head.values.back();
   }
-  if (norm != kV && call.has(norm)) {
-    const double factor = 1 / std::sqrt(squares / static_cast<double>(size) + in_f32(call.real(kEps)));
-    for (int64_t i = 0; i < size; ++i) head.values[i] *= factor * call.tensor(norm).values[i];
+  const bool normed = norm != kV && call.has(norm);
+  const double factor = 1 / std::sqrt(squares / static_cast<double>(size) + in_f32(call.real(kEps)));
+  // The sum of squares takes up to 9 roundings, which the root halves; quotient, root and products take 6.
+  constexpr double kNormSteps = 11;
+  for (int64_t i = 0; i < size; ++i) {
+    if (normed) head.values[i] *= factor * call.tensor(norm).values[i];
+    head.errors.push_back(normed ? sum_error(kNormSteps, std::fabs(head.values[i])) : 0);
   }
-  for (const double value : head.values) largest = std::max(largest, std::fabs(value));
-  head.error = sum_error(static_cast<double>(size) + 8, norm != kV && call.has(norm) ? largest : 0);
   if (norm == kV || !call.has(kCos)) return head;
   const HostTensor &cos = call.tensor(kCos), &sin = call.tensor(kSin);
   const int64_t rotated = cos.dim(2), half = rotated / 2;
   const std::vector<double> before = head.values;
-  const double error_before = head.error;
   for (int64_t i = 0; i < rotated; ++i) {
     const size_t angle = index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], i}, cos.shape);
     const double other = i < half ? -before[i + half] : before[i - half];
     head.values[i] = before[i] * cos.values[angle] + other * sin.values[angle];
-    const double size_of_sum = std::fabs(before[i] * cos.values[angle]) + std::fabs(other * sin.values[angle]);
-    head.error = std::max(head.error, sum_error(4, size_of_sum) + 2 * error_before);
+    const double products = std::fabs(before[i] * cos.values[angle]) + std::fabs(other * sin.values[angle]);
+    head.errors[i] = sum_error(2 + (normed ? kNormSteps : 0), products);
   }
   return head;
 }
@@ -93,7 +93,7 @@ void cached_attention(HostCall& call) {
         const Head value = head_of(call, kV, kV, {b, l, g}, call.integer(kVBegin), f);
         for (int64_t i = 0; i < e; ++i) {
           const size_t at = index_at({b, g, begin + l, i}, keys.shape);
-          new_keys.elements[at] = {key.values[i], key.error};
+          new_keys.elements[at] = {key.values[i], key.errors[i]};
           k[at] = stored(key.values[i], new_keys.dtype);
           doubts[at] = key.doubt(static_cast<size_t>(i), new_keys.dtype);
         }
