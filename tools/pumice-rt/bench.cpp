@@ -68,6 +68,38 @@ int bench(const Arguments& arguments) {
   return 0;
 }
 
+void print_profile(const nlohmann::json& rows, const std::string& by) {
+  double total = 0;
+  struct Group {
+    std::string op, kernel, shape;
+    size_t calls = 0;
+    double us = 0, bytes = 0, flops = 0;
+  };
+  std::vector<Group> groups;
+  std::map<std::string, size_t> index;
+  for (const auto& row : rows) {
+    total += row.at("us").get<double>();
+    const std::string op = row.at("op"), kernel = row.at("kernel");
+    const std::string key = by == "call" ? std::to_string(groups.size()) : op + "/" + kernel;
+    const auto [found, is_new] = index.emplace(key, groups.size());
+    if (is_new) groups.push_back({op, kernel, row.at("shapes"), 0, 0, 0, 0});
+    Group& group = groups[found->second];
+    group.calls += 1;
+    group.us += row.at("us").get<double>();
+    group.bytes += row.at("bytes").get<double>();
+    group.flops += row.at("flops").get<double>();
+  }
+  if (by == "kernel")
+    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.us > b.us; });
+  std::printf("%.1f us in %zu dispatches\n%-22s %-34s %-24s %9s %6s %9s %9s\n", total, rows.size(), "operator",
+              "kernel", by == "call" ? "shape" : "calls", "us", "%", "GB/s", "GFLOP/s");
+  for (const Group& g : groups) {
+    const std::string what = by == "call" ? g.shape : std::to_string(g.calls);
+    std::printf("%-22s %-34s %-24s %9.1f %6.1f %9.1f %9.1f\n", g.op.c_str(), g.kernel.c_str(), what.c_str(), g.us,
+                100 * g.us / total, g.us > 0 ? g.bytes / g.us / 1e3 : 0, g.us > 0 ? g.flops / g.us / 1e3 : 0);
+  }
+}
+
 int profile(const Arguments& arguments) {
   const pumice::Model model = pumice::Model::load_file(arguments.model, arguments.options);
   pumice::Session session(model);
@@ -81,42 +113,12 @@ int profile(const Arguments& arguments) {
     samples.resize(last.size());
     for (size_t r = 0; r < last.size(); ++r) samples[r].push_back(last[r].at("us").get<double>());
   }
-  double total = 0;
-  for (size_t r = 0; r < last.size(); ++r) {
-    last[r]["us"] = percentile(samples[r], 0.5);
-    total += last[r]["us"].get<double>();
-  }
+  for (size_t r = 0; r < last.size(); ++r) last[r]["us"] = percentile(samples[r], 0.5);
   if (arguments.json) {
     std::printf("%s\n", nlohmann::json({{"schema", 1}, {"rows", last}}).dump().c_str());
     return 0;
   }
-  struct Group {
-    std::string op, kernel, shape;
-    size_t calls = 0;
-    double us = 0, bytes = 0, flops = 0;
-  };
-  std::vector<Group> groups;
-  std::map<std::string, size_t> index;
-  for (const auto& row : last) {
-    const std::string op = row.at("op"), kernel = row.at("kernel");
-    const std::string key = arguments.by == "call" ? std::to_string(groups.size()) : op + "/" + kernel;
-    const auto [found, is_new] = index.emplace(key, groups.size());
-    if (is_new) groups.push_back({op, kernel, row.at("shapes"), 0, 0, 0, 0});
-    Group& group = groups[found->second];
-    group.calls += 1;
-    group.us += row.at("us").get<double>();
-    group.bytes += row.at("bytes").get<double>();
-    group.flops += row.at("flops").get<double>();
-  }
-  if (arguments.by == "kernel")
-    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.us > b.us; });
-  std::printf("%.1f us in %zu dispatches\n%-22s %-34s %-24s %9s %6s %9s %9s\n", total, last.size(), "operator",
-              "kernel", arguments.by == "call" ? "shape" : "calls", "us", "%", "GB/s", "GFLOP/s");
-  for (const Group& g : groups) {
-    const std::string what = arguments.by == "call" ? g.shape : std::to_string(g.calls);
-    std::printf("%-22s %-34s %-24s %9.1f %6.1f %9.1f %9.1f\n", g.op.c_str(), g.kernel.c_str(), what.c_str(), g.us,
-                100 * g.us / total, g.us > 0 ? g.bytes / g.us / 1e3 : 0, g.us > 0 ? g.flops / g.us / 1e3 : 0);
-  }
+  print_profile(last, arguments.by);
   return 0;
 }
 

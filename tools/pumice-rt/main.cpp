@@ -30,7 +30,8 @@ int dispatch(int argc, char** argv) {
   CLI::App app(
       "Run, measure and inspect .pumice files on any Vulkan device.\n\n"
       "  pumice-rt run m.pumice --inputs ids.npy mask.npy --outputs out\n"
-      "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n");
+      "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n"
+      "  pumice-rt generate llama.pumice --tokens 1,15043 -n 64\n");
   app.set_version_flag("--version", pumice_version());
   app.require_subcommand(1);
   int (*chosen)(const tool::Arguments&) = nullptr;
@@ -57,8 +58,17 @@ int dispatch(int argc, char** argv) {
   CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);
   model_argument(check, arguments);
   CLI::App* devices = add("devices", "list every Vulkan device", tool::devices);
-  for (CLI::App* command : {run, bench, profile}) device_options(command, arguments);
-  for (CLI::App* command : {bench, profile, inspect, devices})
+  CLI::App* generate = add("generate", "continue a prompt of token ids with a language model", tool::generate);
+  model_argument(generate, arguments);
+  auto* tokens = generate->add_option("--tokens", arguments.tokens, "ids of the prompt, 1,2,3")->delimiter(',');
+  generate->add_option("--prompt-length", arguments.prompt_length, "ids drawn at random in place of --tokens")
+      ->excludes(tokens);
+  generate->add_option("-n,--count", arguments.count, "tokens to generate, the most probable ones")
+      ->capture_default_str();
+  generate->add_option("--stop", arguments.stops, "ids that end the text, 1,2,3")->delimiter(',');
+  generate->add_flag("--profile", arguments.profiled, "then print the kernels of one more token");
+  for (CLI::App* command : {run, bench, profile, generate}) device_options(command, arguments);
+  for (CLI::App* command : {bench, profile, generate, inspect, devices})
     command->add_flag("--json", arguments.json, "print JSON for programs");
   tool::kernel_commands(app, arguments, chosen);
   try {

@@ -2,6 +2,7 @@
 // The commands of pumice-rt; each returns the exit code.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,11 @@ struct Arguments {
   unsigned runs = 50;
   double warmup = 1.0;
   std::string by = "kernel";
+  std::vector<int64_t> tokens;  // of generate: the prompt
+  unsigned prompt_length = 0;   // of a random prompt in its place
+  unsigned count = 128;         // tokens to generate
+  std::vector<int64_t> stops;
+  bool profiled = false;
   pumice::engine::kernel_bench::Options kernel;
 };
 
@@ -36,6 +42,7 @@ struct UsageError : std::runtime_error {
 int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int profile(const Arguments& arguments);
+int generate(const Arguments& arguments);
 int inspect(const Arguments& arguments);
 int check(const Arguments& arguments);
 int devices(const Arguments& arguments);
@@ -49,6 +56,8 @@ int kernel_bench(const Arguments& arguments);
 // integers 0 or 1.
 std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes);
 std::vector<pumice_tensor> views(const std::vector<Array>& arrays);
+// The rows of Session::profile as a table: a row for each "kernel", or for each "call".
+void print_profile(const nlohmann::json& rows, const std::string& by);
 // "ids=1x128,mask=1x128"
 std::string shape_text(const pumice::Model& model, const std::vector<Array>& arrays);
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// pumice-rt generate: greedy text of a language model's file (docs/llm.md), token ids in and out.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tools/pumice-rt/tool.h"
+
+namespace tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+double seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+// The file's methods "prefill" (tokens [1, n], first [1]) and "decode" (tokens [1, 1], first [1]), logits [1, V].
+class Model {
+ public:
+  explicit Model(const Arguments& arguments)
+      : model_(pumice::Model::load_file(arguments.model, arguments.options)), session_(model_) {
+    const json facts = json::parse(model_.describe());
+    device_ = facts.at("device").at("name");
+    for (uint32_t m = 0; m < facts.at("methods").size(); ++m) {
+      const json& method = facts.at("methods")[m];
+      const std::string name = method.at("name");
+      if (name != "prefill" && name != "decode") continue;
+      if (method.at("inputs").size() != 2 || method.at("outputs").size() != 1 ||
+          method.at("inputs")[0].at("max")[0] != 1)
+        throw UsageError(arguments.model + ": '" + name + "' is not that of a language model with one sequence");
+      (name == "prefill" ? prefill_ : decode_) = m;
+      if (name == "prefill") chunk_ = method.at("inputs")[0].at("max")[1];
+      vocabulary_ = method.at("outputs")[0].at("max")[1];
+    }
+    if (prefill_ == kNone || decode_ == kNone)
+      throw UsageError(arguments.model + ": no methods 'prefill' and 'decode'; was it made by pumice llm export?");
+  }
+
+  // Reads the tokens from position `first` on; returns the most probable next one.
+  int64_t read(std::span<const int64_t> tokens, int64_t first) {
+    int64_t next = 0;
+    while (!tokens.empty()) {
+      const size_t count = std::min<size_t>(tokens.size(), static_cast<size_t>(chunk_));
+      next = run(prefill_, tokens.first(count), first);
+      tokens = tokens.subspan(count);
+      first += static_cast<int64_t>(count);
+    }
+    return next;
+  }
+  int64_t step(int64_t token, int64_t position) { return run(decode_, {&token, 1}, position); }
+  json profile(int64_t token, int64_t position) {
+    const pumice_tensor inputs[] = {pumice::view<int64_t>({&token, 1}, {1, 1}),
+                                    pumice::view<int64_t>({&position, 1}, {1})};
+    return json::parse(session_.profile(inputs, decode_)).at("rows");
+  }
+  int64_t vocabulary() const { return vocabulary_; }
+  const std::string& device() const { return device_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  int64_t run(uint32_t method, std::span<const int64_t> tokens, int64_t first) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    const pumice_tensor inputs[] = {pumice::view<int64_t>(tokens, {1, count}), pumice::view<int64_t>({&first, 1}, {1})};
+    logits_ = session_.call(inputs, method).at(0);
+    return logits_.dtype == PUMICE_F16 ? best<uint16_t>() : best<float>();
+  }
+  // fp16 numbers compare as their bits do, once those of negative ones are turned round.
+  static int32_t rank(uint16_t bits) {
+    const auto size = static_cast<int32_t>(bits & 0x7fffu);
+    return (bits & 0x8000u) != 0 ? -size : size;
+  }
+  static bool is_finite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
+  static bool is_finite(float value) { return std::isfinite(value); }
+  static float rank(float value) { return value; }
+  template <class T>
+  int64_t best() const {
+    const std::vector<T> values = logits_.values<T>();
+    const auto less = [](T a, T b) { return rank(a) < rank(b); };
+    if (!std::all_of(values.begin(), values.end(), [](T value) { return is_finite(value); }))
+      throw std::runtime_error("the logits are not finite: the model overflows in its dtype");
+    return std::max_element(values.begin(), values.end(), less) - values.begin();
+  }
+
+  pumice::Model model_;
+  pumice::Session session_;
+  pumice::Output logits_;
+  std::string device_;
+  uint32_t prefill_ = kNone, decode_ = kNone;
+  int64_t chunk_ = 1, vocabulary_ = 0;
+};
+
+std::vector<int64_t> prompt(const Arguments& arguments, int64_t vocabulary) {
+  std::vector<int64_t> tokens = arguments.tokens;
+  std::mt19937_64 random(1);
+  for (unsigned i = 0; i < arguments.prompt_length; ++i)
+    tokens.push_back(static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary)));
+  if (tokens.empty()) throw UsageError("an empty prompt; give --tokens 1,2,3 or --prompt-length");
+  return tokens;
+}
+
+}  // namespace
+
+int generate(const Arguments& arguments) {
+  if (arguments.count == 0) throw UsageError("--count 0: nothing to generate");
+  Model model(arguments);
+  const std::vector<int64_t> tokens = prompt(arguments, model.vocabulary());
+  const auto length = static_cast<int64_t>(tokens.size());
+  model.read(tokens, 0);  // twice: the first run of a shape records it and may compile kernels
+  const auto begin = Clock::now();
+  std::vector<int64_t> made = {model.read(tokens, 0)};
+  const auto prefilled = Clock::now();
+  const auto stops = [&](int64_t token) {
+    return std::find(arguments.stops.begin(), arguments.stops.end(), token) != arguments.stops.end();
+  };
+  auto warm = prefilled;
+  while (made.size() < arguments.count && !stops(made.back())) {
+    made.push_back(model.step(made.back(), length + static_cast<int64_t>(made.size()) - 1));
+    if (made.size() == 2) warm = Clock::now();
+  }
+  const double rest = seconds(warm, Clock::now()), prefill = seconds(begin, prefilled);
+  const double prefill_rate = static_cast<double>(length) / prefill;
+  const double rate = made.size() > 2 ? static_cast<double>(made.size() - 2) / rest : 0;
+  if (arguments.json) {
+    std::printf("%s\n", json({{"schema", 1},
+                              {"device", model.device()},
+                              {"prompt", length},
+                              {"tokens", made},
+                              {"prompt_tokens_per_second", prefill_rate},
+                              {"tokens_per_second", rate}})
+                            .dump()
+                            .c_str());
+  } else {
+    for (const int64_t token : made) std::printf("%lld ", static_cast<long long>(token));
+    std::printf("\n%s: prompt of %lld, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(),
+                static_cast<long long>(length), prefill_rate, made.size(), rate);
+  }
+  if (arguments.profiled) print_profile(model.profile(made.back(), length), arguments.by);
+  return 0;
+}
+
+}  // namespace tool
