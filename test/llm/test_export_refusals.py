@@ -79,7 +79,7 @@ def test_an_option_that_does_not_fit(tiny, tmp_path, options, match) -> None:
 
 
 def test_what_is_no_model(tmp_path) -> None:
-    with pytest.raises(pumice.InvalidInputError, match="there is no folder"):
+    with pytest.raises(pumice.InvalidInputError, match=r"there is no folder and no \.gguf file"):
         pumice.llm.export(tmp_path / "nothing")
     with pytest.raises(pumice.InvalidInputError, match="a model of transformers, got Linear"):
         pumice.llm.export(torch.nn.Linear(2, 2))
