@@ -54,7 +54,7 @@ def llm() -> None:
     "--max-seq", type=int, help="Tokens that fit, prompt and answer. Default: 4096, or what the model allows."
 )
 @click.option("--batch", default=1, show_default=True, help="Sequences at a time.")
-@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values. Default: as the floats.")
+@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values; so far as --dtype.")
 @click.option(
     "--dtype", type=click.Choice(["f16", "f32"]), help="Floats. Default: f32 for a float32 checkpoint, else f16."
 )

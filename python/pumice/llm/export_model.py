@@ -51,7 +51,7 @@ def export(
     embedding: "int4", "int8" or "f16"; None keeps floats. Where the head is the same matrix, both are quantized once:
         by `embedding` where it is given, else by `quantize`.
     max_seq: tokens that fit, prompt and answer together; None: 4096, or what the model was made for if that is less.
-    batch: sequences at a time. cache: "f16" or "f32" of keys and values; None: as dtype.
+    batch: sequences at a time. cache: "f16" or "f32" of keys and values, which is dtype so far.
     dtype: "f32" or "f16" of floats; None: "f32" where the checkpoint is float32, else "f16".
     tokenizer: a folder with tokenizer.json, for a model in memory.
     progress: called with the name and the bytes of each constant before it is read.
@@ -76,6 +76,8 @@ def export(
     length = _length(source, max_seq)
     if embedding == "f16" and floats is not torch.float16:
         raise bad("embedding='f16' needs dtype='f16'", "embedding")
+    if cache is not None and _DTYPES[cache] is not floats:
+        raise bad(f"cache='{cache}' needs dtype='{cache}'", "cache")
     how = _quantization(source, quantize, group_size, embedding)
     made = skeleton(source.config, floats, length, source.weight, how, source.rope_factors)
     for names, shape in made.wanted:
