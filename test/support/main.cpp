@@ -37,7 +37,7 @@ void control() {
 
 // The layer itself leaks a block at its end, and ThreadSanitizer is wrong about its operator delete: sanitized builds
 // look at our code only.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(PUMICE_SANITIZED)
 constexpr bool kPossible = false;
 #else
 constexpr bool kPossible = true;

@@ -10,14 +10,14 @@
 
 #include "test/vulkan/gpu.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PUMICE_ADDRESS_SANITIZER)
 #include <sanitizer/lsan_interface.h>
 #endif
 
 namespace pumice::engine::test {
 
 struct LeaksAllowed {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(PUMICE_ADDRESS_SANITIZER)
   LeaksAllowed() { __lsan_disable(); }
   ~LeaksAllowed() { __lsan_enable(); }
 #else

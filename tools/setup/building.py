@@ -27,6 +27,7 @@ from setup.paths import (
 from setup.progress import StepFailed, show
 
 IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
+SANITIZED = "asan-ubsan"  # the one with the fuzz targets, made by clang
 
 
 def cmake_arguments(preset: str) -> list[str]:
@@ -45,7 +46,7 @@ def cmake_arguments(preset: str) -> list[str]:
     }
     if not has_python_headers() and PYDEV.exists():
         entries["Python_INCLUDE_DIR"] = next(PYDEV.glob("python3.*"))
-    if preset == "fuzz":
+    if preset == SANITIZED:
         entries["CMAKE_C_COMPILER"], entries["CMAKE_CXX_COMPILER"] = clang()
     if preset == "aarch64-linux" and not shutil.which("aarch64-linux-gnu-g++"):
         for key, tool in (("C", "gcc"), ("CXX", "g++")):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from setup import suite
-from setup.building import build
+from setup.building import SANITIZED, build
 from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
 
@@ -20,9 +20,9 @@ CHECKED = {
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
     "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
 }
-SANITIZED = {
-    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
-    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+STRICT = {
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:allow_addr2line=1",
 }
 
 # CPU drivers other than the default one: the manifest in their folder of the prefix, and what the device is called.
@@ -83,7 +83,7 @@ def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
     command += ["-j", jobs, "--timeout", "600", "--no-tests=ignore", "--progress"]
     if only:
         command += ["-R", only]
-    more = SANITIZED if "san" in preset else {}
+    more = STRICT if "san" in preset else {}
     totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
 
 
@@ -145,7 +145,7 @@ def programs(folder: Path, pattern: str) -> list[Path]:
 
 def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
     """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME."""
-    targets = [p for p in programs(build("fuzz"), "fuzz_*") if only in p.name]
+    targets = [p for p in programs(build(SANITIZED, ["fuzz"]), "fuzz_*") if only in p.name]
     for target in targets:
         share = max(1, seconds // len(targets))
         print(f"== {target.name}, {share} s", flush=True)
@@ -155,7 +155,7 @@ def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
             path.mkdir(parents=True, exist_ok=True)
         command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
         command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
-        status = show(command, check=False, cwd=BUILD, env=environment(**SANITIZED))
+        status = show(command, check=False, cwd=BUILD, env=environment(**STRICT))
         if status:
             print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
         totals.add(status == 0)
