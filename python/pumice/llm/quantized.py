@@ -20,6 +20,7 @@ from pumice.errors import InvalidInputError
 from pumice.quantizer import INT4_SCHEMES, quantize
 
 Read = Callable[[], Tensor]
+_AT_ONCE = 1 << 22  # weights
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,14 @@ class _IntegersAndRows(_Integers):
 
 
 def quantized_weight(weight: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
-    """Integers [N, K] int8 and scales [N, groups] of a weight [N, K], as pumice.quantize makes them."""
+    """Integers [N, K] int8 and scales [N, groups] of a weight [N, K], as pumice.quantize makes them: a few rows at a
+    time, since torchao takes several times the memory of what it quantizes."""
+    parts = [_quantized_rows(rows, scheme) for rows in weight.split(max(1, _AT_ONCE // weight.shape[1]))]
+    integers, scales = zip(*parts, strict=True)
+    return torch.cat(integers), torch.cat(scales)
+
+
+def _quantized_rows(weight: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
     layer = nn.Linear(1, 1, bias=False)
     layer.in_features, layer.out_features = weight.shape[1], weight.shape[0]
     layer.weight = nn.Parameter(weight, requires_grad=False)
