@@ -64,6 +64,7 @@ def test_a_folder_that_is_not_whole(tiny, tmp_path, damage, match) -> None:
         ({"quantize": "int44"}, "did you mean 'int4'"),
         ({"dtype": "f64"}, "unknown dtype 'f64'"),
         ({"cache": "int8"}, "unknown cache 'int8'; known: f16, f32"),
+        ({"cache": "f16"}, "cache='f16' needs dtype='f16'"),
         ({"embedding": "int2"}, "did you mean 'int"),
         ({"embedding": "f16"}, "needs dtype='f16'"),
         ({"max_seq": 0}, "max_seq must be a positive integer, got 0"),
@@ -79,7 +80,7 @@ def test_an_option_that_does_not_fit(tiny, tmp_path, options, match) -> None:
 
 
 def test_what_is_no_model(tmp_path) -> None:
-    with pytest.raises(pumice.InvalidInputError, match="there is no folder"):
+    with pytest.raises(pumice.InvalidInputError, match=r"there is no folder and no \.gguf file"):
         pumice.llm.export(tmp_path / "nothing")
     with pytest.raises(pumice.InvalidInputError, match="a model of transformers, got Linear"):
         pumice.llm.export(torch.nn.Linear(2, 2))

@@ -33,7 +33,7 @@ def llm() -> None:
 
 
 @llm.command()
-@click.argument("source", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FOLDER | FILE.gguf", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file to write."
 )
@@ -54,14 +54,15 @@ def llm() -> None:
     "--max-seq", type=int, help="Tokens that fit, prompt and answer. Default: 4096, or what the model allows."
 )
 @click.option("--batch", default=1, show_default=True, help="Sequences at a time.")
-@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values. Default: as the floats.")
+@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values; so far as --dtype.")
 @click.option(
     "--dtype", type=click.Choice(["f16", "f32"]), help="Floats. Default: f32 for a float32 checkpoint, else f16."
 )
 def export(source: Path, output: Path, **options: Any) -> None:
     """Turn a model into a .pumice file; weights are read and quantized one at a time.
 
-    FOLDER is one that transformers saves or the Hugging Face Hub has: config.json, *.safetensors, tokenizer.json.
+    FOLDER is one that transformers saves or the Hugging Face Hub has: config.json, *.safetensors, tokenizer.json. A
+    .gguf file keeps its own quantization.
     Tokenizer and chat template travel in the file. When something is missing or cannot run, nothing is written.
 
     \b

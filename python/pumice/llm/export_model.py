@@ -16,7 +16,7 @@ from pumice.errors import InvalidInputError, require
 from pumice.llm.architectures import check_architecture
 from pumice.llm.decoder import Decoder
 from pumice.llm.folder import texts_of
-from pumice.llm.methods import lower_methods, methods
+from pumice.llm.methods import CHUNK, lower_methods, methods
 from pumice.llm.open_source import open_source
 from pumice.llm.quantized import Scheme
 from pumice.llm.skeleton import Quantization, skeleton
@@ -44,13 +44,14 @@ def export(
 ) -> Program:
     """Lowers a decoder and writes it to `output`, if that is given. Weights are read one at a time while writing.
 
-    model_or_path: a folder as transformers saves it, or a model of transformers in memory (float).
+    model_or_path: a folder as transformers saves it, a .gguf file, which keeps its own quantization (Q4_0 and Q8_0
+        exactly; the report's notes name what had to be quantized anew), or a model of transformers in memory (float).
     quantize: "none", "int4", "int8" or "8da4w", of the linear layers, as pumice.quantize; group_size: weights that
         share a scale, for int4 and 8da4w.
     embedding: "int4", "int8" or "f16"; None keeps floats. Where the head is the same matrix, both are quantized once:
         by `embedding` where it is given, else by `quantize`.
     max_seq: tokens that fit, prompt and answer together; None: 4096, or what the model was made for if that is less.
-    batch: sequences at a time. cache: "f16" or "f32" of keys and values; None: as dtype.
+    batch: sequences at a time. cache: "f16" or "f32" of keys and values, which is dtype so far.
     dtype: "f32" or "f16" of floats; None: "f32" where the checkpoint is float32, else "f16".
     tokenizer: a folder with tokenizer.json, for a model in memory.
     progress: called with the name and the bytes of each constant before it is read.
@@ -75,15 +76,17 @@ def export(
     length = _length(source, max_seq)
     if embedding == "f16" and floats is not torch.float16:
         raise bad("embedding='f16' needs dtype='f16'", "embedding")
-    how = _quantization(quantize, group_size, embedding)
-    made = skeleton(source.config, floats, length, source.weight, how)
+    if cache is not None and _DTYPES[cache] is not floats:
+        raise bad(f"cache='{cache}' needs dtype='{cache}'", "cache")
+    how = _quantization(source, quantize, group_size, embedding)
+    made = skeleton(source.config, floats, length, source.weight, how, source.rope_factors)
     for names, shape in made.wanted:
         source.check(names, shape)
     decoder = Decoder(made.model, batch, length, _DTYPES[cache] if cache else floats).eval()
     weights = {f"model.{name}": read for name, read in made.weights.items()}
     program = lower_methods(decoder, methods(batch, length), ExportOptions(weights=weights))
     program.report.notes += source.notes
-    _add_facts(source, quantize=quantize, max_seq=length, batch=batch)
+    _add_facts(source, quantize=quantize, max_seq=length, batch=batch, chunk=min(CHUNK, length))
     add_texts(program.ir, source.texts)
     if progress is not None:
         _watch(program, progress)
@@ -115,7 +118,11 @@ def _length(source: Source, max_seq: int | None) -> int:
     return max_seq
 
 
-def _quantization(quantize: str, group_size: int, embedding: str | None) -> Quantization:
+def _quantization(source: Source, quantize: str, group_size: int, embedding: str | None) -> Quantization:
+    if source.stored is not None:
+        if quantize != "none" or embedding:
+            raise bad("a .gguf file keeps its own quantization: leave quantize and embedding out", "quantize")
+        return Quantization(None, None, None, lambda names: source.stored(source.find(names)))
     linear = None if quantize == "none" else Scheme(quantize, group_size)
     table = Scheme(embedding, group_size) if embedding in ("int4", "int8") else None
     if embedding is None:

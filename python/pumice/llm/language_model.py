@@ -50,8 +50,8 @@ class LanguageModel:
         self.prompt_seconds = self.decode_seconds = 0.0
         self.prompt_tokens = self.decode_tokens = 0
         self._texts = texts
-        self._methods = {name: session.method(name) for name in ("prefill", "decode", "score")}
-        self._chunk = self._methods["prefill"].inputs[0].bounds[1][1]
+        self._methods = {name: session.method(name) for name in session.methods}
+        self._chunk = int(texts.facts["chunk"])
         self._known: list[int] = []  # the tokens whose keys and values are in the caches
 
     # ---- text ------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from pathlib import Path
 from torch import nn
 
 from pumice.llm.folder import open_folder
+from pumice.llm.gguf import open_gguf
 from pumice.llm.source import Source, bad, of_module
 
 
 def open_source(model_or_path: nn.Module | str | os.PathLike[str]) -> Source:
-    """A model in memory, or a folder as transformers saves it.
+    """A model in memory, a folder as transformers saves it, or a .gguf file.
 
     Raises InvalidInputError for what is missing or damaged.
     """
@@ -22,4 +23,6 @@ def open_source(model_or_path: nn.Module | str | os.PathLike[str]) -> Source:
     path = Path(model_or_path)
     if path.is_dir():
         return open_folder(path)
-    raise bad(f"there is no folder '{path}'", path, "IoError")
+    if path.suffix == ".gguf" and path.is_file():
+        return open_gguf(path)
+    raise bad(f"there is no folder and no .gguf file '{path}'", path, "IoError")

@@ -6,7 +6,6 @@ The integers are read when the file is written; until then a layer has empty ten
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,15 +20,15 @@ from pumice.errors import InvalidInputError
 from pumice.quantizer import INT4_SCHEMES, quantize
 
 Read = Callable[[], Tensor]
+_AT_ONCE = 1 << 22  # weights
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """`name`: int4, int8 or 8da4w, as pumice.quantize has them; `zeros`: the weights come with zero points."""
+    """`name`: int4, int8 or 8da4w, as pumice.quantize has them."""
 
     name: str
     group_size: int
-    zeros: bool = False
 
     def group(self, columns: int, layer: str) -> int:
         """Weights of a row that share a scale; raises InvalidInputError when that does not divide the row."""
@@ -39,6 +38,17 @@ class Scheme:
             text = f"layer '{layer}' has {columns} inputs, which groups of {self.group_size} do not divide"
             raise InvalidInputError(text, code="InvalidArgument", path=layer)
         return self.group_size
+
+
+@dataclass(frozen=True)
+class Integers:
+    """A weight that is quantized already, in groups of `group` along a row. `read`: gives integers [N, K] int8, scales
+    and, where `zeros`, int8 zero points [N, groups]."""
+
+    bits: int
+    group: int
+    zeros: bool
+    read: Callable[[], tuple[Tensor, ...]]
 
 
 class _Integers:
@@ -60,7 +70,14 @@ class _IntegersAndRows(_Integers):
 
 
 def quantized_weight(weight: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
-    """Integers [N, K] int8 and scales [N, groups] of a weight [N, K], as pumice.quantize makes them."""
+    """Integers [N, K] int8 and scales [N, groups] of a weight [N, K], as pumice.quantize makes them: a few rows at a
+    time, since torchao takes several times the memory of what it quantizes."""
+    parts = [_quantized_rows(rows, scheme) for rows in weight.split(max(1, _AT_ONCE // weight.shape[1]))]
+    integers, scales = zip(*parts, strict=True)
+    return torch.cat(integers), torch.cat(scales)
+
+
+def _quantized_rows(weight: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:
     layer = nn.Linear(1, 1, bias=False)
     layer.in_features, layer.out_features = weight.shape[1], weight.shape[0]
     layer.weight = nn.Parameter(weight, requires_grad=False)
@@ -75,22 +92,35 @@ def quantize_layer(layer: nn.Module, name: str, scheme: Scheme, read: Read) -> d
 
     read: gives the float weight [N, K].
     """
-    shape, dtype = layer.weight.shape, layer.weight.dtype
-    group = scheme.group(shape[1], name)
+    group = scheme.group(layer.weight.shape[1], name)
+    bits = 4 if scheme.name in INT4_SCHEMES else 8
+    rows = scheme.name.startswith("8da")
+    return integer_layer(layer, Integers(bits, group, False, lambda: quantized_weight(read(), scheme)), rows)
+
+
+def integer_layer(layer: nn.Module, weight: Integers, rows: bool = False) -> dict[str, Read]:
+    """The same for a weight that is quantized already. `rows`: a linear layer's input is quantized row by row."""
+    (count, columns), dtype = layer.weight.shape, layer.weight.dtype
+    groups = columns // weight.group
     del layer.weight
-    layer.integers = nn.Buffer(torch.empty(shape, dtype=torch.int8))
-    layer.scale = nn.Buffer(torch.empty(shape[0], shape[1] // group, dtype=dtype))
-    layer.zero = None
-    layer._how = group, (-8, 7) if scheme.name in INT4_SCHEMES else (-128, 127), dtype
-    rows = scheme.name.startswith("8da") and isinstance(layer, nn.Linear)
-    mixin = _IntegersAndRows if rows else _Integers
+    layer.integers = nn.Buffer(torch.empty(count, columns, dtype=torch.int8))
+    layer.scale = nn.Buffer(torch.empty(count, groups, dtype=dtype))
+    layer.zero = nn.Buffer(torch.empty(count, groups, dtype=torch.int8)) if weight.zeros else None
+    layer._how = weight.group, (-8, 7) if weight.bits == 4 else (-128, 127), dtype
+    mixin = _IntegersAndRows if rows and isinstance(layer, nn.Linear) else _Integers
     layer.__class__ = type(f"Quantized{type(layer).__name__}", (mixin, type(layer)), {})
-    both = functools.lru_cache(maxsize=1)(lambda: quantized_weight(read(), scheme))
-    return {"integers": lambda: both()[0], "scale": lambda: _last(both)}
+    parts = _Parts(weight.read)
+    reads: dict[str, Read] = {"integers": lambda: parts.part(0), "scale": lambda: parts.part(1).to(dtype)}
+    return reads | ({"zero": lambda: parts.part(2)} if weight.zeros else {})
 
 
-def _last(both: Callable[[], tuple[Tensor, Tensor]]) -> Tensor:
-    """The scales, after which the integers are not kept any longer: a file has them in this order."""
-    scale = both()[1]
-    both.cache_clear()
-    return scale
+class _Parts:
+    """What `read` gives is kept until its last part was taken: a file has them one after the other."""
+
+    def __init__(self, read: Callable[[], tuple[Tensor, ...]]) -> None:
+        self._read, self._kept = read, ()
+
+    def part(self, index: int) -> Tensor:
+        parts = self._kept or self._read()
+        self._kept = () if index == len(parts) - 1 else parts
+        return parts[index]

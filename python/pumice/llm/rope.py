@@ -30,8 +30,8 @@ class RopeTable(nn.Module):
         return getattr(self, f"cos_{layer_type}")[position_ids], getattr(self, f"sin_{layer_type}")[position_ids]
 
 
-def replace_rotary(model: nn.Module, max_seq: int, dtype: torch.dtype) -> None:
-    """Puts tables in the place of every rotary embedding of `model`."""
+def replace_rotary(model: nn.Module, max_seq: int, dtype: torch.dtype, factors: Tensor | None = None) -> None:
+    """Puts tables in the place of every rotary embedding of `model`. factors: what its frequencies are divided by."""
     found: list[tuple[nn.Module, str, Any]] = [
         (parent, name, child)
         for parent in model.modules()
@@ -39,4 +39,6 @@ def replace_rotary(model: nn.Module, max_seq: int, dtype: torch.dtype) -> None:
         if name.endswith("rotary_emb")
     ]
     for parent, name, rotary in found:
+        if factors is not None:
+            rotary.inv_freq = rotary.inv_freq / factors
         setattr(parent, name, RopeTable(rotary, max_seq, dtype))

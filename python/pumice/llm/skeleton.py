@@ -15,7 +15,7 @@ from transformers.initialization import no_init_weights
 from transformers.pytorch_utils import Conv1D
 from transformers.utils.logging import disable_progress_bar
 
-from pumice.llm.quantized import Read, Scheme, quantize_layer
+from pumice.llm.quantized import Integers, Read, Scheme, integer_layer, quantize_layer
 from pumice.llm.rope import replace_rotary
 
 disable_progress_bar()
@@ -34,15 +34,30 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class Quantization:
-    """Schemes of the linear layers and of the embedding; None keeps floats. `tied`: of a matrix that is both."""
+    """Schemes of the linear layers and of the embedding; None keeps floats. `tied`: of a matrix that is both.
+
+    stored: what the checkpoint has for a weight, by its names, where that is better kept: integers, or the scheme for
+    what it was quantized to.
+    """
 
     linear: Scheme | None
     embedding: Scheme | None
     tied: Scheme | None
+    stored: Callable[[Sequence[str]], Integers | Scheme | None] = lambda names: None
+
+    def of(self, layer: nn.Module, names: Sequence[str]) -> Integers | Scheme | None:
+        """What becomes of the weight of a layer; `names`: more than one where it is tied."""
+        own = self.linear if isinstance(layer, nn.Linear) else self.embedding
+        return self.stored(names) or (self.tied if len(names) > 1 else own)
 
 
 def skeleton(
-    config: Any, dtype: torch.dtype, max_seq: int, read: Callable[[Sequence[str]], Tensor], how: Quantization
+    config: Any,
+    dtype: torch.dtype,
+    max_seq: int,
+    read: Callable[[Sequence[str]], Tensor],
+    how: Quantization,
+    rope_factors: Tensor | None = None,
 ) -> Skeleton:
     """read: gives the tensor that the checkpoint has for a parameter of transformers' module, by its names."""
     with no_init_weights():
@@ -50,7 +65,7 @@ def skeleton(
     model.tie_weights()
     model.requires_grad_(False)
     transposed = _plain_linears(model)
-    replace_rotary(model, max_seq, dtype)
+    replace_rotary(model, max_seq, dtype, rope_factors)
     names = _by_tensor(model)
     weights: dict[str, Read] = {}
     wanted: list[tuple[list[str], list[int]]] = []
@@ -59,7 +74,7 @@ def skeleton(
         turned = like.dim() == 2 and group[0].rpartition(".")[0] in transposed
         wanted.append((group, list(like.shape)[::-1] if turned else list(like.shape)))
         weights.update(dict.fromkeys(group, _reader(read, group, like.dtype, turned)))
-    _quantize(model, weights, {name for group in names if len(group) > 1 for name in group}, how)
+    _quantize(model, weights, {name: group for group in names for name in group}, how)
     return Skeleton(model, weights, wanted)
 
 
@@ -86,19 +101,21 @@ def _reader(read: Callable[[Sequence[str]], Tensor], names: list[str], dtype: to
     return lambda: (read(names).t() if turned else read(names)).to(dtype)
 
 
-def _quantize(model: nn.Module, weights: dict[str, Read], tied: set[str], how: Quantization) -> None:
+def _quantize(model: nn.Module, weights: dict[str, Read], names: dict[str, list[str]], how: Quantization) -> None:
     """Quantizes in place; a matrix that is embedding and head is quantized once, and both have the same tensors."""
-    shared: dict[int, nn.Module] = {}
+    tied: dict[str, nn.Module] = {}
     for name, layer in list(model.named_modules()):
         if not isinstance(layer, nn.Linear | nn.Embedding) or name.endswith(_POSITIONS):
             continue
-        weight = f"{name}.weight"
-        scheme = how.linear if isinstance(layer, nn.Linear) else how.embedding
-        scheme = how.tied if weight in tied else scheme
-        if scheme is None:
+        group = names[f"{name}.weight"]
+        chosen = how.of(layer, group)
+        if chosen is None:
             continue
-        read, key = weights.pop(weight), id(layer.weight)
-        made = quantize_layer(layer, name, scheme, read)
-        if weight in tied and (first := shared.setdefault(key, layer)) is not layer:
-            layer.integers, layer.scale = first.integers, first.scale
+        read = weights.pop(f"{name}.weight")
+        if isinstance(chosen, Integers):
+            made = integer_layer(layer, chosen)
+        else:
+            made = quantize_layer(layer, name, chosen, read)
+        first = tied.setdefault(group[0], layer)
+        layer.integers, layer.scale, layer.zero = first.integers, first.scale, first.zero
         weights.update({f"{name}.{buffer}": made_read for buffer, made_read in made.items()})

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pumice.errors import InvalidInputError
+from pumice.llm.quantized import Integers, Scheme
 from pumice.llm.texts import Texts
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
@@ -19,7 +20,9 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclass
 class Source:
-    """`config`: transformers' configuration; `names`: of the weights that `read` gives, one at a time."""
+    """`config`: transformers' configuration; `names`: of the weights that `read` gives, one at a time,
+    `shape` their shapes. `stored`: what of a quantized checkpoint is kept (skeleton.Quantization). `rope_factors`: what
+    the frequencies of the rotary embedding are divided by."""
 
     config: Any
     names: Collection[str]
@@ -27,6 +30,8 @@ class Source:
     shape: Callable[[str], list[int]]
     texts: Texts
     notes: list[str] = field(default_factory=list)
+    stored: Callable[[str], Integers | Scheme | None] | None = None
+    rope_factors: Tensor | None = None
 
     def find(self, names: Iterable[str]) -> str:
         """The checkpoint's name of a weight that transformers calls by one of `names`; some checkpoints leave the name
