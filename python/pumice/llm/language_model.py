@@ -17,6 +17,8 @@ from pumice.llm.text import Stream
 from pumice.llm.texts import Texts, read_texts
 
 Prompt = str | Sequence[int]
+_MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
+_SUBMIT_SECONDS = 0.05
 
 
 def load(
@@ -156,12 +158,46 @@ class LanguageModel:
         self._known += tokens
         return logits[0]
 
+    def steps(self, token: int, count: int) -> list[int]:
+        """The `count` most probable tokens after `token`, which is added to the caches, by one submit."""
+        first, one = len(self._known), np.array([count], np.int64)
+        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64), one]
+        (made,) = self._methods["greedy"].run_flat(inputs, steps=count)
+        tokens = [int(each) for each in made[0, :count]]
+        self._known += [token, *tokens[:-1]]
+        return tokens
+
+    def _greedy(self, text: list[int], most: int) -> Iterator[int]:
+        """Up to `most` tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
+        count, left = 1, most
+        while left > 0:
+            begin = time.perf_counter()
+            if self._known != text[:-1]:  # another text came in between
+                self.read(text[:-1])
+            made = self.steps(text[-1], min(count, left))
+            seconds = time.perf_counter() - begin
+            self.decode_tokens += len(made)
+            self.decode_seconds += seconds
+            count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
+            left -= len(made)
+            for token in made:
+                text.append(token)
+                yield token
+                if token in self.eos:
+                    return
+
     def _tokens(self, prompt: list[int], how: Sampling, most: int) -> Iterator[int]:
         begin = time.perf_counter()
         logits = self.read(prompt)
         text = list(prompt)
         self.decode_tokens, self.decode_seconds, self.prompt_tokens = 0, 0.0, len(prompt)
         self.prompt_seconds = time.perf_counter() - begin
+        if how.temperature == 0 and how.repeat_penalty == 1 and "greedy" in self._methods:
+            text.append(next_token(logits, how, len(text) + 1, text))
+            yield text[-1]
+            if text[-1] not in self.eos:
+                yield from self._greedy(text, min(most, self.max_seq - len(prompt)) - 1)
+            return
         for index in range(min(most, self.max_seq - len(prompt))):
             begin = time.perf_counter()
             if index:  # another text may have come in between

@@ -14,6 +14,7 @@ from pumice import export as export_method
 from pumice.format import ir
 from pumice.format.join import join
 from pumice.llm.decoder import Decoder
+from pumice.llm.greedy import Greedy
 from pumice.lowering.report import Report
 
 CHUNK = 512  # tokens that a prompt is read by at most
@@ -30,20 +31,22 @@ class Method:
 
 
 def methods(batch: int, max_seq: int) -> list[Method]:
-    """prefill and score take up to CHUNK tokens of each sequence, decode takes one.
+    """prefill and score take up to CHUNK tokens of each sequence, decode and greedy take one.
 
-    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all.
+    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. greedy: the most probable tokens.
     """
     first = torch.zeros(batch, dtype=torch.int64)
     one = torch.zeros(batch, 1, dtype=torch.int64), first
+    greedy = Method("greedy", "greedy", (*one, torch.ones(1, dtype=torch.int64)))
     if max_seq < 2:
-        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one)]
+        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), greedy]
     some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
     n = {"tokens": {1: torch.export.Dim("n", min=1, max=min(CHUNK, max_seq))}, "first": None}
     return [
         Method("prefill", "last", some, n),
         Method("decode", "last", one),
         Method("score", "all", some, n),
+        greedy,
     ]
 
 
@@ -52,8 +55,10 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
     programs: dict[str, ir.Program] = {}
     report = Report([], {})
     for method in listed:
-        decoder.rows = method.rows
-        made = export_method(decoder, method.args, dynamic_shapes=method.dynamic_shapes, options=options)
+        module = Greedy(decoder) if method.rows == "greedy" else decoder
+        if method.rows != "greedy":
+            decoder.rows = method.rows
+        made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)
         programs[method.name] = made.ir
         report.rows += made.report.rows
         report.notes = list(dict.fromkeys([*report.notes, *made.report.notes]))

@@ -61,6 +61,10 @@ def emit(call: Call, q: Rows, k: Rows, v: Rows, prepared: Prepared) -> None:
         size = call.tensor(name).shape[-1]
         if not isinstance(size, int) or size % 4 != 0 or size > 256:
             call.refuse(f"attention heads of {size} elements; a multiple of 4 up to 256 is needed")
+    dtype = call.tensor("query").dtype
+    for name in ("key", "value", "key_cache", "value_cache", "sinks"):
+        if call.has(name) and call.tensor(name).dtype is not dtype:
+            call.refuse(f"attention of {dtype.name} queries with {name} of {call.tensor(name).dtype.name}")
     p = prepared
     factors = (p.cos, p.sin, p.q_norm, p.k_norm, call["sinks"], p.eps)
     begins = (q.begin, k.begin, v.begin)

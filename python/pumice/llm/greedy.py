@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The most probable token, chosen on the device: several steps run in one submit, each on the token before."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pumice.llm.decoder import Decoder
+
+RING = 64  # steps that one call may have
+
+
+class Greedy(Decoder):
+    """A decoder that shares the weights and caches of another one, by their names, and has a step's own states."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        nn.Module.__init__(self)
+        self.__dict__.update(decoder.__dict__)
+        self._buffers = dict(decoder._buffers)
+        self.rows = "last"
+        batch = self.keys_0.shape[0]
+        self.register_buffer("token", torch.zeros(batch, 1, dtype=torch.int64), persistent=False)
+        self.register_buffer("made", torch.zeros(batch, RING, dtype=torch.int64), persistent=False)
+        self.register_buffer("step", torch.zeros(1, dtype=torch.int64), persistent=False)
+
+    def forward(self, tokens: Tensor, first: Tensor, steps: Tensor) -> Tensor:
+        """One of `steps` [1] steps, 1 to RING, that a call runs with the same inputs; tokens [B, 1]: the last tokens, of
+        which nothing is in the caches; first [B]: their positions. All int64. Returns made [B, RING], whose first
+        `steps` columns are the new tokens when all steps have run."""
+        token = torch.where(self.step == 0, tokens, self.token)
+        logits = super().forward(token, first + self.step)
+        best = argmax(logits)
+        self.made.index_copy_(1, self.step, best)
+        self.token.copy_(best)
+        after = self.step + 1
+        self.step.copy_(torch.where(after < steps, after, 0))
+        return self.made.clone()
+
+
+def argmax(x: Tensor) -> Tensor:
+    """The index of the largest element of each row of x [B, N], as [B, 1]; the first of equal ones. In two steps, over
+    parts of a row and then over their maxima: a reduction has one workgroup for each row, too few for a vocabulary."""
+    batch, size = x.shape
+    parts = next(part for part in range(math.isqrt(size), 0, -1) if size % part == 0)
+    divided = x.view(batch, parts, size // parts)
+    part = divided.amax(-1).argmax(-1, keepdim=True)
+    return part * (size // parts) + divided.argmax(-1).gather(1, part)
