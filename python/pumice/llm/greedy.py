@@ -27,9 +27,11 @@ class Greedy(Decoder):
         self.register_buffer("step", torch.zeros(1, dtype=torch.int64), persistent=False)
 
     def forward(self, tokens: Tensor, first: Tensor, steps: Tensor) -> Tensor:
-        """One of `steps` [1] steps, 1 to RING, that a call runs with the same inputs; tokens [B, 1]: the last tokens, of
-        which nothing is in the caches; first [B]: their positions. All int64. Returns made [B, RING], whose first
-        `steps` columns are the new tokens when all steps have run."""
+        """One of the `steps` [1], 1 to RING, that a call runs with the same inputs.
+
+        tokens [B, 1]: the last tokens, which are not yet in the caches; first [B]: their positions. All int64. Returns
+        made [B, RING], whose first `steps` columns are the new tokens when all steps have run.
+        """
         token = torch.where(self.step == 0, tokens, self.token)
         logits = super().forward(token, first + self.step)
         best = argmax(logits)
