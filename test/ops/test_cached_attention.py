@@ -97,7 +97,7 @@ CASES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("case", CASES)
 def test_a_session_follows_eager(case, dtype) -> None:
-    """A prompt, then one token at a time and two at once: each step's result and, through the later ones, the caches."""
+    """A prompt, then one token at a time, then two at once: results, and through the later ones the caches."""
     torch.manual_seed(1)
     options = CASES[case]
     module = Layer(capacity=64, **options).eval().to(dtype)
