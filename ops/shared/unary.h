@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators out = F(x), element by element, whose shaders include glsl/include/unary.glslh.
+// Operators out = F(x), element by element, whose shaders include glsl/include/core/unary.glslh.
 #pragma once
 
 #include <cmath>
