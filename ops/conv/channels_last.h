@@ -5,18 +5,18 @@
 // Channels-last is [batch][pixel][channel], the channels of a pixel padded to groups of 16 bytes (8 fp16, 16 bytes).
 // Every other value of an image is NCHW. The rule:
 //
-// 1. A convolution computes from channels-last x when it is fp16 or 8-bit integers with weights without zero points, has
-//    one group and more than 4 output channels, is not transposed, and has its values in buffers that one binding
-//    holds; and when the device has a kernel for it: cooperative matrices of its dtype, or integer dot products
-//    (takes_matrices, channels_last_unsupported_reason, pick_conv). CPU drivers have none by default.
+// 1. A convolution computes from channels-last x when it is fp16 or 8-bit integers with weights without zero
+//    points, has one group and more than 4 output channels, is not transposed, and has its values in buffers that one
+//    binding holds; and when the device has a kernel for it: cooperative matrices of its dtype, or integer dot
+//    products (takes_matrices, channels_last_unsupported_reason, pick_conv). CPU drivers have none by default.
 // 2. It can write its output channels-last when it uses cooperative matrices and the channels of an output pixel are a
 //    multiple of 16 bytes. Its node is then deferred (Graph::defer) until the first operator reads the output.
 // 3. If that reader is a convolution of rule 1, the output is written channels-last; further readers that need NCHW get
 //    a copy. Any other first reader gets NCHW.
 // 4. If the only reader adds another tensor of the same shape and dtype, the addition becomes the epilogue of the
 //    convolution (try_convolution_with). The sum is then always written channels-last.
-// 5. A pointwise fp16 convolution reads an NCHW x as it is where an image has a multiple of 4 pixels. Every other x that
-//    is NCHW is copied to channels-last first.
+// 5. A pointwise fp16 convolution reads an NCHW x as it is where an image has a multiple of 4 pixels. Every other x
+//    that is NCHW is copied to channels-last first.
 #pragma once
 
 #include <memory>
