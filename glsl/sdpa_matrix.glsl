@@ -66,12 +66,14 @@ void fetch_keys(Place at, uint block) {
   }
 }
 
-// Values past the end are zeros: a weight of 0 times undefined data could be NaN.
+// Values past the end are zeros: a weight of 0 times undefined data could be NaN. Rows of caches after the last position hold
+// what an earlier text left there.
 void fetch_values(Place at, uint block) {
+  const uint end = MASK == MASK_positions ? keys_end(at) : params.s;
   [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
     const uint e = lane() + i * LANES, key = block + e / V8;
     v_next_[i] = uvec4(0u);
-    if (key < params.s) v_next_[i] = half8_v(at.v + key * params.v_stride[2], e % V8, params.ev);
+    if (key < end) v_next_[i] = half8_v(at.v + key * params.v_stride[2], e % V8, params.ev);
   }
 }
 

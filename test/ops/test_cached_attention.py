@@ -136,3 +136,25 @@ def test_positions_out_of_the_caches_end_the_run_and_write_nothing() -> None:
         session(torch.randn(1, 1, 32), torch.tensor([-1]))
     after = (torch.randn(1, 1, 32), torch.tensor([3]))
     assert torch.equal(session(*after), other(*after))
+
+
+@pytest.mark.parametrize("features", [None, "like_gpu", "none"])
+def test_what_is_left_after_the_last_position_counts_for_nothing(features) -> None:
+    """The caches hold infinities and NaN where no row has been written yet."""
+    torch.manual_seed(4)
+    module = Layer(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
+    clean = Layer(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
+    clean.load_state_dict(module.state_dict())
+    for name in ("key_cache", "value_cache"):
+        getattr(module, name)[:] = torch.tensor([float("nan"), float("inf")], dtype=torch.float16).repeat(8)
+        getattr(clean, name)[:] = 0
+    dim = torch.export.Dim("rows", min=1, max=64)
+    sessions = []
+    for each in (module, clean):
+        example = (torch.randn(1, 5, 32).half(), torch.zeros(1, dtype=torch.int64))
+        program = pumice.export(each, example, dynamic_shapes={"x": {1: dim}, "first": None})
+        sessions.append(pumice.load(bytes(program), features=features))
+    for x, first in steps(1, (17, 1, 3)):
+        got, want = (session(x.half(), first) for session in sessions)
+        assert torch.isfinite(want).all()
+        assert torch.equal(got, want)
