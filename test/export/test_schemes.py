@@ -54,7 +54,7 @@ def test_three_projections_quantize_their_input_once() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_behind_quantize_is_refused(e2e, dtype) -> None:
+def test_half_after_quantize_is_refused(e2e, dtype) -> None:
     """The bias is converted, the quantized weight stays fp32: eager fails, but torch.export does not."""
     for make in (torchao(INT4), W4A8):
         module = make(layers(), inputs())

@@ -18,7 +18,7 @@ from pumice.fusion.rms_norm import RmsNorm, rms_norm_of
 from pumice.fusion.rope import Rotated, rotated
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
-from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
 from pumice.lowering.sizes import same
@@ -93,6 +93,6 @@ def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:
 
 def _layer(call: Call, heads: Ref) -> Layer | None:
     """The layer whose result [B, L, H * E] was viewed as [B, L, H, E]."""
-    rows = behind_views(call, heads, rows=False)
+    rows = before_views(call, heads, rows=False)
     whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
     return layer_before(call, rows) if whole else None

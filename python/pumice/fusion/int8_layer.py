@@ -19,7 +19,7 @@ from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import PERMUTES, permutation
 from pumice.lowering.qparams import MAPPINGS, symmetric_zero
-from pumice.lowering.quantized_activation import Chosen, behind_views, chosen_tokens
+from pumice.lowering.quantized_activation import Chosen, before_views, chosen_tokens
 from pumice.lowering.quantized_weight import Matrix, QuantizedWeight, pack
 from pumice.lowering.ref import Ref
 
@@ -66,7 +66,7 @@ def _is_row(ref: Ref, size: int) -> bool:
     return all(s == 1 for s in ref.shape[:-1]) and ref.shape[-1] == size
 
 
-def _behind_casts(call: Call, ref: Ref, single_use: bool = True) -> Ref:
+def _before_casts(call: Call, ref: Ref, single_use: bool = True) -> Ref:
     while (before := call.producer(ref, *_CASTS, single_use=single_use)) is not None:
         ref = before.tensor("self")
     return ref
@@ -85,7 +85,7 @@ def _int8(call: Call, ref: Ref, transposed: bool) -> Ref | None:
 
 
 def _floats(call: Call, product: Ref) -> tuple[Ref, None, Ref] | None:
-    product = behind_views(call, product)
+    product = before_views(call, product)
     before = call.producer(product, aten.mm.default, aten.linear.default, single_use=True)
     if before is None or (before.target is aten.linear.default and before.has("bias")):
         return None
@@ -97,18 +97,18 @@ def _floats(call: Call, product: Ref) -> tuple[Ref, None, Ref] | None:
 
 
 def _integers(call: Call, product: Ref) -> tuple[Ref, Chosen, Ref] | None:
-    product, zero = _behind_casts(call, product), None
+    product, zero = _before_casts(call, product), None
     minus = call.producer(product, aten.sub.Tensor, single_use=True)
     if minus is not None and minus["alpha"] == 1:
         product, zero = minus.tensor("self"), minus.tensor("other")
     scaled = call.producer(product, aten.mul.Tensor, single_use=True)
     for whole, scale in operands(scaled) if scaled else ():
-        found = _int_mm(scaled, _behind_casts(scaled, whole))
+        found = _int_mm(scaled, _before_casts(scaled, whole))
         if found is None:
             continue
         made, data = found
         chosen = chosen_tokens(made)
-        if chosen is None or not _same(_behind_views(scaled, scale), made["scale"]):
+        if chosen is None or not _same(_before_views(scaled, scale), made["scale"]):
             continue
         centred = chosen.mapping != MAPPINGS["ASYMMETRIC"] and symmetric_zero(chosen.low, chosen.high) == 0
         if centred if zero is None else _is_zero_term(minus, zero, made, data):
@@ -128,18 +128,18 @@ def _int_mm(call: Call, product: Ref) -> tuple[Call, Ref] | None:
         return None
     q = before.tensor("self")
     if shifted:
-        q = _behind_casts(before, q)
+        q = _before_casts(before, q)
         plus = before.producer(q, aten.add.Tensor, single_use=True)
         if plus is None or plus["other"] != _SHIFT or plus["alpha"] != 1 or not _is_shifted_sum(minus, data):
             return None
-        q = _behind_casts(plus, plus.tensor("self"), single_use=False)
-    made = before.producer(_behind_views(before, q), "torchao.quantize_affine.default")
+        q = _before_casts(plus, plus.tensor("self"), single_use=False)
+    made = before.producer(_before_views(before, q), "torchao.quantize_affine.default")
     return None if made is None else (made, data)
 
 
 def _is_sum(call: Call, ref: Ref, data: Ref) -> bool:
     """The sum over each row of `data`."""
-    total = call.producer(_behind_casts(call, ref, single_use=False), aten.sum.dim_IntList)
+    total = call.producer(_before_casts(call, ref, single_use=False), aten.sum.dim_IntList)
     if total is None:
         return False
     x, dims = total.tensor("self"), [d % 2 for d in total["dim"]]
@@ -159,15 +159,15 @@ def _is_zero_term(minus: Call, zero: Ref, made: Call, data: Ref) -> bool:
         if inner is None or not _is_sum(outer, total, data):
             continue
         for point, scale in operands(inner):
-            point = _behind_views(inner, _behind_casts(inner, point, single_use=False))
-            if _same(point, made["zero_point"]) and _same(_behind_views(inner, scale), made["scale"]):
+            point = _before_views(inner, _before_casts(inner, point, single_use=False))
+            if _same(point, made["zero_point"]) and _same(_before_views(inner, scale), made["scale"]):
                 return True
     return False
 
 
-def _behind_views(call: Call, ref: Ref) -> Ref:
+def _before_views(call: Call, ref: Ref) -> Ref:
     """Whatever the views do, the elements and their order stay."""
-    return behind_views(call, ref, rows=False)
+    return before_views(call, ref, rows=False)
 
 
 def _same(a: Any, b: Any) -> bool:

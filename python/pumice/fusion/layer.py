@@ -14,7 +14,7 @@ from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS
 from pumice.lowering.permuted import look_through
 from pumice.lowering.quantized import quantized
-from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.ref import Ref
 from pumice.lowering.sizes import same_shape
 from pumice.ops.linear import emit_linear, emit_quantized
@@ -37,7 +37,7 @@ class Layer:
 
     def emit(self, out: Ref, act: str = "none", residual: Ref | None = None) -> None:
         """The layer, act(x @ weight.T + bias) + residual, into `out`, [..., N]. `act`: a name of ACTIVATIONS."""
-        x = self.call.view(behind_views(self.call, self.x), [*out.shape[:-1], self.x.shape[-1]])
+        x = self.call.view(before_views(self.call, self.x), [*out.shape[:-1], self.x.shape[-1]])
         if isinstance(self.weight, Int8Layer):
             layer = self.weight
             emit_quantized(self.call, x, layer.activation, layer.weight, self.bias, out, ACTIVATIONS[act], residual)
@@ -47,7 +47,7 @@ class Layer:
 
 def layer_before(call: Call, ref: Ref) -> Layer | None:
     """The linear layer that made `ref` for the node of `call` alone."""
-    ref = behind_views(call, ref, single_use=True)
+    ref = before_views(call, ref, single_use=True)
     linear = call.producer(ref, aten.linear.default, single_use=True)
     if linear is not None:
         return _constant(Layer(linear, linear.tensor("input"), linear.tensor("weight"), linear["bias"]))

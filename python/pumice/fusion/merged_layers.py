@@ -11,7 +11,7 @@ import torch
 from pumice.fusion.int8_layer import Int8Layer
 from pumice.fusion.layer import Layer
 from pumice.lowering.call import Call
-from pumice.lowering.quantized_activation import behind_views
+from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.quantized_weight import QuantizedWeight, quantized_weight
 from pumice.lowering.ref import Ref
 from pumice.ops.linear import emit_quantized
@@ -26,7 +26,7 @@ def emit_merged(call: Call, layers: Sequence[Layer | None]) -> Ref | None:
     weights = [quantized_weight(layer.call, layer.weight) for layer in layers]
     if any(not _same_form(weights[0], weight) for weight in weights):
         return None
-    x = call.view(behind_views(call, first.x), list(first.x.shape))
+    x = call.view(before_views(call, first.x), list(first.x.shape))
     bias = None if first.bias is None else _stacked(call, [layer.bias for layer in layers])
     rows = sum(layer.weight.shape[0] for layer in layers)
     out = call.temp(x.dtype, [*x.shape[:-1], rows])
@@ -46,7 +46,7 @@ def _alike(a: Layer, b: Layer | None) -> bool:
         return False
     same_bias = (a.bias is None) == (b.bias is None) and (a.bias is None or (a.bias.is_constant and b.bias.is_constant))
     plain = a.x.dtype is b.x.dtype and a.weight.dtype is b.weight.dtype
-    return same_bias and plain and behind_views(a.call, a.x).is_same(behind_views(b.call, b.x))
+    return same_bias and plain and before_views(a.call, a.x).is_same(before_views(b.call, b.x))
 
 
 def _same_form(a: QuantizedWeight | None, b: QuantizedWeight | None) -> bool:

@@ -62,7 +62,7 @@ class Fixed:
     high: int
 
 
-def behind_views(call: Call, ref: Ref, rows: bool = True, single_use: bool = False) -> Ref:
+def before_views(call: Call, ref: Ref, rows: bool = True, single_use: bool = False) -> Ref:
     """The same elements in the same order before views changed their shape; `rows`: but not the last dimension."""
     while (before := call.producer(ref, *VIEWS, single_use=single_use)) is not None:
         inner = before.tensor("self")
@@ -74,7 +74,7 @@ def behind_views(call: Call, ref: Ref, rows: bool = True, single_use: bool = Fal
 
 def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
     """How `x` was quantized before it was dequantized; None when it was not, or not as operators do it."""
-    q = quantized(call, behind_views(call, x))
+    q = quantized(call, before_views(call, x))
     if q is None or q.data.is_constant or q.data.dtype not in (DType.i8, DType.u8) or q.kind == "nibbles":
         return None
     made = call.producer(q.data, QUANTIZE_AFFINE, QUANTIZE_TENSOR, QUANTIZE_NUMBERS)
