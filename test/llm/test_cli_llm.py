@@ -105,10 +105,10 @@ def test_bench_says_what_the_file_cannot(file, arguments, match) -> None:
 def test_ctrl_c_ends_cleanly(file, monkeypatch, capsys) -> None:
     from pumice.llm import LanguageModel
 
-    def interrupted(self, token: int):
+    def interrupted(self, token: int, count: int):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LanguageModel, "step", interrupted)
+    monkeypatch.setattr(LanguageModel, "steps", interrupted)
     with pytest.raises(SystemExit) as ended:
         main(["llm", "generate", str(file("none")), "-p", "a"])
     assert ended.value.code == 130
