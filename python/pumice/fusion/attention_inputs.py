@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
-from pumice.fusion.layer import Layer, layer_before
-from pumice.fusion.merged_layers import emit_merged
+from pumice.fusion.layer import layer_before
+from pumice.fusion.merged_layers import Product, emit_merged
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_of
 from pumice.fusion.rope import Rotated, rotated
 from pumice.lowering.call import Call
@@ -91,8 +91,11 @@ def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:
     return [Rows(merged, sum(sizes[:index])) for index in range(3)]
 
 
-def _layer(call: Call, heads: Ref) -> Layer | None:
-    """The layer whose result [B, L, H * E] was viewed as [B, L, H, E]."""
+def _layer(call: Call, heads: Ref) -> Product | None:
+    """The layer whose result [B, L, H * E] was viewed as [B, L, H, E]; none of integers, which has its own scales."""
     rows = before_views(call, heads, rows=False)
     whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
-    return layer_before(call, rows) if whole else None
+    layer = layer_before(call, rows) if whole else None
+    if layer is None or not isinstance(layer.weight, Ref):
+        return None
+    return Product(layer.call, layer.x, layer.weight, layer.bias)

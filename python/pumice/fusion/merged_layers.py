@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from pumice.fusion.int8_layer import Int8Layer
-from pumice.fusion.layer import Layer
 from pumice.lowering.call import Call
 from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.quantized_weight import QuantizedWeight, quantized_weight
@@ -17,7 +16,17 @@ from pumice.lowering.ref import Ref
 from pumice.ops.linear import emit_quantized
 
 
-def emit_merged(call: Call, layers: Sequence[Layer | None]) -> Ref | None:
+@dataclass(frozen=True)
+class Product:
+    """x @ weight.T + bias for the node of `call`: x [..., K]; weight [N, K], floats or dequantized; bias [N], if any."""
+
+    call: Call
+    x: Ref
+    weight: Ref
+    bias: Ref | None
+
+
+def emit_merged(call: Call, layers: Sequence[Product | None]) -> Ref | None:
     """The results of the layers side by side, [..., N1 + N2 + ..], by one product; None where they do not fit together:
     another input, another kind of weight, a bias of some alone. x: [..., K]; weights [N, K], floats or integers."""
     first = layers[0]
@@ -41,8 +50,8 @@ def emit_merged(call: Call, layers: Sequence[Layer | None]) -> Ref | None:
     return out
 
 
-def _alike(a: Layer, b: Layer | None) -> bool:
-    if b is None or isinstance(a.weight, Int8Layer) or isinstance(b.weight, Int8Layer):
+def _alike(a: Product, b: Product | None) -> bool:
+    if b is None:
         return False
     same_bias = (a.bias is None) == (b.bias is None) and (a.bias is None or (a.bias.is_constant and b.bias.is_constant))
     plain = a.x.dtype is b.x.dtype and a.weight.dtype is b.weight.dtype
