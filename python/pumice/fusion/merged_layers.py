@@ -18,7 +18,7 @@ from pumice.ops.linear import emit_quantized
 
 @dataclass(frozen=True)
 class Product:
-    """x @ weight.T + bias for the node of `call`: x [..., K]; weight [N, K], floats or dequantized; bias [N] or none."""
+    """x @ weight.T + bias of the node of `call`: x [..., K]; weight [N, K], also dequantized; bias [N], or None."""
 
     call: Call
     x: Ref
