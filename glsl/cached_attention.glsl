@@ -6,8 +6,8 @@
 //
 // How many shares are used follows from `first`, a buffer: one recording serves all positions. The others end at once.
 //
-// Rounding: fp32. A score has E products, then the sums of a lane in order; at most P / SUBGROUP of the positions of a share are
-// added in one lane, then log2, subgroups and shares. Bindings: 0 out, 1 partial sums, 2 tickets, 3 q, 4 key cache, 5 value cache,
+// Rounding: fp32. A score adds E products in order; a lane adds the values of P of each SUBGROUP positions in order, then lanes,
+// subgroups and shares are added. Bindings: 0 out, 1 partial sums, 2 tickets, 3 q, 4 key cache, 5 value cache,
 // 6 first, 7 sinks.
 #version 450
 #extension GL_GOOGLE_include_directive : require

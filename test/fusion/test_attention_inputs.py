@@ -5,54 +5,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.cached_attention import CachedAttention
 
 import pumice
-from pumice.llm import attention  # noqa: F401 (defines the operator)
 
 
-class Layer(torch.nn.Module):
-    """`norm`: of each head, None, "before" the transpose or "after" it; `rotated`: elements of a head."""
-
-    def __init__(self, norm: str | None, rotated: int) -> None:
-        super().__init__()
-        self.norm, self.rotated = norm, rotated
-        self.q, self.k, self.v = (torch.nn.Linear(32, 16 * heads, bias=False) for heads in (4, 2, 2))
-        self.q_norm, self.k_norm = (torch.nn.Parameter(torch.rand(16) + 0.5) for _ in range(2))
-        for name in ("keys", "values"):
-            self.register_buffer(name, torch.randn(1, 2, 12, 16))
-        self.register_buffer("cos", torch.randn(12, max(rotated, 2)))
-        self.register_buffer("sin", torch.randn(12, max(rotated, 2)))
-
-    def normed(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
-
-    def rope(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-        r = self.rotated
-        part = x if r == 16 else x[..., :r]
-        half = torch.cat((-part[..., r // 2 :], part[..., : r // 2]), dim=-1)
-        part = part * cos.unsqueeze(1) + half * sin.unsqueeze(1)
-        return part if r == 16 else torch.cat((part, x[..., r:]), dim=-1)
-
-    def forward(self, x: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        q, k, v = (layer(x).view(1, 3, -1, 16) for layer in (self.q, self.k, self.v))
-        if self.norm == "before":
-            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
-        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        if self.norm == "after":
-            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
-        if self.rotated:
-            at = first[:, None] + torch.arange(3)
-            q, k = (self.rope(t, self.cos[at], self.sin[at]) for t in (q, k))
-        out, keys, values = torch.ops.pumice.cached_attention(q, k, v, self.keys, self.values, first, 0.25)
-        self.keys.copy_(keys)
-        self.values.copy_(values)
-        return out.flatten(2)
+def layer(norm: str | None, rotated: int) -> CachedAttention:
+    torch.manual_seed(3)
+    return CachedAttention(heads=4, kv_heads=2, size=16, capacity=12, rotated=rotated, norm=norm).eval()
 
 
 @pytest.mark.parametrize(("norm", "rotated"), [(None, 0), (None, 16), ("before", 16), ("after", 6)])
 def test_attention_inputs(norm, rotated) -> None:
-    torch.manual_seed(3)
-    module = Layer(norm, rotated).eval()
+    module = layer(norm, rotated)
     inputs = torch.randn(1, 3, 32), torch.tensor([4])
     results = []
     for without in ((), ("attention_inputs",)):
@@ -70,8 +35,7 @@ def test_attention_inputs(norm, rotated) -> None:
 
 
 def test_layers_of_other_inputs_are_not_merged() -> None:
-    torch.manual_seed(3)
-    module = Layer(None, 0).eval()
+    module = layer(None, 0)
     module.v.forward = lambda x: torch.nn.functional.linear(x + 1, module.v.weight)
     inputs = torch.randn(1, 3, 32), torch.tensor([0])
     program = pumice.export(module, inputs)

@@ -5,61 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.cached_attention import CachedAttention
 
 import pumice
-from pumice.llm import attention  # noqa: F401 (defines the operator)
-
-
-class Layer(torch.nn.Module):
-    """Projections, norms, rotation and attention, as transformers writes them. x: [B, L, width]; first: [B]."""
-
-    def __init__(
-        self, heads, kv_heads, size, capacity, batch=1, rotated=0, norm=None, sinks=False, bias=False, **options
-    ):
-        super().__init__()
-        width, self.size, self.rotated, self.norm, self.options = 32, size, rotated, norm, options
-        self.q = torch.nn.Linear(width, heads * size, bias=bias)
-        self.k, self.v = (torch.nn.Linear(width, kv_heads * size, bias=bias) for _ in range(2))
-        for name in ("key_cache", "value_cache"):
-            self.register_buffer(name, torch.randn(batch, kv_heads, capacity, size))
-        self.q_norm, self.k_norm = (torch.nn.Parameter(1 + 0.1 * torch.randn(size)) for _ in range(2))
-        angle = torch.outer(torch.arange(capacity), 1e4 ** -torch.linspace(0, 1, max(rotated // 2, 1))).repeat(1, 2)
-        self.register_buffer("cos", angle.cos())
-        self.register_buffer("sin", angle.sin())
-        self.sinks = torch.nn.Parameter(torch.randn(heads)) if sinks else None
-
-    def normed(self, x, weight):
-        return weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
-
-    def rope(self, x, cos, sin):
-        r = self.rotated
-        part, rest = x[..., :r], x[..., r:]
-        if r == x.shape[-1]:
-            part = x
-        half = torch.cat((-part[..., r // 2 :], part[..., : r // 2]), dim=-1)
-        part = part * cos.unsqueeze(1) + half * sin.unsqueeze(1)
-        return part if r == x.shape[-1] else torch.cat((part, rest), dim=-1)
-
-    def forward(self, x, first):
-        batch, rows, _ = x.shape
-        q, k, v = (layer(x).view(batch, rows, -1, self.size) for layer in (self.q, self.k, self.v))
-        if self.norm == "before":
-            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
-        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        if self.norm == "after":
-            q, k = self.normed(q, self.q_norm), self.normed(k, self.k_norm)
-        if self.rotated:
-            positions = first[:, None] + torch.arange(rows)
-            cos, sin = self.cos[positions], self.sin[positions]
-            q, k = self.rope(q, cos, sin), self.rope(k, cos, sin)
-        caches = (self.key_cache, self.value_cache)
-        scale = self.size**-0.5
-        out, keys, values = torch.ops.pumice.cached_attention(
-            q, k, v, *caches, first, scale, sinks=self.sinks, **self.options
-        )
-        self.key_cache.copy_(keys)
-        self.value_cache.copy_(values)
-        return out.reshape(batch, rows, -1)
 
 
 def steps(batch, lengths, start=0):
@@ -100,8 +48,8 @@ def test_a_session_follows_eager(case, dtype) -> None:
     """A prompt, then one token at a time, then two at once: results, and through the later ones the caches."""
     torch.manual_seed(1)
     options = CASES[case]
-    module = Layer(capacity=64, **options).eval().to(dtype)
-    reference = Layer(capacity=64, **options).eval().double()
+    module = CachedAttention(capacity=64, **options).eval().to(dtype)
+    reference = CachedAttention(capacity=64, **options).eval().double()
     reference.load_state_dict(module.state_dict())
     batch = options.get("batch", 1)
     dim = torch.export.Dim("rows", min=1, max=64)
@@ -122,7 +70,7 @@ def test_a_session_follows_eager(case, dtype) -> None:
 
 
 def test_positions_out_of_the_caches_end_the_run_and_write_nothing() -> None:
-    module = Layer(heads=4, kv_heads=2, size=16, capacity=8, rotated=16).eval()
+    module = CachedAttention(heads=4, kv_heads=2, size=16, capacity=8, rotated=16).eval()
     dim = torch.export.Dim("rows", min=1, max=8)
     module.cos, module.sin = (torch.randn(32, 16) for _ in range(2))
     example = (torch.randn(1, 3, 32), torch.zeros(1, dtype=torch.int64))
@@ -142,8 +90,8 @@ def test_positions_out_of_the_caches_end_the_run_and_write_nothing() -> None:
 def test_what_is_left_after_the_last_position_counts_for_nothing(features) -> None:
     """The caches hold infinities and NaN where no row has been written yet."""
     torch.manual_seed(4)
-    module = Layer(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
-    clean = Layer(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
+    module = CachedAttention(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
+    clean = CachedAttention(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
     clean.load_state_dict(module.state_dict())
     for name in ("key_cache", "value_cache"):
         getattr(module, name)[:] = torch.tensor([float("nan"), float("inf")], dtype=torch.float16).repeat(8)
@@ -158,3 +106,21 @@ def test_what_is_left_after_the_last_position_counts_for_nothing(features) -> No
         got, want = (session(x.half(), first) for session in sessions)
         assert torch.isfinite(want).all()
         assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_many_positions_are_shared_by_workgroups(dtype) -> None:
+    """Several workgroups a head, whose number follows the live length, and the last one to end merges them."""
+    torch.manual_seed(6)
+    options = {"heads": 4, "kv_heads": 2, "size": 16, "capacity": 1200, "batch": 2, "rotated": 16, "sinks": True}
+    module, reference = CachedAttention(**options).eval().to(dtype), CachedAttention(**options).eval().double()
+    reference.load_state_dict(module.state_dict())
+    example = (torch.randn(2, 1, 32).to(dtype), torch.zeros(2, dtype=torch.int64))
+    session = pumice.load(bytes(pumice.export(module, example)), features="like_gpu")
+    tolerance = 2e-5 if dtype is torch.float32 else 6e-3
+    for first in ([0, 1199], [255, 256], [511, 700], [1023, 1024], [3, 900]):
+        x = torch.randn(2, 1, 32)
+        with torch.no_grad():
+            want = reference(x.to(dtype).double(), torch.tensor(first))
+        got = session(x.to(dtype), torch.tensor(first))
+        torch.testing.assert_close(got.double(), want, atol=tolerance, rtol=tolerance)

@@ -88,8 +88,7 @@ def measure(lm: LanguageModel, kind: str, count: int, depth: int, repetitions: i
         if kind == "pp":
             lm.read(tokens)
         else:
-            for token in tokens[depth:]:
-                lm.step(token)
+            lm.generate_steps(tokens[depth], count)
         if repetition:
             rates.append(lm.batch * count / (time.perf_counter() - begin))
     return rates

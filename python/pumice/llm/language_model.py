@@ -176,15 +176,22 @@ class LanguageModel:
                 self.read(text[:-1])
             made = self.steps(text[-1], min(count, left))
             seconds = time.perf_counter() - begin
-            self.decode_tokens += len(made)
             self.decode_seconds += seconds
             count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
             left -= len(made)
             for token in made:
                 text.append(token)
+                self.decode_tokens += 1
                 yield token
                 if token in self.eos:
                     return
+
+    def generate_steps(self, token: int, count: int) -> list[int]:
+        """The `count` most probable tokens after `token`, as many in a submit as one takes."""
+        made = [token]
+        while len(made) <= count:
+            made += self.steps(made[-1], min(_MOST_STEPS, count + 1 - len(made)))
+        return made[1:]
 
     def _tokens(self, prompt: list[int], how: Sampling, most: int) -> Iterator[int]:
         begin = time.perf_counter()

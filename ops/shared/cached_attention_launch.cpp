@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/shared/cached_attention_launch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/divide.h"
+#include "glsl/cached_attention.h"
+#include "glsl/cached_attention_write.h"
+#include "ops/shared/sdpa_launch.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr const char* kOp = "cached_attention";
+
+void check_row(const Caches& c, const char* what, const Tensor& x, int64_t begin, int64_t heads, int64_t size) {
+  check(x.dim(0) == c.batch() && x.dim(1) == c.rows(), "%s: %s is [%lld, %lld, ..], not [%lld, %lld, ..]", kOp, what,
+        static_cast<long long>(x.dim(0)), static_cast<long long>(x.dim(1)), static_cast<long long>(c.batch()),
+        static_cast<long long>(c.rows()));
+  check(begin >= 0 && begin % 4 == 0 && x.dim(2) % 4 == 0 && begin <= x.dim(2) && heads * size <= x.dim(2) - begin,
+        "%s: %lld heads of %lld elements from element %lld on are not in rows of %lld of %s, in multiples of 4", kOp,
+        static_cast<long long>(heads), static_cast<long long>(size), static_cast<long long>(begin),
+        static_cast<long long>(x.dim(2)), what);
+}
+
+}  // namespace
+
+void check_sizes(const Caches& c) {
+  const int64_t e = c.key_size(), f = c.value_size(), groups = c.kv_heads();
+  check(c.value_cache.dim(0) == c.batch() && c.value_cache.dim(1) == groups && c.value_cache.dim(2) == c.capacity(),
+        "%s: the caches differ in sequences, heads or rows", kOp);
+  check(groups >= 1 && c.heads >= 1 && c.heads % groups == 0, "%s: %lld heads of the caches do not divide %lld", kOp,
+        static_cast<long long>(groups), static_cast<long long>(c.heads));
+  for (const int64_t size : {e, f})
+    check(size >= 4 && size % 4 == 0 && size <= 256, "%s: heads of %lld elements; a multiple of 4 up to 256 is needed",
+          kOp, static_cast<long long>(size));
+  check_row(c, "q", c.q, c.begin[0], c.heads, e);
+  check_row(c, "k", c.k, c.begin[1], groups, e);
+  check_row(c, "v", c.v, c.begin[2], groups, f);
+  check(c.rows() <= c.capacity(), "%s: %lld rows for caches of %lld", kOp, static_cast<long long>(c.rows()),
+        static_cast<long long>(c.capacity()));
+  check(c.first.numel() == c.batch(), "%s: %lld first positions for %lld sequences", kOp,
+        static_cast<long long>(c.first.numel()), static_cast<long long>(c.batch()));
+  if (c.cos) {
+    const int64_t rotated = c.cos.dim(2);
+    check(c.cos.shape() == c.sin.shape() && (c.cos.dim(0) == 1 || c.cos.dim(0) == c.batch()) &&
+              c.cos.dim(1) == c.rows() && rotated <= e && rotated % 2 == 0,
+          "%s: cos and sin do not fit the rows", kOp);
+  }
+  for (const Tensor& weight : {c.q_norm, c.k_norm})
+    check(!weight || weight.numel() == e, "%s: a norm's weight is not of the size of a head", kOp);
+  check(!c.sinks || c.sinks.numel() == c.heads, "%s: the sinks are not one for each head", kOp);
+}
+
+int64_t cache_splits(const Caches& c, const Features& features) {
+  constexpr int64_t kLeast = 256, kWorkgroups = 264;  // positions of a share; two for each multiprocessor of an H200
+  if (features.cpu) return 1;
+  return std::clamp<int64_t>(kWorkgroups / (c.batch() * c.kv_heads()), 1, ceil_div(c.capacity(), kLeast));
+}
+
+int64_t few_rows(const Caches& c, const Features& features) {
+  const int64_t rows = c.heads / c.kv_heads() * c.rows();
+  const bool whole = c.key_size() % 8 == 0 && c.value_size() % 8 == 0;
+  const bool can = features.runs(glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()))) &&
+                   features.subgroup_size >= 4;
+  return can && whole && rows <= 8 ? rows : 0;
+}
+
+void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
+  const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
+  const uint32_t e8 = u32(c.key_size() / 8);
+  const auto shared = [&](uint32_t lanes) {
+    const uint64_t subgroups = lanes / subgroup;
+    return 32u * u32(rows) * e8 + 4u * lanes * u32(rows) + u32(subgroups * rows) * (8 + 32 * v8) + 16;
+  };
+  uint32_t lanes = std::max(256u, subgroup);
+  while (lanes > subgroup &&
+         (lanes > launch.features.max_invocations || shared(lanes) > launch.features.max_shared_bytes))
+    lanes /= 2;
+  const auto parts = u32(cache_splits(c, launch.features));
+  over_groups(launch, static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes);
+  launch.params(glsl::cached_attention::Params{.batches = u32(c.batch()),
+                                               .l = u32(c.rows()),
+                                               .heads = u32(c.heads),
+                                               .kv_heads = u32(c.kv_heads()),
+                                               .s = u32(c.capacity()),
+                                               .splits = parts,
+                                               .scale = c.scale,
+                                               .window = c.window,
+                                               .softcap = c.softcap});
+  launch.spec.insert(launch.spec.end(),
+                     {u32(rows), e8, v8, subgroup, std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
+  require_subgroups(launch);
+  launch.shader = &glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()));
+}
+
+void launch_many_rows(Launch& launch, const Caches& c) {
+  const int64_t b = c.batch(), l = c.rows(), s = c.capacity();
+  launch_attention(launch, {.q = {b, c.heads, l, c.key_size()},
+                            .k = {b, c.kv_heads(), s, c.key_size()},
+                            .v = {b, c.kv_heads(), s, c.value_size()},
+                            .out = {b, c.heads, l, c.value_size()},
+                            .q_blhd = true,
+                            .k_blhd = false,
+                            .v_blhd = false,
+                            .out_blhd = true,
+                            .causal = false,
+                            .scale = c.scale,
+                            .dtype = c.q.dtype(),
+                            .mask = c.first,
+                            .positions = true,
+                            .sinks = bool(c.sinks),
+                            .window = c.window,
+                            .softcap = c.softcap});
+}
+
+void launch_write(Launch& launch, const Caches& c, Tensor tickets, bool in_place, uint32_t call) {
+  const int64_t places = c.batch() * c.rows() * (c.heads + 2 * c.kv_heads());
+  const uint32_t e4 = u32(c.key_size() / 4), f4 = u32(c.value_size() / 4);
+  const uint32_t per = std::bit_ceil(std::max(e4, f4)), lanes = 64;
+  const int64_t copied = in_place ? 0 : (c.key_cache.numel() + c.value_cache.numel()) / 4;
+  const int64_t items = std::max({places * per, copied, ceil_div(tickets.numel(), 4)});
+  over_groups(launch, static_cast<uint64_t>(ceil_div(items, lanes)), lanes);
+  launch.params(glsl::cached_attention_write::Params{
+      .batches = u32(c.batch()),
+      .l = u32(c.rows()),
+      .heads = u32(c.heads),
+      .kv_heads = u32(c.kv_heads()),
+      .e4 = e4,
+      .f4 = f4,
+      .s = u32(c.capacity()),
+      .rotated = c.cos ? u32(c.cos.dim(2)) : 0,
+      .eps = c.eps,
+      .q_row = u32(c.q.dim(2) / 4),
+      .q_begin = u32(c.begin[0] / 4),
+      .k_row = u32(c.k.dim(2) / 4),
+      .k_begin = u32(c.begin[1] / 4),
+      .v_row = u32(c.v.dim(2) / 4),
+      .v_begin = u32(c.begin[2] / 4),
+      .angle_batch = c.cos && c.cos.dim(0) > 1 ? u32(c.cos.dim(1) * c.cos.dim(2)) : 0,
+      .tickets = u32(ceil_div(tickets.numel(), 4)),
+      .call = call});
+  launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place});
+  launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
+  if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launches of ops/cached_attention.cpp: new rows into the caches, then attention by one of two kernels.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace pumice::engine {
+
+// The arguments of a call, and its sizes at the live shapes.
+struct Caches {
+  Tensor q, k, v, key_cache, value_cache, first, cos, sin, q_norm, k_norm, sinks;
+  float eps, scale, softcap;
+  int64_t heads, begin[3];
+  uint32_t window;
+
+  int64_t batch() const { return key_cache.dim(0); }
+  int64_t kv_heads() const { return key_cache.dim(1); }
+  int64_t capacity() const { return key_cache.dim(2); }
+  int64_t rows() const { return q.dim(1); }
+  int64_t key_size() const { return key_cache.dim(3); }
+  int64_t value_size() const { return value_cache.dim(3); }
+};
+
+// Throws when sizes, known at the live shapes, do not fit together.
+void check_sizes(const Caches& caches);
+// Workgroups of cached_attention.glsl that share a head of the caches; partial sums and tickets are for this many.
+int64_t cache_splits(const Caches& caches, const Features& features);
+// Query rows of a head of the caches, where cached_attention.glsl takes the call, else 0: sdpa.glsl or
+// sdpa_matrix.glsl.
+int64_t few_rows(const Caches& caches, const Features& features);
+
+// `in_place`: the new caches are the old ones; `call`: Graph::call_id.
+void launch_write(Launch& launch, const Caches& caches, Tensor tickets, bool in_place, uint32_t call);
+void launch_few_rows(Launch& launch, const Caches& caches, int64_t rows);
+void launch_many_rows(Launch& launch, const Caches& caches);
+
+}  // namespace pumice::engine
