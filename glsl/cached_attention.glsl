@@ -79,15 +79,32 @@ float exp_or_zero(float x, float base) { return x == -infinity() ? 0.0 : exp(x -
 uint lane_of_subgroup() { return lane() % SUBGROUP; }
 uint subgroup() { return lane() / SUBGROUP; }
 
-void add_scores(uint key_row, uint position, uint end, int first) {
-  float score[ROWS];
+// A lane's key, and its parts of the values of the subgroup's positions: loaded long before they are needed, the values into
+// registers that the key has left.
+OCTET key_[E8], values_[P * OWN];
+
+void load_key(uint key_row) {
+  [[unroll]] for (uint j = 0u; j < E8; ++j) key_[j] = key_cache_[key_row * E8 + j];
+}
+
+void load_values(uint head_row, uint block, uint end) {
+  [[unroll]] for (uint t = 0u; t < P; ++t) {
+    const uint row = head_row + min(block + t * (SUBGROUP / P) + lane_of_subgroup() / P, end - 1u);
+    [[unroll]] for (uint o = 0u; o < OWN; ++o)
+      values_[t * OWN + o] = value_cache_[row * V8 + min(lane_of_subgroup() % P + o * P, V8 - 1u)];
+  }
+}
+
+void multiply_key(out float score[ROWS]) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) score[r] = 0.0;
   [[unroll]] for (uint j = 0u; j < E8; ++j) {
-    const OCTET k = key_cache_[key_row * E8 + j];
-    const vec4 a = low4(k), b = high4(k);
+    const vec4 a = low4(key_[j]), b = high4(key_[j]);
     [[unroll]] for (uint r = 0u; r < ROWS; ++r)
       score[r] += dot(query_[(r * E8 + j) * 2u], a) + dot(query_[(r * E8 + j) * 2u + 1u], b);
   }
+}
+
+void add_scores(float score[ROWS], uint position, uint end, int first) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     float s = score[r];
     if (params.softcap > 0.0) s = params.softcap * tanh(s / params.softcap);
@@ -102,14 +119,11 @@ void add_scores(uint key_row, uint position, uint end, int first) {
   }
 }
 
-void add_values(uint head_row, uint block, uint end) {
-  const uint keys = SUBGROUP / P;
+void add_values() {
   [[unroll]] for (uint t = 0u; t < P; ++t) {
-    const uint k = t * keys + lane_of_subgroup() / P, row = head_row + min(block + k, end - 1u);
+    const uint k = t * (SUBGROUP / P) + lane_of_subgroup() / P;
     [[unroll]] for (uint o = 0u; o < OWN; ++o) {
-      const uint octet = min(lane_of_subgroup() % P + o * P, V8 - 1u);
-      const OCTET v = value_cache_[row * V8 + octet];
-      const vec4 a = low4(v), b = high4(v);
+      const vec4 a = low4(values_[t * OWN + o]), b = high4(values_[t * OWN + o]);
       [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
         const vec4 w = vec4(weight_[(subgroup() * ROWS + r) * SUBGROUP + k]);
         row_sum_[(r * OWN + o) * 2u] = fma(w, a, row_sum_[(r * OWN + o) * 2u]);
@@ -194,6 +208,8 @@ void main() {
   if (split >= shares) return;
   const uint share = (live - oldest + shares - 1u) / shares, begin = oldest + split * share, end = min(begin + share, live);
 
+  const uint head_row = (batch * params.kv_heads + kv_head) * params.s;
+  load_key(head_row + min(begin + lane(), max(end, 1u) - 1u));
   for (uint i = lane(); i < ROWS * E8; i += LANES) {
     const uint r = i / E8, head = kv_head * (params.heads / params.kv_heads) + r / params.l;
     const OCTET q = q_[((batch * params.l + r % params.l) * params.heads + head) * E8 + i % E8];
@@ -207,15 +223,18 @@ void main() {
   [[unroll]] for (uint i = 0u; i < ROWS * OWN * 2u; ++i) row_sum_[i] = vec4(0.0);
   barrier();
 
-  const uint head_row = (batch * params.kv_heads + kv_head) * params.s;
   // All subgroups go round equally often, also past the end: drivers may make a barrier of the workgroup of subgroupBarrier
   // (llvmpipe of Mesa 26.1).
   for (uint all = begin; all < end; all += LANES) {
     const uint block = all + subgroup() * SUBGROUP, position = block + lane_of_subgroup();
-    add_scores(head_row + min(position, end - 1u), position, end, first);
+    float score[ROWS];
+    multiply_key(score);
+    load_values(head_row, block, end);
+    add_scores(score, position, end, first);
     subgroupMemoryBarrierShared();
     subgroupBarrier();
-    add_values(head_row, block, end);
+    load_key(head_row + min(position + LANES, end - 1u));
+    add_values();
     subgroupBarrier();
   }
   put_rows();

@@ -4,6 +4,8 @@
 // 16 columns of a tile (linear/packed.glslh). So the sums of a weight row are spread over LANES / 8 lanes, which add them through
 // shared memory at the end.
 //
+// Of one row x may be the result of a norm (linear/rms_norm.glslh); a GATED product has two row panels (linear/epilogue.glslh).
+//
 // Rounding: fp32; a lane adds 4 products a step in order, then the group's sum times the scale; LANES / 8 partial sums are added
 // in order. |err| <= 2^-24 * (K / (LANES / 8) + LANES / 8 + 20) * sum|x w| before the result is rounded to the output's type.
 // Bindings: 0 out, 1 x, 2 weight, 3 bias, 4 residual; WEIGHT q4, q8: 5 scale, 6 zero, 7 rows.
@@ -20,6 +22,14 @@
 layout(constant_id = 10) const uint ROWS = 1u;
 layout(constant_id = 12) const uint PANELS = 1u;  // row panels of a workgroup: x is loaded once for all of them
 layout(constant_id = 11) const uint DEPTH = 1u;  // tiles whose weights and scales are prefetched while one is multiplied
+layout(constant_id = 13) const uint NORM = 0u;  // vec4 groups of a row of x in whole tiles, where it is normed
+layout(constant_id = 14) const bool GATED = false;
+#if defined(STORAGE_buffer)
+#include "linear/rms_norm.glslh"
+#define X_OF(row, k) UNPACK_X(NORM != 0u ? normed_word((k) >> 2) : load_x(row, k))
+#else
+#define X_OF(row, k) UNPACK_X(load_x(row, k))
+#endif
 
 #define SLOTS (LANES / 32u)
 #define PARTS (LANES / 8u)
@@ -87,7 +97,7 @@ void multiply_tile(uint d, uint first_panel, uint tile, uint first_row, uint l) 
   [[unroll]] for (uint r = 0u; r < ROWS * PANELS; ++r) part_a[r] = part_b[r] = 0.0;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     vec4 x[ROWS];
-    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = UNPACK_X(load_x(first_row + r, k + column_of(l & 3u, s)));
+    [[unroll]] for (uint r = 0u; r < ROWS; ++r) x[r] = X_OF(first_row + r, k + column_of(l & 3u, s));
     [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
 #ifdef QUANTIZED
       if (SCALE_STEPS == 1u) {
@@ -128,6 +138,12 @@ void multiply_tile(uint d, uint first_panel, uint tile, uint first_row, uint l) 
 #endif
 }
 
+// The sums of vec4 group q of the row and row panel p.
+vec4 sum_of(uint p, uint q) {
+  const uint base = p * PARTS * 16u + q * 4u;
+  return vec4(sums_[base], sums_[base + 1u], sums_[base + 2u], sums_[base + 3u]);
+}
+
 void main() {
   const uint block = group() / params.row_blocks, panel = block * PANELS;
   const uint first_row = (group() - block * params.row_blocks) * ROWS;
@@ -137,6 +153,9 @@ void main() {
 
   [[unroll]] for (uint r = 0u; r < ROWS * PANELS; ++r) sum_a_[r] = sum_b_[r] = 0.0;
   [[unroll]] for (uint d = 0u; d < DEPTH; ++d) prefetch(d, panel, slot + d * SLOTS, l);
+#if defined(STORAGE_buffer)
+  if (NORM != 0u) norm_row();
+#endif
 #ifdef QUANTIZED
   if (lane() == 0u) exponents_shared_ = exponents_;
   barrier();
@@ -161,11 +180,10 @@ void main() {
     sums_[base] = sum;  // no other invocation reads it
   }
   barrier();
-  for (uint i = lane(); i < ROWS * PANELS * 4u; i += LANES) {
-    const uint p = i >> 2, row = first_row + p / PANELS, n = (panel + p % PANELS) * 16u + (i & 3u) * 4u;
-    const uint base = p * PARTS * 16u + (i & 3u) * 4u;
-    if (row < params.m && n < params.n) {
-      store_vec4(row, n, vec4(sums_[base], sums_[base + 1u], sums_[base + 2u], sums_[base + 3u]));
-    }
+  for (uint i = lane(); i < ROWS * (GATED ? 1u : PANELS) * 4u; i += LANES) {
+    const uint p = (i >> 2) * (GATED ? 2u : 1u), row = first_row + p / PANELS, n = (panel + p % PANELS) * 16u + (i & 3u) * 4u;
+    if (row >= params.m || n >= params.n) continue;
+    if (GATED) store_gated(row, n, sum_of(p, i & 3u), sum_of(p + 1u, i & 3u));
+    else store_vec4(row, n, sum_of(p, i & 3u));
   }
 }

@@ -4,6 +4,9 @@
 // other matrix, so 8 rows cost as much as 1. A workgroup has PANELS row panels and BLOCKS * 8 rows of x; slots of 32 lanes take the
 // tiles in turn.
 //
+// Of one row x may be the result of a norm, which the workgroup then computes first (linear/rms_norm.glslh). A GATED product has two
+// row panels, a gate and what it is multiplied with (linear/epilogue.glslh).
+//
 // Weights enter the product as whole numbers, zero points subtracted; the sums of a group are scaled in fp32. x is fp16. DTYPE f32:
 // the output of an x that was quantized from fp32, or that is to be requantized.
 //
@@ -20,6 +23,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
 #pragma variant X whole tail8 tail
@@ -32,6 +36,14 @@
 layout(constant_id = 12) const uint PANELS = 1u;  // of 16 weight rows a workgroup takes
 layout(constant_id = 13) const uint BLOCKS = 1u;  // of 8 rows of x
 layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 where there are more
+layout(constant_id = 15) const uint NORM = 0u;  // vec4 groups of a row of x in whole tiles, where it is normed
+layout(constant_id = 16) const bool GATED = false;
+#if defined(DTYPE_f16)
+#include "linear/rms_norm.glslh"
+#else  // x is not of DTYPE, and never normed
+void norm_row() {}
+uvec2 normed_word(uint q) { return uvec2(0u); }
+#endif
 
 #define SLOTS (LANES / 32u)
 #define W_MATRIX coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
@@ -41,8 +53,8 @@ layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 whe
 
 shared float sums_[PANELS * BLOCKS * LIVE_ROWS * SLOTS * 16u];  // [row panel][row of x][slot][weight row]
 
-// The tile to be multiplied. The next one is loaded as soon as these registers are free. A second set of registers was slower, as
-// fewer workgroups then fit on a multiprocessor (H200, 4096 -> 14336: 17 us with two, 15.1 with one).
+// The tile to be multiplied. The next one is loaded as soon as these registers are free. More tiles in flight were slower, as
+// fewer workgroups then fit on a multiprocessor (H200, 4096 -> 28672: 23.3 us with one, 26.0 with two, 27.1 with four).
 uvec4 w_[PANELS * VECTORS], x_[BLOCKS * 2u];
 #ifdef QUANTIZED
 uvec2 scale_words_[PANELS * FLUSHES];
@@ -68,6 +80,7 @@ void prefetch(uint first_panel, uint first_row, uint tile, uint l) {
     }
 #endif
   }
+  if (NORM != 0u) return;
   [[unroll]] for (uint b = 0u; b < BLOCKS; ++b) {
     const uint row = min(first_row + b * 8u + (l >> 2), params.m - 1u);
     [[unroll]] for (uint h = 0u; h < 2u; ++h) {
@@ -136,6 +149,14 @@ W_MATRIX step_of(uint j, uint s, Zeros zero) {
 }
 #endif
 
+// The half8 of a lane for both halves of tile `tile`, of a row that the norm made.
+void normed_tile(uint tile, uint l) {
+  [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+    const uint q = (tile * 8u + h * 4u + (l & 3u)) * 2u;
+    x_[h] = uvec4(normed_word(q), normed_word(q + 1u));
+  }
+}
+
 void multiply_tile() {
   [[unroll]] for (uint f = 0u; f < FLUSHES; ++f) {
     [[unroll]] for (uint j = 0u; j < PANELS; ++j) {
@@ -172,6 +193,19 @@ void multiply_tile() {
 // Where the sums of one row of x and row panel j are.
 uint sums_at(uint j, uint row, uint slot) { return ((j * BLOCKS * LIVE_ROWS + row) * SLOTS + slot) * 16u; }
 
+// The sum over all slots of weight rows q .. q+3 of row panel first + j.
+vec4 sum_of(uint first, uint j, uint row, uint q) {
+  vec4 v = vec4(0.0);
+  for (uint p = 0u; p < SLOTS; ++p) {
+    const uint at = sums_at(j, row, p) + q;
+    v += vec4(sums_[at], sums_[at + 1u], sums_[at + 2u], sums_[at + 3u]);
+  }
+#ifdef QUANTIZED
+  if (GROUP == 0u) v *= late_scale((first + j) * 16u + q);
+#endif
+  return v;
+}
+
 void main() {
   const uint block = group() / params.row_blocks, panel = block * PANELS;
   const uint first_row = (group() - block * params.row_blocks) * BLOCKS * 8u;
@@ -183,7 +217,9 @@ void main() {
 
   [[unroll]] for (uint i = 0u; i < PANELS * BLOCKS * 4u; ++i) total_[i] = 0.0;
   prefetch(panel, first_row, slot, l);
+  if (NORM != 0u) norm_row();
   for (uint tile = slot; tile < TILES; tile += SLOTS) {
+    if (NORM != 0u) normed_tile(tile, l);
     multiply_tile();
     prefetch(panel, first_row, tile + SLOTS, l);
   }
@@ -197,17 +233,12 @@ void main() {
     }
   }
   barrier();
-  for (uint i = lane(); i < PANELS * BLOCKS * LIVE_ROWS * 4u; i += LANES) {
+  for (uint i = lane(); i < (GATED ? 1u : PANELS) * BLOCKS * LIVE_ROWS * 4u; i += LANES) {
     const uint j = i / (BLOCKS * LIVE_ROWS * 4u), row = (i >> 2) % (BLOCKS * LIVE_ROWS), q = (i & 3u) * 4u;
     const uint m = first_row + row, n = (panel + j) * 16u + q;
-    vec4 v = vec4(0.0);
-    for (uint p = 0u; p < SLOTS; ++p) {
-      const uint at = sums_at(j, row, p) + q;
-      v += vec4(sums_[at], sums_[at + 1u], sums_[at + 2u], sums_[at + 3u]);
-    }
-#ifdef QUANTIZED
-    if (GROUP == 0u) v *= late_scale(n);
-#endif
-    if (m < params.m && n < N) store_vec4(m, n, v);
+    if (m >= params.m || n >= N) continue;
+    const vec4 v = sum_of(panel, j, row, q);
+    if (GATED) store_gated(m, n, v, sum_of(panel, 1u, row, q));
+    else store_vec4(m, n, v);
   }
 }

@@ -10,7 +10,7 @@
 
 #include "ops/op.h"
 #include "ops/reference/reductions.h"
-#include "ops/shared/rows.h"
+#include "ops/shared/norm_launch.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -37,15 +37,16 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
     }
     if (out.numel() == 0) return;
     const uint32_t width = u32(groups == 0 ? all : all / groups);
-    const uint32_t rows = u32(x.numel()) / width;
-    launch.params(glsl::norm::Params{.rows = rows,
-                                     .width = width,
-                                     .eps = static_cast<float>(eps),
-                                     .inner = u32(all / channels),
-                                     .channels = u32(channels)});
-    launch.shader = &glsl::norm::variant(glsl::norm::dtype(x.dtype()));
-    launch_rows(launch, rows, width);
-    launch.spec.insert(launch.spec.end(), {center, static_cast<bool>(weight), static_cast<bool>(bias), groups != 0});
+    launch_norm(launch, {.dtype = x.dtype(),
+                         .rows = u32(x.numel()) / width,
+                         .width = width,
+                         .inner = u32(all / channels),
+                         .channels = u32(channels),
+                         .eps = static_cast<float>(eps),
+                         .center = center,
+                         .weight = static_cast<bool>(weight),
+                         .bias = static_cast<bool>(bias),
+                         .grouped = groups != 0});
   });
 }
 

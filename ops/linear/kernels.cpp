@@ -69,6 +69,14 @@ bool fits(const LinearKernel& kernel, const Features& features) {
          tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
 }
 
+constexpr uint32_t kNormBytes = 144;  // of glsl/include/linear/rms_norm.glslh where no row is normed
+
+// Whether a workgroup of a GEMV of matrices may have so many subgroups.
+static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
+  return slots * 32 <= features.max_invocations &&
+         kernel.panels * kernel.rows * slots * 64 + kNormBytes <= features.max_shared_bytes;
+}
+
 // 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
 // reason to double them where workgroups are many, which is where two panels are taken: H200, 4 x 4097 -> 14336, int8
 // 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
@@ -76,16 +84,13 @@ static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const
   const int64_t tiles = ceil_div(k, 64);
   uint32_t slots = std::min(
       std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
-  const auto too_large = [&](uint32_t s) {
-    return s * 32 > features.max_invocations || kernel.panels * kernel.rows * s * 64 > features.max_shared_bytes;
-  };
-  while (slots > 1 && too_large(slots)) slots /= 2;
+  while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
   return slots * 32;
 }
 
 // 32 for about each 6 tiles of 64 columns of its panels, so that a lane has several loads in flight and few partial
 // sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
-uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
   if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
   if (kernel.family == Family::gemv_rows) return 8;
   const uint32_t tiles = static_cast<uint32_t>(ceil_div(k, 64)), sums = kernel.rows * kernel.panels;
@@ -94,6 +99,22 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& featu
     return s > 16 || s * 32 > features.max_invocations || sums * s * 32 * 8 + 16 > features.max_shared_bytes;
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
+  return slots * 32;
+}
+
+// Where workgroups are few, more subgroups share a row panel, while each has two tiles or more. H200, int4, one row, us
+// with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384 (two
+// panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 -> 28672
+// (two panels) 23.3, 23.4, 28.1.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
+  const uint32_t least = gemv_least_lanes(kernel, k, features);
+  if (kernel.family != Family::gemv_fragments) return least;
+  constexpr int64_t kSubgroups = 6144;  // about 46 for each multiprocessor of an H200
+  const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
+  uint32_t slots = least / 32;
+  while (slots < 32 && groups * slots * 2 <= kSubgroups && tiles >= int64_t{slots} * 4 &&
+         has_slots(kernel, slots * 2, features))
+    slots *= 2;
   return slots * 32;
 }
 
@@ -116,6 +137,24 @@ const LinearKernel& linear_kernel(std::string_view name) {
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",
        printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
+}
+
+bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const bool matrices = kernel.family == Family::gemv_fragments;
+  if (s.m != 1 || s.textures || (kernel.family != Family::gemv && !matrices)) return false;
+  const uint64_t row = static_cast<uint64_t>(ceil_div(s.k, 64)) * 64 * device_bytes(s.dtype);
+  const uint64_t lanes = gemv_lanes(kernel, s.m, s.n, s.k, features);
+  const uint64_t others = matrices ? kernel.panels * lanes * 2 + 128 : kernel.panels * lanes * 8 + lanes * 4 + 16;
+  return row + others <= features.max_shared_bytes;
+}
+
+const LinearKernel* gated_kernel(const LinearKernel& kernel) {
+  if (kernel.family == Family::matrix || kernel.family == Family::fragments)
+    return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
+  if (kernel.family != Family::gemv && kernel.family != Family::gemv_fragments) return nullptr;
+  for (const LinearKernel& other : kKernels)
+    if (other.family == kernel.family && other.rows == kernel.rows && other.panels == 2) return &other;
+  return nullptr;
 }
 
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {

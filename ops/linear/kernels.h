@@ -77,9 +77,16 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
 // that are meant for it. The pick is one of these.
 std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
-// Invocations of a GEMV's workgroup, and the tiles of weights that a lane prefetches.
-uint32_t gemv_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
+// Invocations of a GEMV's workgroup for m rows of x and a weight [n, k]; the least of them, where workgroups are many;
+// and the tiles of weights that a lane prefetches.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features);
+uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+
+// Whether it can norm its row of x itself, and whether the device has the shared memory.
+bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// The kernel to use in place of `kernel` for a gated product (ops/linear/epilogue.h); null where there is none.
+const LinearKernel* gated_kernel(const LinearKernel& kernel);
 
 // Invocations and shared memory of a workgroup of the other families.
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);

@@ -45,7 +45,8 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const PackedWeight& w = l.w;
   const auto [m, n, first] = l.block;
   const uint32_t k = x_columns(w, l.epilogue);
-  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, w.n, first, l.epilogue.height});
+  const uint32_t columns = l.epilogue.gated ? w.n / 2 : w.n;
+  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, columns, first, l.epilogue.height, l.epilogue.eps});
   launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
                                          w.k % 64 == 0                        ? TAIL_NONE
                                          : has_tiles(l.epilogue)              ? TAIL_TILES
@@ -62,7 +63,7 @@ void describe_gemv(Launch& launch, const Linear& l) {
   const LinearKernel& kernel = l.kernel;
   const uint32_t blocks = (l.block.m + kernel.rows - 1) / kernel.rows;
   over_groups(launch, uint64_t{(row_panels(l.block.n) + kernel.panels - 1) / kernel.panels} * blocks,
-              gemv_lanes(kernel, l.w.k, launch.features));
+              gemv_lanes(kernel, l.block.m, l.block.n, l.w.k, launch.features));
   describe<Params>(launch, l, blocks);
 }
 
@@ -81,14 +82,19 @@ void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), t.bm, t.bn, t.tm, t.tn, shape.m,
                                          shape.n, shape.k, tile_shared_bytes(l.kernel, launch.features) / 16,
                                          l.block.m >= t.bm, l.w.scales.tame && launch.features.has(Feature::fragments),
-                                         static_cast<uint32_t>(l.w.scales.shift)});
+                                         static_cast<uint32_t>(l.w.scales.shift), l.epilogue.gated});
   require_subgroups(launch);
+}
+
+// Vec4 groups of a row of x in whole tiles, for a kernel that norms it; else 0.
+uint32_t normed_groups(const Linear& l) {
+  return l.epilogue.norm ? panel_tiles(l.w.k) * kTileColumns / 4 : 0;
 }
 
 void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels});
+  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels, normed_groups(l), l.epilogue.gated});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
@@ -107,7 +113,8 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   describe_gemv<Params>(launch, l);
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
   launch.spec.insert(launch.spec.end(),
-                     {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live});
+                     {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live, normed_groups(l),
+                      l.epilogue.gated});
   require_subgroups(launch);
   const X x = x_columns(l.w, l.epilogue) % kTileColumns == 0        ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
@@ -150,12 +157,26 @@ void launch_block(Launch& launch, const Linear& l) {
 }
 
 // pick_matrix_tail, where the binding ranges of the rows after the whole tiles are aligned.
-const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
+const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m, bool gated,
                                 const Features& features) {
   const LinearShape shape{
       .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.type, .dtype = dtype, .scale_f16 = w.scale_f16};
   const uint64_t least = kernel.tile.bm * std::min<uint64_t>(kRowBytes, device_bytes(dtype));
-  return least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;
+  const LinearKernel* tail =
+      least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;
+  return tail != nullptr && gated ? gated_kernel(*tail) : tail;
+}
+
+uint64_t x_row_bytes(const LinearKernel& kernel, DType dtype, const PackedWeight& w, const Epilogue& epilogue) {
+  return x_columns(w, epilogue) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : device_bytes(dtype)};
+}
+
+// Blocks of x's rows that bindings of x and the output hold; textures are bound as a whole.
+std::vector<RowRange> split_rows_of_x(const Launch& launch, const LinearKernel& kernel, DType dtype,
+                                      const PackedWeight& w, uint32_t m, const Epilogue& epilogue) {
+  const bool textures = epilogue.height != 0;
+  const uint64_t x_row = x_row_bytes(kernel, dtype, w, epilogue), out_row = (epilogue.gated ? w.n / 2 : w.n) * uint64_t{device_bytes(dtype)};
+  return split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
 }
 
 }  // namespace
@@ -164,12 +185,18 @@ uint32_t x_columns(const PackedWeight& w, const Epilogue& epilogue) {
   return has_tiles(epilogue) ? panel_tiles(w.k) * kTileColumns : w.k;
 }
 
+bool is_one_launch(const Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
+                   const Epilogue& epilogue) {
+  return split_rows_of_x(launch, kernel, dtype, w, m, epilogue).size() == 1 &&
+         weight_row_ranges(w, launch.features).size() == 1;
+}
+
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,
                    const Epilogue& epilogue) {
-  const uint64_t element = device_bytes(dtype), out_row = w.n * element;
-  const uint64_t x_row = x_columns(w, epilogue) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : element};
+  const uint64_t element = device_bytes(dtype), out_row = (epilogue.gated ? w.n / 2 : w.n) * element;
+  const uint64_t x_row = x_row_bytes(kernel, dtype, w, epilogue);
   const bool textures = epilogue.height != 0;  // which are bound as a whole, without binding ranges
-  const auto row_blocks = split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
+  const auto row_blocks = split_rows_of_x(launch, kernel, dtype, w, m, epilogue);
   const auto blocks = weight_row_ranges(w, launch.features);
   const bool whole = row_blocks.size() * blocks.size() == 1;
   const auto launch_rows = [&](const LinearKernel& by, const RowRange& rows, const RowRange& block) {
@@ -188,7 +215,7 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
     if (w.scale) launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero, parameters});
     launch.next_dispatch();
   };
-  if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, launch.features) : nullptr) {
+  if (const LinearKernel* tail = whole ? matrix_tail(kernel, dtype, w, m, epilogue.gated, launch.features) : nullptr) {
     const uint32_t tiles = m / kernel.tile.bm * kernel.tile.bm;
     launch_rows(kernel, {0, tiles}, blocks.front());
     return launch_rows(*tail, {tiles, m - tiles}, blocks.front());
@@ -202,7 +229,9 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
   const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none,
-                               epilogue.residual ? epilogue.residual : x};
+                               epilogue.residual ? epilogue.residual
+                               : epilogue.norm   ? epilogue.norm
+                                                 : x};
   if (quantized(weight.type)) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);

@@ -14,6 +14,9 @@ uint32_t x_columns(const PackedWeight& weight, const Epilogue& epilogue);
 
 // What a kernel for floats reads, in the order of its bindings.
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue);
+// Whether launch_linear makes one launch.
+bool is_one_launch(const Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight,
+                   uint32_t m, const Epilogue& epilogue);
 // Dispatches over blocks of x's rows and of the weight's rows that fit a binding of the device; mostly one. `m`: rows
 // of x, not 0.
 void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight, uint32_t m,

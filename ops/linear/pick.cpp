@@ -47,7 +47,7 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.panels == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
-    if (kernel.panels == 2 && groups * gemv_lanes(kernel, s.k, features) >= kInvocations) return kernel;
+    if (kernel.panels == 2 && groups * gemv_least_lanes(kernel, s.k, features) >= kInvocations) return kernel;
   }
   return *one;
 }
@@ -89,7 +89,7 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
   const auto invocations = [&](int64_t rows, int64_t panels) {
     return ceil_div(s.n, 16 * panels) * ceil_div(s.m, rows) *
-           gemv_lanes(linear_kernel(panels == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
+           gemv_least_lanes(linear_kernel(panels == 2 ? "gemvf8x2" : "gemvf8"), s.k, features);
   };
   const char* name = "gemvf8";
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();

@@ -20,19 +20,20 @@ _NAMES = {
     aten.hardswish.default: "hardswish",
     aten.hardsigmoid.default: "hardsigmoid",
 }
+ACTIVATION_TARGETS = (*_NAMES, aten.gelu.default, *CLAMPS)
 
 
-@fuses(*_NAMES, aten.gelu.default, *CLAMPS)
+@fuses(*ACTIVATION_TARGETS)
 def activation(call: Call) -> Callable[[], None] | None:
     """Matches a layer or a convolution that this node alone reads."""
-    act, x = _name(call), call.tensor("self")
+    act, x = activation_name(call), call.tensor("self")
     if not act or x.dtype is not call.out.dtype:
         return None
     return fused(call, layer_before(call, x) or convolution_before(call, x), act=act)
 
 
-def _name(call: Call) -> str:
-    """A name of ACTIVATIONS; empty of a clamp that is none of them."""
+def activation_name(call: Call) -> str:
+    """A name of ACTIVATIONS for a node of ACTIVATION_TARGETS; empty of a clamp that is none of them."""
     if call.target is aten.gelu.default:
         return "gelu_tanh" if call["approximate"] == "tanh" else "gelu"
     if call.target in _NAMES:

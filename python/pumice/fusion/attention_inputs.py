@@ -14,7 +14,7 @@ import torch
 
 from pumice.fusion.layer import layer_before
 from pumice.fusion.merged_layers import Product, emit_merged
-from pumice.fusion.rms_norm import RmsNorm, rms_norm_of
+from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
 from pumice.fusion.rope import Rotated, rotated
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
@@ -68,9 +68,8 @@ def _take_apart(call: Call, name: str, rope: Rotated | None, norms: bool = True)
 
 
 def _norm(call: Call, ref: Ref) -> RmsNorm | None:
-    """The norm that made `ref`. Others may read it, too, as the three uses in a rotation do: they get it by itself."""
-    mul = call.producer(ref, aten.mul.Tensor)
-    norm = rms_norm_of(mul) if mul is not None else None
+    """The norm that made `ref`. Others may read it, too, as the three uses in a rotation do."""
+    norm = rms_norm_made(call, ref)
     return norm if norm is not None and norm.x.dtype is ref.dtype else None
 
 

@@ -46,6 +46,12 @@ def rms_norm_before(call: Call, ref: Ref) -> RmsNorm | None:
     return None if mul is None else rms_norm_of(mul)
 
 
+def rms_norm_made(call: Call, ref: Ref) -> RmsNorm | None:
+    """The norm that made `ref`, which others may read, too: they get it by itself."""
+    mul = call.producer(ref, aten.mul.Tensor)
+    return None if mul is None else rms_norm_of(mul)
+
+
 def rms_norm_of(mul: Call) -> RmsNorm | None:
     """The norm whose outer product is the node of `mul`."""
     for scaled, weight in (("self", "other"), ("other", "self")):

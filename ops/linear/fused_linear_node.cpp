@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/linear/fused_linear_node.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <functional>
+
+#include "glsl/gate_multiply.h"
+#include "ops/linear/launch.h"
+#include "ops/linear/pick.h"
+#include "ops/shared/norm_launch.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr const char* kOp = "fused_linear";
+
+// What a launch of the product does: whether its kernel norms x and gates the sums.
+struct Fusion {
+  const LinearKernel* kernel;
+  bool norm, gate;
+};
+
+struct Layer {
+  Tensor x;
+  PackedWeight weight;
+  Epilogue epilogue;
+
+  uint32_t rows() const { return u32(x.numel() / weight.k); }
+  Fusion fusion(const Launch& launch) const;
+};
+
+Fusion Layer::fusion(const Launch& launch) const {
+  const LinearShape shape{.m = std::max<int64_t>(rows(), 1),
+                          .n = weight.n,
+                          .k = weight.k,
+                          .group = weight.group,
+                          .weight = weight.type,
+                          .dtype = x.dtype(),
+                          .scale_f16 = weight.scale_f16};
+  const LinearKernel* kernel = &choose_linear(shape, launch.features);
+  // Kernels gate and norm whole weights and outputs only, not blocks that fit a binding.
+  const bool whole = is_one_launch(launch, *kernel, x.dtype(), weight, rows(), epilogue);
+  const LinearKernel* gated = epilogue.gated && whole ? gated_kernel(*kernel) : nullptr;
+  const bool gate = gated != nullptr && unsupported_reason(*gated, shape, launch.features).empty();
+  if (gate) kernel = gated;
+  const bool norm = epilogue.norm && whole && fuses_norm(*kernel, shape, launch.features);
+  return {kernel, norm, gate};
+}
+
+void check_layer(const Layer& layer, Tensor out) {
+  const DType dtype = layer.x.dtype();
+  const PackedWeight& w = layer.weight;
+  const Epilogue& epilogue = layer.epilogue;
+  check(out.dtype() == dtype, "%s: x is %s, the output %s", kOp, name(dtype), name(out.dtype()));
+  check(layer.x.rank() >= 1, "%s: x has no dimension", kOp);
+  check_epilogue(kOp, dtype, epilogue);
+  check(w.k % 8 == 0, "%s: %u columns; a multiple of 8 is needed", kOp, w.k);
+  check(!epilogue.gated || w.n % 32 == 0, "%s: a gated weight of %u rows; a multiple of 32 is needed", kOp, w.n);
+  check(!epilogue.norm || (epilogue.norm.dtype() == dtype && epilogue.norm.rank() == 1),
+        "%s: the norm's weight must be %s of rank 1", kOp, name(dtype));
+}
+
+// The shape of the product, or of what the gate leaves of it.
+Shape shape_of(const Layer& layer, bool gate) {
+  check(!layer.epilogue.norm || layer.epilogue.norm.dim(0) == layer.weight.k,
+        "%s: the norm's weight has %" PRId64 " elements, a row of x %u", kOp, layer.epilogue.norm.dim(0),
+        layer.weight.k);
+  Shape shape = linear_shape(kOp, layer.x.shape(), layer.weight, layer.epilogue);
+  if (gate) shape.back() /= 2;
+  return shape;
+}
+
+// x after its norm, where the product's kernel does not norm it; else empty.
+Tensor normed(Graph& graph, const Layer& layer) {
+  const Tensor out = graph.scratch(layer.x.dtype(), layer.x.rank());
+  graph.dispatch({out}, {layer.x, layer.epilogue.norm, layer.x}, [=](Launch& launch) {
+    shape_of(layer, false);
+    const uint32_t rows = layer.fusion(launch).norm ? 0 : layer.rows();
+    Shape shape = layer.x.shape();
+    if (rows == 0) shape.front() = 0;
+    out.resize(shape);
+    if (rows != 0)
+      launch_norm(launch, {.dtype = layer.x.dtype(),
+                           .rows = rows,
+                           .width = layer.weight.k,
+                           .channels = layer.weight.k,
+                           .eps = layer.epilogue.eps,
+                           .weight = true});
+  });
+  return out;
+}
+
+// The product into `out`, of which x is read, at launches that fuse `norm` and `gate`.
+void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, bool norm, bool gate) {
+  Epilogue epilogue = layer.epilogue;
+  epilogue.gated = gate;
+  if (!norm) epilogue.norm = {};
+  if (!gate && layer.epilogue.gated) epilogue.act = 0;
+  graph.dispatch({out}, linear_reads(x, layer.weight, epilogue), [=](Launch& launch) {
+    const Fusion now = layer.fusion(launch);
+    const bool live = now.norm == norm && now.gate == gate && layer.rows() != 0;
+    Shape shape = shape_of(layer, gate);
+    if (!live && !gate && layer.epilogue.gated) shape.front() = 0;  // scratch that no launch needs
+    out.resize(shape);
+    if (live) launch_linear(launch, *now.kernel, x.dtype(), layer.weight, layer.rows(), epilogue);
+  });
+}
+
+void gate_multiply(Graph& graph, Tensor out, Tensor sums, const Layer& layer) {
+  graph.dispatch({out}, {sums}, [=](Launch& launch) {
+    out.resize(shape_of(layer, true));
+    if (layer.fusion(launch).gate || out.numel() == 0) return;
+    const uint32_t count = u32(out.numel()) / 4;
+    launch.over(count);
+    launch.params(glsl::gate_multiply::Params{count});
+    launch.spec.push_back(static_cast<uint32_t>(layer.epilogue.act));
+    launch.shader = &glsl::gate_multiply::variant(glsl::gate_multiply::dtype(out.dtype()));
+  });
+}
+
+}  // namespace
+
+void fused_linear(Graph& graph, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
+  const Layer layer{x, weight, epilogue};
+  check_layer(layer, out);
+  const Tensor row = epilogue.norm ? normed(graph, layer) : x;
+  if (epilogue.norm) product(graph, out, x, layer, true, epilogue.gated);
+  if (!epilogue.gated) return product(graph, out, row, layer, false, false);
+  product(graph, out, row, layer, false, true);
+  const Tensor sums = graph.scratch(x.dtype(), x.rank());
+  product(graph, sums, row, layer, false, false);
+  gate_multiply(graph, out, sums, layer);
+}
+
+}  // namespace pumice::engine
