@@ -4,16 +4,16 @@
 //   y[n]   = sum_k x'[k] * (weight[n, k] - zero[n, k / group]) * scale[n, k / group] + bias[n]
 //   out[n] = act(y[n])                                                        or, `gated`, of half as many columns:
 //   out[16 i + j] = act(y[32 i + j]) * y[32 i + 16 + j], j < 16
-// The weight is i4 or i8 with scales, or f16 or f32 without; a layer's rows are whole blocks of 16 (32 where it is gated).
-// A kernel for one row does all of it; at other sizes the norm, and where a kernel does not gate, the gate, have
-// dispatches of their own.
+// The weight is i4 or i8 with scales, or f16 or f32 without; a layer's rows are whole blocks of 16 (32 where it is
+// gated). A kernel for one row does all of it; at other sizes the norm, and where a kernel does not gate, the gate,
+// have dispatches of their own.
 //
-// Error: that of the norm (ops/norm.cpp) in every x', then linear_error (ops/linear/error_bound.h), then, gated, that of
-// a product of two such results, of which each may have been rounded.
-#include "glsl/linear_gemv.h"
+// Error: that of the norm (ops/norm.cpp) in every x', then linear_error (ops/linear/error_bound.h), then, gated, that
+// of a product of two such results, of which each may have been rounded.
+#include "ops/reference/fused_linear.h"
+#include "glsl/gate_multiply.h"
 #include "ops/linear/fused_linear_node.h"
 #include "ops/op.h"
-#include "ops/reference/fused_linear.h"
 
 namespace pumice::engine {
 namespace {
@@ -21,8 +21,7 @@ namespace {
 constexpr const char* kOp = "fused_linear";
 
 void build(Graph& graph, Args args) {
-  const PackedWeight weight =
-      pack_weight(graph, kOp, args.tensor(3), args.tensor(4), args.tensor(5), args.integer(7));
+  const PackedWeight weight = pack_weight(graph, kOp, args.tensor(3), args.tensor(4), args.tensor(5), args.integer(7));
   fused_linear(graph, args.out(), args.tensor(0), weight,
                {.bias = args.tensor(6),
                 .residual = {},
@@ -40,7 +39,7 @@ std::span<const Op> fused_linear_ops() {
         "Tensor x, Tensor? norm, float eps, Tensor weight, Tensor? scale, Tensor? zero, Tensor? bias, int group, int "
         "act, bool gated -> Tensor"},
        build,
-       glsl::linear_gemv::axes,
+       glsl::gate_multiply::axes,
        {"x=T[1,1,128] norm=T[128] eps=0.000001 weight=const:i4[96,128] scale=const:f16[96,4]{0.01..0.1} group=32 act=4 "
         "gated=1 -> T[1,1,48]; "
         "x=T[3,128] norm=T[128] eps=0.000001 weight=const:i4[96,128] scale=const:f16[96,4]{0.01..0.1} group=32 act=4 "

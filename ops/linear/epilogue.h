@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a linear does besides its product: a norm of x before it; bias, scale of each row, activation, residual after it.
+// What a linear does besides its product: a norm of x before it; bias, scale of each row, activation, residual after
+// it.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@
 
 namespace pumice::engine {
 
-// Adds the nodes: out = gate(epilogue(norm(x) . weight^T)), the formula of ops/fused_linear.cpp. What the kernel that is
-// picked at a launch does not do itself has a dispatch of its own there. Throws when types, or shapes known now, do not
-// fit.
+// Adds the nodes: out = gate(epilogue(norm(x) . weight^T)), the formula of ops/fused_linear.cpp. What the kernel that
+// is picked at a launch does not do itself has a dispatch of its own there. Throws when types, or shapes known now, do
+// not fit.
 void fused_linear(Graph& graph, Tensor out, Tensor x, const PackedWeight& weight, const Epilogue& epilogue);
 
 }  // namespace pumice::engine

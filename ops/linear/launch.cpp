@@ -46,7 +46,8 @@ void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const auto [m, n, first] = l.block;
   const uint32_t k = x_columns(w, l.epilogue);
   const uint32_t columns = l.epilogue.gated ? w.n / 2 : w.n;
-  launch.params(Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, columns, first, l.epilogue.height, l.epilogue.eps});
+  launch.params(
+      Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, columns, first, l.epilogue.height, l.epilogue.eps});
   launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
                                          w.k % 64 == 0                        ? TAIL_NONE
                                          : has_tiles(l.epilogue)              ? TAIL_TILES
@@ -94,7 +95,8 @@ uint32_t normed_groups(const Linear& l) {
 void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
-  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels, normed_groups(l), l.epilogue.gated});
+  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels,
+                                         normed_groups(l), l.epilogue.gated});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
@@ -112,9 +114,8 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_fragments;
   describe_gemv<Params>(launch, l);
   const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(),
-                     {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8, live, normed_groups(l),
-                      l.epilogue.gated});
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8,
+                                         live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
   const X x = x_columns(l.w, l.epilogue) % kTileColumns == 0        ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
@@ -175,7 +176,8 @@ uint64_t x_row_bytes(const LinearKernel& kernel, DType dtype, const PackedWeight
 std::vector<RowRange> split_rows_of_x(const Launch& launch, const LinearKernel& kernel, DType dtype,
                                       const PackedWeight& w, uint32_t m, const Epilogue& epilogue) {
   const bool textures = epilogue.height != 0;
-  const uint64_t x_row = x_row_bytes(kernel, dtype, w, epilogue), out_row = (epilogue.gated ? w.n / 2 : w.n) * uint64_t{device_bytes(dtype)};
+  const uint64_t x_row = x_row_bytes(kernel, dtype, w, epilogue),
+                 out_row = (epilogue.gated ? w.n / 2 : w.n) * uint64_t{device_bytes(dtype)};
   return split_rows(m, {textures ? 0 : x_row, textures ? 0 : out_row}, launch.features);
 }
 

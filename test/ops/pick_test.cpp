@@ -35,33 +35,6 @@ TEST(PickLinear, GemvLanesGrowWithTheColumns) {
     EXPECT_EQ(gemv_lanes(pick_linear({1, n, k}, gpu()), 1, n, k, gpu()), lanes) << n << " " << k;
 }
 
-TEST(PickLinear, FewRowPanelsGetMoreSubgroups) {
-  for (const auto& [n, k, lanes] :
-       {std::tuple{3072, 2048, 512u}, {2048, 8192, 1024u}, {6144, 4096, 256u}, {28672, 4096, 256u}}) {
-    const LinearKernel& kernel = pick_linear(int4(1, n, k), matrices());
-    ASSERT_EQ(kernel.family, Family::gemv_fragments);
-    EXPECT_EQ(gemv_lanes(kernel, 1, n, k, matrices()), lanes) << n << " " << k;
-  }
-}
-
-TEST(PickLinear, ARowIsNormedWhereItFits) {
-  const LinearKernel &gemv = linear_kernel("gemv1"), &rows = linear_kernel("gemvr1"), &tile = linear_kernel("tile64x64");
-  EXPECT_TRUE(fuses_norm(gemv, {1, 4096, 4096}, gpu()));
-  EXPECT_FALSE(fuses_norm(gemv, {2, 4096, 4096}, gpu()));
-  EXPECT_FALSE(fuses_norm(gemv, {1, 4096, 16384}, gpu())) << "64 KiB of shared memory";
-  EXPECT_FALSE(fuses_norm(rows, {1, 4096, 4096}, gpu()));
-  EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
-}
-
-TEST(PickLinear, AGateNeedsTwoRowPanelsOrWideSubtiles) {
-  EXPECT_EQ(gated_kernel(linear_kernel("gemv1")), &linear_kernel("gemv1x2"));
-  EXPECT_EQ(gated_kernel(linear_kernel("gemvf8x2")), &linear_kernel("gemvf8x2"));
-  EXPECT_EQ(gated_kernel(linear_kernel("gemv8")), nullptr);
-  EXPECT_EQ(gated_kernel(linear_kernel("matrix64x64")), &linear_kernel("matrix64x64"));
-  EXPECT_EQ(gated_kernel(linear_kernel("matrix32x32")), nullptr);
-  EXPECT_EQ(gated_kernel(linear_kernel("tile64x64")), nullptr);
-}
-
 TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
   EXPECT_EQ(pick_linear({1, 14336, 4096}, gpu()).panels, 2u);
   EXPECT_EQ(pick_linear({1, 4096, 14336}, gpu()).panels, 2u);
@@ -270,6 +243,34 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
       }
     }
   }
+}
+
+TEST(PickLinear, FewRowPanelsGetMoreSubgroups) {
+  for (const auto& [n, k, lanes] :
+       {std::tuple{3072, 2048, 512u}, {2048, 8192, 1024u}, {6144, 4096, 512u}, {28672, 4096, 256u}}) {
+    const LinearKernel& kernel = pick_linear(int4(1, n, k), matrices());
+    ASSERT_EQ(kernel.family, Family::gemv_fragments);
+    EXPECT_EQ(gemv_lanes(kernel, 1, n, k, matrices()), lanes) << n << " " << k;
+  }
+}
+
+TEST(PickLinear, ARowIsNormedWhereItFits) {
+  const LinearKernel &gemv = linear_kernel("gemv1"), &rows = linear_kernel("gemvr1"),
+                     &tile = linear_kernel("tile64x64");
+  EXPECT_TRUE(fuses_norm(gemv, {1, 4096, 4096}, gpu()));
+  EXPECT_FALSE(fuses_norm(gemv, {2, 4096, 4096}, gpu()));
+  EXPECT_FALSE(fuses_norm(gemv, {1, 4096, 16384}, gpu())) << "64 KiB of shared memory";
+  EXPECT_FALSE(fuses_norm(rows, {1, 4096, 4096}, gpu()));
+  EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
+}
+
+TEST(PickLinear, AGateNeedsTwoRowPanelsOrWideSubtiles) {
+  EXPECT_EQ(gated_kernel(linear_kernel("gemv1")), &linear_kernel("gemv1x2"));
+  EXPECT_EQ(gated_kernel(linear_kernel("gemvf8x2")), &linear_kernel("gemvf8x2"));
+  EXPECT_EQ(gated_kernel(linear_kernel("gemv8")), nullptr);
+  EXPECT_EQ(gated_kernel(linear_kernel("matrix64x64")), &linear_kernel("matrix64x64"));
+  EXPECT_EQ(gated_kernel(linear_kernel("matrix32x32")), nullptr);
+  EXPECT_EQ(gated_kernel(linear_kernel("tile64x64")), nullptr);
 }
 
 // Every picked kernel, forced or not, fits the device: sizes around every threshold, on the poorest device and on

@@ -32,8 +32,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Merged:
-    """Layers as one: weight [N1 + N2 + .., K], floats or integers, which are read when the file is written. `quantizes`:
-    x is to be quantized, by parameters that are chosen for each row."""
+    """Layers as one: weight [N1 + N2 + .., K], floats or integers, read when the file is written; `quantizes`: x is to
+    be quantized."""
 
     x: Ref
     weight: Ref | QuantizedWeight

@@ -16,7 +16,7 @@ from pumice.errors import InvalidInputError, require
 from pumice.llm.architectures import check_architecture
 from pumice.llm.decoder import Decoder
 from pumice.llm.folder import texts_of
-from pumice.llm.methods import CHUNK, lower_methods, methods
+from pumice.llm.methods import CHUNK, SCORED, lower_methods, methods
 from pumice.llm.open_source import open_source
 from pumice.llm.quantized import Scheme
 from pumice.llm.skeleton import Quantization, skeleton
@@ -86,7 +86,8 @@ def export(
     weights = {f"model.{name}": read for name, read in made.weights.items()}
     program = lower_methods(decoder, methods(batch, length), ExportOptions(weights=weights))
     program.report.notes += source.notes
-    _add_facts(source, quantize=quantize, max_seq=length, batch=batch, chunk=min(CHUNK, length))
+    sizes = {"max_seq": length, "batch": batch, "chunk": min(CHUNK, length), "scored": min(SCORED, length)}
+    _add_facts(source, quantize=quantize, **sizes)
     add_texts(program.ir, source.texts)
     if progress is not None:
         _watch(program, progress)

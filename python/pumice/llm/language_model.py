@@ -19,6 +19,8 @@ from pumice.llm.texts import Texts, read_texts
 Prompt = str | Sequence[int]
 _MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
 _SUBMIT_SECONDS = 0.05
+_CHUNK = 512  # tokens of a prompt in the first run; where that took less than _FAST seconds, four times as many
+_FAST = 0.1
 
 
 def load(
@@ -53,7 +55,9 @@ class LanguageModel:
         self.prompt_tokens = self.decode_tokens = 0
         self._texts = texts
         self._methods = {name: session.method(name) for name in session.methods}
-        self._chunk = int(texts.facts["chunk"])
+        self._most = int(texts.facts["chunk"])  # tokens of a run of prefill
+        self._scored = int(texts.facts.get("scored", self._most))  # of score
+        self._chunk = min(_CHUNK, self._most)
         self._known: list[int] = []  # the tokens whose keys and values are in the caches
 
     # ---- text ------------------------------------------------------------------------------------------------------
@@ -131,8 +135,13 @@ class LanguageModel:
         known = min(_common(self._known, tokens), len(tokens) - 1)
         self._known = self._known[:known]
         logits = None
-        for start in range(known, len(tokens), self._chunk):
-            logits = self._run("prefill", tokens[start : start + self._chunk])
+        while known < len(tokens):
+            chunk = tokens[known : known + self._chunk]
+            began = time.perf_counter()
+            logits = self._run("prefill", chunk)
+            if len(chunk) == self._chunk and time.perf_counter() - began < _FAST:
+                self._chunk = min(4 * self._chunk, self._most)
+            known += len(chunk)
         return logits
 
     def step(self, token: int) -> np.ndarray:
@@ -142,8 +151,8 @@ class LanguageModel:
     def score(self, tokens: Sequence[int]) -> np.ndarray:
         """Logits [len(tokens), V] after each token, of a text from its beginning; its tokens must fit."""
         self._known, rows = [], []
-        for start in range(0, len(tokens), self._chunk):
-            rows.append(self._run("score", list(tokens[start : start + self._chunk])))
+        for start in range(0, len(tokens), self._scored):
+            rows.append(self._run("score", list(tokens[start : start + self._scored])))
         return np.concatenate(rows)
 
     def reset(self) -> None:

@@ -17,7 +17,8 @@ from pumice.llm.decoder import Decoder
 from pumice.llm.greedy import Greedy
 from pumice.lowering.report import Report
 
-CHUNK = 512  # tokens that a prompt is read by at most
+CHUNK = 2048  # tokens of a prompt that one run takes
+SCORED = 512  # of a text to score, whose logits come to the host
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Method:
 
 
 def methods(batch: int, max_seq: int) -> list[Method]:
-    """prefill and score take up to CHUNK tokens of each sequence, decode and greedy take one.
+    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and greedy take one.
 
     prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. greedy: the most probable tokens.
     """
@@ -41,11 +42,14 @@ def methods(batch: int, max_seq: int) -> list[Method]:
     if max_seq < 2:
         return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), greedy]
     some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
-    n = {"tokens": {1: torch.export.Dim("n", min=1, max=min(CHUNK, max_seq))}, "first": None}
+
+    def up_to(most: int) -> dict[str, Any]:
+        return {"tokens": {1: torch.export.Dim("n", min=1, max=min(most, max_seq))}, "first": None}
+
     return [
-        Method("prefill", "last", some, n),
+        Method("prefill", "last", some, up_to(CHUNK)),
         Method("decode", "last", one),
-        Method("score", "all", some, n),
+        Method("score", "all", some, up_to(SCORED)),
         greedy,
     ]
 
