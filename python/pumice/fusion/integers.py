@@ -34,16 +34,21 @@ Step = Callable[[Ref], Any]  # emits operator calls that write a tensor
 
 @dataclass(frozen=True)
 class Target:
-    """The integers of a quantize node `made`."""
+    """The integers of the node `quantize`."""
 
-    made: Call
+    quantize: Call
     dtype: DType
 
     @property
     def numbers(self) -> tuple:
         """As q8ta operators end with them."""
-        made = self.made
-        return float(made["scale"]), int(made["zero_point"]), int(made["quant_min"]), int(made["quant_max"])
+        quantize = self.quantize
+        return (
+            float(quantize["scale"]),
+            int(quantize["zero_point"]),
+            int(quantize["quant_min"]),
+            int(quantize["quant_max"]),
+        )
 
     def holds(self, q: QuantizedTensor) -> bool:
         """Whether integers of `q` are these as they are: one that might have to be clamped is not."""
@@ -53,7 +58,7 @@ class Target:
 
     def quantized(self, value: torch.Tensor) -> torch.Tensor:
         """Real numbers as these integers, computed by PyTorch itself."""
-        node = self.made.node
+        node = self.quantize.node
         return node.target(value, *node.args[1:], **node.kwargs)
 
 
@@ -96,10 +101,10 @@ def integers(call: Call) -> Callable[[], None] | None:
     return None if step is None else lambda: step(out)
 
 
-def integer_operand(made: Call, value: Any, to: Target) -> QuantizedTensor | None:
+def integer_operand(reader: Call, value: Any, to: Target) -> QuantizedTensor | None:
     """The integers of an operand, constant ones included (a number that was quantized), if they have the dtype of the
     target."""
-    q = quantized(made, value) if isinstance(value, Ref) else None
+    q = quantized(reader, value) if isinstance(value, Ref) else None
     known = q is not None and q.kind == "tensor" and is_number_pair(q.scale, q.zero, q.data)
     return q if known and q.data.dtype is to.dtype else None
 
@@ -110,23 +115,23 @@ def _plan(call: Call, ref: Ref, to: Target) -> Step | None:
 
 
 def _moved(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *_moves)
-    if made is None:
+    producer = call.producer(ref, *_moves)
+    if producer is None:
         return None
     try:
-        emit = _moves[made.target](made, to)
+        emit = _moves[producer.target](producer, to)
     except Refused:
         return None
-    name = made.target._schema.arguments[0].name
-    inputs = made[name] if name == "tensors" else [made[name]]
-    befores = [_plan(made, before, to) for before in inputs]
+    name = producer.target._schema.arguments[0].name
+    inputs = producer[name] if name == "tensors" else [producer[name]]
+    befores = [_plan(producer, before, to) for before in inputs]
     if emit is None or not inputs or any(before is None for before in befores):
         return None
 
     def step(out: Ref) -> None:
         moved = []
         for before, given in zip(befores, inputs, strict=True):
-            moved.append(made.temp(to.dtype, given.shape))
+            moved.append(producer.temp(to.dtype, given.shape))
             before(moved[-1])
         emit(moved, out)
 
@@ -138,19 +143,21 @@ def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
         return None
     act = "none"
     for target, name in ((aten.relu.default, "relu"), (aten.relu6.default, "relu6"), (aten.hardtanh.default, "relu6")):
-        made = call.producer(ref, target, single_use=True)
-        if made is not None and (target is not aten.hardtanh.default or (made["min_val"], made["max_val"]) == (0, 6)):
-            call, ref, act = made, made.tensor("self"), name
+        producer = call.producer(ref, target, single_use=True)
+        if producer is not None and (
+            target is not aten.hardtanh.default or (producer["min_val"], producer["max_val"]) == (0, 6)
+        ):
+            call, ref, act = producer, producer.tensor("self"), name
             break
-    made = call.producer(ref, *_computes, single_use=True)
-    return None if made is None else _computes[made.target](made, act, to)
+    producer = call.producer(ref, *_computes, single_use=True)
+    return None if producer is None else _computes[producer.target](producer, act, to)
 
 
 def _table(call: Call, ref: Ref, to: Target) -> Step | None:
     chain: list[Node] = []
-    while (made := call.producer(ref, *pointwise_targets())) is not None and _of_one(made.node):
-        chain.append(made.node)
-        call, ref = made, made[made.target._schema.arguments[0].name]
+    while (producer := call.producer(ref, *pointwise_targets())) is not None and _of_one(producer.node):
+        chain.append(producer.node)
+        call, ref = producer, producer[producer.target._schema.arguments[0].name]
     q = per_tensor(call, ref)
     if q is None:
         return None
@@ -165,7 +172,7 @@ def _table(call: Call, ref: Ref, to: Target) -> Step | None:
             value = node.target(value, *node.args[1:], **node.kwargs)
         return to.quantized(value)
 
-    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.made.node)]
+    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.quantize.node)]
     constant = call.constant(f"table {what}", to.dtype, (256,), table)
     return lambda out: call.emit("lookup", q.data, constant, out=out)
 
