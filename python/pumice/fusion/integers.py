@@ -6,8 +6,8 @@ a network between its first quantize node and its last dequantize node has none.
     a table of 256 results of any chain of functions of one element, computed by PyTorch itself, exact
     an operator on integers: convolution, add, mul, means, bilinear upsampling
 
-The files integers_*.py have the moves and the operators, registered by `moves` and `computes`. Nothing is emitted
-before all of it is known to work.
+The files integers_*.py have these, registered by `moves`, `tables` and `computes`. Each is a pattern with a name, for
+ExportOptions.without_fusion. Nothing is emitted before all of it is known to work.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Node
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.quantized_activation import is_number_pair, per_tensor
-from pumice.lowering.quantized_names import DEQUANTIZE, QUANTIZE_NUMBERS
+from pumice.lowering.quantized_names import QUANTIZE_NUMBERS
 from pumice.lowering.ref import Ref
-from pumice.lowering.registry import Refused, fuses, pointwise_targets
+from pumice.lowering.registry import Refused, fuses, pattern_name
 
 aten = torch.ops.aten
 
@@ -63,10 +62,13 @@ class Target:
 
 
 Move = Callable[[Call, Target], Callable[[list[Ref], Ref], Any] | None]
+Table = Callable[[Call, Ref, Target], Step | None]
 Compute = Callable[[Call, str, Target], Step | None]
 
-_moves: dict[Any, Move] = {}
-_computes: dict[Any, Compute] = {}
+# With the names of their patterns.
+_moves: dict[Any, tuple[str, Move]] = {}
+_tables: list[tuple[str, Table]] = []
+_computes: dict[Any, tuple[str, Compute]] = {}
 
 
 def moves(*targets: Any) -> Callable[[Move], Move]:
@@ -74,10 +76,17 @@ def moves(*targets: Any) -> Callable[[Move], Move]:
     ones. It returns what emits the same for integers: a function of (inputs, output), or None."""
 
     def register(move: Move) -> Move:
-        _moves.update(dict.fromkeys(targets, move))
+        _moves.update(dict.fromkeys(targets, (pattern_name(move), move)))
         return move
 
     return register
+
+
+def tables(table: Table) -> Table:
+    """Registers a function of (call, ref, target) for results that are a table of the integers before them: `ref` is
+    what the node of `call` reads. It returns what writes the integers, or None."""
+    _tables.append((pattern_name(table), table))
+    return table
 
 
 def computes(*targets: Any) -> Callable[[Compute], Compute]:
@@ -85,7 +94,7 @@ def computes(*targets: Any) -> Callable[[Compute], Compute]:
     reader and an f32 result; `activation` is a name of ACTIVATIONS. It returns what writes the integers, or None."""
 
     def register(compute: Compute) -> Compute:
-        _computes.update(dict.fromkeys(targets, compute))
+        _computes.update(dict.fromkeys(targets, (pattern_name(compute), compute)))
         return compute
 
     return register
@@ -111,15 +120,31 @@ def integer_operand(reader: Call, value: Any, to: Target) -> QuantizedTensor | N
 
 def _plan(call: Call, ref: Ref, to: Target) -> Step | None:
     """How to write the integers of `ref`, which the node of `call` reads; None where that needs floats."""
-    return _table(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
+    return _same(call, ref, to) or _looked_up(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
+
+
+def _same(call: Call, ref: Ref, to: Target) -> Step | None:
+    """Integers that need no change."""
+    q = per_tensor(call, ref)
+    if q is None or not to.holds(q):
+        return None
+    return lambda out: call.emit("view", q.data, list(out.shape), out=out)
+
+
+def _looked_up(call: Call, ref: Ref, to: Target) -> Step | None:
+    found = (table(call, ref, to) for name, table in _tables if not call.is_left_out(name))
+    return next((step for step in found if step is not None), None)
 
 
 def _moved(call: Call, ref: Ref, to: Target) -> Step | None:
     producer = call.producer(ref, *_moves)
     if producer is None:
         return None
+    pattern, move = _moves[producer.target]
+    if call.is_left_out(pattern):
+        return None
     try:
-        emit = _moves[producer.target](producer, to)
+        emit = move(producer, to)
     except Refused:
         return None
     name = producer.target._schema.arguments[0].name
@@ -150,34 +175,7 @@ def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
             call, ref, act = producer, producer.tensor("self"), name
             break
     producer = call.producer(ref, *_computes, single_use=True)
-    return None if producer is None else _computes[producer.target](producer, act, to)
-
-
-def _table(call: Call, ref: Ref, to: Target) -> Step | None:
-    chain: list[Node] = []
-    while (producer := call.producer(ref, *pointwise_targets())) is not None and _of_one(producer.node):
-        chain.append(producer.node)
-        call, ref = producer, producer[producer.target._schema.arguments[0].name]
-    q = per_tensor(call, ref)
-    if q is None:
+    if producer is None:
         return None
-    if not chain and to.holds(q):
-        return lambda out: call.emit("view", q.data, list(out.shape), out=out)
-    steps = [call.producer(ref, *DEQUANTIZE).node, *reversed(chain)]
-
-    def table() -> torch.Tensor:
-        value = torch.arange(256, dtype=torch.uint8)
-        value = value.view(torch.int8) if q.data.dtype is DType.i8 else value
-        for node in steps:
-            value = node.target(value, *node.args[1:], **node.kwargs)
-        return to.quantized(value)
-
-    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.quantize.node)]
-    constant = call.constant(f"table {what}", to.dtype, (256,), table)
-    return lambda out: call.emit("lookup", q.data, constant, out=out)
-
-
-def _of_one(node: Node) -> bool:
-    """Whether a node is a function of its first argument and of numbers."""
-    others = [*node.args[1:], *node.kwargs.values()]
-    return isinstance(node.args[0], Node) and all(o is None or isinstance(o, int | float | str) for o in others)
+    pattern, compute = _computes[producer.target]
+    return None if call.is_left_out(pattern) else compute(producer, act, to)

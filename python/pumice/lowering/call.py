@@ -60,6 +60,9 @@ class Driver(Protocol):
     def match(self, call: Call) -> Callable[[], Any] | None:
         """What emits the fusion pattern that ends in the node of `call`; None where no pattern matches."""
 
+    def is_left_out(self, pattern: str) -> bool:
+        """Whether ExportOptions.without_fusion names the pattern."""
+
 
 class Call:
     """One node and the means to lower it. Arguments are read by their names in the operator's schema."""
@@ -124,6 +127,10 @@ class Call:
     def matches(self, call: Call) -> bool:
         """Whether a fusion pattern ends in the node of `call`: it will then not run by itself."""
         return self._driver.match(call) is not None
+
+    def is_left_out(self, pattern: str) -> bool:
+        """Whether ExportOptions.without_fusion names the pattern: for patterns that other patterns are made of."""
+        return self._driver.is_left_out(pattern)
 
     def value(self, ref: Ref) -> torch.Tensor:
         """The values of a constant; to be called in the `data` given to `constant` only."""
