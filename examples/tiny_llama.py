@@ -31,11 +31,11 @@ RECIPE = "1"  # to be raised when anything below changes, so that a cached model
 def byte_tokenizer() -> Tokenizer:
     """A token for each byte, and SPECIAL."""
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *SPECIAL]
-    made = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens(list(SPECIAL))
-    return made
+    tokenizer = Tokenizer(models.BPE(vocab={token: index for index, token in enumerate(tokens)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(list(SPECIAL))
+    return tokenizer
 
 
 def corpus() -> str:
@@ -87,14 +87,14 @@ def train() -> LlamaForCausalLM:
 
 def folder(cache: Path) -> Path:
     """The trained model as a folder; from `cache` when it is there."""
-    made = cache / f"tiny-{RECIPE}-{torch.__version__}"
+    path = cache / f"tiny-{RECIPE}-{torch.__version__}"
     with FileLock(cache / "lock"):  # one of several test processes trains
-        if not made.is_dir():
-            partial = cache / f"{made.name}.partial"
+        if not path.is_dir():
+            partial = cache / f"{path.name}.partial"
             shutil.rmtree(partial, ignore_errors=True)
             save(train(), partial)
-            partial.rename(made)
-    return made
+            partial.rename(path)
+    return path
 
 
 def save(model: LlamaForCausalLM, path: Path) -> None:

@@ -31,16 +31,16 @@ void main() {
   uint rest = item();
   const uint vector = take(rest, 4u), channel = take(rest, params.channels);
   const uint i = rest * 4u + vector, tap = i / params.vectors, first = i % params.vectors;
-  uvec4 made;
+  uvec4 packed;
   for (uint w = 0u; w < 4u; ++w) {
 #if defined(WEIGHT_f16)
     const uint c = first * 8u + w * 2u;
-    made[w] = packHalf2x16(vec2(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap)));
+    packed[w] = packHalf2x16(vec2(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap)));
 #else
     const uint c = first * 16u + w * 4u;
-    made[w] = pack_i8(ivec4(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap), weight_at(channel, c + 2u, tap),
+    packed[w] = pack_i8(ivec4(weight_at(channel, c, tap), weight_at(channel, c + 1u, tap), weight_at(channel, c + 2u, tap),
                             weight_at(channel, c + 3u, tap)));
 #endif
   }
-  out_[item()] = made;
+  out_[item()] = packed;
 }

@@ -41,14 +41,14 @@ WORD(IN) vec4_at(uint plane, uint c, uint p) {
   return c < params.channels ? x_[(plane + c * params.pixels + p) >> 2] : WORD(IN)(0);
 }
 
-void transpose_vec4(uint plane, uint c, uint p, out uvec4 made[4]) {
+void transpose_vec4(uint plane, uint c, uint p, out uvec4 transposed[4]) {
 #if defined(IN_f16)
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
     const uvec2 a = vec4_at(plane, c + 2u * w, p), b = vec4_at(plane, c + 2u * w + 1u, p);
-    made[0][w] = (a.x & 0xffffu) | (b.x << 16);
-    made[1][w] = (a.x >> 16) | (b.x & 0xffff0000u);
-    made[2][w] = (a.y & 0xffffu) | (b.y << 16);
-    made[3][w] = (a.y >> 16) | (b.y & 0xffff0000u);
+    transposed[0][w] = (a.x & 0xffffu) | (b.x << 16);
+    transposed[1][w] = (a.x >> 16) | (b.x & 0xffff0000u);
+    transposed[2][w] = (a.y & 0xffffu) | (b.y << 16);
+    transposed[3][w] = (a.y >> 16) | (b.y & 0xffff0000u);
   }
 #else
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
@@ -57,21 +57,21 @@ void transpose_vec4(uint plane, uint c, uint p, out uvec4 made[4]) {
     // Interleaves the bytes of two channels, then of four.
     const uint ab_low = (a & 0x00ff00ffu) | ((b & 0x00ff00ffu) << 8), ab_high = ((a >> 8) & 0x00ff00ffu) | (b & 0xff00ff00u);
     const uint de_low = (d & 0x00ff00ffu) | ((e & 0x00ff00ffu) << 8), de_high = ((d >> 8) & 0x00ff00ffu) | (e & 0xff00ff00u);
-    made[0][w] = SIGNED((ab_low & 0xffffu) | (de_low << 16));
-    made[1][w] = SIGNED((ab_high & 0xffffu) | (de_high << 16));
-    made[2][w] = SIGNED((ab_low >> 16) | (de_low & 0xffff0000u));
-    made[3][w] = SIGNED((ab_high >> 16) | (de_high & 0xffff0000u));
+    transposed[0][w] = SIGNED((ab_low & 0xffffu) | (de_low << 16));
+    transposed[1][w] = SIGNED((ab_high & 0xffffu) | (de_high << 16));
+    transposed[2][w] = SIGNED((ab_low >> 16) | (de_low & 0xffff0000u));
+    transposed[3][w] = SIGNED((ab_high >> 16) | (de_high & 0xffff0000u));
   }
 #endif
 }
 
 uvec4 transpose_one(uint plane, uint c, uint p) {
-  uvec4 made;
+  uvec4 transposed;
 #if defined(IN_f16)
   [[unroll]] for (uint i = 0u; i < 8u; ++i) {
     const uint at = plane + (c + i) * params.pixels + p;
     const uint half_ = c + i < params.channels ? (x_[at >> 2][(at >> 1) & 1u] >> (16u * (at & 1u))) & 0xffffu : 0u;
-    made[i / 2u] = i % 2u == 0u ? half_ : made[i / 2u] | (half_ << 16);
+    transposed[i / 2u] = i % 2u == 0u ? half_ : transposed[i / 2u] | (half_ << 16);
   }
 #else
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
@@ -80,10 +80,10 @@ uvec4 transpose_one(uint plane, uint c, uint p) {
       const uint channel = c + 4u * w + i;
       if (channel < params.channels) v[i] = LOAD1(IN, x_, plane + channel * params.pixels + p);
     }
-    made[w] = SIGNED(pack_u8(v));
+    transposed[w] = SIGNED(pack_u8(v));
   }
 #endif
-  return made;
+  return transposed;
 }
 
 void main() {
@@ -94,8 +94,8 @@ void main() {
   vector += take(rest, params.vectors / TOGETHER) * TOGETHER;
   if (rest >= params.batch) return;
   const uint plane = rest * params.channels * params.pixels, first = (rest * params.pixels + p) * params.vectors + vector;
-  uvec4 made[4];
-  if (WHOLE_VEC4 != 0u) transpose_vec4(plane, vector * CHANNELS_PER_VECTOR, p, made);
-  else made[0] = transpose_one(plane, vector * CHANNELS_PER_VECTOR, p);
-  for (uint i = 0u; i < at_once; ++i) out_[first + i * params.vectors] = made[i];
+  uvec4 transposed[4];
+  if (WHOLE_VEC4 != 0u) transpose_vec4(plane, vector * CHANNELS_PER_VECTOR, p, transposed);
+  else transposed[0] = transpose_one(plane, vector * CHANNELS_PER_VECTOR, p);
+  for (uint i = 0u; i < at_once; ++i) out_[first + i * params.vectors] = transposed[i];
 }

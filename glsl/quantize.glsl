@@ -63,8 +63,8 @@ ivec4 quantized(vec4 x, float inverse, float zero) {
   const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
 #ifdef OUT_i32
   // What does not fit in 32 bits, NaN included, is -2^31 in PyTorch.
-  const vec4 kept = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
-  return ivec4(mix(vec4(-2147483648.0), kept, lessThan(kept, vec4(2147483648.0))));
+  const vec4 clamped = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
+  return ivec4(mix(vec4(-2147483648.0), clamped, lessThan(clamped, vec4(2147483648.0))));
 #else
   return to_whole(v, params.low, params.high);
 #endif

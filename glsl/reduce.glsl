@@ -164,15 +164,15 @@ State join_lanes(State mine) {
   return all;
 }
 
-State reduce(uvec4 kept, T mean, bool squares) {
+State reduce(uvec4 bases, T mean, bool squares) {
   State state = start();
   for (uint j = TOGETHER ? lane() : 0u; j < params.reduced; j += TOGETHER ? LANES : 1u) {
     const uint offset = index_of(j, params.kept_rank, params.rank);
     T x;
     if (WHOLE_VEC4) {
-      x = LOAD4(DTYPE, in_, (kept.x + offset) >> 2);
+      x = LOAD4(DTYPE, in_, (bases.x + offset) >> 2);
     } else {
-      for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, kept[k] + offset);
+      for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, bases[k] + offset);
     }
 #ifdef REPORTS
     state = join(state, State(x, OP == REDUCE_SUM ? uvec4(x >> 31) : uvec4(0)));
@@ -186,10 +186,10 @@ State reduce(uvec4 kept, T mean, bool squares) {
 void main() {
   const uint q = TOGETHER ? group() : item();
   if (4u * q >= params.count) return;
-  uvec4 kept;
-  for (uint k = 0u; k < 4u; ++k) kept[k] = index_of(min(4u * q + k, params.count - 1u), 0u, params.kept_rank);
-  State state = reduce(kept, T(0), false);
-  if (OP == REDUCE_VAR) state = reduce(kept, state.value / E(params.reduced), true);
+  uvec4 bases;
+  for (uint k = 0u; k < 4u; ++k) bases[k] = index_of(min(4u * q + k, params.count - 1u), 0u, params.kept_rank);
+  State state = reduce(bases, T(0), false);
+  if (OP == REDUCE_VAR) state = reduce(bases, state.value / E(params.reduced), true);
   if (OP == REDUCE_MEAN || OP == REDUCE_VAR) state.value = divide(state.value);
   if (OP == REDUCE_NORM) state.value = root(state.value);
   const VEC(OUT) result = kArg ? VEC(OUT)(state.at) : VEC(OUT)(state.value);

@@ -63,16 +63,17 @@ Session::MethodState& Session::method_at(uint32_t method) {
 }
 
 void Session::run(uint32_t method, std::span<const InputView> inputs, uint32_t steps) {
-  const Entry entry(*this);
+  const Lock lock(*this);
   last_ = &execute(method, inputs, false, steps);
 }
 
-void Session::call(uint32_t method, std::span<const InputView> inputs, const Room& room, uint32_t steps) {
-  const Entry entry(*this);
+void Session::call(uint32_t method, std::span<const InputView> inputs, const OutputDestination& destination,
+                   uint32_t steps) {
+  const Lock lock(*this);
   last_ = &execute(method, inputs, false, steps);
   for (uint32_t i = 0; i < last_->ports.outputs.size(); ++i) {
     const Port& output = last_->ports.outputs[i];
-    if (void* data = room(i, {output.dtype, output.shape, host_bytes(output)})) copy_out(output, data);
+    if (void* data = destination(i, {output.dtype, output.shape, host_bytes(output)})) copy_out(output, data);
   }
 }
 
@@ -207,7 +208,7 @@ void Session::clear_status() {
 }
 
 void Session::reset() {
-  const Entry entry(*this);
+  const Lock lock(*this);
   last_ = nullptr;
   reset_state();
 }
@@ -238,13 +239,13 @@ const Port& Session::port(uint32_t index) const {
 }
 
 OutputInfo Session::output(uint32_t index) const {
-  const Entry entry(*this);
+  const Lock lock(*this);
   const Port& output = port(index);
   return {output.dtype, output.shape, host_bytes(output)};
 }
 
 void Session::read(uint32_t index, void* data, uint64_t bytes) const {
-  const Entry entry(*this);
+  const Lock lock(*this);
   const Port& output = port(index);
   if (bytes != host_bytes(output) || (data == nullptr && bytes != 0))
     fail(Code::InvalidArgument, Stage::api, format("output %u", index), "room for %" PRIu64 " bytes, it has %" PRIu64,
@@ -262,7 +263,7 @@ void Session::copy_out(const Port& output, void* data) {
 }
 
 std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
-  const Entry entry(*this);
+  const Lock lock(*this);
   const Encoding& timed = execute(method_index, inputs, true);
   MethodState& method = methods_[method_index];
   num_launches_ += infer(*method.graph, method.symbols);  // it may be at other shapes since this was recorded
@@ -272,7 +273,7 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
 }
 
 SessionMemory Session::memory() const {
-  const Entry entry(*this);
+  const Lock lock(*this);
   const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
   SessionMemory memory{.weights = weights_->bytes(),
                        .state = 0,

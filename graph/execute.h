@@ -44,11 +44,12 @@ class Session {
   // Each waits while another thread is inside. After an error there are no outputs, and state is as before unless the
   // device had begun.
   void run(uint32_t method, std::span<const InputView> inputs, uint32_t steps = 1);
-  // run() and a copy of its outputs, as one: no other thread's call comes between. `room` tells where an output goes;
-  // null: nowhere. Throws Busy when `room` uses this session. `steps`: how often the method runs, in one submit and
-  // with the same inputs; only its state moves on. The outputs are those of the last step.
-  using Room = std::function<void*(uint32_t index, const OutputInfo& output)>;
-  void call(uint32_t method, std::span<const InputView> inputs, const Room& room, uint32_t steps = 1);
+  // run() and a copy of its outputs, as one: no other thread's call comes between. `destination` tells where an output
+  // goes; null: nowhere. Throws Busy when `destination` uses this session. `steps`: how often the method runs, in one
+  // submit and with the same inputs; only its state moves on. The outputs are those of the last step.
+  using OutputDestination = std::function<void*(uint32_t index, const OutputInfo& output)>;
+  void call(uint32_t method, std::span<const InputView> inputs, const OutputDestination& destination,
+            uint32_t steps = 1);
   // Of the last run, whichever thread made it.
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
@@ -71,19 +72,19 @@ class Session {
     std::vector<std::unique_ptr<Encoding>> encodings;
   };
   // One thread at a time: waits while another is inside. The same one, which would wait for ever, gets Busy.
-  class Entry {
+  class Lock {
    public:
-    explicit Entry(const Session& session) : session_(session) {
+    explicit Lock(const Session& session) : session_(session) {
       if (session.inside_ == std::this_thread::get_id())
         fail(Code::Busy, Stage::api, "", "this session is used from inside of one of its own calls");
       session.mutex_.lock();
       session.inside_ = std::this_thread::get_id();
     }
-    ~Entry() {
+    ~Lock() {
       session_.inside_ = std::thread::id();
       session_.mutex_.unlock();
     }
-    Entry(const Entry&) = delete;
+    Lock(const Lock&) = delete;
 
    private:
     const Session& session_;

@@ -94,22 +94,22 @@ Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& s
   Plan plan{.offsets = std::vector<uint64_t>(intervals.size())};
   std::map<uint64_t, uint64_t> free;                     // offset -> bytes; neighbours are joined
   std::set<std::pair<uint64_t, uint64_t>> free_by_size;  // bytes, offset
-  const auto take = [&](std::map<uint64_t, uint64_t>::iterator gap) {
+  const auto remove_gap = [&](std::map<uint64_t, uint64_t>::iterator gap) {
     free_by_size.erase({gap->second, gap->first});
     return free.erase(gap);
   };
-  const auto give = [&](uint64_t offset, uint64_t bytes) {
+  const auto add_gap = [&](uint64_t offset, uint64_t bytes) {
     if (bytes == 0) return;
     auto next = free.lower_bound(offset);
     if (next != free.end() && next->first == offset + bytes) {
       bytes += next->second;
-      next = take(next);
+      next = remove_gap(next);
     }
     if (next != free.begin() && std::prev(next)->first + std::prev(next)->second == offset) {
       const auto before = std::prev(next);
       offset = before->first;
       bytes += before->second;
-      take(before);
+      remove_gap(before);
     }
     free.emplace(offset, bytes);
     free_by_size.emplace(bytes, offset);
@@ -120,17 +120,17 @@ Plan by_time(std::span<const Interval> intervals, const std::vector<uint64_t>& s
     if (fit == free_by_size.end()) {  // the arena grows; a gap at its end is used first
       const bool open = !free.empty() && std::prev(free.end())->first + std::prev(free.end())->second == plan.total;
       const uint64_t at = open ? std::prev(free.end())->first : plan.total;
-      if (open) take(std::prev(free.end()));
+      if (open) remove_gap(std::prev(free.end()));
       plan.offsets[i] = at;
       plan.total = at + sizes[i];
       return;
     }
     const auto [bytes, offset] = *fit;
-    take(free.find(offset));
+    remove_gap(free.find(offset));
     plan.offsets[i] = offset;
-    give(offset + sizes[i], bytes - sizes[i]);
+    add_gap(offset + sizes[i], bytes - sizes[i]);
   };
-  sweep(intervals, begin, [&](uint32_t i) { give(plan.offsets[i], sizes[i]); });
+  sweep(intervals, begin, [&](uint32_t i) { add_gap(plan.offsets[i], sizes[i]); });
   return plan;
 }
 

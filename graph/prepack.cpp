@@ -184,16 +184,16 @@ const Allocation& Prepack::result(const Job& job, Commands& commands) {
 Slice Prepack::input(const Job& job, size_t i, std::set<std::string>& fresh, Commands& commands) {
   const uint32_t id = job.packed->inputs[i];
   if (const auto range = job.constant(i)) {
-    const auto kept = kept_.find({range->constant, range->dtype});
-    if (kept == kept_.end()) return temporary_.at(*range).allocation.slice;
-    return binding_range(table_.constants.at(kept->first).slice, {range->begin, range->bytes});
+    const auto resident = kept_.find({range->constant, range->dtype});
+    if (resident == kept_.end()) return temporary_.at(*range).allocation.slice;
+    return binding_range(table_.constants.at(resident->first).slice, {range->begin, range->bytes});
   }
-  const std::string& made = job.impl().packed_constants[job.impl().tensors[job.impl().view_root(id)].ref].key;
-  if (fresh.contains(made)) {
+  const std::string& key = job.impl().packed_constants[job.impl().tensors[job.impl().view_root(id)].ref].key;
+  if (fresh.contains(key)) {
     commands.barrier();
     fresh.clear();
   }
-  Slice slice = table_.packed.at(made).slice;
+  Slice slice = table_.packed.at(key).slice;
   slice.bytes = std::min(slice.bytes, padded(job.impl().bytes(id), 16));
   return binding_range(slice, job.binding_range(i + 1));
 }

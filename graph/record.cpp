@@ -9,9 +9,10 @@ namespace pumice::engine {
 namespace {
 
 // Where a tensor lies on the device.
-class Places {
+class TensorMemory {
  public:
-  Places(const Graph::Impl& graph, const Layout& layout, const SessionBuffers& buffers, std::span<const Image> images)
+  TensorMemory(const Graph::Impl& graph, const Layout& layout, const SessionBuffers& buffers,
+               std::span<const Image> images)
       : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
 
   Allocation of(uint32_t tensor) const {
@@ -61,23 +62,24 @@ class Places {
   const std::span<const Image> images_;
 };
 
-void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Places& places, Encoding& encoding) {
+void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const TensorMemory& memory, Encoding& encoding) {
   for (Port& port : encoding.ports.inputs)
-    port.data = buffers.in_place ? places.of(port.tensor).mapped
-                                 : Places::allocation(buffers.upload, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? memory.of(port.tensor).mapped
+                                 : TensorMemory::allocation(buffers.upload, port.offset, port.bytes).mapped;
   for (Port& port : encoding.ports.outputs)
-    port.data = buffers.in_place ? places.of(port.tensor).mapped
-                                 : Places::allocation(buffers.download, port.offset, port.bytes).mapped;
+    port.data = buffers.in_place ? memory.of(port.tensor).mapped
+                                 : TensorMemory::allocation(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
-    const Allocation status = buffers.in_place ? Places::allocation(buffers.status, 0, 16)
-                                               : Places::allocation(buffers.download, encoding.ports.status_offset, 16);
+    const Allocation status = buffers.in_place
+                                  ? TensorMemory::allocation(buffers.status, 0, 16)
+                                  : TensorMemory::allocation(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
 }
 
 }  // namespace
 
-void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands) {
+void dispatch(Device& device, const Node& node, const ResolveBinding& resolve, Commands& commands) {
   std::vector<uint32_t> tensors = node.writes;
   tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
   for (const Dispatch& dispatch : node.dispatches) {
@@ -87,7 +89,7 @@ void dispatch(Device& device, const Node& node, const Bind& bind, Commands& comm
     std::vector<Slice> bindings;
     for (size_t b = 0; b < tensors.size(); ++b)
       bindings.push_back(
-          bind(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
+          resolve(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
     commands.dispatch(device.pipelines().get(pipeline_key(dispatch)), bindings, dispatch.push, dispatch.groups);
   }
 }
@@ -96,17 +98,17 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
             const SessionBuffers& buffers, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
-  const Places places(impl, layout, buffers, encoding.images);
+  const TensorMemory memory(impl, layout, buffers, encoding.images);
   std::vector<PipelineKey> keys;
   for (const Step& step : encoding.steps) {
     if (step.kind != StepKind::dispatch) continue;
     for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
   }
   device->pipelines().prepare(keys);
-  set_data(impl, buffers, places, encoding);
+  set_data(impl, buffers, memory, encoding);
 
-  const Bind bind = [&](uint32_t tensor, const BindingRange& range) {
-    return binding_range(tensor == kNone ? places.empty() : places.of(tensor).slice, range);
+  const ResolveBinding resolve = [&](uint32_t tensor, const BindingRange& range) {
+    return binding_range(tensor == kNone ? memory.empty() : memory.of(tensor).slice, range);
   };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
@@ -119,9 +121,9 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
     if (encoding.timed) commands.timestamp(times++);
     if (step.kind == StepKind::dispatch) {
       const Node& node = impl.nodes[step.node];
-      with_path(impl, node.call, [&] { dispatch(*device, node, bind, commands); });
+      with_path(impl, node.call, [&] { dispatch(*device, node, resolve, commands); });
     } else if (step.kind == StepKind::copy) {
-      commands.copy(places.of(step.reads[0]), places.of(step.writes[0]));
+      commands.copy(memory.of(step.reads[0]), memory.of(step.writes[0]));
     }
   }
   if (encoding.timed) {

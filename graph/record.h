@@ -40,8 +40,8 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
             const SessionBuffers& buffers, Encoding& encoding);
 
 // Returns where a tensor of the graph lies, cut to a range. kNone: 16 bytes that no kernel reads.
-using Bind = std::function<Slice(uint32_t tensor, const BindingRange& range)>;
+using ResolveBinding = std::function<Slice(uint32_t tensor, const BindingRange& range)>;
 // Adds the dispatches of a node to a recording under way.
-void dispatch(Device& device, const Node& node, const Bind& bind, Commands& commands);
+void dispatch(Device& device, const Node& node, const ResolveBinding& resolve, Commands& commands);
 
 }  // namespace pumice::engine

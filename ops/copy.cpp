@@ -29,13 +29,13 @@ uint32_t path(const Walk& walk) {
   return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_VEC4 : COPY_ROW;
 }
 
-void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading) {
+void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading_of) {
   check(in.dtype() == out.dtype(), "copy: input is %s, output %s", name(in.dtype()), name(out.dtype()));
   graph.dispatch({out}, {in}, [=](Launch& launch) {
-    const Reading how = reading(launch);
-    out.resize(how.shape);
+    const Reading reading = reading_of(launch);
+    out.resize(reading.shape);
     if (out.numel() == 0) return;
-    const Walk walk = collapse(how.sizes, how.strides, how.base);
+    const Walk walk = collapse(reading.sizes, reading.strides, reading.base);
     glsl::copy::Params params{};
     params.count = u32(out.numel());
     params.rank = walk.rank;
@@ -62,13 +62,13 @@ void permute(Graph& graph, Args args) {
   check(complete, "permute: the dims are no permutation of %u dimensions", x.rank());
   copy(graph, args.out(), x, [=](const Launch&) {
     const Shape strides = contiguous_strides(x.shape());
-    Reading how;
+    Reading reading;
     for (const uint32_t d : order) {
-      how.sizes.push_back(x.dim(d));
-      how.strides.push_back(strides[d]);
+      reading.sizes.push_back(x.dim(d));
+      reading.strides.push_back(strides[d]);
     }
-    how.shape = how.sizes;
-    return how;
+    reading.shape = reading.sizes;
+    return reading;
   });
 }
 
@@ -78,7 +78,7 @@ void expand(Graph& graph, Args args) {
   check(sizes.size() >= x.rank(), "expand: %zu sizes for a tensor of rank %u", sizes.size(), x.rank());
   copy(graph, args.out(), x, [=](const Launch& launch) {
     const Shape strides = contiguous_strides(x.shape());
-    Reading how;
+    Reading reading;
     const size_t added = sizes.size() - x.rank();
     for (size_t d = 0; d < sizes.size(); ++d) {
       const int64_t from = d < added ? 1 : x.shape()[d - added];
@@ -86,11 +86,11 @@ void expand(Graph& graph, Args args) {
       if (to == -1) to = from;
       check(to >= 0 && (from == 1 || from == to), "expand: size %lld cannot become %lld", static_cast<long long>(from),
             static_cast<long long>(to));
-      how.sizes.push_back(to);
-      how.strides.push_back(from == 1 ? 0 : strides[d - added]);
+      reading.sizes.push_back(to);
+      reading.strides.push_back(from == 1 ? 0 : strides[d - added]);
     }
-    how.shape = how.sizes;
-    return how;
+    reading.shape = reading.sizes;
+    return reading;
   });
 }
 
@@ -108,11 +108,11 @@ void slice(Graph& graph, Args args) {
   copy(graph, args.out(), x, [=](const Launch& launch) {
     const int64_t size = x.dim(dim), first = bounded(launch.size(start), size);
     const int64_t count = (std::max(bounded(launch.size(end), size), first) - first + step - 1) / step;
-    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
-    how.shape[dim] = how.sizes[dim] = count;
-    how.base = first * how.strides[dim];
-    how.strides[dim] *= step;
-    return how;
+    Reading reading{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    reading.shape[dim] = reading.sizes[dim] = count;
+    reading.base = first * reading.strides[dim];
+    reading.strides[dim] *= step;
+    return reading;
   });
 }
 
@@ -124,11 +124,11 @@ void select(Graph& graph, Args args) {
     const int64_t at = launch.size(index), size = x.dim(dim);
     check(at >= -size && at < size, "select: index %lld is outside of %lld", static_cast<long long>(at),
           static_cast<long long>(size));
-    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
-    how.base = (at < 0 ? at + size : at) * how.strides[dim];
-    how.sizes[dim] = 1;
-    how.shape.erase(how.shape.begin() + dim);
-    return how;
+    Reading reading{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    reading.base = (at < 0 ? at + size : at) * reading.strides[dim];
+    reading.sizes[dim] = 1;
+    reading.shape.erase(reading.shape.begin() + dim);
+    return reading;
   });
 }
 
@@ -137,12 +137,12 @@ void flip(Graph& graph, Args args) {
   std::vector<uint32_t> dims;
   for (const int64_t d : args.ints(1)) dims.push_back(axis(d, x.rank(), "flip"));
   copy(graph, args.out(), x, [=](const Launch&) {
-    Reading how{x.shape(), x.shape(), contiguous_strides(x.shape())};
+    Reading reading{x.shape(), x.shape(), contiguous_strides(x.shape())};
     for (const uint32_t d : dims) {
-      how.base += (x.dim(d) - 1) * how.strides[d];
-      how.strides[d] = -how.strides[d];
+      reading.base += (x.dim(d) - 1) * reading.strides[d];
+      reading.strides[d] = -reading.strides[d];
     }
-    return how;
+    return reading;
   });
 }
 
@@ -152,16 +152,16 @@ void repeat(Graph& graph, Args args) {
   check(repeats.size() >= x.rank(), "repeat: %zu repeats for a tensor of rank %u", repeats.size(), x.rank());
   copy(graph, args.out(), x, [=](const Launch& launch) {
     const Shape strides = contiguous_strides(x.shape());
-    Reading how;
+    Reading reading;
     const size_t added = repeats.size() - x.rank();
     for (size_t d = 0; d < repeats.size(); ++d) {
       const int64_t times = launch.size(repeats[d]), size = d < added ? 1 : x.shape()[d - added];
       check(times >= 0, "repeat: %lld times", static_cast<long long>(times));
-      how.sizes.insert(how.sizes.end(), {times, size});
-      how.strides.insert(how.strides.end(), {0, d < added ? 0 : strides[d - added]});
-      how.shape.push_back(times * size);
+      reading.sizes.insert(reading.sizes.end(), {times, size});
+      reading.strides.insert(reading.strides.end(), {0, d < added ? 0 : strides[d - added]});
+      reading.shape.push_back(times * size);
     }
-    return how;
+    return reading;
   });
 }
 

@@ -58,26 +58,26 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   }
   out.resize(shape);
   if (out.numel() == 0) return;
-  const Walk kept = collapse(kept_sizes, kept_strides), joined = collapse(sizes, steps);
-  check(kept.rank + joined.rank <= kMaxRank, "%s: %u separate dimensions, the limit is %u", reduction.op,
-        kept.rank + joined.rank, kMaxRank);
+  const Walk outer = collapse(kept_sizes, kept_strides), reduced = collapse(sizes, steps);
+  check(outer.rank + reduced.rank <= kMaxRank, "%s: %u separate dimensions, the limit is %u", reduction.op,
+        outer.rank + reduced.rank, kMaxRank);
   glsl::reduce::Params params{};
   params.count = u32(out.numel());
   params.reduced = u32(product(sizes, 0, sizes.size()));
   check(params.reduced > 0 || reduction.code < REDUCE_ARGMAX, "%s: nothing to choose from", reduction.op);
-  params.kept_rank = kept.rank;
-  params.rank = kept.rank + joined.rank;
+  params.kept_rank = outer.rank;
+  params.rank = outer.rank + reduced.rank;
   params.call = reduction.call;
   params.divisor = static_cast<float>(std::max(0.0, params.reduced - reduction.correction));
-  std::copy_n(joined.size.begin(), joined.rank, std::copy_n(kept.size.begin(), kept.rank, params.size));
-  std::copy_n(joined.stride.begin(), joined.rank, std::copy_n(kept.stride.begin(), kept.rank, params.stride));
+  std::copy_n(reduced.size.begin(), reduced.rank, std::copy_n(outer.size.begin(), outer.rank, params.size));
+  std::copy_n(reduced.stride.begin(), reduced.rank, std::copy_n(outer.stride.begin(), outer.rank, params.stride));
   launch.params(params);
 
   uint32_t offsets = 0;  // all strides but that between neighbouring outputs
-  for (uint32_t d = 0; d + 1 < kept.rank; ++d) offsets |= kept.stride[d];
-  for (uint32_t d = 0; d < joined.rank; ++d) offsets |= joined.stride[d];
+  for (uint32_t d = 0; d + 1 < outer.rank; ++d) offsets |= outer.stride[d];
+  for (uint32_t d = 0; d < reduced.rank; ++d) offsets |= reduced.stride[d];
   const bool whole_vec4s =
-      kept.rank > 0 && kept.stride[kept.rank - 1] == 1 && kept.size[kept.rank - 1] % 4 == 0 && offsets % 4 == 0;
+      outer.rank > 0 && outer.stride[outer.rank - 1] == 1 && outer.size[outer.rank - 1] % 4 == 0 && offsets % 4 == 0;
   const bool together = params.reduced >= kTogether;
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);

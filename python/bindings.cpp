@@ -190,9 +190,10 @@ PYBIND11_MODULE(_pumice, m) {
     try {
       if (raised) std::rethrow_exception(raised);
     } catch (const pumice::Error& error) {
-      const py::object made = py::module_::import("pumice.errors")
-                                  .attr("from_native")(error.code, error.name, error.stage, error.path, error.text);
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+      const py::object python_error =
+          py::module_::import("pumice.errors")
+              .attr("from_native")(error.code, error.name, error.stage, error.path, error.text);
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(python_error.ptr())), python_error.ptr());
     }
   });
   m.def("version", [] { return std::string(pumice_version()); });

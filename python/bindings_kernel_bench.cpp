@@ -15,28 +15,28 @@ namespace {
 // Takes keywords out of `given`; what is left is unknown.
 Options options_of(py::dict given) {
   Options options;
-  const auto take = [&](const char* name, auto& field) {
+  const auto pop = [&](const char* name, auto& field) {
     if (!given.contains(name)) return;
     field = py::cast<std::remove_reference_t<decltype(field)>>(given[name]);
     given.attr("pop")(name);
   };
-  take("device", options.device);
-  take("features", options.features);
-  take("cache_dir", options.cache_dir);
-  take("ops", options.ops);
-  take("kernels", options.kernels);
-  take("cases", options.cases);
-  take("dtype", options.dtype);
-  take("storage", options.storage);
-  take("full", options.full);
-  take("seed", options.seed);
-  take("replays", options.replays);
-  take("plant", options.mistake);
-  take("seconds", options.seconds);
-  take("rotate_bytes", options.rotate_bytes);
-  take("barrier", options.barrier);
-  take("ceilings", options.ceilings);
-  take("regret", options.regret);
+  pop("device", options.device);
+  pop("features", options.features);
+  pop("cache_dir", options.cache_dir);
+  pop("ops", options.ops);
+  pop("kernels", options.kernels);
+  pop("cases", options.cases);
+  pop("dtype", options.dtype);
+  pop("storage", options.storage);
+  pop("full", options.full);
+  pop("seed", options.seed);
+  pop("replays", options.replays);
+  pop("plant", options.mistake);
+  pop("seconds", options.seconds);
+  pop("rotate_bytes", options.rotate_bytes);
+  pop("barrier", options.barrier);
+  pop("ceilings", options.ceilings);
+  pop("regret", options.regret);
   if (!given.empty()) throw py::type_error("unknown options: " + py::cast<std::string>(py::str(given)));
   return options;
 }
@@ -60,9 +60,9 @@ void add_kernel_bench(py::module_& m) {
     try {
       if (raised) std::rethrow_exception(raised);
     } catch (const pumice::engine::kernel_bench::Failure& error) {
-      const py::object made = py::module_::import("pumice.errors")
-                                  .attr("from_native")(error.code, error.name, "api", error.path, error.what());
-      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+      const py::object python_error = py::module_::import("pumice.errors")
+                                          .attr("from_native")(error.code, error.name, "api", error.path, error.what());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(python_error.ptr())), python_error.ptr());
     }
   });
   m.def("kernel_list",

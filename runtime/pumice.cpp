@@ -250,7 +250,7 @@ pumice_status pumice_session_call_steps(pumice_session session, uint32_t method,
   return guarded([&] {
     if (room == nullptr) fail(Code::InvalidArgument, Stage::api, "room", "is null");
     const auto entry = sessions().get(session.handle);
-    const Session::Room to = [&](uint32_t index, const OutputInfo& info) {
+    const Session::OutputDestination destination = [&](uint32_t index, const OutputInfo& info) {
       pumice_tensor output = PUMICE_INIT(pumice_tensor);
       fill(output, info);
       void* data = nullptr;
@@ -258,7 +258,7 @@ pumice_status pumice_session_call_steps(pumice_session session, uint32_t method,
         fail(Code::Cancelled, Stage::api, format("output %u", index), "the caller has no room for it");
       return data;
     };
-    entry->session->call(method, views(inputs, num_inputs), to, steps);
+    entry->session->call(method, views(inputs, num_inputs), destination, steps);
   });
 }
 

@@ -125,8 +125,8 @@ void MethodChecker::values() {
     if (v.dtype == DType::i4 && v.kind != ValueKind::constant) {
       bad(Code::BadDtype, {&at, "dtype"}, format("i4 is for constants, this is a %s", name(v.kind)));
     }
-    const bool kept = v.kind == ValueKind::constant || v.kind == ValueKind::state;
-    if ((v.storage == StorageType::texture3d && kept) ||
+    const bool is_stored = v.kind == ValueKind::constant || v.kind == ValueKind::state;
+    if ((v.storage == StorageType::texture3d && is_stored) ||
         (v.storage == StorageType::texture2d && v.kind != ValueKind::constant)) {
       bad(Code::BadSchema, {&at, "storage"}, format("a %s cannot be a %s", name(v.kind), name(v.storage)));
     }

@@ -58,23 +58,23 @@ VkDescriptorSet DescriptorSets::allocate(const Pipeline& pipeline) {
 
 // A pool has room for images only where the set that it is made for has some.
 void DescriptorSets::add_pool(const std::array<uint32_t, kBindingKinds>& needed) {
-  Pool made;
-  made.max_sets = made.sets = pools_.empty() ? kFirstSets : std::min(pools_.back().max_sets * 2, kMostSets);
+  Pool pool;
+  pool.max_sets = pool.sets = pools_.empty() ? kFirstSets : std::min(pools_.back().max_sets * 2, kMostSets);
   std::vector<VkDescriptorPoolSize> sizes;
   for (size_t kind = 0; kind < kBindingKinds; ++kind) {
     if (kind != 0 && needed[kind] == 0) continue;
     const uint32_t each = kind == 0 ? kBuffersPerSet : kImagesPerSet;
-    made.max_descriptors[kind] = made.descriptors[kind] = std::max(made.max_sets * each, needed[kind]);
-    sizes.push_back({descriptor_type(static_cast<Binding>(kind)), made.max_descriptors[kind]});
+    pool.max_descriptors[kind] = pool.descriptors[kind] = std::max(pool.max_sets * each, needed[kind]);
+    sizes.push_back({descriptor_type(static_cast<Binding>(kind)), pool.max_descriptors[kind]});
   }
   VkDescriptorPoolCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  info.maxSets = made.max_sets;
+  info.maxSets = pool.max_sets;
   info.poolSizeCount = static_cast<uint32_t>(sizes.size());
   info.pPoolSizes = sizes.data();
   pools_.reserve(pools_.size() + 1);
-  VK(core_.vk, Stage::encode, "descriptor pool", CreateDescriptorPool, core_.device, &info, nullptr, &made.handle);
-  pools_.push_back(made);
+  VK(core_.vk, Stage::encode, "descriptor pool", CreateDescriptorPool, core_.device, &info, nullptr, &pool.handle);
+  pools_.push_back(pool);
 }
 
 // Checks a binding against its kind and the device's limits. Tensors are readable and writable up to the next multiple

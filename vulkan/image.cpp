@@ -37,13 +37,14 @@ Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, 
   VmaAllocationCreateInfo allocation{};
   allocation.requiredFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   auto impl = std::make_unique<Image::Impl>();
-  VmaAllocationInfo made{};
-  const VkResult result = vmaCreateImage(core.allocator, &info, &allocation, &impl->image, &impl->allocation, &made);
+  VmaAllocationInfo memory_info{};
+  const VkResult result =
+      vmaCreateImage(core.allocator, &info, &allocation, &impl->image, &impl->allocation, &memory_info);
   if (result != VK_SUCCESS)
     refuse_memory(core, result, "vmaCreateImage", what,
                   format("%s, a texture of %u x %u x %u texels", what, shape.width, shape.height, shape.depth));
   impl->core = shared_core;
-  impl->bytes = made.size;
+  impl->bytes = memory_info.size;
   core.allocated[static_cast<size_t>(MemoryKind::device)] += impl->bytes;
   VkImageViewCreateInfo view{};
   view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;

@@ -70,13 +70,14 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
   info.size = impl->bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   const VmaAllocationCreateInfo allocation = allocation_info(core, kind);
-  VmaAllocationInfo made{};
-  const VkResult result = vmaCreateBuffer(core.allocator, &info, &allocation, &impl->buffer, &impl->allocation, &made);
+  VmaAllocationInfo memory_info{};
+  const VkResult result =
+      vmaCreateBuffer(core.allocator, &info, &allocation, &impl->buffer, &impl->allocation, &memory_info);
   if (result != VK_SUCCESS)
     refuse_memory(core, result, "vmaCreateBuffer", what,
                   format("%s of %llu bytes", what, static_cast<unsigned long long>(impl->bytes)));
   impl->core = core_;
-  impl->mapped = static_cast<std::byte*>(made.pMappedData);
+  impl->mapped = static_cast<std::byte*>(memory_info.pMappedData);
   core.allocated[static_cast<size_t>(kind)] += impl->bytes;
   Buffer buffer(std::move(impl));
   if (kind == MemoryKind::device && buffer.mapped() != nullptr) {

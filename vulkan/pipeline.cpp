@@ -54,7 +54,7 @@ struct Pipelines::Impl {
   const Layouts& layouts(const Shader& shader);
   void create(const PipelineKey& key, Pipeline& out) const;
   void prepare(std::span<const PipelineKey> keys);
-  void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> made);
+  void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out);
 
   std::shared_ptr<Core> core;
   PipelineCacheFile file;
@@ -64,7 +64,7 @@ struct Pipelines::Impl {
   std::mutex mutex;  // held while pipelines are made, so that two sessions do not make the same ones
   std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, KeyHash> pipelines;
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
-  std::atomic<uint32_t> made{0};
+  std::atomic<uint32_t> created{0};
 };
 
 Pipelines::Impl::~Impl() {
@@ -193,7 +193,7 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys) {
   for (size_t i = 0; i < missing.size(); ++i) {  // what was made is kept, even where others failed
     if (out[i].handle == VK_NULL_HANDLE) continue;
     pipelines.emplace(std::move(missing[i]), std::make_unique<Pipeline>(out[i]));
-    ++made;
+    ++created;
     changed = true;
   }
   if (error) std::rethrow_exception(error);
@@ -220,8 +220,8 @@ const Pipeline& Pipelines::get(const PipelineKey& key) {
   return *found->second;
 }
 
-uint32_t Pipelines::made() const {
-  return impl_->made;
+uint32_t Pipelines::created() const {
+  return impl_->created;
 }
 
 void Pipelines::save() noexcept try {

@@ -43,7 +43,7 @@ class Pipelines {
   const Pipeline& get(const PipelineKey& key);
   // Writes the cache file when something new was made (temporary name, then rename). Never throws: one warning.
   void save() noexcept;
-  uint32_t made() const;  // pipelines created in this process so far
+  uint32_t created() const;  // pipelines created in this process so far
 
   // `cache_dir` as in DeviceOptions.
   Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir);

@@ -35,8 +35,8 @@ struct Uploader::Impl {
   Chunk& recording_chunk();
   void submit();
   std::byte* mapped(const Slice& target);
-  void convert(const Convert& how, std::byte* out, const std::byte* in, size_t count);
-  void put(std::span<const std::byte> source, Slice target, const Convert& how);
+  void convert(const Conversion& conversion, std::byte* out, const std::byte* in, size_t count);
+  void put(std::span<const std::byte> source, Slice target, const Conversion& conversion);
 
   std::shared_ptr<Device> device;
   Core& core;
@@ -76,35 +76,36 @@ std::byte* Uploader::Impl::mapped(const Slice& target) {
   return found == core.mapped.end() ? nullptr : found->second + target.offset;
 }
 
-void Uploader::Impl::convert(const Convert& how, std::byte* out, const std::byte* in, size_t count) {
-  const size_t piece = std::max<size_t>(kPieceBytes / std::max(how.in_bytes, how.out_bytes), 1);
-  pool.run(count, piece,
-           [&](size_t first, size_t n) { how.function(out + first * how.out_bytes, in + first * how.in_bytes, n); });
+void Uploader::Impl::convert(const Conversion& conversion, std::byte* out, const std::byte* in, size_t count) {
+  const size_t piece = std::max<size_t>(kPieceBytes / std::max(conversion.in_bytes, conversion.out_bytes), 1);
+  pool.run(count, piece, [&](size_t first, size_t n) {
+    conversion.function(out + first * conversion.out_bytes, in + first * conversion.in_bytes, n);
+  });
 }
 
-void Uploader::Impl::put(std::span<const std::byte> source, Slice target, const Convert& how) {
-  size_t count = source.size() / how.in_bytes;
-  if (source.size() % how.in_bytes != 0 || count > target.bytes / how.out_bytes) {
+void Uploader::Impl::put(std::span<const std::byte> source, Slice target, const Conversion& conversion) {
+  size_t count = source.size() / conversion.in_bytes;
+  if (source.size() % conversion.in_bytes != 0 || count > target.bytes / conversion.out_bytes) {
     fail(Code::Internal, Stage::prepack, "upload",
-         "%zu bytes in elements of %u do not go into %llu bytes in elements of %u", source.size(), how.in_bytes,
-         static_cast<unsigned long long>(target.bytes), how.out_bytes);
+         "%zu bytes in elements of %u do not go into %llu bytes in elements of %u", source.size(), conversion.in_bytes,
+         static_cast<unsigned long long>(target.bytes), conversion.out_bytes);
   }
   const std::byte* in = source.data();
-  if (std::byte* out = mapped(target)) return convert(how, out, in, count);
+  if (std::byte* out = mapped(target)) return convert(conversion, out, in, count);
   uint64_t offset = target.offset;
   while (count > 0) {
     Chunk& chunk = recording_chunk();
-    const size_t fits = static_cast<size_t>((chunk_bytes - chunk.used) / how.out_bytes);
+    const size_t fits = static_cast<size_t>((chunk_bytes - chunk.used) / conversion.out_bytes);
     if (fits == 0) {
       submit();
       continue;
     }
     const size_t now = std::min(count, fits);
-    const uint64_t bytes = uint64_t{now} * how.out_bytes;
-    convert(how, chunk.staging.mapped() + chunk.used, in, now);
+    const uint64_t bytes = uint64_t{now} * conversion.out_bytes;
+    convert(conversion, chunk.staging.mapped() + chunk.used, in, now);
     chunk.commands.copy({chunk.staging.handle(), chunk.used, bytes}, {target.buffer, offset, bytes});
     chunk.used = std::min((chunk.used + bytes + 15) / 16 * 16, chunk_bytes);
-    in += now * how.in_bytes;
+    in += now * conversion.in_bytes;
     offset += bytes;
     count -= now;
     if (chunk.used == chunk_bytes) submit();
@@ -116,12 +117,12 @@ Uploader::Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes, uint32_
 Uploader::~Uploader() = default;
 
 void Uploader::put(std::span<const std::byte> source, Slice target) {
-  static const Convert kPlain{1, 1,
-                              [](std::byte* out, const std::byte* in, size_t count) { std::memcpy(out, in, count); }};
+  static const Conversion kPlain{
+      1, 1, [](std::byte* out, const std::byte* in, size_t count) { std::memcpy(out, in, count); }};
   impl_->put(source, target, kPlain);
 }
 
-void Uploader::put(std::span<const std::byte> source, Slice target, const Convert& convert) {
+void Uploader::put(std::span<const std::byte> source, Slice target, const Conversion& convert) {
   impl_->put(source, target, convert);
 }
 

@@ -21,12 +21,12 @@ class Uploader {
   explicit Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes = 8ull << 20, uint32_t chunks = 4);
   ~Uploader();
   // Converts elements during the copy (i64 -> i32), on several threads at once. What `function` throws, put throws.
-  struct Convert {
+  struct Conversion {
     uint32_t in_bytes, out_bytes;  // of one element
     std::function<void(std::byte* out, const std::byte* in, size_t count)> function;
   };
   void put(std::span<const std::byte> source, Slice target);
-  void put(std::span<const std::byte> source, Slice target, const Convert& convert);
+  void put(std::span<const std::byte> source, Slice target, const Conversion& conversion);
   void fill_zero(Slice target);
   void submit();  // submits the copies of everything put so far: a later Device::run sees it
   void flush();   // everything put so far is on the device when it returns

@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kChannelGroupBytes = 16;
 
 Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
-  const Tensor made = graph.scratch(DType::i32, 1);
-  graph.dispatch({made}, {x}, [=](Launch& launch) {
+  const Tensor channels_last = graph.scratch(DType::i32, 1);
+  graph.dispatch({channels_last}, {x}, [=](Launch& launch) {
     using namespace glsl::conv2d_to_channels_last;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
     const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
     const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
-    made.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
+    channels_last.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
     if (!runs) return;
     launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
     launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
@@ -30,7 +30,7 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
     launch.spec.insert(launch.spec.end(), {at_once == 4, together});
     launch.shader = &variant(in(x.dtype()));
   });
-  return made;
+  return channels_last;
 }
 
 }  // namespace
@@ -52,11 +52,11 @@ Tensor as_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
   if (!has_channels_last(graph, value)) return known->tensor = lay_out(graph, value, false);
-  const Tensor made = known->tensor = graph.scratch(DType::i32, 1);
+  const Tensor channels_last = known->tensor = graph.scratch(DType::i32, 1);
   write_deferred(
-      graph, value, [&] { write_product(graph, *known->product, made); },
-      [=, &graph] { from_channels_last(graph, value, made); });
-  return made;
+      graph, value, [&] { write_product(graph, *known->product, channels_last); },
+      [=, &graph] { from_channels_last(graph, value, channels_last); });
+  return channels_last;
 }
 
 Tensor odd_as_channels_last(Graph& graph, Tensor value) {

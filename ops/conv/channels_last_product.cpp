@@ -90,23 +90,23 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
                                          bool(add.other), static_cast<uint32_t>(add.act)});
 }
 
-void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& made) {
+void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
   using namespace glsl::conv2d_dot;
-  const Tile& t = made.kernel->tile;
+  const Tile& t = pick.kernel->tile;
   describe<Params>(launch, p, t);
   launch.shader = &variant(dtype(p.out.dtype()));
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
-                                         u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
+                                         u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
 }
 
-void multiply(Launch& launch, const Product& p, const ConvPick& made, bool channels_last_out) {
-  const ConvKernel& kernel = *made.kernel;
+void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool channels_last_out) {
+  const ConvKernel& kernel = *pick.kernel;
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
-  const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * made.splits;
+  const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * pick.splits;
   over_groups(launch, static_cast<uint64_t>(groups), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
-  if (kernel.dot) return multiply_by_dots(launch, p, made);
+  if (kernel.dot) return multiply_by_dots(launch, p, pick);
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
@@ -121,7 +121,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& made, bool chann
   launch.spec.insert(
       launch.spec.end(),
       {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
-       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), made.splits, is_padded(p)});
+       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
   require_subgroups(launch);
 }
 
@@ -160,10 +160,10 @@ void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bo
   graph.dispatch({into, partial}, with_end(p, {x, p.packed}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const bool runs = p.out.numel() != 0;
-    const ConvPick made = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
-    const int64_t words = made.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
-    partial.resize({made.splits > 1 ? words : 4});
-    if (runs && p.reads_nchw() == nchw) multiply(launch, p, made, channels_last_out);
+    const ConvPick pick = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
+    const int64_t words = pick.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
+    partial.resize({pick.splits > 1 ? words : 4});
+    if (runs && p.reads_nchw() == nchw) multiply(launch, p, pick, channels_last_out);
   });
 }
 
@@ -240,13 +240,13 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
     add.act = ACT_NONE;
   }
   for (int side = 0; side < 2; ++side) {
-    const auto made = channels_last_of(graph, first)->product;
-    const bool mine = made && is_deferred(graph, first) && num_uses(graph, first) == 1 && !made->addition.other;
-    const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && made &&
-                      made->integers == is_byte(out.dtype());
+    const auto before = channels_last_of(graph, first)->product;
+    const bool mine = before && is_deferred(graph, first) && num_uses(graph, first) == 1 && !before->addition.other;
+    const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && before &&
+                      before->integers == is_byte(out.dtype());
     const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.requantize.is_extreme();
     if (mine && same && small && same_shape(graph, first, add.other) && same_shape(graph, first, out)) {
-      Product product = *made;
+      Product product = *before;
       product.out = out;
       product.addition = add;
       product.addition.other = as_channels_last(graph, add.other);

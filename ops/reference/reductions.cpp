@@ -124,12 +124,12 @@ void reduce(HostCall& call, uint32_t code) {
   std::vector<bool> over(x.shape.size(), call.ints(1).empty());
   for (const int64_t dim : call.ints(1)) over[axis_of(dim, x.shape)] = true;
   std::vector<Row> rows(out.count());
-  Shape kept = x.shape;  // the output's shape with all dimensions
-  for (size_t d = 0; d < kept.size(); ++d) kept[d] = over[d] ? 1 : kept[d];
+  Shape keepdim_shape = x.shape;  // the output's shape with all dimensions
+  for (size_t d = 0; d < keepdim_shape.size(); ++d) keepdim_shape[d] = over[d] ? 1 : keepdim_shape[d];
   for (size_t i = 0; i < x.values.size(); ++i) {
     Shape at = coordinates(i, x.shape);
     for (size_t d = 0; d < at.size(); ++d) at[d] = over[d] ? 0 : at[d];
-    rows.at(index_at(at, kept)).push_back(x.values[i]);
+    rows.at(index_at(at, keepdim_shape)).push_back(x.values[i]);
   }
   const bool joins = code == REDUCE_SUM || code == REDUCE_PROD;
   for (const Row& row : rows) {

@@ -27,14 +27,15 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
     return std::nullopt;
   // Four subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
   for (uint32_t subgroups = 4; subgroups >= 1; subgroups /= 2) {
-    SdpaMatrices made{m, subgroups, keys, 0};
+    SdpaMatrices matrices{m, subgroups, keys, 0};
     const int64_t lanes = int64_t{subgroups} * features.subgroup_size;
-    made.staged =
-        static_cast<uint32_t>(std::max({keys * (e / 8 + 1), keys * (ev / 8 + 1), int64_t{made.rows()} * (e / 8 + 1)}));
-    const uint32_t bytes = 16 * (made.staged + made.rows() * (keys / 4 + 1)) + 4 * static_cast<uint32_t>(lanes);
+    matrices.staged = static_cast<uint32_t>(
+        std::max({keys * (e / 8 + 1), keys * (ev / 8 + 1), int64_t{matrices.rows()} * (e / 8 + 1)}));
+    const uint32_t bytes = 16 * (matrices.staged + matrices.rows() * (keys / 4 + 1)) + 4 * static_cast<uint32_t>(lanes);
     const bool fits = lanes <= features.max_invocations && bytes <= features.max_shared_bytes;
-    const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, made.rows()) < 128 || s.rows <= made.rows() / 2);
-    if (fits && !few && keys * std::max(e, ev) / 8 <= lanes * 16) return made;
+    const bool few =
+        subgroups > 1 && (s.heads * ceil_div(s.rows, matrices.rows()) < 128 || s.rows <= matrices.rows() / 2);
+    if (fits && !few && keys * std::max(e, ev) / 8 <= lanes * 16) return matrices;
   }
   return std::nullopt;
 }
@@ -63,7 +64,7 @@ std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features
     if (m.m == 0) break;
     if (m.n % 8 != 0 || m.k % 8 != 0 || features.subgroup_size % m.m != 0) continue;
     for (const uint32_t keys : {64u, 32u})
-      if (const auto made = with_keys(keys, m, shape, features)) return made;
+      if (const auto matrices = with_keys(keys, m, shape, features)) return matrices;
   }
   return std::nullopt;
 }

@@ -172,29 +172,29 @@ Error Delegate::read(uint32_t index, EValue& value) {
     return mismatch("output", index, "is no tensor");
   }
   Tensor& tensor = value.toTensor();
-  auto made = PUMICE_INIT(pumice_tensor);
-  if (const auto status = pumice_session_output(session_, index, &made)) {
+  auto result = PUMICE_INIT(pumice_tensor);
+  if (const auto status = pumice_session_output(session_, index, &result)) {
     return failed("cannot read an output", status);
   }
   std::array<SizesType, PUMICE_MAX_RANK> sizes{};
-  std::copy_n(made.dims, made.rank, sizes.begin());  // a size is less than 2^31 in a file
-  const Error resized = executorch::runtime::resize_tensor(tensor, {sizes.data(), made.rank});
+  std::copy_n(result.dims, result.rank, sizes.begin());  // a size is less than 2^31 in a file
+  const Error resized = executorch::runtime::resize_tensor(tensor, {sizes.data(), result.rank});
   if (resized != Error::Ok) {
     return mismatch("output", index, "cannot take the shape of the result: the program was exported for other sizes");
   }
   if (const char* why = unfit_type(tensor)) {
     return mismatch("output", index, why);
   }
-  if (*dtype_of(tensor.scalar_type()) != made.dtype) {
+  if (*dtype_of(tensor.scalar_type()) != result.dtype) {
     return mismatch("output", index, "has another dtype than the blob's");
   }
   const bool usual = has_usual_order(tensor);
   if (!usual) {
     reordered_.resize(std::max<size_t>(reordered_.size(), 1));
-    reordered_[0].resize(made.bytes);
+    reordered_[0].resize(result.bytes);
   }
   void* target = usual ? tensor.mutable_data_ptr() : reordered_[0].data();
-  if (const auto status = pumice_session_read(session_, index, target, made.bytes)) {
+  if (const auto status = pumice_session_read(session_, index, target, result.bytes)) {
     return failed("cannot copy an output", status);
   }
   if (!usual) {

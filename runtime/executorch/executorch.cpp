@@ -72,13 +72,13 @@ class Backend final : public executorch::runtime::BackendInterface {
       if (const Error bad = set_all(options, context.runtime_specs()); bad != Error::Ok) {
         return bad;
       }
-      auto made = std::make_unique<Delegate>();
-      if (const Error bad = made->load(processed->data(), processed->size(), options, context.get_named_data_map());
+      auto loaded = std::make_unique<Delegate>();
+      if (const Error bad = loaded->load(processed->data(), processed->size(), options, context.get_named_data_map());
           bad != Error::Ok) {
         return bad;
       }
       processed->Free();  // the weights are on the device
-      delegate = made.release();
+      delegate = loaded.release();
       return Error::Ok;
     });
     if (error != Error::Ok) {

@@ -26,11 +26,11 @@ class Network:
         self.weights = self.bin.open("wb")
 
     def layer(self, kind: str, inputs: list[str], parameters: str, outputs: int = 1) -> list[str]:
-        made = [f"b{self.blobs + i}" for i in range(outputs)]
+        names = [f"b{self.blobs + i}" for i in range(outputs)]
         self.blobs += outputs
         name = f"l{len(self.lines)}"
-        self.lines.append(" ".join([kind, name, str(len(inputs)), str(outputs), *inputs, *made, parameters]))
-        return made
+        self.lines.append(" ".join([kind, name, str(len(inputs)), str(outputs), *inputs, *names, parameters]))
+        return names
 
     def numbers(self, out: int, k: int) -> None:
         self.weights.write(struct.pack("<I", 0))  # fp32 follows

@@ -75,7 +75,7 @@ def test_methods_share_weights_on_the_device(tmp_path) -> None:
 def test_a_thousand_loads(tmp_path) -> None:
     lowered = Lowered(tmp_path, mlp()[:2], (torch.ones(1, 64),))
     held = lowered.load()  # the device stays open
-    kept = lowered.program
+    program = lowered.program
     want = lowered.eager(torch.ones(1, 64))[0]
     for count in range(1000):
         got = lowered.load().execute((torch.ones(1, 64),))[0]
@@ -83,7 +83,7 @@ def test_a_thousand_loads(tmp_path) -> None:
             before = resident()
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
     assert resident() < before + 4 * MIB
-    del held, kept
+    del held, program
 
 
 @needs_driver

@@ -27,12 +27,12 @@ def distance(got: torch.Tensor, want: torch.Tensor) -> float:
 def nudged(lowered: Lowered, args: tuple[torch.Tensor, ...]) -> float:
     """The largest change of eager's result, of three, when the embeddings change by 2^-22 of their size."""
     weight = lowered.module.bert.embeddings.word_embeddings.weight.data
-    kept, (want,), moved = weight.clone(), lowered.eager(*args), []
+    original, (want,), moved = weight.clone(), lowered.eager(*args), []
     for seed in range(3):
-        step = torch.randint(-1, 2, kept.shape, generator=torch.Generator().manual_seed(seed))
-        weight.copy_(kept * (1 + step * 2.0**-22))
+        step = torch.randint(-1, 2, original.shape, generator=torch.Generator().manual_seed(seed))
+        weight.copy_(original * (1 + step * 2.0**-22))
         moved.append(distance(lowered.eager(*args)[0], want))
-    weight.copy_(kept)
+    weight.copy_(original)
     return max(moved)
 
 

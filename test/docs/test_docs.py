@@ -80,6 +80,6 @@ def test_the_operator_page_is_not_in_git() -> None:
 def test_the_share_of_executorchs_tests_is_the_recorded_one() -> None:
     command = [sys.executable, "-m", "support.executorch_suite.share"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "test")}
-    made = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     text = (ROOT / "docs/executorch.md").read_text(encoding="utf-8")
-    assert made in text, "put into docs/executorch.md what python -m support.executorch_suite.share prints"
+    assert printed in text, "put into docs/executorch.md what python -m support.executorch_suite.share prints"

@@ -86,8 +86,8 @@ def test_steps_with_temporaries_views_casts_and_constants(world) -> None:
         flat = call.view(half, [24])
         table = call.constant("table", DType.i4, [2, 3], lambda: torch.tensor([[1, 2, 3], [4, 5, -8]]))
         again = call.constant("table", DType.i4, [2, 3], lambda: None)
-        made = call.emit("steps", flat, table, again, out=call.temp(DType.f16, [24]))
-        call.emit("cast", call.view(made, x.shape), torch.float32)
+        result = call.emit("steps", flat, table, again, out=call.temp(DType.f16, [24]))
+        call.emit("cast", call.view(result, x.shape), torch.float32)
 
     operators = {
         "cast": ("Tensor x, dtype dtype -> Tensor", {}),

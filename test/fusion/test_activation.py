@@ -38,8 +38,8 @@ def test_a_result_that_is_read_twice_stays() -> None:
     torch.manual_seed(0)
 
     def both(layer: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        made = layer(x)
-        return made, F.relu(made)
+        product = layer(x)
+        return product, F.relu(product)
 
     ops = {"linear": 1, "relu": 1}
     check_pattern(Function(both, nn.Linear(8, 4)), torch.randn(3, 8), pattern="activation", fused=ops, unfused=ops)

@@ -8,10 +8,10 @@ from torch import nn
 
 
 def norm(channels: int) -> nn.Module:
-    made = nn.BatchNorm2d(channels)
-    for values, low in ((made.weight, -1), (made.bias, -1), (made.running_mean, -2), (made.running_var, 0.1)):
+    layer = nn.BatchNorm2d(channels)
+    for values, low in ((layer.weight, -1), (layer.bias, -1), (layer.running_mean, -2), (layer.running_var, 0.1)):
         nn.init.uniform_(values, low, 2)
-    return made
+    return layer
 
 
 @pytest.mark.parametrize("conv", [nn.Conv2d(4, 6, 3, bias=False), nn.ConvTranspose2d(4, 6, 3, groups=2)], ids=str)

@@ -16,4 +16,6 @@ FUNCTIONS = {
 def test_arithmetic(name) -> None:
     torch.manual_seed(0)
     function, op, floats = FUNCTIONS[name]
-    check_integers(function, torch.randn(5, 37), torch.randn(5, 37), fused={op: 1}, floats=floats)
+    check_integers(
+        function, torch.randn(5, 37), torch.randn(5, 37), pattern="integers_binary", fused={op: 1}, floats=floats
+    )

@@ -30,6 +30,7 @@ def test_conv(relu) -> None:
     check_integers(
         function,
         torch.randn(2, 4, 6, 5),
+        pattern="integers_conv",
         fused={"q8ta_conv2d": 1},
         floats={"conv2d_q8ta_q8csw": 1},
         layers=(Conv(),),

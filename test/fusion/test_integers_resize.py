@@ -9,14 +9,22 @@ from torch.nn import functional as F
 def test_nearest() -> None:
     torch.manual_seed(0)
     fused, floats = {"lookup": 1, "upsample2d": 1}, {"upsample2d": 1}
-    check_integers(lambda x: F.interpolate(x, scale_factor=2), torch.randn(2, 3, 4, 5), fused=fused, floats=floats)
+    check_integers(
+        lambda x: F.interpolate(x, scale_factor=2),
+        torch.randn(2, 3, 4, 5),
+        pattern="integers_resize",
+        fused=fused,
+        floats=floats,
+    )
 
 
 def test_shuffled_channels() -> None:
     torch.manual_seed(0)
     moved = {"view": 2, "permute": 1}
     fused = {**moved, "lookup": 1}
-    check_integers(lambda x: F.pixel_shuffle(x, 2), torch.randn(2, 8, 4, 5), fused=fused, floats=moved)
+    check_integers(
+        lambda x: F.pixel_shuffle(x, 2), torch.randn(2, 8, 4, 5), pattern="integers_resize", fused=fused, floats=moved
+    )
 
 
 def test_bilinear() -> None:
@@ -24,4 +32,4 @@ def test_bilinear() -> None:
     torch.manual_seed(0)
     resize = lambda x: F.interpolate(x, (7, 11), mode="bilinear")  # noqa: E731
     fused, floats = {"q8ta_upsample2d": 1}, {"upsample2d": 1}
-    check_integers(resize, torch.randn(2, 3, 4, 5), fused=fused, floats=floats, steps=1)
+    check_integers(resize, torch.randn(2, 3, 4, 5), pattern="integers_resize", fused=fused, floats=floats, steps=1)

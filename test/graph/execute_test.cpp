@@ -150,8 +150,8 @@ TEST_P(Execute, ThreadsWaitForOneAnother) {  // R07
 TEST_P(Execute, ACallInsideOfACallIsBusy) {
   Loaded loaded(adds());
   const std::vector<float> x(3);
-  const auto run = [&](const Session::Room& room) {
-    loaded.session->call(0, std::vector{view(DType::f32, x, {1, 3})}, room);
+  const auto run = [&](const Session::OutputDestination& destination) {
+    loaded.session->call(0, std::vector{view(DType::f32, x, {1, 3})}, destination);
   };
   const auto inner = [&](uint32_t, const OutputInfo&) -> void* {
     loaded.session->reset();

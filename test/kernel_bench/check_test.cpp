@@ -48,9 +48,9 @@ TEST(Check, TheRoundedAnswerIsRight) {
                            "op=conv2d,b=2,c=6,o=4,h=5,w=7,g=2,bias=1,act=hardswish",
                            "op=conv2d_q8csw,c=3,o=5,h=6,w=5,k=2,s=2,p=0,dtype=f16,values=special"}) {
     const auto case_data = make(text);
-    const Answers answers(*case_data, 0, {}, 1);
-    EXPECT_FALSE(answers.sampled());
-    const Checked checked = answers.compare(rounded(*case_data), case_data->shape().m, kBound);
+    const ExpectedOutput expected_output(*case_data, 0, {}, 1);
+    EXPECT_FALSE(expected_output.sampled());
+    const Checked checked = expected_output.compare(rounded(*case_data), case_data->shape().m, kBound);
     EXPECT_FALSE(checked.first) << text << ": got " << checked.first->got << ", want " << checked.first->want;
     EXPECT_EQ(checked.checked, static_cast<uint64_t>(case_data->shape().outputs())) << text;
     EXPECT_LE(checked.worst, 1);
@@ -59,7 +59,7 @@ TEST(Check, TheRoundedAnswerIsRight) {
 
 TEST(Check, OneElementALittleOffIsFound) {
   const auto case_data = make("m=5,n=7,k=96,bias=1");
-  const Answers answers(*case_data, 0, {}, 1);
+  const ExpectedOutput expected_output(*case_data, 0, {}, 1);
   const std::vector<Expected> expected = all(*case_data);
   for (size_t i = 0; i < expected.size(); ++i) {
     Bytes bytes = rounded(*case_data);
@@ -67,9 +67,9 @@ TEST(Check, OneElementALittleOffIsFound) {
     const auto inside = static_cast<float>(expected[i].want + 0.9 * limit);
     const auto outside = static_cast<float>(expected[i].want - 1.1 * limit);
     std::memcpy(&bytes[4 * i], &inside, 4);
-    EXPECT_FALSE(answers.compare(bytes, 5, kBound).first) << i;
+    EXPECT_FALSE(expected_output.compare(bytes, 5, kBound).first) << i;
     std::memcpy(&bytes[4 * i], &outside, 4);
-    const Checked checked = answers.compare(bytes, 5, kBound);
+    const Checked checked = expected_output.compare(bytes, 5, kBound);
     ASSERT_TRUE(checked.first) << i;
     EXPECT_EQ(checked.wrong, 1u);
     EXPECT_EQ(checked.first->where, "[" + std::to_string(i / 7) + ", " + std::to_string(i % 7) + "]");
@@ -78,7 +78,7 @@ TEST(Check, OneElementALittleOffIsFound) {
 
 TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
   const auto case_data = make("m=4,n=3,k=64,values=special");
-  const Answers answers(*case_data, 0, {}, 1);
+  const ExpectedOutput expected_output(*case_data, 0, {}, 1);
   const Bytes right = rounded(*case_data);
   EXPECT_TRUE(std::isnan(all(*case_data)[0].want));
   EXPECT_TRUE(std::isinf(all(*case_data)[3].want));
@@ -87,13 +87,13 @@ TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
     for (const float value : {1.0f, 3e38f, -3e38f}) {
       Bytes bytes = right;
       std::memcpy(&bytes[4 * at], &value, 4);
-      EXPECT_TRUE(answers.compare(bytes, 4, kBound).first) << at << " " << value;
+      EXPECT_TRUE(expected_output.compare(bytes, 4, kBound).first) << at << " " << value;
     }
   }
   Bytes bytes = right;
   const float nan = NAN;
   std::memcpy(&bytes[4 * 9], &nan, 4);
-  EXPECT_TRUE(answers.compare(bytes, 4, kBound).first);
+  EXPECT_TRUE(expected_output.compare(bytes, 4, kBound).first);
 }
 
 // A weight equal to its zero point adds nothing for every x, also for a huge one.
@@ -105,11 +105,11 @@ TEST(Check, ATermThatIsNothingHasNoBudget) {
 TEST(Check, LargeProductsAreSampledWithTheirEdges) {
   const auto case_data = make("m=512,n=1000,k=256");
   const std::vector<int64_t> edges = {1, 33, 512};
-  const Answers answers(*case_data, 0, edges, 1);
-  EXPECT_TRUE(answers.sampled());
+  const ExpectedOutput expected_output(*case_data, 0, edges, 1);
+  EXPECT_TRUE(expected_output.sampled());
   const Bytes nothing(static_cast<size_t>(512 * 1000) * 4);  // all zeros: wrong nearly everywhere
   for (const int64_t m : edges) {
-    const Checked checked = answers.compare(nothing, m, kBound);
+    const Checked checked = expected_output.compare(nothing, m, kBound);
     EXPECT_GT(checked.checked, 20u) << m;
     EXPECT_GT(checked.wrong, checked.checked * 9 / 10) << m;
   }
@@ -138,11 +138,11 @@ TEST(Check, PatchesAreThoseOfTheDefinition) {
   ASSERT_EQ(expected.size(), 8u);
   EXPECT_NEAR(expected[1].want / expected[0].want, 6.0 / 4, 1e-9);
   EXPECT_NEAR(expected[3].want / expected[0].want, 9.0 / 4, 1e-9);
-  const Answers answers(*case_data, 0, {}, 1);
+  const ExpectedOutput expected_output(*case_data, 0, {}, 1);
   Bytes bytes = rounded(*case_data);
-  EXPECT_FALSE(answers.compare(bytes, 2, kBound).first);
+  EXPECT_FALSE(expected_output.compare(bytes, 2, kBound).first);
   bytes[4 * 6 + 2] ^= std::byte{1};
-  EXPECT_EQ(answers.compare(bytes, 2, kBound).first->where, "[1, 0, 1, 0]");
+  EXPECT_EQ(expected_output.compare(bytes, 2, kBound).first->where, "[1, 0, 1, 0]");
 }
 
 TEST(Check, EqualSeedsGiveEqualData) {

@@ -89,10 +89,10 @@ def test_arithmetic(dtype) -> None:
     tiny, half = torch.finfo(dtype).smallest_normal, dtype is torch.float16
     # A denormal number that is flushed gives NaN times infinity. Denormal numbers of fp16 are normal in fp32, in which
     # kernels compute.
-    kept = torch.ones_like(x, dtype=torch.bool) if half else is_not_subnormal(x) & is_not_subnormal(y)
+    normal = torch.ones_like(x, dtype=torch.bool) if half else is_not_subnormal(x) & is_not_subnormal(y)
     for i, (got, want) in enumerate(run(Computes(), x, y)):
         if want.shape[:2] == x.shape:
-            got, want = got[kept], want[kept]
+            got, want = got[normal], want[normal]
         assert torch.equal(got.isnan(), want.isnan()), f"{i}: NaN at other places"
         assert torch.equal(got.isinf(), want.isinf()) and torch.equal(got[got.isinf()], want[want.isinf()]), i
         live = want.isfinite()

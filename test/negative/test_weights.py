@@ -23,12 +23,12 @@ def file(
     q: torch.Tensor, scale: torch.Tensor, zero: torch.Tensor | None, group: int, bias=None, bits: int = 4
 ) -> bytes:
     """linear_q4gsw or linear_q8gsw of [m, K] by itself."""
-    made = OneCall()
+    program = OneCall()
     n, k = q.shape
-    args = [made.input(torch.float32, ["m", k]), made.constant(q, ir.DType.i4 if bits == 4 else None)]
-    args += [made.constant(scale), made.constant(zero), made.constant(bias), group, 0, None]
-    made.call(f"linear_q{bits}gsw", args, torch.float32, ["m", n])
-    return made.bytes()
+    args = [program.input(torch.float32, ["m", k]), program.constant(q, ir.DType.i4 if bits == 4 else None)]
+    args += [program.constant(scale), program.constant(zero), program.constant(bias), group, 0, None]
+    program.call(f"linear_q{bits}gsw", args, torch.float32, ["m", n])
+    return program.bytes()
 
 
 def matrix(n: int, k: int, bits: int = 4) -> torch.Tensor:
@@ -62,17 +62,20 @@ def test_an_odd_row_is_one_group(k) -> None:
 @pytest.mark.parametrize("change", [-1, 1])
 def test_bytes(change) -> None:
     """W02"""
-    made = OneCall()
-    x, weight = made.input(torch.float32, ["m", 64]), made.constant(matrix(8, 64), ir.DType.i4)
-    stored = made.program.constants[0]
+    program = OneCall()
+    x, weight = program.input(torch.float32, ["m", 64]), program.constant(matrix(8, 64), ir.DType.i4)
+    stored = program.program.constants[0]
     data = stored.data()
-    made.program.constants[0] = ir.Constant(
+    program.program.constants[0] = ir.Constant(
         stored.key, len(data) + change, lambda: (data + b"\0")[: len(data) + change]
     )
-    made.call(
-        "linear_q4gsw", [x, weight, made.constant(torch.ones(8, 2)), None, None, 32, 0, None], torch.float32, ["m", 8]
+    program.call(
+        "linear_q4gsw",
+        [x, weight, program.constant(torch.ones(8, 2)), None, None, 32, 0, None],
+        torch.float32,
+        ["m", 8],
     )
-    refused(made.bytes(), "WeightsMismatch", str(len(data) + change))
+    refused(program.bytes(), "WeightsMismatch", str(len(data) + change))
 
 
 @pytest.mark.parametrize("shape", [(8, 1), (8, 3), (7, 2), (16,), (2, 8)])
@@ -152,14 +155,14 @@ def test_garbage_in_padding_nibbles() -> None:
     data = file(q, torch.ones(8, 1), None, 33)
     rows = np.frombuffer(pack(q.numpy(), ir.DType.i4), np.uint8).reshape(8, 17).copy()
     rows[:, -1] |= 0xA0
-    made = OneCall()
-    args = [made.input(torch.float32, ["m", 33]), made.constant(q, ir.DType.i4)]
-    stored = made.program.constants[0]
-    made.program.constants[0] = ir.Constant(stored.key, stored.size, lambda: rows.tobytes())
-    args += [made.constant(torch.ones(8, 1)), None, None, 33, 0, None]
-    made.call("linear_q4gsw", args, torch.float32, ["m", 8])
-    assert made.bytes() != data
-    assert torch.equal(pumice.load(made.bytes())(x), pumice.load(data)(x))
+    program = OneCall()
+    args = [program.input(torch.float32, ["m", 33]), program.constant(q, ir.DType.i4)]
+    stored = program.program.constants[0]
+    program.program.constants[0] = ir.Constant(stored.key, stored.size, lambda: rows.tobytes())
+    args += [program.constant(torch.ones(8, 1)), None, None, 33, 0, None]
+    program.call("linear_q4gsw", args, torch.float32, ["m", 8])
+    assert program.bytes() != data
+    assert torch.equal(pumice.load(program.bytes())(x), pumice.load(data)(x))
 
 
 @pytest.mark.parametrize("k", [131_072, 131_136])
@@ -167,11 +170,11 @@ def test_garbage_in_padding_nibbles() -> None:
 def test_the_longest_rows_of_the_largest_integers(rows, k) -> None:
     """W08: sums of -128 * -128; with 131,072 columns the sum does not fit 32 bits."""
     q, scale = torch.full((5, k), -128, dtype=torch.int8), torch.full((5, 1), 2.0**-20)
-    made = OneCall()
-    args = [made.input(torch.float32, ["m", k]), made.constant(q), made.constant(scale), None, None]
-    made.call("linear_q8ta_q8csw", [*args, 0, None, 1.0, 0, -128, 127], torch.float32, ["m", 5])
+    program = OneCall()
+    args = [program.input(torch.float32, ["m", k]), program.constant(q), program.constant(scale), None, None]
+    program.call("linear_q8ta_q8csw", [*args, 0, None, 1.0, 0, -128, 127], torch.float32, ["m", 5])
     try:
-        session = pumice.load(made.bytes())
+        session = pumice.load(program.bytes())
     except pumice.Error as error:
         assert error.code == "LimitExceeded"
         return

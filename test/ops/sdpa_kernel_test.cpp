@@ -18,10 +18,10 @@ Features gpu() {
 }
 
 TEST(SdpaKernel, HalfPrecisionGoesToMatrices) {
-  const auto made = sdpa_matrices({32 * 12, 128, 32, 32, DType::f16}, gpu());
-  ASSERT_TRUE(made);
-  EXPECT_EQ(made->rows(), 64u);
-  EXPECT_EQ(made->keys, 64u);
+  const auto matrices = sdpa_matrices({32 * 12, 128, 32, 32, DType::f16}, gpu());
+  ASSERT_TRUE(matrices);
+  EXPECT_EQ(matrices->rows(), 64u);
+  EXPECT_EQ(matrices->keys, 64u);
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, gpu()));
   EXPECT_FALSE(sdpa_matrices({384, 1, 32, 32, DType::f16}, gpu())) << "one row";
   EXPECT_FALSE(sdpa_matrices({384, 128, 512, 512, DType::f16}, gpu())) << "too many registers";
@@ -58,11 +58,11 @@ TEST(SdpaKernel, Fits) {
           for (const int64_t heads : {1, 12, 1000}) {
             const SdpaShape shape{heads, rows, e, ev, DType::f16};
             EXPECT_GE(sdpa_blocks(shape, features).rows, 1u);
-            const auto made = sdpa_matrices(shape, features);
-            if (!made) continue;
-            EXPECT_LE(made->subgroups * features.subgroup_size, features.max_invocations);
-            EXPECT_LE(16 * (made->staged + made->rows() * (made->keys / 4 + 1)), features.max_shared_bytes);
-            EXPECT_LE(made->shape.n * 2, made->keys);
+            const auto matrices = sdpa_matrices(shape, features);
+            if (!matrices) continue;
+            EXPECT_LE(matrices->subgroups * features.subgroup_size, features.max_invocations);
+            EXPECT_LE(16 * (matrices->staged + matrices->rows() * (matrices->keys / 4 + 1)), features.max_shared_bytes);
+            EXPECT_LE(matrices->shape.n * 2, matrices->keys);
           }
         }
       }

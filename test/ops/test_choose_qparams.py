@@ -54,13 +54,15 @@ def test_affine(kind, mapping) -> None:
     x = tokens(kind)
 
     def function(x: torch.Tensor) -> list[torch.Tensor]:
-        made = []
+        results = []
         for dtype, low, high in RANGES:
             for zero in (torch.int8, torch.int32) if high < 128 else (torch.uint8, torch.int64):
-                made += ao.choose_qparams_affine(x, mapping, [1, 9], dtype, low, high, None, None, zero)
+                results += ao.choose_qparams_affine(x, mapping, [1, 9], dtype, low, high, None, None, zero)
         for eps, scale in ((1.19e-07, torch.float32), (1e-5, torch.float16), (0.01, None)):
-            made += ao.choose_qparams_affine(x, mapping, [1, 9], torch.int8, -128, 127, eps, scale, torch.int32, True)
-        return made
+            results += ao.choose_qparams_affine(
+                x, mapping, [1, 9], torch.int8, -128, 127, eps, scale, torch.int32, True
+            )
+        return results
 
     check_bits(Apply(function), x, expect_ops={"choose_qparams": 2 * len(RANGES) + 3})
 
@@ -86,11 +88,11 @@ def test_quantized_decomposed(kind) -> None:
     check_bits(per_token, x, expect_ops={"choose_qparams": 1})
 
     def tensors(x: torch.Tensor) -> list[torch.Tensor]:
-        made = [*qd.choose_qparams.tensor(x, -128, 127, 2.0**-12, torch.int8)]
-        made += qd.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)
-        made += qd.choose_qparams_symmetric.tensor(x, -127, 127, 1.19e-07, torch.int8)
-        made += qd.choose_qparams_symmetric.tensor(x, 0, 255, 1e-7, torch.uint8)
-        return made
+        results = [*qd.choose_qparams.tensor(x, -128, 127, 2.0**-12, torch.int8)]
+        results += qd.choose_qparams.tensor(x, 0, 255, 1e-5, torch.uint8)
+        results += qd.choose_qparams_symmetric.tensor(x, -127, 127, 1.19e-07, torch.int8)
+        results += qd.choose_qparams_symmetric.tensor(x, 0, 255, 1e-7, torch.uint8)
+        return results
 
     whole = Apply(tensors)
     rows = [x[i] for i in (0, 1, 50, 200, 299, 400, 599, 601, *range(2000, 2030, 3), *range(-27, 0))]

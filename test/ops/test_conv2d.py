@@ -205,9 +205,9 @@ def test_bad_arguments(change, match) -> None:
     given = given | {"transposed": False, "act": 0} | change
     if given["groups"] == 2:
         given["kernel"] = [1, 3]
-    made = OneCall()
-    x, weight = made.input(torch.float32, [1, 3, 8, 8]), made.constant(normal(6, 27))
-    bias = made.constant(normal(given.pop("bias")))
-    made.call("conv2d", [x, weight, bias, *given.values()], torch.float32, [1, 6, 6, 6])
+    program = OneCall()
+    x, weight = program.input(torch.float32, [1, 3, 8, 8]), program.constant(normal(6, 27))
+    bias = program.constant(normal(given.pop("bias")))
+    program.call("conv2d", [x, weight, bias, *given.values()], torch.float32, [1, 6, 6, 6])
     with pytest.raises(pumice.Error, match=match):
-        pumice.load(made.bytes())
+        pumice.load(program.bytes())

@@ -17,10 +17,10 @@ class Chain:
     """Convolutions and sums of one dtype. x: [n, WIDE, 6, 7], whose images do not begin with a vec4 group."""
 
     def __init__(self, dtype: torch.dtype) -> None:
-        self.made, self.dtype = OneCall(), dtype
+        self.program, self.dtype = OneCall(), dtype
         self.zero = {torch.int8: -3, torch.uint8: 131}.get(dtype, 0)
         self.low = 0 if dtype is torch.uint8 else -128
-        self.x = self.made.input(dtype, ["n", WIDE, 6, 7])
+        self.x = self.program.input(dtype, ["n", WIDE, 6, 7])
 
     @property
     def floats(self) -> bool:
@@ -33,20 +33,22 @@ class Chain:
         dims = ["n", out, *image]
         real = torch.randn(out, columns) * (2 / columns) ** 0.5
         bias = torch.randn(out) * 0.2
-        constant = self.made.constant
+        constant = self.program.constant
         if self.floats:
             args = [x, constant(real.half()), constant(bias), *geometry]
-            return self.made.call("conv2d", args, self.dtype, dims, inner)
+            return self.program.call("conv2d", args, self.dtype, dims, inner)
         scale = real.abs().amax(1, keepdim=True) / 127
         weight = (real / scale).round().to(torch.int8)
         args = [x, constant(weight), constant(scale), None, constant(bias), *geometry, SCALE, self.zero]
         args += [SCALE * 0.9, self.zero + 2, self.low, self.low + 255]
-        return self.made.call("q8ta_conv2d", args, self.dtype, dims, inner)
+        return self.program.call("q8ta_conv2d", args, self.dtype, dims, inner)
 
     def add(self, a, b, channels: int, act: int, inner: bool = False):
         dims = ["n", channels, 6, 7]
         if self.floats:
-            return self.made.call("add_relu" if act else "add", [a, b] if act else [a, b, 1.0], self.dtype, dims, inner)
+            return self.program.call(
+                "add_relu" if act else "add", [a, b] if act else [a, b, 1.0], self.dtype, dims, inner
+            )
         numbers = [
             SCALE * 0.9,
             self.zero + 2,
@@ -58,7 +60,7 @@ class Chain:
             self.low + 5,
             self.low + 250,
         ]
-        return self.made.call("q8ta_add", [a, b, *numbers], self.dtype, dims, inner)
+        return self.program.call("q8ta_add", [a, b, *numbers], self.dtype, dims, inner)
 
 
 def chain(dtype: torch.dtype) -> bytes:
@@ -70,7 +72,7 @@ def chain(dtype: torch.dtype) -> bytes:
     net.conv(total, (6, NARROW), NARROW, 3, stride=2, inner=False)  # written as other readers want it
     last = net.add(wide, net.conv(total, (6, NARROW), WIDE, 1), WIDE, 0)  # an output
     net.add(last, last, WIDE, 0)  # of no convolution, and read again
-    return net.made.bytes()
+    return net.program.bytes()
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float16], ids=str)

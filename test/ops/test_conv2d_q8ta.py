@@ -34,11 +34,11 @@ class Weight:
         zero = 0.0 if self.zero is None else self.zero.double()
         return ((self.q.flatten(1).double() - zero) * self.scale.double()).view(self.q.shape)
 
-    def arguments(self, made: OneCall, act: int) -> list:
+    def arguments(self, program: OneCall, act: int) -> list:
         case = self.case
-        weight = made.constant(self.q.flatten(1)), made.constant(self.scale), made.constant(self.zero)
+        weight = program.constant(self.q.flatten(1)), program.constant(self.scale), program.constant(self.zero)
         geometry = pair(case.kernel), pair(case.stride), pads(case), pair(case.dilation), case.groups, False, act
-        return [*weight, made.constant(self.bias), *geometry]
+        return [*weight, program.constant(self.bias), *geometry]
 
     def product(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """In fp64, and of the absolute values."""
@@ -50,13 +50,13 @@ class Weight:
 @pytest.mark.parametrize(("dtype", "zero"), [(torch.float32, True), (torch.float16, False)], ids=str)
 def test_floats(dtype, zero) -> None:
     torch.manual_seed(1)
-    made, cases = OneCall(), CHOSEN if zero else CHOSEN[1::2]
+    program, cases = OneCall(), CHOSEN if zero else CHOSEN[1::2]
     weights, inputs = [Weight(case, zero) for case in cases], [case.x(dtype) for case in cases]
     for weight, x in zip(weights, inputs, strict=True):
         shape = weight.product(x.double())[0].shape
-        arguments = [made.input(dtype, x.shape), *weight.arguments(made, 0)]
-        made.call("conv2d_q8csw", arguments, dtype, shape)
-    for weight, x, got in zip(weights, inputs, pumice.load(made.bytes())(*inputs), strict=True):
+        arguments = [program.input(dtype, x.shape), *weight.arguments(program, 0)]
+        program.call("conv2d_q8csw", arguments, dtype, shape)
+    for weight, x, got in zip(weights, inputs, pumice.load(program.bytes())(*inputs), strict=True):
         want, size = weight.product(x.double())
         check_product(got, want, size, weight.k + 8, str(weight.case))
 
@@ -64,7 +64,7 @@ def test_floats(dtype, zero) -> None:
 def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
     """Padding is a real 0 for every zero point; all kernels give the same bits, which are returned."""
     torch.manual_seed(2)
-    made, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
+    program, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
     weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]
     x_low, x_high = LIMITS[x_dtype]
     x_scale, x_zero, out_zero, out_scale = 0.02, x_low + 37, 100, 0.11
@@ -73,12 +73,12 @@ def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], f
     low, high = LIMITS.get(out_dtype, (0, 0))
     tail = [] if floats else [out_scale, out_zero, low, high - 5]
     for weight, x, real in zip(weights, inputs, reals, strict=True):
-        arguments = [made.input(x_dtype, x.shape), *weight.arguments(made, act), x_scale, x_zero, *tail]
+        arguments = [program.input(x_dtype, x.shape), *weight.arguments(program, act), x_scale, x_zero, *tail]
         name = "conv2d_q8ta_q8csw" if floats else "q8ta_conv2d"
-        made.call(name, arguments, out_dtype, weight.product(real)[0].shape)
+        program.call(name, arguments, out_dtype, weight.product(real)[0].shape)
     first = None
     for feature in features:
-        session = pumice.load(made.bytes(), features=feature)
+        session = pumice.load(program.bytes(), features=feature)
         results = session(*inputs)
         first = results if first is None else first
         for weight, real, got, same in zip(weights, reals, results, first, strict=True):
@@ -130,11 +130,11 @@ def test_long_sums_are_exact() -> None:
     weight.q.fill_(-128)
     x = torch.full((1, 200, 3, 3), 127, dtype=torch.int8)
     x[0, 7, 1, 1] = 126
-    made = OneCall()
+    program = OneCall()
     weight.scale.fill_(1.0)
-    made.call(
-        "conv2d_q8ta_q8csw", [made.input(torch.int8, x.shape), *weight.arguments(made, 0), 1.0, -128], torch.float32,
-        [1, 16, 1, 1],
+    program.call(
+        "conv2d_q8ta_q8csw", [program.input(torch.int8, x.shape), *weight.arguments(program, 0), 1.0, -128],
+        torch.float32, [1, 16, 1, 1],
     )  # fmt: skip
     want = (x.long() + 128).sum().item() * -128
-    assert pumice.load(made.bytes())(x).flatten().tolist() == [float(torch.tensor(want, dtype=torch.float32))] * 16
+    assert pumice.load(program.bytes())(x).flatten().tolist() == [float(torch.tensor(want, dtype=torch.float32))] * 16

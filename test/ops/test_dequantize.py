@@ -39,12 +39,14 @@ def test_every_byte_and_scale(dtype, scale_dtype) -> None:
         x[:] = torch.arange(*limits(dtype)[:1], limits(dtype)[1] + 1).to(dtype)
 
     def function(x: torch.Tensor, scale: torch.Tensor) -> list[torch.Tensor]:
-        made = []
+        results = []
         for zero in (0, -7, 127, -(2**31)):
             z = torch.full(scale.shape, zero, dtype=torch.int32)
-            made += [ao.dequantize_affine(x, [1, 256], scale, z, dtype, output_dtype=kind) for kind in FLOATS]
-            made += [qd.dequantize_per_channel(x, scale, z.long(), 0, 0, 9, dtype, out_dtype=kind) for kind in FLOATS]
-        return made
+            results += [ao.dequantize_affine(x, [1, 256], scale, z, dtype, output_dtype=kind) for kind in FLOATS]
+            results += [
+                qd.dequantize_per_channel(x, scale, z.long(), 0, 0, 9, dtype, out_dtype=kind) for kind in FLOATS
+            ]
+        return results
 
     check_bits(Apply(function), x, scale, expect_ops={"dequantize": 16})
 
@@ -54,12 +56,12 @@ def test_quantized_decomposed(dtype) -> None:
     x, bits = integers(6, 8, 10, dtype=dtype), 8
 
     def function(x: torch.Tensor, s: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
-        made = []
+        results = []
         for kind in FLOATS:
             for d in range(3):
                 n = x.shape[d]
-                made.append(qd.dequantize_per_channel(x, s[:n], z[:n], d, 0, bits, dtype, out_dtype=kind))
-            made += [
+                results.append(qd.dequantize_per_channel(x, s[:n], z[:n], d, 0, bits, dtype, out_dtype=kind))
+            results += [
                 qd.dequantize_per_tensor(x, 0.1, 5, 0, bits, dtype, out_dtype=kind),
                 qd.dequantize_per_tensor(x, 1 / 3, -3, 0, bits, dtype),
                 qd.dequantize_per_channel(x, s[:6], None, 0, 0, bits, dtype, out_dtype=kind),
@@ -67,7 +69,7 @@ def test_quantized_decomposed(dtype) -> None:
                 qd.dequantize_per_channel_group(x.view(6, 80), s.view(6, 2), z.view(6, 2), 0, bits, dtype, 40, kind),
                 qd.dequantize_per_channel_group(x.view(6, 80), s.view(6, 2), None, 0, bits, dtype, 40, kind),
             ]
-        return made
+        return results
 
     check_bits(
         Apply(function), x, torch.rand(12) * 0.1 + 1e-3, torch.arange(12) * 5 - 30, expect_ops={"dequantize": 17}

@@ -43,8 +43,8 @@ def linear(bits: int, group: int | None, n: int, k: int, affine: bool = False) -
 
 
 def scheme(op: str) -> torch.nn.Module:
-    made = next(each for each in schemes.SCHEMES if op in each.ops)
-    return made.quantize(schemes.layers(), schemes.inputs())
+    found = next(each for each in schemes.SCHEMES if op in each.ops)
+    return found.quantize(schemes.layers(), schemes.inputs())
 
 
 def halves(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:

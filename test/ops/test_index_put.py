@@ -72,37 +72,37 @@ def test_equal_indices_add_up(e2e, dtype) -> None:
 class Cache(nn.Module):
     """A key/value cache as a buffer: written at positions, read whole."""
 
-    def __init__(self, how: str, width: int, dtype: torch.dtype) -> None:
+    def __init__(self, update: str, width: int, dtype: torch.dtype) -> None:
         super().__init__()
-        self.how = how
+        self.update = update
         self.register_buffer("cache", torch.zeros(2, 3, 40, width, dtype=dtype))
 
     def forward(self, at, x):
-        if self.how == "index_put":
+        if self.update == "index_put":
             self.cache[:, :, at] = x
-        elif self.how == "index_copy":
+        elif self.update == "index_copy":
             self.cache.index_copy_(2, at, x)
-        elif self.how == "slice":
+        elif self.update == "slice":
             self.cache[:, :, 5:9] = x[:, :, :4]
-        elif self.how == "stride":
+        elif self.update == "stride":
             self.cache[:, :, 1:8:2] = x[:, :, :4]
         else:
             self.cache[:, :, 7] = x[:, :, 0]
         return self.cache + (1 if self.cache.dtype.is_floating_point else 0)
 
 
-@pytest.mark.parametrize("how", ["index_put", "index_copy", "slice", "stride", "select"])
+@pytest.mark.parametrize("update", ["index_put", "index_copy", "slice", "stride", "select"])
 @pytest.mark.parametrize(
     ("width", "dtype"),
     [(8, torch.float32), (5, torch.float32), (3, torch.float16), (4, torch.float16), (5, torch.int8)],
     ids=str,
 )
-def test_state_in_place(e2e, how, width, dtype) -> None:
+def test_state_in_place(e2e, update, width, dtype) -> None:
     def call(*at):
         return torch.tensor(at), normal(2, 3, len(at), width, dtype=dtype, seed=at[0] + 1)
 
     runs = [call(4, 5, 6, 7), call(39, 0, 2, 1), call(4, 8, 15, 16)]
-    e2e.check(Cache(how, width, dtype), *call(0, 1, 2, 3), runs=runs, reference="eager")
+    e2e.check(Cache(update, width, dtype), *call(0, 1, 2, 3), runs=runs, reference="eager")
 
 
 def test_growing_number_of_positions(e2e) -> None:

@@ -117,10 +117,10 @@ def test_what_is_not_used_is_no_error() -> None:
 
 @pytest.mark.parametrize("op", ["neg", "abs", "square"])
 def test_a_file_cannot_ask_for_what_nobody_looks_at(op) -> None:
-    made = OneCall()
-    made.call(op, [made.input(DType.i64, [5])], DType.i64, [5])
+    program = OneCall()
+    program.call(op, [program.input(DType.i64, [5])], DType.i64, [5])
     with pytest.raises(pumice.Error, match="of i64 are written as sub, maximum and mul"):
-        pumice.load(made.bytes())
+        pumice.load(program.bytes())
 
 
 def test_int32_wraps(e2e) -> None:

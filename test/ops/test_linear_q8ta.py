@@ -47,10 +47,17 @@ def test_integers(monkeypatch, n, k, x_dtype, out_dtype) -> None:
     x_scale, x_zero, out_zero = 0.02, 17, 100
     out_scale, (low, high) = 0.05 * k**0.5, LIMITS[out_dtype]
     for act in (0, 1):
-        made = OneCall()
-        args = [made.input(x_dtype, ["m", k]), *weight.constants(made), made.constant(bias), act, x_scale, x_zero]
-        made.call("q8ta_linear", [*args, out_scale, out_zero, low, high - 5], out_dtype, ["m", n])
-        data = made.bytes()
+        program = OneCall()
+        args = [
+            program.input(x_dtype, ["m", k]),
+            *weight.constants(program),
+            program.constant(bias),
+            act,
+            x_scale,
+            x_zero,
+        ]
+        program.call("q8ta_linear", [*args, out_scale, out_zero, low, high - 5], out_dtype, ["m", n])
+        data = program.bytes()
         for kernel in ("", *ALL, *(["int8_16x32"] if k == 130 and act else [])):
             monkeypatch.setenv("PUMICE_KERNEL", kernel)
             session = pumice.load(data)
@@ -70,23 +77,23 @@ def test_extreme_scales() -> None:
     x = integers(5, 64, torch.int8)
     real = x.double() * 0.02 @ weight.real().T
     for scale, want in ((3e38, torch.full((5, 20), 7.0)), (1e-40, torch.where(real == 0, 7, real.sign() * 200))):
-        made = OneCall()
-        args = [made.input(torch.int8, ["m", 64]), *weight.constants(made), None, 0, 0.02, 0, scale, 7, -128, 127]
-        made.call("q8ta_linear", args, torch.int8, ["m", 20])
-        assert torch.equal(pumice.load(made.bytes())(x).double(), want.double().clamp(-128, 127))
+        program = OneCall()
+        args = [program.input(torch.int8, ["m", 64]), *weight.constants(program), None, 0, 0.02, 0, scale, 7, -128, 127]
+        program.call("q8ta_linear", args, torch.int8, ["m", 20])
+        assert torch.equal(pumice.load(program.bytes())(x).double(), want.double().clamp(-128, 127))
 
 
 @pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
 @pytest.mark.parametrize(("n", "k", "group"), [(37, 96, 32), (64, 256, 128), (20, 48, 24), (16, 130, None)])
 def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
     weight, bias = Weight.random(n, k, group, 4, zero), torch.randn(n)
-    made = OneCall()
-    rows = [made.input(torch.float32, ["m"]), made.input(torch.int32 if zero else torch.int8, ["m"])]
-    out_rows = [made.input(torch.float32, ["m"]), made.input(torch.int8, ["m"])]
-    x_value = made.input(torch.int8, ["m", k])
-    args = [x_value, *rows, *weight.constants(made), made.constant(bias), weight.group, *out_rows]
-    made.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
-    data = made.bytes()
+    program = OneCall()
+    rows = [program.input(torch.float32, ["m"]), program.input(torch.int32 if zero else torch.int8, ["m"])]
+    out_rows = [program.input(torch.float32, ["m"]), program.input(torch.int8, ["m"])]
+    x_value = program.input(torch.int8, ["m", k])
+    args = [x_value, *rows, *weight.constants(program), program.constant(bias), weight.group, *out_rows]
+    program.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
+    data = program.bytes()
     for kernel in ("", *ALL, *(MATRICES if group == 32 and zero else [])):
         if Layer(weight).unsupported_reason(kernel):
             continue
@@ -105,13 +112,15 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
 
 def test_one_activation_is_quantized_once() -> None:
     """Three projections of one x: one kernel makes its integers."""
-    made = OneCall()
-    x = made.input(torch.float32, ["m", 64])
+    program = OneCall()
+    x = program.input(torch.float32, ["m", 64])
     weights = [Weight.random(n, 64, 32, 4) for n in (16, 17, 18)]
     for weight in weights:
         tail = [None, 32, 0, None, 0, -128, 127, 1e-7, 1]
-        made.call("linear_dq8ca_q4gsw", [x, *weight.constants(made), *tail], torch.float32, ["m", weight.q.shape[0]])
-    session = pumice.load(made.bytes())
+        program.call(
+            "linear_dq8ca_q4gsw", [x, *weight.constants(program), *tail], torch.float32, ["m", weight.q.shape[0]]
+        )
+    session = pumice.load(program.bytes())
     value = torch.randn(40, 64)
     for weight, got in zip(weights, session(value), strict=True):
         Layer(weight, eps=1e-7).check(got, value)

@@ -67,9 +67,9 @@ def test_linear_of_many_rows(n, k, dtype, more) -> None:
 @pytest.mark.parametrize("more", ["", ",alignment=256"])
 @pytest.mark.parametrize(("bits", "group"), [(4, 32), (8, None)])
 def test_linear_of_integers(monkeypatch, bits, group, more) -> None:
-    made = Layer(Weight.random(4113, 64, group, bits, zero=True), torch.randn(4113))
+    module = Layer(Weight.random(4113, 64, group, bits, zero=True), torch.randn(4113))
     kernels = ["gemv1", "dot1", "dotw4", "dot_tile32x64"]
-    made.check_rows(monkeypatch, kernels, (1, 3), features=f"max_storage={1 << 16}{more}")
+    module.check_rows(monkeypatch, kernels, (1, 3), features=f"max_storage={1 << 16}{more}")
 
 
 class Fused(torch.nn.Module):

@@ -203,8 +203,8 @@ def test_every_half_survives() -> None:
 
 
 def scheme(op: str) -> tuple[torch.nn.Module, torch.Tensor]:
-    made, inputs = next(each for each in schemes.SCHEMES if op in each.ops), schemes.inputs()
-    return made.quantize(schemes.layers(), inputs), *inputs
+    found, inputs = next(each for each in schemes.SCHEMES if op in each.ops), schemes.inputs()
+    return found.quantize(schemes.layers(), inputs), *inputs
 
 
 # A model for every operator that has a storage axis; unary ones are in test_unary.py and share a shader.

@@ -32,12 +32,12 @@ def tracked() -> list[str]:
 
 def files(tree: Path) -> dict[str, bytes]:
     """The tree's files by name, without what a build makes."""
-    made = {"docs/ops.md", "python/pumice/format/_schema.py"}
+    generated = {"docs/ops.md", "python/pumice/format/_schema.py"}
     found = {}
     for path in tree.rglob("*"):
         name = path.relative_to(tree)
         skipped = name.parts[0] in ("build", ".venv") or path.suffix in (".pyc", ".so") or ".pytest_cache" in name.parts
-        if path.is_file() and not skipped and str(name) not in made:
+        if path.is_file() and not skipped and str(name) not in generated:
             found[str(name)] = path.read_bytes()
     return found
 

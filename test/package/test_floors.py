@@ -75,8 +75,8 @@ def test_includes_go_one_way() -> None:
 
 
 def test_the_drawing_is_that_of_the_sources() -> None:
-    made = (ROOT / "docs/floors.svg").read_text(encoding="utf-8")
-    assert made == draw(ROOT), "run python docs/draw_floors.py docs/floors.svg"
+    drawing = (ROOT / "docs/floors.svg").read_text(encoding="utf-8")
+    assert drawing == draw(ROOT), "run python docs/draw_floors.py docs/floors.svg"
 
 
 def test_every_source_file_has_its_header() -> None:
@@ -95,9 +95,9 @@ def test_every_include_exists() -> None:
             for include in INCLUDE.findall(path.read_text(encoding="utf-8")):
                 if floor_of(include) is None or include in GENERATED or include.startswith(PUBLIC):
                     continue
-                made = re.fullmatch(r"glsl/(\w+)\.h", include)
+                generated = re.fullmatch(r"glsl/(\w+)\.h", include)
                 shaders = [ROOT / "glsl", ROOT / "tools/kernel_bench/glsl"]
-                if made and any((shader / f"{made[1]}.glsl").exists() for shader in shaders):
+                if generated and any((shader / f"{generated[1]}.glsl").exists() for shader in shaders):
                     continue
                 if not (ROOT / include).exists():
                     missing.append(f"{path.relative_to(ROOT)} includes {include}")

@@ -26,10 +26,10 @@ class _Record(Interpreter):
         self.integers: list[torch.Tensor] = []
 
     def run_node(self, n: Node) -> Any:
-        made = super().run_node(n)
+        result = super().run_node(n)
         if str(n.target) == QUANTIZE:
-            self.integers.append(made)
-        return made
+            self.integers.append(result)
+        return result
 
 
 class WithIntegers(nn.Module):

@@ -59,21 +59,21 @@ def encode(x: np.ndarray, kind: str) -> tuple[bytes, np.ndarray]:
     if kind in ("Q4_0", "Q8_0"):
         data, meant = (q4_0 if kind == "Q4_0" else q8_0)(x)
         return data.tobytes(), meant
-    made = x.astype(np.float16 if kind == "F16" else np.float32)
-    return made.tobytes(), made.astype(np.float32)
+    stored = x.astype(np.float16 if kind == "F16" else np.float32)
+    return stored.tobytes(), stored.astype(np.float32)
 
 
 def names(layers: int) -> dict[str, str]:
     """llama.cpp's names by those of transformers."""
-    made = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
+    gguf_names = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
     parts = {
         "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
         "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
         "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
     }  # fmt: skip
     for layer in range(layers):
-        made |= {f"model.layers.{layer}.{a}.weight": f"blk.{layer}.{b}.weight" for a, b in parts.items()}
-    return made
+        gguf_names |= {f"model.layers.{layer}.{a}.weight": f"blk.{layer}.{b}.weight" for a, b in parts.items()}
+    return gguf_names
 
 
 def permuted(x: np.ndarray, heads: int) -> np.ndarray:

@@ -83,18 +83,18 @@ class Layer:
         return f"linear_{'q8ta' if self.static else 'dq8ca'}_q{self.weight.bits}{'g' if group else 'c'}sw"
 
     def program(self) -> bytes:
-        made, (n, k) = OneCall(), self.weight.q.shape
-        x = made.input(self.dtype, ["m", k])
-        args = [x, *self.weight.constants(made), made.constant(self.bias)]
+        program, (n, k) = OneCall(), self.weight.q.shape
+        x = program.input(self.dtype, ["m", k])
+        args = [x, *self.weight.constants(program), program.constant(self.bias)]
         if "g" in self.op.rsplit("_", 1)[1]:
             args.append(self.weight.group)
-        args += [self.act, made.input(self.dtype, ["m", n]) if self.residual else None]
+        args += [self.act, program.input(self.dtype, ["m", n]) if self.residual else None]
         if self.static:
             args += [*self.static, self.low, self.high]
         else:
             args += [self.mapping, self.low, self.high, self.eps, self.per_token]
-        made.call(self.op, args, self.dtype, ["m", n])
-        return made.bytes()
+        program.call(self.op, args, self.dtype, ["m", n])
+        return program.bytes()
 
     def integers(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """q, scale and zero point of x as eager PyTorch has them, the last two [m or 1, 1]."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions between dequantize and quantize nodes, with the pattern `integers` and without it."""
+"""Functions between dequantize and quantize nodes, with a pattern of fusion/integers_*.py and without it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ INPUT, RESULT = (0.0213, 5, -128, 127, torch.int8), (0.0291, 11, -128, 127, torc
 def check_integers(
     function: Callable[..., torch.Tensor],
     *inputs: torch.Tensor,
+    pattern: str,
     fused: dict[str, int],
     floats: dict[str, int],
     layers: tuple[torch.nn.Module, ...] = (),
@@ -27,6 +28,7 @@ def check_integers(
 ) -> None:
     """quantize(function(*layers, *dequantize(integers of inputs))). `floats`: the operators of the function itself.
 
+    Without `pattern` alone as without all of them: nothing between the two nodes is then left to the others.
     `same`: the results have the scale and zero point of the inputs. `taken`: those operators take integers.
     """
 
@@ -40,7 +42,7 @@ def check_integers(
     unfused.check_pattern(
         unfused.Function(between, *layers),
         *values,
-        pattern="integers",
+        pattern=pattern,
         fused=fused,
         unfused=around + Counter(floats),
         steps=steps,

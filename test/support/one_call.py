@@ -31,18 +31,18 @@ class OneCall:
         self._symbols: dict[str, ir.SizeExpr] = {}
 
     def _dims(self, dims: Sequence[int | str]) -> list[ir.Size]:
-        made: list[ir.Size] = []
+        sizes: list[ir.Size] = []
         for dim in dims:
             if isinstance(dim, str) and dim not in self._symbols:
                 self._symbols[dim] = ir.SizeExpr(len(self.method.exprs))
                 self.method.symbols.append(ir.Symbol(dim, 0, 1 << 20, 4))
                 self.method.exprs.append(ir.Expr(ir.ExprOp.symbol, len(self.method.symbols) - 1))
-            made.append(self._symbols[dim] if isinstance(dim, str) else dim)
-        return made
+            sizes.append(self._symbols[dim] if isinstance(dim, str) else dim)
+        return sizes
 
     def _value(self, kind: ir.ValueKind, dtype: torch.dtype | ir.DType, dims: Sequence[int | str], **more: Any) -> int:
-        made = dtype if isinstance(dtype, ir.DType) else DTYPES[dtype]
-        self.method.values.append(ir.Value(kind, made, self._dims(dims), **more))
+        file_dtype = dtype if isinstance(dtype, ir.DType) else DTYPES[dtype]
+        self.method.values.append(ir.Value(kind, file_dtype, self._dims(dims), **more))
         return len(self.method.values) - 1
 
     def input(self, dtype: torch.dtype, dims: Sequence[int | str]) -> ir.ValueId:
@@ -54,12 +54,12 @@ class OneCall:
         """`dtype`: ir.DType.i4 for int8 tensors that become int4."""
         if tensor is None:
             return None
-        made = dtype or DTYPES[tensor.dtype]
-        data = pack(np.asarray(tensor), made)
-        assert len(data) == file_bytes(made, tensor.shape)
+        file_dtype = dtype or DTYPES[tensor.dtype]
+        data = pack(np.asarray(tensor), file_dtype)
+        assert len(data) == file_bytes(file_dtype, tensor.shape)
         self.program.constants.append(ir.Constant(f"c{len(self.program.constants)}", len(data), lambda: data))
         ref = len(self.program.constants) - 1
-        return ir.ValueId(self._value(ir.ValueKind.constant, made, tensor.shape, ref=ref))
+        return ir.ValueId(self._value(ir.ValueKind.constant, file_dtype, tensor.shape, ref=ref))
 
     def call(
         self, op: str, args: list[Any], dtype: torch.dtype, dims: Sequence[int | str], inner: bool = False

@@ -61,8 +61,8 @@ class Round(torch.nn.Module):
         self.block, self.dtype, self.low, self.high = block, dtype, low, high
 
     def forward(self, x: torch.Tensor):
-        how = ("ASYMMETRIC", self.block, self.dtype, self.low, self.high, 1e-5, torch.float32, torch.int32)
-        scale, zero = torch.ops.torchao.choose_qparams_affine(x, *how)
+        arguments = ("ASYMMETRIC", self.block, self.dtype, self.low, self.high, 1e-5, torch.float32, torch.int32)
+        scale, zero = torch.ops.torchao.choose_qparams_affine(x, *arguments)
         q = torch.ops.torchao.quantize_affine(x, self.block, scale, zero, self.dtype, self.low, self.high)
         return (
             q,

@@ -177,14 +177,14 @@ TEST(Commands, SessionsOnSeveralThreads) {
 
 TEST(Pipelines, AreMadeOnceAndKept) {
   const auto device = test::open("-int_dot");
-  const uint32_t before = device->pipelines().made();
+  const uint32_t before = device->pipelines().created();
   std::vector<PipelineKey> keys;
   for (const uint32_t size : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 64u}) keys.push_back({&test::kAdd, {size}, 0});
   device->pipelines().prepare(keys);
-  EXPECT_EQ(device->pipelines().made() - before, 8u);
+  EXPECT_EQ(device->pipelines().created() - before, 8u);
   const Pipeline& one = device->pipelines().get(keys[3]);
   EXPECT_EQ(&one, &device->pipelines().get(keys[3]));
-  EXPECT_EQ(device->pipelines().made() - before, 8u);
+  EXPECT_EQ(device->pipelines().created() - before, 8u);
   EXPECT_EQ(one.layout, device->pipelines().get(keys[5]).layout);
 }
 

@@ -143,15 +143,15 @@ TEST_P(Upload, ConvertsOnTheWay) {
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int64_t>(i) - 350'000;
   const Buffer buffer = device->memory().buffer(in.size() * 4, MemoryKind::device, "target");
   Uploader uploader(device, 100'000, 2);
-  const Uploader::Convert narrow{8, 4, [](std::byte* out, const std::byte* from, size_t count) {
-                                   for (size_t i = 0; i < count; ++i) {
-                                     int64_t wide = 0;
-                                     std::memcpy(&wide, from + i * 8, 8);
-                                     if (wide == 7) throw std::out_of_range("seven");
-                                     const auto word = static_cast<int32_t>(wide);
-                                     std::memcpy(out + i * 4, &word, 4);
-                                   }
-                                 }};
+  const Uploader::Conversion narrow{8, 4, [](std::byte* out, const std::byte* from, size_t count) {
+                                      for (size_t i = 0; i < count; ++i) {
+                                        int64_t wide = 0;
+                                        std::memcpy(&wide, from + i * 8, 8);
+                                        if (wide == 7) throw std::out_of_range("seven");
+                                        const auto word = static_cast<int32_t>(wide);
+                                        std::memcpy(out + i * 4, &word, 4);
+                                      }
+                                    }};
   EXPECT_THROW(uploader.put(std::as_bytes(std::span(in)), whole(buffer), narrow), std::out_of_range);
   in[350'007] = 0;
   uploader.put(std::as_bytes(std::span(in)), whole(buffer), narrow);

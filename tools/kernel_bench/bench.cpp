@@ -32,8 +32,9 @@ class Bench {
 
   void measure_ceilings() {
     ceilings_.measure(device_, cpu_ ? 0.02 : options_.seconds, [&](const Ceiling& c) {
-      report_(
-          json{{"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.how}, {"why", c.why}}.dump());
+      report_(json{
+          {"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.configuration}, {"why", c.why}}
+                  .dump());
     });
   }
 
@@ -41,7 +42,7 @@ class Bench {
     const BenchOp& bench_op = kernel_bench::bench_op(c.op);
     const std::unique_ptr<CaseData> case_data = bench_op.make(c, options_.seed);
     const std::vector<Data> inputs = inputs_of(*case_data);
-    const std::vector<Answers> answers = answers_of(*case_data, {}, options_.seed);
+    const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
     std::map<std::string, std::vector<std::string>>
@@ -62,7 +63,7 @@ class Bench {
       const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
       for (size_t i = 0; i < names.size(); ++i) {
         const double error = bound(bench_op, names[i], c, device_->features());
-        json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, answers, error);
+        json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, expected, error);
         row["is"] = resolved(bench_op, names[i], c, device_->features());
         failed += row.at("status") == "failed";
         if (row.at("status") == "ok") times.add(names[i], row.at(cpu_ ? "cpu_us" : "median_us"));
@@ -108,7 +109,7 @@ class Bench {
   };
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
-               std::span<const Answers> answers, double error) {
+               std::span<const ExpectedOutput> expected, double error) {
     const int64_t m = case_data.shape().m;
     json row = {{"status", "ok"}, {"compared", compared(case_data.has_reference())}};
     uint64_t slot_bytes = 0;
@@ -123,7 +124,7 @@ class Bench {
       commands.end();
       harness.run(commands);
       const bool by_matrices = case_data.bytes(m) == 0 && harness.has_matrices();
-      const std::string why = wrong(harness, case_data, answers, m, by_matrices ? 1 : error, row);
+      const std::string why = wrong(harness, case_data, expected, m, by_matrices ? 1 : error, row);
       if (!why.empty()) {
         row["status"] = "failed";
         row["why"] = why + "; see kernel test";

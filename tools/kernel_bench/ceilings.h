@@ -18,7 +18,7 @@ struct Ceiling {
   std::string name;  // "read", "copy", "f32", "f16", "dot", "f16 matrix", "s8 matrix"
   // Bytes or operations a second, on a CPU driver a second of processor time; 0: not available, for the reason `why`.
   double value = 0;
-  std::string how;  // "16x16x16, 4 subgroups a workgroup"
+  std::string configuration;  // "16x16x16, 4 subgroups a workgroup"
   std::string why;
 };
 

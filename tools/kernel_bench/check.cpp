@@ -47,7 +47,7 @@ std::string place(const Shape& shape, uint64_t index) {
 
 }  // namespace
 
-Answers::Answers(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed)
+ExpectedOutput::ExpectedOutput(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed)
     : output_(case_data.outputs()[output]), has_rows_(case_data.has_rows()) {
   const int64_t m = output_.shape.empty() ? 1 : output_.shape[0], n = columns_of(output_.shape);
   sampled_ = case_data.macs() > kAllMacs;
@@ -90,7 +90,7 @@ double allowed(const Expected& expected, DType dtype, double bound) {
   return (unit * std::fabs(expected.want) + bound * expected.size) * (1 + unit) + expected.slack + least;
 }
 
-Checked Answers::compare(std::span<const std::byte> output, int64_t m, double bound) const {
+Checked ExpectedOutput::compare(std::span<const std::byte> output, int64_t m, double bound) const {
   const DType dtype = output_.dtype;
   const auto n = static_cast<uint64_t>(columns_of(output_.shape));
   const double most = dtype == DType::f16 ? 65504 : dtype == DType::f32 ? 3.4028234663852886e38 : INFINITY;

@@ -22,10 +22,10 @@ struct Checked {
 
 // What an output of a case must be: all of them up to `kAllMacs` multiplications, else rows (of the first dimension)
 // and columns (of all others) drawn by `seed`, with the edges and the rows just below each of `edges` among them.
-class Answers {
+class ExpectedOutput {
  public:
   static constexpr uint64_t kAllMacs = 100'000'000;
-  Answers(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed);
+  ExpectedOutput(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed);
   bool sampled() const { return sampled_; }
   // The first `m` rows of `output`; |error| <= u |y| + bound * sum|a b|, u: half an ulp of the output's type.
   Checked compare(std::span<const std::byte> output, int64_t m, double bound) const;

@@ -342,15 +342,15 @@ uint64_t Harness::launch_flops() const {
   return flops;
 }
 
-void Harness::spoil_guard(uint32_t word) {
+void Harness::overwrite_guard(uint32_t word) {
   const uint32_t output = impl().outputs[0], texture = impl().tensors[output].other_storage;
   if (texture != kNone && textures_.has(texture))
-    textures_.spoil(texture, word);
+    textures_.overwrite(texture, word);
   else
-    spoil(padded(output_bytes(), 16), word);
+    overwrite(padded(output_bytes(), 16), word);
 }
 
-void Harness::spoil(uint64_t byte, uint32_t word) {
+void Harness::overwrite(uint64_t byte, uint32_t word) {
   const Slice output = slice(impl().outputs[0], 0);
   Commands commands(loaded_.device);
   commands.begin();

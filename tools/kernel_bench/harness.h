@@ -77,8 +77,8 @@ class Harness {
   uint64_t launch_bytes() const;
   uint64_t launch_flops() const;
   // For planted mistakes: overwrite the word at `byte` of output 0, or a guard of it.
-  void spoil(uint64_t byte, uint32_t word);
-  void spoil_guard(uint32_t word);
+  void overwrite(uint64_t byte, uint32_t word);
+  void overwrite_guard(uint32_t word);
 
  private:
   struct Place {

@@ -31,18 +31,18 @@ void quantize(std::span<float> row, DType dtype, bool chosen) {
 
 RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what) {
   const auto count = static_cast<size_t>(m);
-  RowQparams made;
+  RowQparams qparams;
   std::vector<float> scales(count);
   Random random(seed, what);
   for (float& each : scales) each = kOutNumbers.scale * random.uniform(0.5f, 1.5f);
-  made.zeros = {DType::i8, {m}, Bytes(count)};
+  qparams.zeros = {DType::i8, {m}, Bytes(count)};
   for (size_t row = 0; row < count; ++row) {
     const auto zero = static_cast<int8_t>(static_cast<int>(random.below(41)) - 20);
-    made.zeros.bytes[row] = static_cast<std::byte>(zero);
-    made.rows.push_back({scales[row], static_cast<float>(zero)});
+    qparams.zeros.bytes[row] = static_cast<std::byte>(zero);
+    qparams.rows.push_back({scales[row], static_cast<float>(zero)});
   }
-  made.scales = floats(DType::f32, {m}, scales);
-  return made;
+  qparams.scales = floats(DType::f32, {m}, scales);
+  return qparams;
 }
 
 Expected requantized(const Expected& e, RowParams params, int64_t roundings) {

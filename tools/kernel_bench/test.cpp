@@ -61,7 +61,7 @@ class Test {
   uint32_t run(const Group& group) {
     const BenchOp& bench_op = kernel_bench::bench_op(group.widest.op);
     const std::unique_ptr<CaseData> case_data = bench_op.make(group.widest, options_.seed);
-    const std::vector<Answers> answers = answers_of(*case_data, group.rows, options_.seed);
+    const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, group.rows, options_.seed);
     inputs_ = inputs_of(*case_data);
     is_call_ = bench_op.is_call();
     // Kernels by the operator in their file; a baseline is an operator of its own.
@@ -79,7 +79,7 @@ class Test {
       if (!wanted.rows.empty()) files[op_for(bench_op, kernel)].push_back(std::move(wanted));
     }
     uint32_t failed = 0;
-    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, bench_op, *case_data, answers);
+    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, bench_op, *case_data, expected);
     return failed;
   }
 
@@ -90,7 +90,7 @@ class Test {
     int64_t m;
     uint64_t macs;
     double error;
-    std::span<const Answers> answers;
+    std::span<const ExpectedOutput> expected;
   };
   struct Wanted {
     std::string kernel;
@@ -98,7 +98,7 @@ class Test {
   };
 
   uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const BenchOp& bench_op,
-               const CaseData& case_data, std::span<const Answers> answers) {
+               const CaseData& case_data, std::span<const ExpectedOutput> expected) {
     std::vector<Forced> kernels;
     for (const Wanted& each : all) kernels.push_back({forced(each.kernel), each.rows[0]});
     const Loaded loaded = load(device_, make_file(case_data, op), kernels, device_->features());
@@ -109,7 +109,7 @@ class Test {
       Session session(device_, loaded.program, loaded.weights, std::move(graphs));
       for (const int64_t m : all[i].rows) {
         json row = {
-            {"status", "ok"}, {"sampled", answers[0].sampled()}, {"compared", compared(case_data.has_reference())}};
+            {"status", "ok"}, {"sampled", expected[0].sampled()}, {"compared", compared(case_data.has_reference())}};
         std::string why;
         try {
           const size_t num_symbols = loaded.program->methods[0].symbols.size();
@@ -117,7 +117,7 @@ class Test {
           check_bindings(*loaded.graphs[i]);
           const double error = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
           const uint64_t macs = case_data.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
-          why = run(loaded, *loaded.graphs[i], session, {case_data, m, macs, error, answers}, row);
+          why = run(loaded, *loaded.graphs[i], session, {case_data, m, macs, error, expected}, row);
         } catch (const Error& error) {
           why = std::string(name(error.code())) + ": " + error.what();
           if (device_->is_lost()) throw;
@@ -150,12 +150,12 @@ class Test {
       plant(harness, poison, is_first);
       const std::string damage = harness.damage(poison);
       if (!damage.empty()) return damage;
-      Bytes output = outputs(harness, run.answers.size());
+      Bytes output = outputs(harness, run.expected.size());
       if (is_first) {
         is_first = false;
         first = std::move(output);
         const double error = is_call_ && harness.has_matrices() ? 1 : run.error;
-        const std::string wrong = kernel_bench::wrong(harness, run.data, run.answers, run.m, error, row);
+        const std::string wrong = kernel_bench::wrong(harness, run.data, run.expected, run.m, error, row);
         if (!wrong.empty()) return wrong;
       } else if (output != first) {
         return "memory that held other bytes before gave another result: " + difference(first, output);
@@ -166,8 +166,8 @@ class Test {
       if (harness.overwrites_inputs()) harness.put_inputs(kPoison[1], inputs_);
       harness.clear_report();
       harness.run(commands);
-      if (options_.mistake == "replay" && replay + 1 == replays) harness.spoil(0, 0x40490fdbu);
-      const Bytes output = outputs(harness, run.answers.size());
+      if (options_.mistake == "replay" && replay + 1 == replays) harness.overwrite(0, 0x40490fdbu);
+      const Bytes output = outputs(harness, run.expected.size());
       if (output != first) return format("replay %u gave other bits: ", replay + 1) + difference(first, output);
     }
     row["replays"] = replays;
@@ -206,7 +206,7 @@ class Test {
     }
     if (fails) return "a session said nothing of what the kernel reported";
     Bytes all;
-    for (uint32_t i = 0; i < run.answers.size(); ++i) {
+    for (uint32_t i = 0; i < run.expected.size(); ++i) {
       Bytes output(session.output(i).bytes);
       session.read(i, output.data(), output.size());
       output = on_device(session.output(i).dtype, output);
@@ -223,9 +223,9 @@ class Test {
   }
 
   void plant(Harness& harness, uint32_t poison, bool is_first) {
-    if (options_.mistake == "value") harness.spoil(0, is_first ? 0x40490fdbu : 0);
-    if (options_.mistake == "unwritten") harness.spoil(0, poison);
-    if (options_.mistake == "guard") harness.spoil_guard(~poison);
+    if (options_.mistake == "value") harness.overwrite(0, is_first ? 0x40490fdbu : 0);
+    if (options_.mistake == "unwritten") harness.overwrite(0, poison);
+    if (options_.mistake == "guard") harness.overwrite_guard(~poison);
   }
   // Replays on a CPU driver, which does about 10^9 multiplications a second.
   uint32_t num_replays(uint64_t macs) const {

@@ -144,7 +144,7 @@ std::string Textures::damage() {
   return "";
 }
 
-void Textures::spoil(uint32_t tensor, uint32_t word) {
+void Textures::overwrite(uint32_t tensor, uint32_t word) {
   Commands commands(device_);
   commands.begin();
   fill(commands, all_.at(tensor), 0, word);

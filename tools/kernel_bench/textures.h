@@ -33,7 +33,7 @@ class Textures {
   // Describes where the guards have changed since; empty when nowhere.
   std::string damage();
   // For planted mistakes: overwrites a texture with its guards.
-  void spoil(uint32_t tensor, uint32_t word);
+  void overwrite(uint32_t tensor, uint32_t word);
   uint64_t slot_bytes() const;
 
  private:

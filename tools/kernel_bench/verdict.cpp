@@ -23,13 +23,13 @@ std::string wrong_report(const std::optional<HostReport>& got, std::span<const H
 
 }  // namespace
 
-std::vector<Answers> answers_of(const CaseData& case_data, std::span<const int64_t> rows, uint64_t seed) {
-  std::vector<Answers> all;
+std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::span<const int64_t> rows, uint64_t seed) {
+  std::vector<ExpectedOutput> all;
   for (size_t i = 0; i < case_data.outputs().size(); ++i) all.emplace_back(case_data, i, rows, seed);
   return all;
 }
 
-std::string wrong(Harness& harness, const CaseData& case_data, std::span<const Answers> answers, int64_t m,
+std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
                   double error, nlohmann::json& row) {
   const std::vector<HostReport> reports = case_data.reports();
   if (case_data.has_reference()) {
@@ -38,13 +38,13 @@ std::string wrong(Harness& harness, const CaseData& case_data, std::span<const A
   }
   uint64_t count = 0;
   double worst = 0;
-  for (size_t i = 0; i < answers.size() && reports.empty(); ++i) {  // outputs of a run that fails are undefined
-    const Checked checked = answers[i].compare(harness.read_output(i), m, error);
+  for (size_t i = 0; i < expected.size() && reports.empty(); ++i) {  // outputs of a run that fails are undefined
+    const Checked checked = expected[i].compare(harness.read_output(i), m, error);
     count += checked.checked;
     worst = std::max(worst, checked.worst);
     if (!checked.first) continue;
     const Wrong& w = *checked.first;
-    const std::string of = answers.size() == 1 ? "outputs" : "elements of output " + std::to_string(i);
+    const std::string of = expected.size() == 1 ? "outputs" : "elements of output " + std::to_string(i);
     return format("%llu of %llu %s are wrong, the first at %s: got %.9g, want %.9g, allowed +-%.3g",
                   static_cast<unsigned long long>(checked.wrong), static_cast<unsigned long long>(checked.checked),
                   of.c_str(), w.where.c_str(), w.got, w.want, w.allowed);

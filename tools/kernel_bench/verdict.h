@@ -10,10 +10,10 @@
 namespace pumice::engine::kernel_bench {
 
 // What each output of a case must be; `rows`: those that are run.
-std::vector<Answers> answers_of(const CaseData& case_data, std::span<const int64_t> rows, uint64_t seed);
+std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::span<const int64_t> rows, uint64_t seed);
 // What is wrong after a run at `m` rows, empty when nothing is; `error`: the kernel's bound. `row` gets the number of
 // elements that were compared, and the largest error as a part of what is allowed.
-std::string wrong(Harness& harness, const CaseData& case_data, std::span<const Answers> answers, int64_t m,
+std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
                   double error, nlohmann::json& row);
 
 }  // namespace pumice::engine::kernel_bench

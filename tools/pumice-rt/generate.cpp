@@ -63,9 +63,10 @@ class Model {
     const pumice_tensor inputs[] = {pumice::view<int64_t>({&token, 1}, {1, 1}),
                                     pumice::view<int64_t>({&position, 1}, {1}),
                                     pumice::view<int64_t>({&count, 1}, {1})};
-    std::vector<int64_t> made = session_.call(inputs, greedy_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
-    made.resize(static_cast<size_t>(count));
-    return made;
+    std::vector<int64_t> generated =
+        session_.call(inputs, greedy_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
+    generated.resize(static_cast<size_t>(count));
+    return generated;
   }
   json profile(int64_t token, int64_t position) {
     const pumice_tensor inputs[] = {pumice::view<int64_t>({&token, 1}, {1, 1}),
@@ -130,46 +131,47 @@ int generate(const Arguments& arguments) {
   const auto length = static_cast<int64_t>(tokens.size());
   model.read(tokens, 0);  // twice: the first run of a shape records it and may compile kernels
   const auto begin = Clock::now();
-  std::vector<int64_t> made = {model.read(tokens, 0)};
+  std::vector<int64_t> generated = {model.read(tokens, 0)};
   const auto prefilled = Clock::now();
   const auto stops = [&](int64_t token) {
     return std::find(arguments.stops.begin(), arguments.stops.end(), token) != arguments.stops.end();
   };
   auto warm = prefilled;
   size_t before = 0;  // tokens that came while kernels may have been compiled
-  while (made.size() < arguments.count && !stops(made.back())) {
-    const auto left = static_cast<int64_t>(arguments.count - made.size());
-    for (const int64_t token : model.steps(made.back(), length + static_cast<int64_t>(made.size()) - 1, left)) {
-      made.push_back(token);
+  while (generated.size() < arguments.count && !stops(generated.back())) {
+    const auto left = static_cast<int64_t>(arguments.count - generated.size());
+    for (const int64_t token :
+         model.steps(generated.back(), length + static_cast<int64_t>(generated.size()) - 1, left)) {
+      generated.push_back(token);
       if (stops(token)) break;
     }
     if (before == 0) {
-      before = made.size();
+      before = generated.size();
       warm = Clock::now();
     }
   }
   const double rest = seconds(warm, Clock::now()), prefill = seconds(begin, prefilled);
   const double prefill_rate = static_cast<double>(length) / prefill;
   // Of so few tokens that no second submit was needed, all: kernels may have been compiled meanwhile.
-  const bool once = made.size() <= before;
+  const bool once = generated.size() <= before;
   const double all = seconds(prefilled, warm);
-  const size_t timed = once ? made.size() - 1 : made.size() - before;
+  const size_t timed = once ? generated.size() - 1 : generated.size() - before;
   const double rate = timed == 0 ? 0 : static_cast<double>(timed) / (once ? all : rest);
   if (arguments.json) {
     std::printf("%s\n", json({{"schema", 1},
                               {"device", model.device()},
                               {"prompt", length},
-                              {"tokens", made},
+                              {"tokens", generated},
                               {"prompt_tokens_per_second", prefill_rate},
                               {"tokens_per_second", rate}})
                             .dump()
                             .c_str());
   } else {
-    for (const int64_t token : made) std::printf("%lld ", static_cast<long long>(token));
+    for (const int64_t token : generated) std::printf("%lld ", static_cast<long long>(token));
     std::printf("\n%s: prompt of %lld, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(),
-                static_cast<long long>(length), prefill_rate, made.size(), rate);
+                static_cast<long long>(length), prefill_rate, generated.size(), rate);
   }
-  if (arguments.profiled) print_profile(model.profile(made.back(), length), arguments.by);
+  if (arguments.profiled) print_profile(model.profile(generated.back(), length), arguments.by);
   return 0;
 }
 

@@ -109,8 +109,8 @@ class Apt:
         dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=False).stdout
         text = "".join(f'{key} "{value}";\n' for key, value in settings.items() if value)
         # Proxies and the like are the machine's business: keep them.
-        kept = re.compile(r"Acquire::(https?|ForceIPv[46])\b")
-        text += "".join(f"{line}\n" for line in dump.splitlines() if kept.match(line))
+        machine_settings = re.compile(r"Acquire::(https?|ForceIPv[46])\b")
+        text += "".join(f"{line}\n" for line in dump.splitlines() if machine_settings.match(line))
         config = folder / "apt.conf"
         config.write_text(text)
         return {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}

@@ -136,14 +136,14 @@ def swiftshader(work: Work) -> None:
     manifest = next(work.fresh.rglob("vk_swiftshader_icd.json"), None)
     if not library or not manifest:
         raise StepFailed("chromium-common holds no SwiftShader")
-    kept = work.fresh / "vk_swiftshader.tmp"
-    library.rename(kept)
+    saved = work.fresh / "vk_swiftshader.tmp"
+    library.rename(saved)
     _manifest(manifest, work.fresh / "vk_swiftshader_icd.json", work.place / "libvk_swiftshader.so")
     for name in ("usr", "etc", "opt", "var"):
         shutil.rmtree(work.fresh / name, ignore_errors=True)
     for name in ("bin", "sbin", "lib", "lib64"):
         (work.fresh / name).unlink()
-    kept.rename(work.fresh / "libvk_swiftshader.so")
+    saved.rename(work.fresh / "libvk_swiftshader.so")
 
 
 def ccache(work: Work) -> None:

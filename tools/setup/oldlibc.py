@@ -87,12 +87,12 @@ def _unlink_versions(elf: Elf) -> set[int]:
     position, previous, left = offset, None, entries
     for _ in range(entries):
         _, count, _, first, step = struct.unpack_from("<HHIII", data, position)
-        aux, aux_previous, kept = position + first, None, count
+        aux, aux_previous, remaining = position + first, None, count
         for _ in range(count):
             _, _, number, name, aux_step = struct.unpack_from("<IHHII", data, aux)
             if is_too_new(elf.text(strings, name)):
                 numbers.add(number & 0x7FFF)
-                kept -= 1
+                remaining -= 1
                 if aux_previous is None:  # the library's head points past it
                     (head,) = struct.unpack_from("<I", data, position + 8)
                     struct.pack_into("<I", data, position + 8, head + aux_step)
@@ -102,8 +102,8 @@ def _unlink_versions(elf: Elf) -> set[int]:
             else:
                 aux_previous = aux
             aux += aux_step
-        struct.pack_into("<H", data, position + 2, kept)
-        if kept:
+        struct.pack_into("<H", data, position + 2, remaining)
+        if remaining:
             previous = position
         else:  # nothing is left to ask of this library: unlink it as well
             left -= 1

@@ -35,12 +35,12 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
     spec.loader.exec_module(module)
     if not hasattr(module, function):
         raise click.UsageError(f"'{name}' has no function '{function}'")
-    made = getattr(module, function)()
-    if not isinstance(made, tuple) or not 2 <= len(made) <= 4:
+    returned = getattr(module, function)()
+    if not isinstance(returned, tuple) or not 2 <= len(returned) <= 4:
         raise click.UsageError(
-            f"{source} must return (module, args[, kwargs[, dynamic_shapes]]), not {type(made).__name__}"
+            f"{source} must return (module, args[, kwargs[, dynamic_shapes]]), not {type(returned).__name__}"
         )
-    return (*made, *((), {}, None)[len(made) - 1 :])
+    return (*returned, *((), {}, None)[len(returned) - 1 :])
 
 
 @click.command()

@@ -92,9 +92,9 @@ def _watch(program: Any, written: Callable[[int], None]) -> None:
     for constant in program.ir.constants:
 
         def data(read: Callable[[], bytes] = constant.data, size: int = constant.size) -> bytes:
-            made = read()
+            stored = read()
             written(size)
-            return made
+            return stored
 
         constant.data = data
 

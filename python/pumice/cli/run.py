@@ -24,7 +24,7 @@ def file_names(names: Sequence[str]) -> list[str]:
     '-' at the start and the first letter of a device of Windows become %XX. '~' and the output's number follow a name
     that is empty, was cut at 200 bytes, or differs from an earlier one by no more than case. pumice-rt does the same.
     """
-    made: list[str] = []
+    files: list[str] = []
     taken: set[str] = set()
     for index, name in enumerate(names):
         escape_first = name[:1] in (".", "-") or _DEVICE.match(name) is not None
@@ -35,8 +35,8 @@ def file_names(names: Sequence[str]) -> list[str]:
         if not text or len(text) > _MAX_BYTES or text.lower() in taken:
             text = f"{text[:_MAX_BYTES]}~{index}"
         taken.add(text.lower())
-        made.append(f"{text}.npy")
-    return made
+        files.append(f"{text}.npy")
+    return files
 
 
 @click.command()

@@ -21,12 +21,12 @@ aten = torch.ops.aten
 def add_relu(call: Call) -> Callable[[], None] | None:
     """Matches a sum of two float tensors that this relu alone reads."""
     x = call.tensor("self")
-    made = call.producer(x, aten.add.Tensor, single_use=True)
-    if made is None or made["alpha"] != 1 or x.dtype not in FLOATS or x.dtype is not call.out.dtype:
+    add = call.producer(x, aten.add.Tensor, single_use=True)
+    if add is None or add["alpha"] != 1 or x.dtype not in FLOATS or x.dtype is not call.out.dtype:
         return None
-    a, b = pair(made)
+    a, b = pair(add)
     if not all(isinstance(side, Ref) and side.dtype is x.dtype for side in (a, b)):
         return None
-    if any(layer_before(made, side) is not None for side in (a, b)):
+    if any(layer_before(add, side) is not None for side in (a, b)):
         return None
     return lambda: call.emit("add_relu", a, b)

@@ -18,15 +18,15 @@ aten = torch.ops.aten
 
 def without_pad(conv: Convolution) -> Convolution:
     """The convolution of what was padded by zeros for it alone, with the padding added to its own; else itself."""
-    made = None if conv.transposed else conv.call.producer(conv.x, *PADS)
-    if made is None or (made.target is aten.pad.default and made["mode"] != "constant") or made["value"]:
+    pad = None if conv.transposed else conv.call.producer(conv.x, *PADS)
+    if pad is None or (pad.target is aten.pad.default and pad["mode"] != "constant") or pad["value"]:
         return conv
-    given = made["pad"]  # of the last dimension first: at its begin, at its end
+    given = pad["pad"]  # of the last dimension first: at its begin, at its end
     if len(given) > 2 * (conv.weight.rank - 2) or any(not isinstance(size, int) or size < 0 for size in given):
         return conv
     left, right, above, below = [*given, *[0] * (4 - len(given))]
     sums = [a + b for a, b in zip(conv.pads, (above, left, below, right), strict=True)]
-    return conv if max(sums) >= MOST_PADDING else replace(conv, x=made.tensor("self"), pads=sums)
+    return conv if max(sums) >= MOST_PADDING else replace(conv, x=pad.tensor("self"), pads=sums)
 
 
 def with_norm(norm: Call) -> Convolution | None:
@@ -40,15 +40,15 @@ def with_norm(norm: Call) -> Convolution | None:
 
 def convolution_before(call: Call, ref: Ref) -> Convolution | None:
     """The convolution, or the batch norm, that made `ref` for the node of `call` alone."""
-    made = call.producer(ref, *CONVOLUTIONS, *BATCH_NORMS, single_use=True)
-    return None if made is None else convolution_of(made)
+    producer = call.producer(ref, *CONVOLUTIONS, *BATCH_NORMS, single_use=True)
+    return None if producer is None else convolution_of(producer)
 
 
-def convolution_of(made: Call) -> Convolution | None:
+def convolution_of(producer: Call) -> Convolution | None:
     """Of a node whose target is one of CONVOLUTIONS or BATCH_NORMS; None where no operator computes it."""
     try:
-        if made.target in BATCH_NORMS:
-            return with_norm(made) or batch_norm(made)
-        return without_pad(convolution(made))
+        if producer.target in BATCH_NORMS:
+            return with_norm(producer) or batch_norm(producer)
+        return without_pad(convolution(producer))
     except Refused:
         return None

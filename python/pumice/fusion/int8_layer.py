@@ -106,12 +106,12 @@ def _integers(call: Call, product: Ref) -> tuple[Ref, Chosen, Ref] | None:
         found = _int_mm(scaled, _before_casts(scaled, whole))
         if found is None:
             continue
-        made, data = found
-        chosen = chosen_tokens(made)
-        if chosen is None or not _same(_before_views(scaled, scale), made["scale"]):
+        quantize, data = found
+        chosen = chosen_tokens(quantize)
+        if chosen is None or not _same(_before_views(scaled, scale), quantize["scale"]):
             continue
         centred = chosen.mapping != MAPPINGS["ASYMMETRIC"] and symmetric_zero(chosen.low, chosen.high) == 0
-        if centred if zero is None else _is_zero_term(minus, zero, made, data):
+        if centred if zero is None else _is_zero_term(minus, zero, quantize, data):
             return chosen.x, chosen, data
     return None
 
@@ -133,8 +133,8 @@ def _int_mm(call: Call, product: Ref) -> tuple[Call, Ref] | None:
         if plus is None or plus["other"] != _SHIFT or plus["alpha"] != 1 or not _is_shifted_sum(minus, data):
             return None
         q = _before_casts(plus, plus.tensor("self"), single_use=False)
-    made = before.producer(_before_views(before, q), "torchao.quantize_affine.default")
-    return None if made is None else (made, data)
+    quantize = before.producer(_before_views(before, q), "torchao.quantize_affine.default")
+    return None if quantize is None else (quantize, data)
 
 
 def _is_sum(call: Call, ref: Ref, data: Ref) -> bool:
@@ -151,7 +151,7 @@ def _is_shifted_sum(minus: Call, data: Ref) -> bool:
     return times is not None and times["other"] == _SHIFT and _is_sum(times, times.tensor("self"), data)
 
 
-def _is_zero_term(minus: Call, zero: Ref, made: Call, data: Ref) -> bool:
+def _is_zero_term(minus: Call, zero: Ref, quantize: Call, data: Ref) -> bool:
     """(x_zero * x_scale) * sum(data)"""
     outer = minus.producer(zero, aten.mul.Tensor)
     for part, total in operands(outer) if outer else ():
@@ -160,7 +160,7 @@ def _is_zero_term(minus: Call, zero: Ref, made: Call, data: Ref) -> bool:
             continue
         for point, scale in operands(inner):
             point = _before_views(inner, _before_casts(inner, point, single_use=False))
-            if _same(point, made["zero_point"]) and _same(_before_views(inner, scale), made["scale"]):
+            if _same(point, quantize["zero_point"]) and _same(_before_views(inner, scale), quantize["scale"]):
                 return True
     return False
 

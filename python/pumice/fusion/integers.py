@@ -6,8 +6,8 @@ a network between its first quantize node and its last dequantize node has none.
     a table of 256 results of any chain of functions of one element, computed by PyTorch itself, exact
     an operator on integers: convolution, add, mul, means, bilinear upsampling
 
-The files integers_*.py have the moves and the operators, registered by `moves` and `computes`. Nothing is emitted
-before all of it is known to work.
+The files integers_*.py have these, registered by `moves`, `tables` and `computes`. Each is a pattern with a name, for
+ExportOptions.without_fusion. Nothing is emitted before all of it is known to work.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Node
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.quantized import QuantizedTensor, quantized
 from pumice.lowering.quantized_activation import is_number_pair, per_tensor
-from pumice.lowering.quantized_names import DEQUANTIZE, QUANTIZE_NUMBERS
+from pumice.lowering.quantized_names import QUANTIZE_NUMBERS
 from pumice.lowering.ref import Ref
-from pumice.lowering.registry import Refused, fuses, pointwise_targets
+from pumice.lowering.registry import Refused, fuses, pattern_name
 
 aten = torch.ops.aten
 
@@ -34,16 +33,21 @@ Step = Callable[[Ref], Any]  # emits operator calls that write a tensor
 
 @dataclass(frozen=True)
 class Target:
-    """The integers of a quantize node `made`."""
+    """The integers of the node `quantize`."""
 
-    made: Call
+    quantize: Call
     dtype: DType
 
     @property
     def numbers(self) -> tuple:
         """As q8ta operators end with them."""
-        made = self.made
-        return float(made["scale"]), int(made["zero_point"]), int(made["quant_min"]), int(made["quant_max"])
+        quantize = self.quantize
+        return (
+            float(quantize["scale"]),
+            int(quantize["zero_point"]),
+            int(quantize["quant_min"]),
+            int(quantize["quant_max"]),
+        )
 
     def holds(self, q: QuantizedTensor) -> bool:
         """Whether integers of `q` are these as they are: one that might have to be clamped is not."""
@@ -53,15 +57,18 @@ class Target:
 
     def quantized(self, value: torch.Tensor) -> torch.Tensor:
         """Real numbers as these integers, computed by PyTorch itself."""
-        node = self.made.node
+        node = self.quantize.node
         return node.target(value, *node.args[1:], **node.kwargs)
 
 
 Move = Callable[[Call, Target], Callable[[list[Ref], Ref], Any] | None]
+Table = Callable[[Call, Ref, Target], Step | None]
 Compute = Callable[[Call, str, Target], Step | None]
 
-_moves: dict[Any, Move] = {}
-_computes: dict[Any, Compute] = {}
+# With the names of their patterns.
+_moves: dict[Any, tuple[str, Move]] = {}
+_tables: list[tuple[str, Table]] = []
+_computes: dict[Any, tuple[str, Compute]] = {}
 
 
 def moves(*targets: Any) -> Callable[[Move], Move]:
@@ -69,10 +76,17 @@ def moves(*targets: Any) -> Callable[[Move], Move]:
     ones. It returns what emits the same for integers: a function of (inputs, output), or None."""
 
     def register(move: Move) -> Move:
-        _moves.update(dict.fromkeys(targets, move))
+        _moves.update(dict.fromkeys(targets, (pattern_name(move), move)))
         return move
 
     return register
+
+
+def tables(table: Table) -> Table:
+    """Registers a function of (call, ref, target) for results that are a table of the integers before them: `ref` is
+    what the node of `call` reads. It returns what writes the integers, or None."""
+    _tables.append((pattern_name(table), table))
+    return table
 
 
 def computes(*targets: Any) -> Callable[[Compute], Compute]:
@@ -80,7 +94,7 @@ def computes(*targets: Any) -> Callable[[Compute], Compute]:
     reader and an f32 result; `activation` is a name of ACTIVATIONS. It returns what writes the integers, or None."""
 
     def register(compute: Compute) -> Compute:
-        _computes.update(dict.fromkeys(targets, compute))
+        _computes.update(dict.fromkeys(targets, (pattern_name(compute), compute)))
         return compute
 
     return register
@@ -96,37 +110,53 @@ def integers(call: Call) -> Callable[[], None] | None:
     return None if step is None else lambda: step(out)
 
 
-def integer_operand(made: Call, value: Any, to: Target) -> QuantizedTensor | None:
+def integer_operand(reader: Call, value: Any, to: Target) -> QuantizedTensor | None:
     """The integers of an operand, constant ones included (a number that was quantized), if they have the dtype of the
     target."""
-    q = quantized(made, value) if isinstance(value, Ref) else None
+    q = quantized(reader, value) if isinstance(value, Ref) else None
     known = q is not None and q.kind == "tensor" and is_number_pair(q.scale, q.zero, q.data)
     return q if known and q.data.dtype is to.dtype else None
 
 
 def _plan(call: Call, ref: Ref, to: Target) -> Step | None:
     """How to write the integers of `ref`, which the node of `call` reads; None where that needs floats."""
-    return _table(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
+    return _same(call, ref, to) or _looked_up(call, ref, to) or _moved(call, ref, to) or _computed(call, ref, to)
+
+
+def _same(call: Call, ref: Ref, to: Target) -> Step | None:
+    """Integers that need no change."""
+    q = per_tensor(call, ref)
+    if q is None or not to.holds(q):
+        return None
+    return lambda out: call.emit("view", q.data, list(out.shape), out=out)
+
+
+def _looked_up(call: Call, ref: Ref, to: Target) -> Step | None:
+    found = (table(call, ref, to) for name, table in _tables if not call.is_left_out(name))
+    return next((step for step in found if step is not None), None)
 
 
 def _moved(call: Call, ref: Ref, to: Target) -> Step | None:
-    made = call.producer(ref, *_moves)
-    if made is None:
+    producer = call.producer(ref, *_moves)
+    if producer is None:
+        return None
+    pattern, move = _moves[producer.target]
+    if call.is_left_out(pattern):
         return None
     try:
-        emit = _moves[made.target](made, to)
+        emit = move(producer, to)
     except Refused:
         return None
-    name = made.target._schema.arguments[0].name
-    inputs = made[name] if name == "tensors" else [made[name]]
-    befores = [_plan(made, before, to) for before in inputs]
+    name = producer.target._schema.arguments[0].name
+    inputs = producer[name] if name == "tensors" else [producer[name]]
+    befores = [_plan(producer, before, to) for before in inputs]
     if emit is None or not inputs or any(before is None for before in befores):
         return None
 
     def step(out: Ref) -> None:
         moved = []
         for before, given in zip(befores, inputs, strict=True):
-            moved.append(made.temp(to.dtype, given.shape))
+            moved.append(producer.temp(to.dtype, given.shape))
             before(moved[-1])
         emit(moved, out)
 
@@ -138,39 +168,14 @@ def _computed(call: Call, ref: Ref, to: Target) -> Step | None:
         return None
     act = "none"
     for target, name in ((aten.relu.default, "relu"), (aten.relu6.default, "relu6"), (aten.hardtanh.default, "relu6")):
-        made = call.producer(ref, target, single_use=True)
-        if made is not None and (target is not aten.hardtanh.default or (made["min_val"], made["max_val"]) == (0, 6)):
-            call, ref, act = made, made.tensor("self"), name
+        producer = call.producer(ref, target, single_use=True)
+        if producer is not None and (
+            target is not aten.hardtanh.default or (producer["min_val"], producer["max_val"]) == (0, 6)
+        ):
+            call, ref, act = producer, producer.tensor("self"), name
             break
-    made = call.producer(ref, *_computes, single_use=True)
-    return None if made is None else _computes[made.target](made, act, to)
-
-
-def _table(call: Call, ref: Ref, to: Target) -> Step | None:
-    chain: list[Node] = []
-    while (made := call.producer(ref, *pointwise_targets())) is not None and _of_one(made.node):
-        chain.append(made.node)
-        call, ref = made, made[made.target._schema.arguments[0].name]
-    q = per_tensor(call, ref)
-    if q is None:
+    producer = call.producer(ref, *_computes, single_use=True)
+    if producer is None:
         return None
-    if not chain and to.holds(q):
-        return lambda out: call.emit("view", q.data, list(out.shape), out=out)
-    steps = [call.producer(ref, *DEQUANTIZE).node, *reversed(chain)]
-
-    def table() -> torch.Tensor:
-        value = torch.arange(256, dtype=torch.uint8)
-        value = value.view(torch.int8) if q.data.dtype is DType.i8 else value
-        for node in steps:
-            value = node.target(value, *node.args[1:], **node.kwargs)
-        return to.quantized(value)
-
-    what = [(str(node.target), node.args[1:], dict(node.kwargs)) for node in (*steps, to.made.node)]
-    constant = call.constant(f"table {what}", to.dtype, (256,), table)
-    return lambda out: call.emit("lookup", q.data, constant, out=out)
-
-
-def _of_one(node: Node) -> bool:
-    """Whether a node is a function of its first argument and of numbers."""
-    others = [*node.args[1:], *node.kwargs.values()]
-    return isinstance(node.args[0], Node) and all(o is None or isinstance(o, int | float | str) for o in others)
+    pattern, compute = _computes[producer.target]
+    return None if call.is_left_out(pattern) else compute(producer, act, to)

@@ -14,12 +14,12 @@ _OPS = {aten.add.Tensor: "q8ta_add", aten.mul.Tensor: "q8ta_mul"}
 
 
 @computes(*_OPS)
-def arithmetic(made: Call, act: str, to: Target) -> Step | None:
+def arithmetic(call: Call, act: str, to: Target) -> Step | None:
     """Both operands are 8-bit integers of the result's dtype."""
-    if made.target is aten.add.Tensor and made["alpha"] != 1:
+    if call.target is aten.add.Tensor and call["alpha"] != 1:
         return None
-    a, b = (integer_operand(made, made[name], to) for name in ("self", "other"))
+    a, b = (integer_operand(call, call[name], to) for name in ("self", "other"))
     if a is None or b is None:
         return None
     numbers = (float(a.scale), int(a.zero), float(b.scale), int(b.zero), ACTIVATIONS[act], *to.numbers)
-    return lambda out: made.emit(_OPS[made.target], a.data, b.data, *numbers, out=out)
+    return lambda out: call.emit(_OPS[call.target], a.data, b.data, *numbers, out=out)

@@ -15,9 +15,9 @@ aten = torch.ops.aten
 
 
 @moves(aten.cat.default)
-def joined(made: Call, _: Target) -> Any:
+def joined(call: Call, _: Target) -> Any:
     """The inputs of cat; those of other ranks do not match."""
-    rank = made.out.rank
-    if any(x.rank != rank for x in made["tensors"]):
+    rank = call.out.rank
+    if any(x.rank != rank for x in call["tensors"]):
         return None
-    return lambda x, out: made.emit("cat", x, axis(made["dim"], rank), out=out)
+    return lambda x, out: call.emit("cat", x, axis(call["dim"], rank), out=out)

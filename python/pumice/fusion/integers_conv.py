@@ -12,9 +12,9 @@ from pumice.ops.conv2d import CONVOLUTIONS
 
 
 @computes(*CONVOLUTIONS)
-def convolved(made: Call, act: str, to: Target) -> Step | None:
+def convolved(call: Call, act: str, to: Target) -> Step | None:
     """With int8 weights by output channel and 8-bit activations."""
-    conv = convolution_of(made)
+    conv = convolution_of(call)
     source = conv.source() if conv is not None else None
     q = quantized(conv.call, conv.weight) if source is not None else None
     if q is None:

@@ -17,11 +17,11 @@ aten = torch.ops.aten
 
 
 @moves(*PADS)
-def padded(made: Call, to: Target) -> Any:
+def padded(call: Call, to: Target) -> Any:
     """By a constant value."""
-    if made.target is aten.pad.default and made["mode"] != "constant":
+    if call.target is aten.pad.default and call["mode"] != "constant":
         return None
-    if pad.moves_nothing(made):
-        return lambda x, out: made.emit("view", x[0], list(out.shape), out=out)
-    value = int(to.quantized(torch.tensor(float(made["value"] or 0), dtype=TORCH[made.out.dtype])))
-    return lambda x, out: made.emit("pad", x[0], made["pad"], value, out=out)
+    if pad.moves_nothing(call):
+        return lambda x, out: call.emit("view", x[0], list(out.shape), out=out)
+    value = int(to.quantized(torch.tensor(float(call["value"] or 0), dtype=TORCH[call.out.dtype])))
+    return lambda x, out: call.emit("pad", x[0], call["pad"], value, out=out)

@@ -20,53 +20,53 @@ aten = torch.ops.aten
 
 
 @moves(*pool2d.MAXIMA)
-def largest(made: Call, _: Target) -> Any:
+def largest(call: Call, _: Target) -> Any:
     """The largest integers of windows; the indices do not match."""
-    readers = [user for user in made.node.users if user.target is operator.getitem]
-    if made.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
+    readers = [user for user in call.node.users if user.target is operator.getitem]
+    if call.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
         return None
-    window = pool2d.window(made)
-    return lambda x, out: pool2d.emit(made, "max_pool2d", x[0], *window, out=out)
+    window = pool2d.window(call)
+    return lambda x, out: pool2d.emit(call, "max_pool2d", x[0], *window, out=out)
 
 
 @computes(*pool2d.MEANS)
-def mean_of_windows(made: Call, act: str, to: Target) -> Step | None:
+def mean_of_windows(call: Call, act: str, to: Target) -> Step | None:
     """avg_pool1d, avg_pool2d."""
-    q = _source(made, act, to)
+    q = _source(call, act, to)
     if q is None:
         return None
-    more = (*pool2d.window(made), *pool2d.tail(made), *_numbers(q, to))
-    return lambda out: pool2d.emit(made, "q8ta_avg_pool2d", q.data, *more, out=out)
+    more = (*pool2d.window(call), *pool2d.tail(call), *_numbers(q, to))
+    return lambda out: pool2d.emit(call, "q8ta_avg_pool2d", q.data, *more, out=out)
 
 
 @computes(*pool2d.ADAPTIVE)
-def mean_to_size(made: Call, act: str, to: Target) -> Step | None:
+def mean_to_size(call: Call, act: str, to: Target) -> Step | None:
     """Adaptive means."""
-    q = _source(made, act, to)
+    q = _source(call, act, to)
     if q is None:
         return None
-    more = (pool2d.size(made), *_numbers(q, to))
-    return lambda out: pool2d.emit(made, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
+    more = (pool2d.size(call), *_numbers(q, to))
+    return lambda out: pool2d.emit(call, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
 
 
 @computes(aten.mean.dim)
-def mean_of_images(made: Call, act: str, to: Target) -> Step | None:
+def mean_of_images(call: Call, act: str, to: Target) -> Step | None:
     """Over the last two dimensions."""
-    q, x = _source(made, act, to), made.tensor("self")
-    if q is None or x.rank < 3 or axes(made["dim"], x.rank) != [x.rank - 2, x.rank - 1]:
+    q, x = _source(call, act, to), call.tensor("self")
+    if q is None or x.rank < 3 or axes(call["dim"], x.rank) != [x.rank - 2, x.rank - 1]:
         return None
     shape = [*x.shape[:-2], 1, 1]
 
     def step(out: Ref) -> None:
-        made_temp = made.temp(to.dtype, shape)
-        mean = made.emit("q8ta_adaptive_avg_pool2d", q.data, [1, 1], *_numbers(q, to), out=made_temp)
-        made.emit("view", mean, list(out.shape), out=out)
+        temp = call.temp(to.dtype, shape)
+        mean = call.emit("q8ta_adaptive_avg_pool2d", q.data, [1, 1], *_numbers(q, to), out=temp)
+        call.emit("view", mean, list(out.shape), out=out)
 
     return step
 
 
-def _source(made: Call, act: str, to: Target) -> QuantizedTensor | None:
-    q = per_tensor(made, made.tensor("self")) if act == "none" else None
+def _source(call: Call, act: str, to: Target) -> QuantizedTensor | None:
+    q = per_tensor(call, call.tensor("self")) if act == "none" else None
     return q if q is not None and q.data.dtype is to.dtype else None
 
 

@@ -12,12 +12,12 @@ from pumice.lowering.quantized_activation import VIEWS
 
 
 @moves(*VIEWS)
-def viewed(made: Call, _: Target) -> Any:
+def viewed(call: Call, _: Target) -> Any:
     """The same integers in another shape."""
-    return lambda x, out: made.emit("view", x[0], list(out.shape), out=out)
+    return lambda x, out: call.emit("view", x[0], list(out.shape), out=out)
 
 
 @moves(*PERMUTES)
-def permuted(made: Call, _: Target) -> Any:
+def permuted(call: Call, _: Target) -> Any:
     """Dimensions in another order."""
-    return lambda x, out: made.emit("permute", x[0], permutation(made), out=out)
+    return lambda x, out: call.emit("permute", x[0], permutation(call), out=out)

@@ -25,5 +25,5 @@ def residual(call: Call) -> Callable[[], None] | None:
         return None
     if not same_shape(a.shape, b.shape) or not a.dtype is b.dtype is call.out.dtype:
         return None
-    found = (fused(call, layer_before(call, made), residual=other) for made, other in ((a, b), (b, a)))
+    found = (fused(call, layer_before(call, product), residual=other) for product, other in ((a, b), (b, a)))
     return next((emit for emit in found if emit is not None), None)

@@ -33,12 +33,12 @@ def rotated(call: Call, ref: Ref) -> Rotated | None:
     parts = cat["tensors"]
     if len(parts) != 2 or cat["dim"] not in (-1, ref.rank - 1):
         return None
-    made = _whole(cat, parts[0])
-    head, rest = _slice(cat, made.x) if made else None, _slice(cat, parts[1])
-    if made is None or head is None or rest is None or not head.x.is_same(rest.x):
+    whole = _whole(cat, parts[0])
+    head, rest = _slice(cat, whole.x) if whole else None, _slice(cat, parts[1])
+    if whole is None or head is None or rest is None or not head.x.is_same(rest.x):
         return None
-    fits = head.begin == 0 and head.end == rest.begin == made.cos.shape[-1] and rest.end == head.x.shape[-1]
-    return Rotated(head.x, made.cos, made.sin) if fits else None
+    fits = head.begin == 0 and head.end == rest.begin == whole.cos.shape[-1] and rest.end == head.x.shape[-1]
+    return Rotated(head.x, whole.cos, whole.sin) if fits else None
 
 
 def _whole(call: Call, ref: Ref) -> Rotated | None:
@@ -88,21 +88,21 @@ class _Slice:
 
 def _slice(call: Call, ref: Ref) -> _Slice | None:
     """Of the last dimension, with steps of 1 and fixed ends."""
-    made = call.producer(ref, *_SLICES)
-    if made is None:
+    node = call.producer(ref, *_SLICES)
+    if node is None:
         return None
-    x, size = made.tensor("self"), made.tensor("self").shape[-1]
-    begin, end = made["start"] or 0, made["end"]
+    x, size = node.tensor("self"), node.tensor("self").shape[-1]
+    begin, end = node["start"] or 0, node["end"]
     end = size if end is None or (isinstance(end, int) and end >= _END) else end
     known = all(isinstance(number, int) for number in (begin, end, size))
-    if not known or made["step"] != 1 or made["dim"] not in (-1, x.rank - 1):
+    if not known or node["step"] != 1 or node["dim"] not in (-1, x.rank - 1):
         return None
     return _Slice(x, begin + size * (begin < 0), min(end + size * (end < 0), size))
 
 
 def _angles(call: Call, ref: Ref) -> Ref | None:
     """[B or 1, L, R] of cos or sin [B or 1, 1, L, R]."""
-    made = call.producer(ref, aten.unsqueeze.default)
-    if made is None or ref.rank != 4 or made["dim"] not in (1, -3):
+    unsqueeze = call.producer(ref, aten.unsqueeze.default)
+    if unsqueeze is None or ref.rank != 4 or unsqueeze["dim"] not in (1, -3):
         return None
-    return made.tensor("self")
+    return unsqueeze.tensor("self")

@@ -60,6 +60,9 @@ class Driver(Protocol):
     def match(self, call: Call) -> Callable[[], Any] | None:
         """What emits the fusion pattern that ends in the node of `call`; None where no pattern matches."""
 
+    def is_left_out(self, pattern: str) -> bool:
+        """Whether ExportOptions.without_fusion names the pattern."""
+
 
 class Call:
     """One node and the means to lower it. Arguments are read by their names in the operator's schema."""
@@ -121,9 +124,13 @@ class Call:
             return None
         return self._through(node, made_by)
 
-    def matches(self, made: Call) -> bool:
-        """Whether a fusion pattern ends in the node of `made`: it will then not run by itself."""
-        return self._driver.match(made) is not None
+    def matches(self, call: Call) -> bool:
+        """Whether a fusion pattern ends in the node of `call`: it will then not run by itself."""
+        return self._driver.match(call) is not None
+
+    def is_left_out(self, pattern: str) -> bool:
+        """Whether ExportOptions.without_fusion names the pattern: for patterns that other patterns are made of."""
+        return self._driver.is_left_out(pattern)
 
     def value(self, ref: Ref) -> torch.Tensor:
         """The values of a constant; to be called in the `data` given to `constant` only."""
@@ -189,8 +196,8 @@ class Call:
 
     def _read(self, value: Any) -> Any:
         if isinstance(value, Node):
-            made = value.meta.get("val")
-            return self._driver.ref(value) if isinstance(made, torch.Tensor) else _plain(made)
+            example = value.meta.get("val")
+            return self._driver.ref(value) if isinstance(example, torch.Tensor) else _plain(example)
         if isinstance(value, list | tuple):
             return [self._read(item) for item in value]
         return _plain(value)

@@ -197,14 +197,14 @@ def _name_outputs(program: ExportedProgram | Subgraph, method: ir.Method) -> lis
 
 def _unique(names: list[str]) -> list[str]:
     """No name twice, as the reader demands: {"a.b": x, "a": {"b": y}} has "a.b" and "a.b_2"."""
-    taken, used, made = set(names), set[str](), list[str]()
+    taken, used, unique_names = set(names), set[str](), list[str]()
     for name in names:
         unique, number = name, 2
         while unique in used or (unique != name and unique in taken):
             unique, number = f"{name}_{number}", number + 1
         used.add(unique)
-        made.append(unique)
-    return made
+        unique_names.append(unique)
+    return unique_names
 
 
 def _leaves(specs: Iterable[Any]) -> list[Any]:

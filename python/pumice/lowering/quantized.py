@@ -47,8 +47,8 @@ class QuantizedTensor:
 
 def quantized(call: Call, x: Ref) -> QuantizedTensor | None:
     """The integers, scale and zero point of the dequantize node that makes `x`; None when another node makes it."""
-    made = call.producer(x, *_VIEWS)
-    return None if made is None else view(made)
+    dequantize = call.producer(x, *_VIEWS)
+    return None if dequantize is None else view(dequantize)
 
 
 def view(dequantize: Call) -> QuantizedTensor:
@@ -65,9 +65,9 @@ def _limits(call: Call, dtype: str) -> tuple[int, int]:
 
 def _fields(call: Call, kind: str, scale: str, zero: str, dtype: str, out: str, **more: Any) -> QuantizedTensor:
     """`scale` .. `out`: the names of the arguments."""
-    made = call[out] or torch.float32
+    out_dtype = call[out] or torch.float32
     parts = call["input"], call[scale], call[zero], *_limits(call, dtype)
-    return QuantizedTensor(kind, *parts, call.dtype_of(made), out_torch_dtype=made, **more)
+    return QuantizedTensor(kind, *parts, call.dtype_of(out_dtype), out_torch_dtype=out_dtype, **more)
 
 
 def _affine(call: Call) -> QuantizedTensor:
@@ -97,9 +97,9 @@ def _token(call: Call) -> QuantizedTensor:
 
 
 def _nibbles(call: Call) -> QuantizedTensor:
-    made, block = call["output_dtype"], [1, call["group_size"]]
+    out_dtype, block = call["output_dtype"], [1, call["group_size"]]
     parts = call["qdata"], call["scale"], call["zero_point"], 0, 15
-    return QuantizedTensor("nibbles", *parts, call.dtype_of(made), block=block, out_torch_dtype=made)
+    return QuantizedTensor("nibbles", *parts, call.dtype_of(out_dtype), block=block, out_torch_dtype=out_dtype)
 
 
 _VIEWS = {

@@ -77,14 +77,14 @@ def quantized_activation(call: Call, x: Ref) -> Chosen | Fixed | None:
     q = quantized(call, before_views(call, x))
     if q is None or q.data.is_constant or q.data.dtype not in (DType.i8, DType.u8) or q.kind == "nibbles":
         return None
-    made = call.producer(q.data, QUANTIZE_AFFINE, QUANTIZE_TENSOR, QUANTIZE_NUMBERS)
-    if made is None or not _same_parameters(made, q) or made.tensor("input").dtype is not q.out_dtype:
+    quantize = call.producer(q.data, QUANTIZE_AFFINE, QUANTIZE_TENSOR, QUANTIZE_NUMBERS)
+    if quantize is None or not _same_parameters(quantize, q) or quantize.tensor("input").dtype is not q.out_dtype:
         return None
-    target = str(made.target)
+    target = str(quantize.target)
     if target == QUANTIZE_AFFINE:
-        whole = q.kind == "block" and _is_row(q.block, q.data) and _range(made, "output_dtype", q) is not None
-        return chosen_tokens(made) if whole else None
-    return _numbers(made, q) if target == QUANTIZE_NUMBERS else _tensor(made, q)
+        whole = q.kind == "block" and _is_row(q.block, q.data) and _range(quantize, "output_dtype", q) is not None
+        return chosen_tokens(quantize) if whole else None
+    return _numbers(quantize, q) if target == QUANTIZE_NUMBERS else _tensor(quantize, q)
 
 
 def given_rows(call: Call, x: Ref) -> QuantizedTensor | None:
@@ -119,30 +119,30 @@ def _same(a: Any, b: Any) -> bool:
     return a.is_same(b) if isinstance(a, Ref) else not isinstance(b, Ref) and a == b
 
 
-def _same_parameters(made: Call, q: QuantizedTensor) -> bool:
-    return _same(made["scale"], q.scale) and _same(made["zero_point"], q.zero)
+def _same_parameters(quantize: Call, q: QuantizedTensor) -> bool:
+    return _same(quantize["scale"], q.scale) and _same(quantize["zero_point"], q.zero)
 
 
-def _limits(made: Call, dtype: str) -> tuple[int, int] | None:
+def _limits(call: Call, dtype: str) -> tuple[int, int] | None:
     try:
-        low, high = limits(made, dtype)
+        low, high = limits(call, dtype)
     except Refused:
         return None
     return (low, high) if low < high else None
 
 
-def _range(made: Call, dtype: str, q: QuantizedTensor) -> tuple[int, int] | None:
-    """The limits of `made`, if they are those of the dequantize node."""
-    between = _limits(made, dtype)
+def _range(quantize: Call, dtype: str, q: QuantizedTensor) -> tuple[int, int] | None:
+    """The limits of `quantize`, if they are those of the dequantize node."""
+    between = _limits(quantize, dtype)
     return between if between == (q.qmin, q.qmax) else None
 
 
-def chosen_tokens(made: Call) -> Chosen | None:
+def chosen_tokens(quantize: Call) -> Chosen | None:
     """Of torchao's quantize node: its parameters, if they were chosen from each row of what it quantizes."""
-    x, scale, chosen = made.tensor("input"), made.tensor("scale"), _chooser(made, CHOOSE_AFFINE)
-    if chosen is None or not (_same(chosen["input"], x) and is_row(made, x) and is_row(chosen, x)):
+    x, scale, chosen = quantize.tensor("input"), quantize.tensor("scale"), _chooser(quantize, CHOOSE_AFFINE)
+    if chosen is None or not (_same(chosen["input"], x) and is_row(quantize, x) and is_row(chosen, x)):
         return None
-    between = _limits(made, "output_dtype")
+    between = _limits(quantize, "output_dtype")
     if between is None or between != _limits(chosen, "target_dtype"):
         return None
     mapping, eps = MAPPINGS[chosen["mapping_type"]], least_scale(chosen, x)
@@ -154,9 +154,9 @@ def chosen_tokens(made: Call) -> Chosen | None:
     return None
 
 
-def _tensor(made: Call, q: QuantizedTensor) -> Chosen | None:
-    x, between = made.tensor("input"), _range(made, "dtype", q)
-    chosen = _chooser(made, *CHOOSE_TENSOR)
+def _tensor(quantize: Call, q: QuantizedTensor) -> Chosen | None:
+    x, between = quantize.tensor("input"), _range(quantize, "dtype", q)
+    chosen = _chooser(quantize, *CHOOSE_TENSOR)
     if between is None or chosen is None or not _same(chosen["input"], x):
         return None
     if (chosen["quant_min"], chosen["quant_max"]) != between:
@@ -168,12 +168,12 @@ def _tensor(made: Call, q: QuantizedTensor) -> Chosen | None:
     return Chosen(x, mapping, *between, float(chosen["eps"]), 0)
 
 
-def _chooser(made: Call, *targets: str) -> Call | None:
+def _chooser(quantize: Call, *targets: str) -> Call | None:
     """The node that made both the scale and the zero point."""
-    scale, zero = made["scale"], made["zero_point"]
+    scale, zero = quantize["scale"], quantize["zero_point"]
     if not isinstance(scale, Ref) or not isinstance(zero, Ref):
         return None
-    a, b = made.producer(scale, *targets), made.producer(zero, *targets)
+    a, b = quantize.producer(scale, *targets), quantize.producer(zero, *targets)
     return a if a is not None and b is not None and a.node is b.node else None
 
 
@@ -185,10 +185,10 @@ def is_number_pair(scale: Any, zero: Any, integers: Ref) -> bool:
     return 2.0**-100 <= float(scale) <= 2.0**100 and low <= zero <= low + 255
 
 
-def _numbers(made: Call, q: QuantizedTensor) -> Fixed | None:
-    between = _range(made, "dtype", q)
+def _numbers(quantize: Call, q: QuantizedTensor) -> Fixed | None:
+    between = _range(quantize, "dtype", q)
     if between is None or q.kind != "tensor" or not is_number_pair(q.scale, q.zero, q.data):
         return None
     if between[1] <= 127 < q.zero:
         return None
-    return Fixed(made.tensor("input"), q.data, made, float(q.scale), int(q.zero), *between)
+    return Fixed(quantize.tensor("input"), q.data, quantize, float(q.scale), int(q.zero), *between)

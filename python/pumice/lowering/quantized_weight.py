@@ -103,10 +103,10 @@ def _matrix(call: Call, q: QuantizedTensor) -> Matrix:
     elif q.kind in ("block", "group") and len(q.block) == 2 and q.block[0] == 1:
         group = q.block[1]
     else:
-        how = (
+        granularity = (
             f"in blocks of {q.block}" if q.block else f"by {q.kind}" + ("" if q.axis is None else f" of axis {q.axis}")
         )
-        call.refuse(f"weights quantized {how}; supported: a scale for each row, or for each group along a row")
+        call.refuse(f"weights quantized {granularity}; supported: a scale for each row, or for each group along a row")
     if q.qmin < -128 or q.qmax > 255:
         call.refuse(f"weights quantized to {q.qmin}..{q.qmax}; 8 bits are the most")
     wraps = q.data.dtype if q.kind in ("channel", "group") and q.zero_dtype is q.data.dtype else None

@@ -32,6 +32,7 @@ Pattern = Callable[[Any], Callable[[], Any] | None]
 
 _lowerings: dict[Any, Lowering] = {}
 _patterns: dict[Any, list[tuple[str, Pattern]]] = {}
+_pattern_names: set[str] = set()
 _pointwise: dict[Any, None] = {}
 
 
@@ -55,16 +56,23 @@ def lowers(*targets: Any) -> Callable[[Lowering], Lowering]:
 
 
 def fuses(*targets: Any) -> Callable[[Pattern], Pattern]:
-    """Registers a pattern that ends in a node of these overloads. Its name, for ExportOptions.fusion, is its file's."""
+    """Registers a pattern that ends in a node of these overloads."""
 
     def register(pattern: Pattern) -> Pattern:
-        name = pattern.__module__.rpartition(".")[2]
+        name = pattern_name(pattern)
         for target in targets:
             _patterns.setdefault(target, []).append((name, pattern))
             _patterns[target].sort(key=lambda item: item[0])
         return pattern
 
     return register
+
+
+def pattern_name(pattern: Callable) -> str:
+    """The name of a pattern, for ExportOptions.without_fusion: its file's. Makes it known to `pattern_names`."""
+    name = pattern.__module__.rpartition(".")[2]
+    _pattern_names.add(name)
+    return name
 
 
 def pointwise(*targets: Any) -> None:
@@ -86,7 +94,7 @@ def patterns_for(target: Any, without: Collection[str] = ()) -> list[Pattern]:
 
 def pattern_names() -> list[str]:
     """The names of all patterns, sorted."""
-    return sorted({name for patterns in _patterns.values() for name, _ in patterns})
+    return sorted(_pattern_names)
 
 
 def pointwise_targets() -> list[Any]:

@@ -67,6 +67,10 @@ class Selection(Values):
         found = (pattern(call) for pattern in patterns_for(call.target, self.options.without_fusion))
         return next((emit for emit in found if emit is not None), None)
 
+    def is_left_out(self, pattern: str) -> bool:
+        """Whether ExportOptions.without_fusion names the pattern."""
+        return pattern in self.options.without_fusion
+
     # ---- the walk ----------------------------------------------------------------------------------------------------
 
     def demand(self, node: Node) -> None:

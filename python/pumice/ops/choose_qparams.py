@@ -15,9 +15,9 @@ from pumice.lowering.sizes import same_shape
 def _emit(call: Call, block: list[int], mapping: int, low: int, high: int, eps: float, steps: int) -> None:
     x, outs = call.tensor("input"), call.outs
     grid = [1 if part == WHOLE else size // part for part, size in zip(block, x.shape, strict=True)]
-    made = [ref if same_shape(ref.shape, grid) else call.temp(ref.dtype, grid) for ref in outs]
-    call.emit("choose_qparams", x, block, mapping, low, high, eps, steps, out=made)
-    for ref, out in zip(made, outs, strict=True):
+    written = [ref if same_shape(ref.shape, grid) else call.temp(ref.dtype, grid) for ref in outs]
+    call.emit("choose_qparams", x, block, mapping, low, high, eps, steps, out=written)
+    for ref, out in zip(written, outs, strict=True):
         if ref is not out:
             call.emit("view", ref, list(out.shape), out=out)
 

@@ -105,8 +105,10 @@ class Convolution:
         if not q.data.is_constant or q.data.dtype not in BYTES:
             call.refuse(f"the integers of the weight are {q.data.dtype.name} or computed; constant bytes are supported")
         if q.kind != "tensor" and not (q.kind == "channel" and q.axis == axis and (axis == 0 or self.groups == 1)):
-            how = f"in blocks of {q.block}" if q.block else f"by {q.kind}"
-            call.refuse(f"a convolution with a weight quantized {how}; supported: a scale for each output channel")
+            granularity = f"in blocks of {q.block}" if q.block else f"by {q.kind}"
+            call.refuse(
+                f"a convolution with a weight quantized {granularity}; supported: a scale for each output channel"
+            )
         if q.scale_dtype not in (None, DType.f32):
             call.refuse(f"scales of a convolution's weight are {q.scale.dtype.name}; f32 is supported")
         wraps = q.data.dtype if q.zero_dtype is q.data.dtype else None
@@ -214,9 +216,9 @@ def convolution(call: Call) -> Convolution:
     if transposed:
         more = _pair(call["output_padding"], dims, 0)
         pads = [*pads[:2], pads[2] - more[0], pads[3] - more[1]]
-    made = Convolution(call, x, weight, call["bias"], kernel, stride, pads, dilation, call["groups"], transposed)
-    made.check()
-    return made
+    conv = Convolution(call, x, weight, call["bias"], kernel, stride, pads, dilation, call["groups"], transposed)
+    conv.check()
+    return conv
 
 
 def _pair(sizes: Any, dims: int, missing: int) -> list[int]:

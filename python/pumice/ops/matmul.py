@@ -74,9 +74,9 @@ def _vectors(call: Call, a: Ref, b: Ref) -> None:
     if b.rank == 1:
         b = call.view(b, [*b.shape, 1])
         shape.append(1)
-    made = call.temp(call.out.dtype, shape)
-    _product(call, a, b, None, made)
-    call.emit("view", made, list(call.out.shape))
+    product = call.temp(call.out.dtype, shape)
+    _product(call, a, b, None, product)
+    call.emit("view", product, list(call.out.shape))
 
 
 def _plus(call: Call, a: Ref, b: Ref) -> None:
@@ -87,18 +87,18 @@ def _plus(call: Call, a: Ref, b: Ref) -> None:
     elif alpha == 1 and beta == 1 and bias.rank == 1 and same_shape(bias.shape, out.shape[-1:]):
         _product(call, a, b, bias, out)
     else:
-        made = call.temp(out.dtype, out.shape)
-        _scaled(call, a, b, alpha, made)
-        call.emit("add", made, bias, float(beta))
+        product = call.temp(out.dtype, out.shape)
+        _scaled(call, a, b, alpha, product)
+        call.emit("add", product, bias, float(beta))
 
 
 def _scaled(call: Call, a: Ref, b: Ref, alpha: float, out: Ref) -> None:
     if alpha == 1:
         _product(call, a, b, None, out)
     else:
-        made = call.temp(out.dtype, out.shape)
-        _product(call, a, b, None, made)
-        call.emit("mul", made, float(alpha), out=out)
+        product = call.temp(out.dtype, out.shape)
+        _product(call, a, b, None, product)
+        call.emit("mul", product, float(alpha), out=out)
 
 
 def _product(call: Call, a: Ref, b: Ref, bias: Ref | None, out: Ref) -> None:

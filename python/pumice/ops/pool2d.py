@@ -58,8 +58,8 @@ def emit(call: Call, op: str, x: Ref, *more: Any, out: Ref | None = None) -> Non
         call.emit(op, x, *more, out=out)
         return
     flat = lambda shape: [*shape[:-1], 1, shape[-1]]  # noqa: E731
-    made = call.emit(op, call.view(x, flat(x.shape)), *more, out=call.temp(out.dtype, flat(out.shape)))
-    call.emit("view", made, list(out.shape), out=out)
+    pooled = call.emit(op, call.view(x, flat(x.shape)), *more, out=call.temp(out.dtype, flat(out.shape)))
+    call.emit("view", pooled, list(out.shape), out=out)
 
 
 @lowers(*MAXIMA)

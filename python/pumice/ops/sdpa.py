@@ -25,9 +25,9 @@ def sdpa(call: Call) -> None:
     if out.rank == 4:
         emit(call, out, False)
     else:
-        made = call.temp(out.dtype, _as_four(call, out))
-        emit(call, made, False)
-        call.emit("view", made, list(out.shape))
+        four = call.temp(out.dtype, _as_four(call, out))
+        emit(call, four, False)
+        call.emit("view", four, list(out.shape))
 
 
 def emit(call: Call, out: Ref, out_swapped: bool) -> None:

@@ -132,8 +132,8 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Any:
     if "o" in spec:
         return Fields((key, unflatten(item, leaves)) for key, item in spec["o"])
     if "N" in spec:
-        made = namedtuple(spec["name"], [field for field, _ in spec["N"]])
-        return made(*(unflatten(item, leaves) for _, item in spec["N"]))
+        tuple_type = namedtuple(spec["name"], [field for field, _ in spec["N"]])
+        return tuple_type(*(unflatten(item, leaves) for _, item in spec["N"]))
     return spec.get("c")
 
 

@@ -44,7 +44,7 @@ inline void throw_if(pumice_status status) {
 }
 
 // Copies a text of the C interface and frees it.
-inline std::string take(char* text) {
+inline std::string to_string_and_free(char* text) {
   const std::unique_ptr<char, void (*)(char*)> owner(text, pumice_text_free);
   return text;
 }
@@ -68,7 +68,7 @@ struct Options {
 inline std::string devices() {
   char* json = nullptr;
   throw_if(pumice_devices(&json));
-  return take(json);
+  return to_string_and_free(json);
 }
 
 // Validate a file; throw Error. No device is touched.
@@ -83,13 +83,13 @@ inline void check_bytes(std::span<const std::byte> file) {
 inline std::string inspect_file(const std::string& path) {
   char* json = nullptr;
   throw_if(pumice_inspect_file(path.c_str(), &json));
-  return take(json);
+  return to_string_and_free(json);
 }
 
 inline std::string inspect(std::span<const std::byte> file) {
   char* json = nullptr;
   throw_if(pumice_inspect(file.data(), file.size(), &json));
-  return take(json);
+  return to_string_and_free(json);
 }
 
 // A loaded model, pumice_model. Movable. Methods are numbers from 0.
@@ -135,7 +135,7 @@ class Model {
   std::string describe() const {
     char* json = nullptr;
     throw_if(pumice_model_describe(handle_, &json));
-    return take(json);
+    return to_string_and_free(json);
   }
 
  private:
@@ -226,28 +226,28 @@ class Session {
   // method runs, in one submit and with the same inputs; the outputs are those of the last time.
   std::vector<Output> call(std::span<const pumice_tensor> inputs, uint32_t method = 0, uint32_t steps = 1) {
     std::vector<Output> outputs;
-    const auto room = [&](uint32_t, const pumice_tensor& tensor) -> void* {
+    const auto destination = [&](uint32_t, const pumice_tensor& tensor) -> void* {
       outputs.push_back({tensor.dtype, std::vector<int64_t>(tensor.dims, tensor.dims + tensor.rank),
                          std::vector<std::byte>(tensor.bytes)});
       return outputs.back().data.data();
     };
-    call_into(inputs, method, room, steps);
+    call_into(inputs, method, destination, steps);
     return outputs;
   }
   std::vector<Output> call(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0, uint32_t steps = 1) {
     return call(std::span(inputs.begin(), inputs.size()), method, steps);
   }
   // The same, with each output copied to where `room(index, dtype and shape)` says: room for tensor.bytes, or null.
-  template <class Room>
-  void call_into(std::span<const pumice_tensor> inputs, uint32_t method, Room room, uint32_t steps = 1) {
+  template <class Destination>
+  void call_into(std::span<const pumice_tensor> inputs, uint32_t method, Destination destination, uint32_t steps = 1) {
     struct Caller {
-      Room& room;
+      Destination& destination;
       std::exception_ptr raised;
-    } caller{room, nullptr};
+    } caller{destination, nullptr};
     const auto forward = [](void* user, uint32_t index, const pumice_tensor* output, void** data) {
       auto& to = *static_cast<Caller*>(user);
       try {
-        *data = to.room(index, *output);
+        *data = to.destination(index, *output);
         return 0;
       } catch (...) {
         to.raised = std::current_exception();
@@ -290,13 +290,13 @@ class Session {
   std::string profile(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
     char* json = nullptr;
     throw_if(pumice_session_profile(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size()), &json));
-    return take(json);
+    return to_string_and_free(json);
   }
   // Bytes on the device by kind: JSON of pumice_session_memory.
   std::string memory() const {
     char* json = nullptr;
     throw_if(pumice_session_memory(handle_, &json));
-    return take(json);
+    return to_string_and_free(json);
   }
 
  private:

@@ -47,9 +47,9 @@ class Absent(pytest.File):
 
     @classmethod
     def from_parent(cls, parent: Any, *, package: str = "", **kwargs: Any) -> Absent:
-        made = super().from_parent(parent, **kwargs)
-        made.package = package
-        return made
+        file = super().from_parent(parent, **kwargs)
+        file.package = package
+        return file
 
     def collect(self) -> Iterator[AbsentTest]:
         for node in ast.parse(self.path.read_text(encoding="utf-8")).body:
