@@ -43,53 +43,9 @@ shared float row_scratch_[LANES];
 #define C_MATRIX coopmat<float, gl_ScopeSubgroup, TM, TN, gl_MatrixUseAccumulator>
 C_MATRIX sum_[V8 * 8u / TN];
 
-#define K_LOADS ((BC * E8 + LANES - 1u) / LANES)
-#define V_LOADS ((BC * V8 + LANES - 1u) / LANES)
-uvec4 k_next_[K_LOADS], v_next_[V_LOADS];
-
-// Half8 o of a row of `size` elements that begins at element `row`; zeros after them.
-#define DEFINE_HALF8(NAME, LOAD, BUF, COUNT)                                                          \
-  uvec4 NAME(uint row, uint o, uint size) {                                                           \
-    const uint a = 2u * o, b = a + 1u;                                                                \
-    if (WHOLE_VEC4 == 0u) return uvec4(a < COUNT ? pack_f16(LOAD(row, a, size)) : uvec2(0u),               \
-                                  b < COUNT ? pack_f16(LOAD(row, b, size)) : uvec2(0u));              \
-    return uvec4(a < COUNT ? BUF[(row >> 2) + a] : uvec2(0u), b < COUNT ? BUF[(row >> 2) + b] : uvec2(0u)); \
-  }
-DEFINE_HALF8(half8_q, load_q, q_, EQ)
-DEFINE_HALF8(half8_k, load_k, k_, EQ)
-DEFINE_HALF8(half8_v, load_v, v_, VQ)
-
-void fetch_keys(Place at, uint block) {
-  [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
-    const uint e = lane() + i * LANES, key = min(block + e / E8, params.s - 1u);
-    k_next_[i] = half8_k(at.k + key * params.k_stride[2], e % E8, params.e);
-  }
-}
-
-// Values past the end are zeros: a weight of 0 times undefined data could be NaN. Rows of caches after the last position hold
-// what an earlier text left there.
-void fetch_values(Place at, uint block) {
-  const uint end = MASK == MASK_positions ? keys_end(at) : params.s;
-  [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
-    const uint e = lane() + i * LANES, key = block + e / V8;
-    v_next_[i] = uvec4(0u);
-    if (key < end) v_next_[i] = half8_v(at.v + key * params.v_stride[2], e % V8, params.ev);
-  }
-}
-
-void store_keys() {
-  [[unroll]] for (uint i = 0u; i < K_LOADS; ++i) {
-    const uint e = lane() + i * LANES;
-    if (e < BC * E8) shared_[e / E8 * E_PITCH + e % E8] = k_next_[i];
-  }
-}
-
-void store_values() {
-  [[unroll]] for (uint i = 0u; i < V_LOADS; ++i) {
-    const uint e = lane() + i * LANES;
-    if (e < BC * V8) shared_[e / V8 * V_PITCH + e % V8] = v_next_[i];
-  }
-}
+#define K_AT 0u
+#define V_AT 0u
+#include "linear/sdpa_tiles.glslh"
 
 void subgroup_memory() {
   subgroupMemoryBarrierShared();

@@ -40,6 +40,12 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
   return std::nullopt;
 }
 
+bool takes_matrices(const SdpaShape& shape, const Features& features) {
+  constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
+  if (shape.dtype != DType::f16 || features.cpu || shape.rows < kFewRows) return false;
+  return features.has(Feature::coopmat) && features.has(Feature::memory_model) && features.has(Feature::float16);
+}
+
 }  // namespace
 
 // All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
@@ -55,11 +61,26 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   return b;
 }
 
+std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& features) {
+  constexpr int64_t kMostElements = 128;  // whose sums stay in registers
+  if (!takes_matrices(s, features) || !features.has(Feature::fragments) || features.subgroup_size != 32 ||
+      !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > kMostElements)
+    return std::nullopt;
+  const auto e_pitch = static_cast<uint32_t>(ceil_div(s.e, 16) * 2 + 1),
+             v_pitch = static_cast<uint32_t>(ceil_div(s.ev, 16) * 2 + 1);
+  // Eight subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
+  for (uint32_t subgroups = 8; subgroups >= 1; subgroups /= 2) {
+    SdpaFragments found{subgroups, 64, 0};
+    found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
+    const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
+    const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, found.rows()) < 128 || s.rows <= found.rows() / 2);
+    if (fits && !few) return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features) {
-  constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
-  if (shape.dtype != DType::f16 || features.cpu || shape.rows < kFewRows) return std::nullopt;
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16})
-    if (!features.has(feature)) return std::nullopt;
+  if (!takes_matrices(shape, features)) return std::nullopt;
   for (const MatrixShape& m : features.matrix_f16) {
     if (m.m == 0) break;
     if (m.n % 8 != 0 || m.k % 8 != 0 || features.subgroup_size % m.m != 0) continue;

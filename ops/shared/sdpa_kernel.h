@@ -32,7 +32,13 @@ struct SdpaMatrices {
   uint32_t subgroups, keys, staged;
   uint32_t rows() const { return subgroups * shape.m; }
 };
-// Empty where sdpa.glsl is to be taken: it can do everything.
+// glsl/sdpa_fragments.glsl: subgroups of 16 query rows each, keys of a block, shared memory in uvec4.
+struct SdpaFragments {
+  uint32_t subgroups, keys, shared;
+  uint32_t rows() const { return subgroups * 16; }
+};
+// Empty where the kernel cannot run; the next one is then asked, and sdpa.glsl, which can do everything, is the last.
+std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& shape, const Features& features);
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features);
 
 }  // namespace pumice::engine

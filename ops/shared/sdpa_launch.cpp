@@ -5,6 +5,7 @@
 #include <cinttypes>
 
 #include "glsl/sdpa.h"
+#include "glsl/sdpa_fragments.h"
 #include "glsl/sdpa_matrix.h"
 #include "ops/shared/sdpa_kernel.h"
 #include "ops/shared/shape.h"
@@ -87,6 +88,13 @@ void launch_matrices(Launch& launch, const Attention& a, const SdpaMatrices& m) 
   launch.shader = &glsl::sdpa_matrix::variant();
 }
 
+void launch_fragments(Launch& launch, const Attention& a, const SdpaFragments& f) {
+  describe<glsl::sdpa_fragments::Params>(launch, a, f.rows(), f.keys, f.subgroups * 32);
+  launch.spec.push_back(f.shared);
+  require_subgroups(launch);
+  launch.shader = &glsl::sdpa_fragments::variant();
+}
+
 }  // namespace
 
 AttentionSizes attention_sizes(const Tensor& t, bool blhd) {
@@ -100,6 +108,7 @@ void check_attention_mask(const Tensor& mask, DType dtype) {
 
 void launch_attention(Launch& launch, const Attention& a) {
   const SdpaShape shape{a.q.batch * a.q.heads, a.q.rows, a.q.size, a.v.size, a.dtype};
+  if (const auto fragments = sdpa_fragments(shape, launch.features)) return launch_fragments(launch, a, *fragments);
   if (const auto matrices = sdpa_matrices(shape, launch.features)) return launch_matrices(launch, a, *matrices);
   launch_blocks(launch, a, sdpa_blocks(shape, launch.features));
 }
