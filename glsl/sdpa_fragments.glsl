@@ -41,6 +41,7 @@ A_MATRIX query_[E8 / 2u], weight_[BC / 16u];
 
 #define LOG2_E 1.44269504
 #define UNIT 1024.0  // weights are multiples of it, so that few are subnormal
+#define LOG2_UNIT 10.0
 
 uint first_row(Place at) { return at.first + gl_SubgroupID * 16u; }
 
@@ -86,26 +87,32 @@ bool all_seen(Place at, uint block) {
   return MASK == MASK_none && block + BC <= (CAUSAL != 0u ? min(first_row(at) + 1u, params.s) : params.s);
 }
 
-// Scores times log2(e), or -infinity where a key is not seen.
+// What scores are to be multiplied with to be in units of log2(e): 1 where they are already, since the mask changes their values.
+float score_factor() {
+  const bool plain = params.scale > 0.0 && params.softcap == 0.0 && MASK != MASK_f32 && MASK != MASK_f16;
+  return plain ? params.scale * LOG2_E : 1.0;
+}
+
+// Scores that are not seen become -infinity; where score_factor is 1, the others are multiplied with their factor.
 void mask_scores(Place at, uint block) {
   const uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3u;
-  const bool plain = all_seen(at, block);
+  const bool scaled = score_factor() == 1.0;
+  if (!scaled && all_seen(at, block)) return;
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     [[unroll]] for (uint e = 0u; e < 8u; ++e) {
-      float s = score_[n][e] * params.scale;
-      if (!plain) {
-        const uint row = min(first_row(at) + g + (e >> 2) * 8u, params.l - 1u);
-        const uint key = block + n * 16u + 2u * t + (e & 1u) + (e & 2u) * 4u;
-        s = key < params.s ? masked(s, row, key, at.mask) : -infinity();
-      }
-      score_[n][e] = s * LOG2_E;
+      const uint row = min(first_row(at) + g + (e >> 2) * 8u, params.l - 1u);
+      const uint key = block + n * 16u + 2u * t + (e & 1u) + (e & 2u) * 4u;
+      const float s = scaled ? score_[n][e] * params.scale : score_[n][e];
+      const float seen = key < params.s ? masked(s, row, key, at.mask) : -infinity();
+      score_[n][e] = scaled ? seen * LOG2_E : seen;
     }
   }
 }
 
 // Scores to weights. `most`: the maxima of rows g and g + 8, in units of log2(e); `total`: the lane's parts of their sums.
 void update_rows(inout vec2 most, inout vec2 total) {
-  vec2 now = most;
+  const float unit = score_factor();
+  vec2 now = vec2(-infinity());
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     [[unroll]] for (uint e = 0u; e < 4u; ++e) now = vec2(maximum(now.x, score_[n][e]), maximum(now.y, score_[n][e + 4u]));
   }
@@ -113,14 +120,15 @@ void update_rows(inout vec2 most, inout vec2 total) {
     const vec2 other = subgroupShuffleXor(now, d);
     now = vec2(maximum(now.x, other.x), maximum(now.y, other.y));
   }
-  const vec2 from = vec2(now.x == -infinity() ? 0.0 : now.x, now.y == -infinity() ? 0.0 : now.y);
-  const vec2 factor = exp2(most - from);  // 0 of the first block
+  now = vec2(maximum(most.x, now.x * unit), maximum(most.y, now.y * unit));
+  const vec2 base = vec2(now.x == -infinity() ? 0.0 : now.x, now.y == -infinity() ? 0.0 : now.y);
+  const vec2 factor = exp2(most - base), from = base - LOG2_UNIT;  // the factor is 0 of the first block
   most = now;
   total *= factor;
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     [[unroll]] for (uint e = 0u; e < 8u; ++e) {
       const uint r = e >> 2;
-      const float weight = UNIT * exp2(score_[n][e] - from[r]);
+      const float weight = exp2(fma(score_[n][e], unit, -from[r]));
       total[r] += weight;
       weight_[n][e] = float16_t(weight);
     }

@@ -68,9 +68,12 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
     return std::nullopt;
   const auto e_pitch = static_cast<uint32_t>(ceil_div(s.e, 16) * 2 + 1),
              v_pitch = static_cast<uint32_t>(ceil_div(s.ev, 16) * 2 + 1);
-  // Eight subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
-  for (uint32_t subgroups = 8; subgroups >= 1; subgroups /= 2) {
-    SdpaFragments found{subgroups, 64, 0};
+  // Subgroups share the keys they load; fewer where workgroups would be too few. H200 (132 multiprocessors), 32 heads
+  // over 8, 2048 rows, us with 64 keys and 8 subgroups, 64 and 4, 32 and 8, 32 and 4: heads of 64 168, 143, 143, 134;
+  // of 128 224, 319, 264, 242.
+  const bool wide = std::max(s.e, s.ev) > 64;
+  for (uint32_t subgroups = wide ? 8 : 4; subgroups >= 1; subgroups /= 2) {
+    SdpaFragments found{subgroups, wide ? 64u : 32u, 0};
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
     const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, found.rows()) < 128 || s.rows <= found.rows() / 2);

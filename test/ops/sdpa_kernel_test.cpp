@@ -49,15 +49,39 @@ TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, features)) << "more rows than a subgroup has lanes";
 }
 
+Features fragments() {
+  Features features = gpu();
+  features.bits |= bit(Feature::fragments) | bit(Feature::subgroup_shuffle);
+  return features;
+}
+
+TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
+  EXPECT_FALSE(sdpa_fragments({32, 2048, 64, 64, DType::f16}, gpu()));
+  const auto narrow = sdpa_fragments({32, 2048, 64, 64, DType::f16}, fragments());
+  ASSERT_TRUE(narrow);
+  EXPECT_EQ(narrow->rows(), 64u);
+  EXPECT_EQ(narrow->keys, 32u);
+  const auto wide = sdpa_fragments({32, 2048, 128, 128, DType::f16}, fragments());
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->rows(), 128u);
+  EXPECT_EQ(wide->keys, 64u);
+  EXPECT_FALSE(sdpa_fragments({32, 2048, 128, 160, DType::f16}, fragments())) << "too many registers";
+  EXPECT_EQ(sdpa_fragments({12, 128, 32, 32, DType::f16}, fragments())->subgroups, 1u) << "few heads";
+}
+
 // Every choice fits the device, on the baseline and on others.
 TEST(SdpaKernel, Fits) {
-  for (const Features& features : {baseline_features(), gpu()}) {
+  for (const Features& features : {baseline_features(), gpu(), fragments()}) {
     for (const int64_t rows : {1, 7, 8, 17, 128, 5000}) {
       for (const int64_t e : {1, 8, 31, 64, 128, 160, 256}) {
         for (const int64_t ev : {1, 40, 128, 256}) {
           for (const int64_t heads : {1, 12, 1000}) {
             const SdpaShape shape{heads, rows, e, ev, DType::f16};
             EXPECT_GE(sdpa_blocks(shape, features).rows, 1u);
+            if (const auto registers = sdpa_fragments(shape, features)) {
+              EXPECT_LE(registers->subgroups * 32, features.max_invocations);
+              EXPECT_LE(16 * registers->shared, features.max_shared_bytes);
+            }
             const auto matrices = sdpa_matrices(shape, features);
             if (!matrices) continue;
             EXPECT_LE(matrices->subgroups * features.subgroup_size, features.max_invocations);
