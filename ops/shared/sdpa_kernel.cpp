@@ -74,6 +74,8 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   const bool wide = std::max(s.e, s.ev) > 64;
   for (uint32_t subgroups = wide ? 8 : 4; subgroups >= 1; subgroups /= 2) {
     SdpaFragments found{subgroups, wide ? 64u : 32u, 0};
+    // A lane has four half8 of keys, and of values, on their way: more take the registers of the sums.
+    while (found.keys > 16 && found.keys * (std::max(e_pitch, v_pitch) - 1) > subgroups * 32 * 4) found.keys /= 2;
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
     const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, found.rows()) < 128 || s.rows <= found.rows() / 2);

@@ -32,7 +32,7 @@ TEST(PickLinear, FewRowsAreAGemvThatHoldsThemAll) {
 TEST(PickLinear, GemvLanesGrowWithTheColumns) {
   for (const auto& [n, k, lanes] :
        {std::tuple{4096, 64, 32u}, {384, 384, 128u}, {14336, 4096, 256u}, {4096, 14336, 512u}})
-    EXPECT_EQ(gemv_lanes(pick_linear({1, n, k}, gpu()), 1, n, k, gpu()), lanes) << n << " " << k;
+    EXPECT_EQ(gemv_least_lanes(pick_linear({1, n, k}, gpu()), k, gpu()), lanes) << n << " " << k;
 }
 
 TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
