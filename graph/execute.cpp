@@ -195,6 +195,12 @@ void Session::check_status(const MethodState& method, const Encoding& encoding) 
   if (limit == STATUS_DIVIDES_BY_ZERO)
     fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: an integer is divided by 0 at position %u",
          op.c_str(), position);
+  if (limit == STATUS_NO_NUMBER)
+    fail(Code::InvalidArgument, Stage::execute, graph.path(call),
+         "%s: no logit of row %u is a number: the model overflows", op.c_str(), position);
+  if (limit == STATUS_BAD_OPTION)
+    fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: option %u is out of its range", op.c_str(),
+         position);
   fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
        op.c_str(), value, position, limit - 1);
 }

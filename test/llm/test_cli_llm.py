@@ -10,9 +10,14 @@ import json
 import pytest
 import torch
 from click.testing import CliRunner
+from support.command_line import BIN
+from support.command_line import run as command
+from support.decoders import decoder
 from tiny_llama import MAX_SEQ
 
+import pumice
 from pumice.cli import cli, main
+from pumice.llm import export_model, methods
 
 
 def run(*arguments: object, code: int = 0, text: str | None = None):
@@ -72,6 +77,69 @@ def test_bench_has_the_columns_of_llama_bench(file) -> None:
     assert all(len(row["samples_ts"]) == 2 and row["avg_ts"] > 0 for row in rows)
     table = list(csv.DictReader(io.StringIO(run(*options, "-o", "csv").stdout)))
     assert [row["test"] for row in table] == [row["test"] for row in rows]
+
+
+def test_bench_draws_tokens_where_it_is_asked_to(file) -> None:
+    rows = json.loads(
+        run("bench", file("int4"), "-p", 0, "-n", 3, "-d", "0,4", "-r", 1, "--temperature", 1, "-o", "json").stdout
+    )
+    assert [row["test"] for row in rows] == ["tg3", "tg3 @ d4"] and all(row["avg_ts"] > 0 for row in rows)
+
+
+RT = BIN / "pumice-rt", "generate"
+
+
+@pytest.mark.parametrize(
+    ("options", "flags"),
+    [
+        ({}, ()),
+        ({"temperature": 0.9, "seed": 2**40 + 1}, ("--temperature", 0.9, "--seed", 2**40 + 1)),
+        (
+            {"temperature": 1.2, "top_k": 30, "top_p": 0.9, "min_p": 0.01, "repeat_penalty": 1.2, "repeat_last": 9},
+            ("--temperature", 1.2, "--top-k", 30, "--top-p", 0.9, "--min-p", 0.01, "--repeat-penalty", 1.2, "--repeat-last", 9),
+        ),
+    ],
+)  # fmt: skip
+def test_the_tool_without_python_makes_the_same_tokens(file, lm, options, flags) -> None:
+    model, prompt = lm("int4"), [124, 32, 119]
+    want = list(model.generate_tokens(prompt, max_new_tokens=50, **options))
+    stops = ",".join(map(str, model.eos)) or 0
+    done = command(*RT, file("int4"), "--tokens", "124,32,119", "-n", 50, "--stop", stops, *flags, "--json")
+    assert json.loads(done.stdout)["tokens"] == want
+
+
+def test_the_tool_draws_from_one_token(file, lm) -> None:
+    want = list(lm("none").generate_tokens([65], max_new_tokens=1, temperature=1.0))
+    done = command(*RT, file("none"), "--tokens", 65, "-n", 1, "--temperature", 1, "--json")
+    assert json.loads(done.stdout)["tokens"] == want
+
+
+@pytest.mark.parametrize(
+    ("flags", "match"),
+    [
+        (("--temperature", -1), "temperature is -1, it must be 0 or more"),
+        (("--temperature", "nan"), "temperature is nan"),
+        (("--top-p", 0), "top-p is 0, it must be above 0 and at most 1"),
+        (("--min-p", 2), "min-p is 2"),
+        (("--top-k", -1), "top-k is -1"),
+        (("--repeat-penalty", 0), "repeat-penalty is 0"),
+        (("--repeat-last", -2), "repeat-last is -2"),
+    ],
+)
+def test_the_tool_names_a_number_out_of_its_range(file, flags, match) -> None:
+    assert match in command(*RT, file("none"), "--tokens", 65, *flags, code=2).stderr
+
+
+def test_the_tool_says_that_a_file_is_too_old(file, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(methods, "methods", lambda batch, max_seq, listed=methods.methods: listed(batch, max_seq)[:-1])
+    monkeypatch.setattr(export_model, "methods", methods.methods)
+    export_model.export(decoder("llama"), tmp_path / "m.pumice")
+    done = command(*RT, tmp_path / "m.pumice", "--tokens", 1, "-n", 2, "--temperature", 1, code=2)
+    assert "before tokens could be drawn on the device; export it again" in done.stderr
+    lm = pumice.llm.load(tmp_path / "m.pumice")
+    assert not lm.chooses(pumice.llm.Sampling(1.0))
+    assert len(list(lm.generate_tokens([1], max_new_tokens=4, temperature=1.0))) == 4
+    assert "export it again" in run("bench", tmp_path / "m.pumice", "-p", 4, "-n", 4, "--temperature", 1, code=2).output
 
 
 @pytest.mark.parametrize(

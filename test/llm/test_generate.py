@@ -88,6 +88,46 @@ def test_a_seed_repeats_a_text_and_another_gives_another(lm) -> None:
     assert texts[0] == texts[1] != texts[2]
 
 
+SAMPLED = [
+    {"temperature": 0.9, "seed": 1},
+    {"temperature": 1.1, "top_k": 40, "top_p": 0.9, "repeat_penalty": 1.2, "seed": 2},
+    {"temperature": 0.8, "top_p": 0.95, "min_p": 0.02, "repeat_penalty": 1.1, "repeat_last": 300, "seed": 2**63 + 7},
+    {"temperature": 0.0, "repeat_penalty": 1.3},
+]
+
+
+@pytest.mark.parametrize("features", [None, "none"])
+@pytest.mark.parametrize("options", SAMPLED, ids=lambda options: "-".join(options))
+def test_the_device_draws_the_tokens_of_the_host(lm, file, options, features) -> None:
+    model = lm("int4") if features is None else pumice.llm.load(file("int4"), features=features)
+    prompt, steps = model.encode(PROMPT), 256
+    kept = model.eos, dict(model._methods)
+    model.eos = frozenset()
+    try:
+        got = list(model.generate_tokens(prompt, max_new_tokens=steps, **options))
+        model._methods.pop("sample")  # as files of before have it
+        want = list(model.generate_tokens(prompt, max_new_tokens=steps, **options))
+    finally:
+        model.eos, model._methods = kept
+    assert got == want and len(got) == steps
+    assert len(set(got)) > 12, "too few different tokens to see a mistake"
+
+
+def test_a_token_that_ends_a_drawn_text_ends_it(lm) -> None:
+    model, options = lm("int4"), {"max_new_tokens": 30, "temperature": 1.0, "seed": 3}
+    tokens = list(model.generate_tokens(PROMPT, **options))
+    model.eos, kept = frozenset([tokens[17]]), model.eos
+    try:
+        got = list(model.generate_tokens(PROMPT, **options))
+        again = list(model.generate_tokens(PROMPT + "s", **options))  # what was drawn too far is forgotten
+    finally:
+        model.eos = kept
+    assert got == tokens[: tokens.index(tokens[17]) + 1]
+    model.reset()
+    fresh = list(model.generate_tokens(PROMPT + "s", **options))
+    assert fresh[: len(again)] == again
+
+
 def test_a_stop_string_ends_the_text_before_it(lm) -> None:
     model = lm("none")
     text = "".join(model.generate(PROMPT, max_new_tokens=60))
@@ -166,7 +206,7 @@ def test_torch_is_not_imported(file) -> None:
 
 def test_the_device_takes_the_first_of_equal_logits() -> None:
     """argmax in two steps is PyTorch's, also for rows that no two parts divide."""
-    from pumice.llm.greedy import argmax
+    from pumice.llm.steps import argmax
 
     generator = torch.Generator().manual_seed(2)
     for size in (1, 2, 7, 97, 256, 1000, 12828):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice.llm.sampling import Sampling, exponential, next_token, probabilities
+from pumice.llm import fixed_point
+from pumice.llm.sampling import Sampling, draw, next_token, penalized, probabilities, random_bits
 
 LOGITS = np.array([2.0, 1.5, 1.5, 0.3, -0.5, -1.0, -4.0, 1.0, 0.0, -2.0], np.float32)
 DRAWS = 20_000
@@ -47,7 +48,7 @@ def test_draws_follow_the_distribution(options) -> None:
     how = Sampling(**options, seed=5)
     want = by_hand(how)
     np.testing.assert_allclose(probabilities(LOGITS, how, BEFORE), want, atol=1e-12)
-    counts = np.bincount([next_token(LOGITS, how, position, BEFORE) for position in range(DRAWS)], minlength=len(want))
+    counts = np.bincount(draw(penalized(LOGITS, how, BEFORE), how, np.arange(DRAWS)), minlength=len(want))
     possible = want > 0
     assert not counts[~possible].any()
     expected = DRAWS * want[possible]
@@ -57,7 +58,7 @@ def test_draws_follow_the_distribution(options) -> None:
 
 def test_another_distribution_would_be_seen() -> None:
     how = Sampling(temperature=1.0, seed=5)
-    counts = np.bincount([next_token(LOGITS, how, position) for position in range(DRAWS)], minlength=len(LOGITS))
+    counts = np.bincount(draw(LOGITS, how, np.arange(DRAWS)), minlength=len(LOGITS))
     wrong = DRAWS * probabilities(LOGITS, Sampling(temperature=1.1))
     assert float(((counts - wrong) ** 2 / wrong).sum()) > CHI_SQUARE[9]
 
@@ -65,10 +66,11 @@ def test_another_distribution_would_be_seen() -> None:
 def test_positions_and_seeds_are_independent() -> None:
     """Neighbours in position, in seed (its low and its high half) and in id have uncorrelated numbers."""
     ids = np.arange(64)
-    of_position = np.array([exponential(1, position, ids) for position in range(256)])
-    of_seed = np.array([exponential(seed, 1, ids) for seed in range(256)])
-    of_high = np.array([exponential(seed << 32, 1, ids) for seed in range(256)])
-    for table in (of_position, of_seed, of_high):
+    one = np.array([1])
+    of_position = random_bits(1, np.arange(256)[:, None], ids)
+    of_seed = np.array([random_bits(seed, one, ids) for seed in range(256)])
+    of_high = np.array([random_bits(seed << 32, one, ids) for seed in range(256)])
+    for table in (-np.log1p(-(bits + 0.5) / 2**32) for bits in (of_position, of_seed, of_high)):
         assert abs(table.mean() - 1) < 0.05 and len(np.unique(table)) > 0.999 * table.size
         for a, b in ((table[1:], table[:-1]), (table[:, 1:], table[:, :-1])):
             assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.03
@@ -90,7 +92,23 @@ def test_the_random_numbers_are_as_written_down() -> None:
 
     seed, position, token = (7 << 32) + 9, 123, 4567
     h = pcg((token + pcg((position + pcg((seed % 2**32 + pcg(seed >> 32)) % 2**32)) % 2**32)) % 2**32)
-    assert float(exponential(seed, position, np.array([token]))[0]) == pytest.approx(-np.log(1 - (h + 0.5) / 2**32))
+    assert int(random_bits(seed, np.array([position]), np.array([token]))[0]) == h
+
+
+def test_the_integers_are_what_they_stand_for() -> None:
+    """Powers and logarithms against fp64, over their ranges and at their ends; the bounds are in units of the last place."""
+    some = np.random.default_rng(0).integers(0, 2**32, 200_000)
+    ends = np.concatenate(
+        [np.arange(1000), 2 ** np.arange(32), 2**31 + np.arange(-1000, 1000), 2**32 - 1 - np.arange(1000)]
+    )
+    x = np.concatenate([some, ends]).astype(np.uint64)
+    whole = x[x < 2**31]
+    assert np.abs(fixed_point.octaves(whole) - whole * np.log2(np.e)).max() < 1
+    assert np.abs(fixed_point.weight(x % 2**29) - 2 ** (32 - (x % 2**29) / 2**24)).max() < 3
+    assert not fixed_point.weight(np.array([2**29, 2**32 - 1], np.uint64)).any()
+    assert np.abs(fixed_point.log2(x[x > 0]) - np.log2(x[x > 0]) * 2**27).max() < 2
+    v = (x + 0.5) / 2**32
+    assert np.abs(fixed_point.gumbel(x) + np.log2(-np.log1p(-v) / np.log(2)) * 2**24).max() < 3
 
 
 def test_temperature_0_takes_the_first_of_the_largest() -> None:

@@ -95,6 +95,10 @@ CallTensor tensor(const Op& op, std::string_view text, DType t) {
   const size_t dots = inside.find("..");
   if (inside == "special" && is_float(result.dtype)) {
     result.has_special = true;
+  } else if (inside.find(',') != std::string_view::npos) {
+    for (std::string_view left = inside; !left.empty();) {
+      if (!read(cut(left, ','), result.numbers.emplace_back())) wrong(op, "numbers in turn are {1,0.5}", text);
+    }
   } else if (dots == std::string_view::npos || !read(inside.substr(0, dots), result.low) ||
              !read(inside.substr(dots + 2), result.high) || !(result.low <= result.high)) {
     wrong(op, "a range is {-1..1}, or {special} for floats", text);

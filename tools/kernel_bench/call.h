@@ -4,7 +4,8 @@
 //   Arguments are given by name, in any order; '|' separates alternatives.
 //   A tensor is dtype[sizes]; dtypes are f32 f16 i32 i64 u8 i8 bool, and i4 for constants. T is the float dtype of the
 //   case: both f32 and f16, unless the text sets T. "const:f32[7]" is a constant; "i32[5]{0..9}" gives the range of the
-//   numbers; "T[5]{special}" has some NaN and infinities; "T[2,3]+T[4,3]" is a list of tensors.
+//   numbers, "f32[5]{1,0.5}" the numbers, in turn; "T[5]{special}" has some NaN and infinities; "T[2,3]+T[4,3]" is a
+//   list of tensors.
 //   A list of integers is [1,-1].
 //   The outputs follow "->"; without it there is one, like the first tensor.
 //   storage=texture3d puts the first tensor into a texture; the operator decides which others follow.
@@ -21,7 +22,8 @@ struct CallTensor {
   DType dtype = DType::f32;
   Shape shape = {};
   bool is_constant = false, has_special = false;
-  double low = -2, high = 2;  // range of the numbers; integers: both included
+  double low = -2, high = 2;         // range of the numbers; integers: both included
+  std::vector<double> numbers = {};  // these in turn, if there are any
 };
 
 struct CallArgument {

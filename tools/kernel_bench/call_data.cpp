@@ -18,7 +18,8 @@ std::vector<double> random_values(const CallTensor& tensor, Random& random) {
   for (size_t i = 0; i < values.size(); ++i) {
     const bool special = tensor.has_special && i % 7 == 0;
     const double width = tensor.high - tensor.low + (is_float(tensor.dtype) ? 0 : 1);
-    const double value = tensor.low + width * static_cast<double>(random.next() >> 40) * 0x1p-24;
+    const double drawn = tensor.low + width * static_cast<double>(random.next() >> 40) * 0x1p-24;
+    const double value = tensor.numbers.empty() ? drawn : tensor.numbers[i % tensor.numbers.size()];
     values[i] = special                  ? kSpecial[i / 7 % 3]
                 : is_float(tensor.dtype) ? stored(value, tensor.dtype)
                                          : std::floor(value);

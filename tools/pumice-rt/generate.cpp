@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// pumice-rt generate: greedy text of a language model's file (docs/llm.md), token ids in and out.
+// pumice-rt generate: a language model's file (docs/llm.md) goes on with a text, token ids in and out.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -30,6 +31,10 @@ class Model {
       const json& method = facts.at("methods")[m];
       const std::string name = method.at("name");
       if (name == "greedy" && method.at("inputs").size() == 3) greedy_ = m;
+      if (name == "sample" && method.at("inputs").size() == 6) {
+        sample_ = m;
+        text_size_ = method.at("inputs")[3].at("max")[1];
+      }
       if (name != "prefill" && name != "decode") continue;
       if (method.at("inputs").size() != 2 || method.at("outputs").size() != 1 ||
           method.at("inputs")[0].at("max")[0] != 1)
@@ -38,6 +43,9 @@ class Model {
       if (name == "prefill") most_ = method.at("inputs")[0].at("max")[1];
       vocabulary_ = method.at("outputs")[0].at("max")[1];
     }
+    if (sample_ == kNone && !arguments.sampling.is_greedy())
+      throw UsageError(arguments.model +
+                       ": it was exported before tokens could be drawn on the device; export it again");
     if (prefill_ == kNone || decode_ == kNone)
       throw UsageError(arguments.model + ": no methods 'prefill' and 'decode'; was it made by pumice llm export?");
   }
@@ -55,16 +63,27 @@ class Model {
     }
     return next;
   }
-  // Up to `count` most probable tokens after `token`, which comes to `position`: several in one submit, where the file
-  // has the method "greedy" for that.
-  std::vector<int64_t> steps(int64_t token, int64_t position, int64_t count) {
-    if (greedy_ == kNone) return {run(decode_, {&token, 1}, position)};
+  // Up to `count` tokens after `text`, of which all but the last have been read: several in one submit, where the file
+  // has a method for that.
+  std::vector<int64_t> steps(std::span<const int64_t> text, int64_t count, const Sampling& sampling) {
+    const int64_t token = text.back(), position = static_cast<int64_t>(text.size()) - 1;
+    if (sampling.is_greedy() && greedy_ == kNone) return {run(decode_, {&token, 1}, position)};
     count = std::min(count, kSteps);
-    const pumice_tensor inputs[] = {pumice::view<int64_t>({&token, 1}, {1, 1}),
-                                    pumice::view<int64_t>({&position, 1}, {1}),
-                                    pumice::view<int64_t>({&count, 1}, {1})};
+    std::vector<pumice_tensor> inputs = {pumice::view<int64_t>({&token, 1}, {1, 1}),
+                                         pumice::view<int64_t>({&position, 1}, {1}),
+                                         pumice::view<int64_t>({&count, 1}, {1})};
+    std::vector<int64_t> before(static_cast<size_t>(text_size_));
+    const std::array<float, 4> options = sampling.options();
+    const std::array<int32_t, 4> counts = sampling.counts();
+    if (!sampling.is_greedy()) {
+      std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
+      inputs.push_back(pumice::view<int64_t>(before, {1, text_size_}));
+      inputs.push_back(pumice::view<float>(options, {1, 4}));
+      inputs.push_back(pumice::view<int32_t>(counts, {1, 4}));
+    }
+    const uint32_t method = sampling.is_greedy() ? greedy_ : sample_;
     std::vector<int64_t> generated =
-        session_.call(inputs, greedy_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
+        session_.call(inputs, method, static_cast<uint32_t>(count)).at(0).values<int64_t>();
     generated.resize(static_cast<size_t>(count));
     return generated;
   }
@@ -108,9 +127,9 @@ class Model {
   pumice::Session session_;
   pumice::Output logits_;
   std::string device_;
-  uint32_t prefill_ = kNone, decode_ = kNone, greedy_ = kNone;
-  int64_t chunk_ = 512, most_ = 1;  // tokens of a run of prefill: now, and as the file allows
-  int64_t vocabulary_ = 0;
+  uint32_t prefill_ = kNone, decode_ = kNone, greedy_ = kNone, sample_ = kNone;
+  int64_t chunk_ = 512, most_ = 1;          // tokens of a run of prefill: now, and as the file allows
+  int64_t vocabulary_ = 0, text_size_ = 0;  // text_size_: tokens that fit
 };
 
 std::vector<int64_t> prompt(const Arguments& arguments, int64_t vocabulary) {
@@ -126,36 +145,41 @@ std::vector<int64_t> prompt(const Arguments& arguments, int64_t vocabulary) {
 
 int generate(const Arguments& arguments) {
   if (arguments.count == 0) throw UsageError("--count 0: nothing to generate");
+  arguments.sampling.check();
   Model model(arguments);
-  const std::vector<int64_t> tokens = prompt(arguments, model.vocabulary());
-  const auto length = static_cast<int64_t>(tokens.size());
-  model.read(tokens, 0);  // twice: the first run of a shape records it and may compile kernels
+  std::vector<int64_t> text = prompt(arguments, model.vocabulary());
+  const size_t length = text.size();
+  const bool greedy = arguments.sampling.is_greedy();
+  // The first token of a text that is drawn comes with the others, from the last one of the prompt.
+  const std::span<const int64_t> read(text.data(), greedy ? length : length - 1);
+  model.read(read, 0);  // twice: the first run of a shape records it and may compile kernels
   const auto begin = Clock::now();
-  std::vector<int64_t> generated = {model.read(tokens, 0)};
+  const int64_t next = model.read(read, 0);
   const auto prefilled = Clock::now();
+  const double prefill = seconds(begin, prefilled), prefill_rate = static_cast<double>(read.size()) / prefill;
+  if (greedy) text.push_back(next);
   const auto stops = [&](int64_t token) {
     return std::find(arguments.stops.begin(), arguments.stops.end(), token) != arguments.stops.end();
   };
   auto warm = prefilled;
   size_t before = 0;  // tokens that came while kernels may have been compiled
-  while (generated.size() < arguments.count && !stops(generated.back())) {
-    const auto left = static_cast<int64_t>(arguments.count - generated.size());
-    for (const int64_t token :
-         model.steps(generated.back(), length + static_cast<int64_t>(generated.size()) - 1, left)) {
-      generated.push_back(token);
+  while (text.size() == length || (text.size() - length < arguments.count && !stops(text.back()))) {
+    const auto left = static_cast<int64_t>(arguments.count - (text.size() - length));
+    for (const int64_t token : model.steps(text, left, arguments.sampling)) {
+      text.push_back(token);
       if (stops(token)) break;
     }
     if (before == 0) {
-      before = generated.size();
+      before = text.size() - length;
       warm = Clock::now();
     }
   }
-  const double rest = seconds(warm, Clock::now()), prefill = seconds(begin, prefilled);
-  const double prefill_rate = static_cast<double>(length) / prefill;
+  const std::vector<int64_t> generated(text.begin() + static_cast<ptrdiff_t>(length), text.end());
+  const double rest = seconds(warm, Clock::now());
   // Of so few tokens that no second submit was needed, all: kernels may have been compiled meanwhile.
-  const bool once = generated.size() <= before;
+  const bool once = generated.size() <= before || before == 0;
   const double all = seconds(prefilled, warm);
-  const size_t timed = once ? generated.size() - 1 : generated.size() - before;
+  const size_t timed = once ? generated.size() - size_t{greedy} : generated.size() - before;
   const double rate = timed == 0 ? 0 : static_cast<double>(timed) / (once ? all : rest);
   if (arguments.json) {
     std::printf("%s\n", json({{"schema", 1},
@@ -168,10 +192,10 @@ int generate(const Arguments& arguments) {
                             .c_str());
   } else {
     for (const int64_t token : generated) std::printf("%lld ", static_cast<long long>(token));
-    std::printf("\n%s: prompt of %lld, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(),
-                static_cast<long long>(length), prefill_rate, generated.size(), rate);
+    std::printf("\n%s: prompt of %zu, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(), length,
+                prefill_rate, generated.size(), rate);
   }
-  if (arguments.profiled) print_profile(model.profile(generated.back(), length), arguments.by);
+  if (arguments.profiled) print_profile(model.profile(generated.back(), static_cast<int64_t>(length)), arguments.by);
   return 0;
 }
 

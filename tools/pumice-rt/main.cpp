@@ -25,6 +25,17 @@ void bench_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("-r,--runs", arguments.runs, "timed runs")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
+void sampling_options(CLI::App* command, tool::Sampling& sampling) {
+  command->add_option("--temperature", sampling.temperature, "0: always the most probable token")
+      ->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "only the k most probable; 0: all")->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "only as many as reach this probability")->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "only those with this share of the largest")->capture_default_str();
+  command->add_option("--repeat-penalty", sampling.repeat_penalty, "above 1: repeat less")->capture_default_str();
+  command->add_option("--repeat-last", sampling.repeat_last, "tokens that count as repeated")->capture_default_str();
+  command->add_option("--seed", sampling.seed, "the same seed gives the same text")->capture_default_str();
+}
+
 int dispatch(int argc, char** argv) {
   tool::Arguments arguments;
   CLI::App app(
@@ -63,9 +74,9 @@ int dispatch(int argc, char** argv) {
   auto* tokens = generate->add_option("--tokens", arguments.tokens, "ids of the prompt, 1,2,3")->delimiter(',');
   generate->add_option("--prompt-length", arguments.prompt_length, "ids drawn at random in place of --tokens")
       ->excludes(tokens);
-  generate->add_option("-n,--count", arguments.count, "tokens to generate, the most probable ones")
-      ->capture_default_str();
+  generate->add_option("-n,--count", arguments.count, "tokens to generate")->capture_default_str();
   generate->add_option("--stop", arguments.stops, "ids that end the text, 1,2,3")->delimiter(',');
+  sampling_options(generate, arguments.sampling);
   generate->add_flag("--profile", arguments.profiled, "then print the kernels of one more token");
   for (CLI::App* command : {run, bench, profile, generate}) device_options(command, arguments);
   for (CLI::App* command : {bench, profile, generate, inspect, devices})

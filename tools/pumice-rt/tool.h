@@ -11,6 +11,7 @@
 #include "pumice/pumice.hpp"
 #include "tools/kernel_bench/kernel_bench.h"
 #include "tools/pumice-rt/npy.h"
+#include "tools/pumice-rt/sampling.h"
 
 namespace CLI {
 class App;
@@ -30,6 +31,7 @@ struct Arguments {
   unsigned prompt_length = 0;   // of a random prompt in its place
   unsigned count = 128;         // tokens to generate
   std::vector<int64_t> stops;
+  Sampling sampling;
   bool profiled = false;
   pumice::engine::kernel_bench::Options kernel;
 };

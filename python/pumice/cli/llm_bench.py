@@ -18,7 +18,7 @@ import numpy as np
 from pumice.cli.options import device_options, model_argument
 
 if TYPE_CHECKING:
-    from pumice.llm import LanguageModel
+    from pumice.llm import LanguageModel, Sampling
 
 
 class Numbers(click.ParamType):
@@ -46,11 +46,12 @@ class Numbers(click.ParamType):
 @click.option("-d", "--n-depth", type=Numbers(), default="0", show_default=True, help="Tokens in the caches before.")
 @click.option("-b", "--batch", type=Numbers(), help="Sequences at a time; the file must have that batch.")
 @click.option("-r", "--repetitions", type=click.IntRange(1), default=5, show_default=True, help="Of every test.")
+@click.option("--temperature", type=float, help="Draw the generated tokens on the device. Default: any tokens do.")
 @click.option("-o", "--output", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
 @device_options
 def bench(
     model: Path, n_prompt: list[int], n_gen: list[int], n_depth: list[int], batch: list[int] | None, repetitions: int,
-    output: str, device, features, cache_dir,
+    temperature: float | None, output: str, device, features, cache_dir,
 ) -> None:  # fmt: skip
     """Tokens per second of prompts (pp) and of generating (tg), as llama-bench measures them: random tokens, one
     untimed run first, mean and standard deviation of the repetitions.
@@ -59,6 +60,7 @@ def bench(
     pumice llm bench llama.pumice -p 512,2048 -n 128 -d 0,4096 -r 5
     """
     import pumice.llm
+    from pumice.llm import Sampling
 
     lm = pumice.llm.load(model, device=device, features=features, cache_dir=cache_dir)
     if batch and set(batch) != {lm.batch}:
@@ -67,17 +69,22 @@ def bench(
     longest = max(n_depth) + max(*n_prompt, *n_gen)
     if longest > lm.max_seq:
         raise click.UsageError(f"{longest} tokens do not fit, the file has {lm.max_seq}: export with --max-seq")
+    how = None if temperature is None else Sampling(temperature)
+    if how and not lm.chooses(how):
+        raise click.UsageError("the file has no method for that: export it again")
     rows = []
     for depth in n_depth:
         for kind, counts in (("pp", n_prompt), ("tg", n_gen)):
             for count in filter(None, counts):
-                rate = measure(lm, kind, count, depth, repetitions)
+                rate = measure(lm, kind, count, depth, repetitions, how)
                 rows.append(_row(lm, model, f"{kind}{count}", depth, rate))
     click.echo(_FORMS[output](rows), nl=False)
 
 
-def measure(lm: LanguageModel, kind: str, count: int, depth: int, repetitions: int) -> list[float]:
-    """Tokens per second of each repetition, of all sequences together."""
+def measure(
+    lm: LanguageModel, kind: str, count: int, depth: int, repetitions: int, how: Sampling | None = None
+) -> list[float]:
+    """Tokens per second of each repetition, of all sequences together; `how`: the generated tokens are drawn."""
     tokens = np.random.default_rng(0).integers(0, lm.facts["vocabulary"], depth + count).tolist()
     rates = []
     for repetition in range(repetitions + 1):
@@ -87,6 +94,8 @@ def measure(lm: LanguageModel, kind: str, count: int, depth: int, repetitions: i
         begin = time.perf_counter()
         if kind == "pp":
             lm.read(tokens)
+        elif how:
+            lm.generate_steps(tokens[: depth + 1], count, how)
         else:
             lm.generate_steps(tokens[depth], count)
         if repetition:

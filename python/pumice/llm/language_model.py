@@ -169,21 +169,32 @@ class LanguageModel:
 
     def steps(self, token: int, count: int) -> list[int]:
         """The `count` most probable tokens after `token`, which is added to the caches, by one submit."""
+        return self._steps("greedy", token, count, [])
+
+    def sampled_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
+        """The `count` tokens drawn after `text`, of which all but the last is in the caches, by one submit."""
+        tokens = np.zeros((self.batch, self.max_seq), np.int64)
+        tokens[:, : len(text)] = text
+        numbers = [np.tile(row, (self.batch, 1)) for row in (how.options(), how.counts())]
+        return self._steps("sample", text[-1], count, [tokens, *numbers])
+
+    def _steps(self, method: str, token: int, count: int, more: list[np.ndarray]) -> list[int]:
         first, one = len(self._known), np.array([count], np.int64)
-        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64), one]
-        (made,) = self._methods["greedy"].run_flat(inputs, steps=count)
+        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64), one, *more]
+        (made,) = self._methods[method].run_flat(inputs, steps=count)
         tokens = [int(each) for each in made[0, :count]]
         self._known += [token, *tokens[:-1]]
         return tokens
 
-    def _greedy(self, text: list[int], most: int) -> Iterator[int]:
-        """Up to `most` tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
+    def _on_device(self, text: list[int], how: Sampling, most: int, ends: frozenset[int]) -> Iterator[int]:
+        """Up to `most` tokens after `text`, or to one of `ends`; those of a submit take about _SUBMIT_SECONDS."""
         count, left = 1, most
         while left > 0:
             begin = time.perf_counter()
             if self._known != text[:-1]:  # another text came in between
                 self.read(text[:-1])
-            made = self.steps(text[-1], min(count, left))
+            some = min(count, left)
+            made = self.steps(text[-1], some) if how.is_greedy else self.sampled_steps(text, some, how)
             seconds = time.perf_counter() - begin
             self.decode_seconds += seconds
             count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
@@ -192,15 +203,16 @@ class LanguageModel:
                 text.append(token)
                 self.decode_tokens += 1
                 yield token
-                if token in self.eos:
+                if token in ends:
                     return
 
-    def generate_steps(self, token: int, count: int) -> list[int]:
-        """The `count` most probable tokens after `token`, as many in a submit as one takes."""
-        made = [token]
-        while len(made) <= count:
-            made += self.steps(made[-1], min(_MOST_STEPS, count + 1 - len(made)))
-        return made[1:]
+    def generate_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
+        """The `count` tokens after `text`, as many in a submit as one takes; no token ends them."""
+        return list(self._on_device(list(text), how, count, frozenset()))
+
+    def chooses(self, how: Sampling) -> bool:
+        """Whether the device chooses the tokens; files of before the methods for that leave it to the host."""
+        return ("greedy" if how.is_greedy else "sample") in self._methods
 
     def _tokens(self, prompt: list[int], how: Sampling, most: int) -> Iterator[int]:
         begin = time.perf_counter()
@@ -208,11 +220,11 @@ class LanguageModel:
         text = list(prompt)
         self.decode_tokens, self.decode_seconds, self.prompt_tokens = 0, 0.0, len(prompt)
         self.prompt_seconds = time.perf_counter() - begin
-        if how.temperature == 0 and how.repeat_penalty == 1 and "greedy" in self._methods:
-            text.append(next_token(logits, how, len(text) + 1, text))
+        if self.chooses(how):
+            text.append(next_token(logits, how, len(text), text))
             yield text[-1]
             if text[-1] not in self.eos:
-                yield from self._greedy(text, min(most, self.max_seq - len(prompt)) - 1)
+                yield from self._on_device(text, how, min(most, self.max_seq - len(prompt)) - 1, self.eos)
             return
         for index in range(min(most, self.max_seq - len(prompt))):
             begin = time.perf_counter()

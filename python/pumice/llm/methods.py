@@ -14,11 +14,12 @@ from pumice import export as export_method
 from pumice.format import ir
 from pumice.format.join import join
 from pumice.llm.decoder import Decoder
-from pumice.llm.greedy import Greedy
+from pumice.llm.steps import Greedy, Sampled
 from pumice.lowering.report import Report
 
 CHUNK = 2048  # tokens of a prompt that one run takes
 SCORED = 512  # of a text to score, whose logits come to the host
+_STEPS = {"greedy": Greedy, "sample": Sampled}
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,22 @@ class Method:
 
 
 def methods(batch: int, max_seq: int) -> list[Method]:
-    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and greedy take one.
+    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode, greedy and sample take one.
 
-    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. greedy: the most probable tokens.
+    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. greedy: the most probable tokens;
+    sample: tokens drawn.
     """
     first = torch.zeros(batch, dtype=torch.int64)
     one = torch.zeros(batch, 1, dtype=torch.int64), first
-    greedy = Method("greedy", "greedy", (*one, torch.ones(1, dtype=torch.int64)))
+    steps = *one, torch.ones(1, dtype=torch.int64)
+    drawn = (
+        torch.zeros(batch, max_seq, dtype=torch.int64),
+        torch.ones(batch, 4),
+        torch.zeros(batch, 4, dtype=torch.int32),
+    )
+    chosen = Method("greedy", "greedy", steps), Method("sample", "sample", (*steps, *drawn))
     if max_seq < 2:
-        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), greedy]
+        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), *chosen]
     some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
 
     def up_to(most: int) -> dict[str, Any]:
@@ -50,7 +58,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
         Method("prefill", "last", some, up_to(CHUNK)),
         Method("decode", "last", one),
         Method("score", "all", some, up_to(SCORED)),
-        greedy,
+        *chosen,
     ]
 
 
@@ -59,9 +67,10 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
     programs: dict[str, ir.Program] = {}
     report = Report([], {})
     for method in listed:
-        module = Greedy(decoder) if method.rows == "greedy" else decoder
-        if method.rows != "greedy":
-            decoder.rows = method.rows
+        if method.rows in _STEPS:
+            module = _STEPS[method.rows](decoder)
+        else:
+            module, decoder.rows = decoder, method.rows
         made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)
         programs[method.name] = made.ir
         report.rows += made.report.rows

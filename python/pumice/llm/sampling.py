@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the next token is drawn from logits: the reference of the device's sampling, too.
+"""How the next token is drawn from logits. The device's operator (llm/sample_token.py) gives the same tokens.
 
 In this order, as llama.cpp does; each step sees what the one before kept:
 
@@ -9,7 +9,7 @@ In this order, as llama.cpp does; each step sees what the one before kept:
 4. top_p: probabilities of what is left, largest first: as many stay as it takes to reach p, and at least one.
 5. min_p: what has at least min_p times the largest probability stays.
 6. temperature t: the token with the largest x / t - log(E) wins, E an exponentially distributed number. That draws from
-   softmax(x / t), needs no sum and no order, and so gives the same token whatever computes it.
+   softmax(x / t), needs no sum and no order.
 
 E of a token depends on the seed, its position in the text and its id alone, so that a text can be repeated. All numbers
 are uint32 and wrap; the hash is PCG-RXS-M-XS:
@@ -17,6 +17,15 @@ are uint32 and wrap; the hash is PCG-RXS-M-XS:
     hash(x): s = x * 747796405 + 2891336453; w = ((s >> ((s >> 28) + 4)) ^ s) * 277803737; (w >> 22) ^ w
     h = hash(id + hash(position + hash(seed % 2^32 + hash(seed / 2^32))))
     v = (h + 0.5) / 2^32          E = -log(1 - v)
+
+Everything that has a size is the same number on every device, for it is computed so:
+
+- Logits are fp32, and so are the options. NaN counts as -inf, which is never drawn. The penalty is one rounded operation.
+- With m the largest logit, d = m - x is rounded to fp32, then down to whole 2^-24 (below 128). From there on all numbers
+  are integers (fixed_point.py): o = d * log2(e), in 2^-24; the weight 2^-o, in 2^-32 and so 0 below; log2(E).
+- top_p: weights are added exactly; reached is p of their sum, both rounded down to 2^-32. min_p: o <= -log2(min_p).
+- t is 2^k * c, 1 <= c < 2, and d / 2^k takes the place of d; the token with the largest -log2(E) - o / c wins, the lower id
+  of equal ones. What has an o / c of 38 or more cannot win. t below 2^-64 is 0, above 2^64 it is 2^64.
 """
 
 from __future__ import annotations
@@ -27,6 +36,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pumice.errors import InvalidInputError
+from pumice.llm import fixed_point
+
+OPTIONS = ("temperature", "top_p", "min_p", "repeat_penalty")  # f32 of each sequence
+COUNTS = ("top_k", "repeat_last", "seed_low", "seed_high")  # int32 of each sequence, the last two the words of the seed
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,24 @@ class Sampling:
                 text = f"{name} is {getattr(self, name)!r}, it must be {_RANGES[name]}"
                 raise InvalidInputError(text, code="InvalidArgument", path=name)
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the largest logit wins, with nothing done to it."""
+        return self.temperature == 0 and self.repeat_penalty == 1
+
+    def options(self) -> np.ndarray:
+        """OPTIONS [4], f32: the nearest that a device takes."""
+        tiny, most = np.finfo(np.float32).tiny, np.finfo(np.float32).max
+        top_p, penalty = max(self.top_p, tiny), min(max(self.repeat_penalty, tiny), most)
+        with np.errstate(over="ignore"):
+            return np.array([self.temperature, top_p, self.min_p, penalty], np.float32)
+
+    def counts(self) -> np.ndarray:
+        """COUNTS [4], int32."""
+        most = 2**31 - 1
+        seed = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32], np.uint32).view(np.int32)
+        return np.array([min(self.top_k, most), min(self.repeat_last, most), *seed], np.int32)
+
 
 _RANGES = {
     "temperature": "0 or more",
@@ -74,63 +105,84 @@ def next_token(logits: np.ndarray, how: Sampling, position: int, before: Sequenc
     Raises InvalidInputError when no logit is a number.
     """
     x = penalized(logits, how, before)
-    if not (x > -np.inf).any():  # also of NaN
+    if not (x > -np.inf).any():
         raise InvalidInputError("no logit is a number: the model overflows", code="InvalidArgument", path="logits")
-    x = np.where(np.isnan(x), -np.inf, x)
-    if how.temperature == 0:
-        return int(x.argmax())
+    return int(draw(x, how, np.array([position]))[0])
+
+
+def draw(x: np.ndarray, how: Sampling, positions: np.ndarray) -> np.ndarray:
+    """Steps 2 to 6: the tokens that come at `positions` [N], each drawn from the same x [V], as `penalized` gives them."""
+    exponent, mantissa = _parts(how.options()[0])
+    if exponent < -64:
+        return np.full(len(positions), x.argmax())
+    if exponent > 64:
+        exponent, mantissa = 64, 1 << 23
     kept = candidates(x, how)
-    score = x[kept] / how.temperature - np.log(exponential(how.seed, position, kept))
-    return int(kept[score.argmax()])
+    below = fixed_point.octaves(_distance(x[kept], x.max(), 24 - exponent))
+    cooled = fixed_point.times(below, fixed_point.inverse(mantissa))
+    kept, cooled = kept[cooled < fixed_point.COLD], cooled[cooled < fixed_point.COLD]
+    score = fixed_point.gumbel(random_bits(how.seed, positions[:, None], kept)) - cooled.astype(np.int64)
+    return kept[score.argmax(axis=1)]
 
 
 def penalized(logits: np.ndarray, how: Sampling, before: Sequence[int]) -> np.ndarray:
-    """Step 1, in fp64."""
-    x = logits.astype(np.float64)
+    """Step 1, in fp32, without NaN."""
+    x = logits.astype(np.float32) + np.float32(0)  # of the two zeros the positive one
+    x = np.where(np.isnan(x), np.float32(-np.inf), x)
     if how.repeat_penalty != 1 and how.repeat_last and len(before):
-        ids = np.unique(np.asarray(before[-how.repeat_last :], np.int64))
-        x[ids] = np.where(x[ids] > 0, x[ids] / how.repeat_penalty, x[ids] * how.repeat_penalty)
+        ids, penalty = np.unique(np.asarray(before[-how.repeat_last :], np.int64)), how.options()[3]
+        with np.errstate(over="ignore"):
+            x[ids] = np.where(x[ids] > 0, x[ids] / penalty, x[ids] * penalty) + np.float32(0)
     return x
 
 
 def candidates(x: np.ndarray, how: Sampling) -> np.ndarray:
     """Steps 3 to 5: the ids that may be drawn, in rising order."""
+    _, top_p, min_p, _ = how.options()
     kept = np.flatnonzero(x > -np.inf)
-    if 0 < how.top_k < len(kept) or how.top_p < 1:
+    if 0 < how.top_k < len(kept) or top_p < 1:
         kept = kept[np.argsort(-x[kept], kind="stable")]
         kept = kept[: how.top_k] if how.top_k else kept
-        if how.top_p < 1:
-            weight = np.exp(x[kept] - x[kept[0]])
-            reached = np.cumsum(weight) / weight.sum()
-            kept = kept[: int(np.searchsorted(reached, how.top_p)) + 1]
+        if top_p < 1:
+            reached = np.cumsum(fixed_point.weight(fixed_point.octaves(_distance(x[kept], x.max(), 24))))
+            least = max(1, int(reached[-1]) * int(float(top_p) * 2**32) >> 32)
+            kept = kept[: int(np.searchsorted(reached, np.uint64(least))) + 1]
         kept = np.sort(kept)
-    if how.min_p > 0:
-        kept = kept[np.exp(x[kept] - x[kept].max()) >= how.min_p]
+    exponent, mantissa = _parts(min_p)
+    if exponent > -127:
+        least = ((23 - exponent) << 24) - (int(fixed_point.log2(np.array([mantissa], np.uint64))[0]) >> 3)
+        kept = kept[fixed_point.octaves(_distance(x[kept], x.max(), 24)) <= least]
     return kept
 
 
 def probabilities(logits: np.ndarray, how: Sampling, before: Sequence[int] = ()) -> np.ndarray:
     """The distribution [V] that `next_token` draws from."""
-    x = penalized(logits, how, before)
+    x = penalized(logits, how, before).astype(np.float64)
     made = np.zeros(len(x))
     if how.temperature == 0:
         made[x.argmax()] = 1
         return made
-    kept = candidates(x, how)
+    kept = candidates(x.astype(np.float32), how)
     made[kept] = np.exp((x[kept] - x[kept].max()) / how.temperature)
     return made / made.sum()
 
 
-def exponential(seed: int, position: int, ids: np.ndarray) -> np.ndarray:
-    """E of every id, in fp64."""
-    high, low = (np.array([part], np.uint32) for part in (seed >> 32, seed & 0xFFFFFFFF))
-    with np.errstate(over="ignore"):
-        at = _hash(np.array([position & 0xFFFFFFFF], np.uint32) + _hash(low + _hash(high)))
-        h = _hash(ids.astype(np.uint32) + at)
-    return -np.log1p(-(h + 0.5) / 2.0**32)
+def random_bits(seed: int, positions: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """h of positions and ids, which are broadcast."""
+    word = np.uint64(0xFFFFFFFF)
+    of_seed = fixed_point.hashed((fixed_point.hashed(np.array([seed >> 32], np.uint64)) + seed % 2**32) & word)
+    of_position = fixed_point.hashed((of_seed + positions.astype(np.uint64)) & word)
+    return fixed_point.hashed((of_position + ids.astype(np.uint64)) & word)
 
 
-def _hash(x: np.ndarray) -> np.ndarray:
-    s = x * np.uint32(747796405) + np.uint32(2891336453)
-    w = ((s >> ((s >> np.uint32(28)) + np.uint32(4))) ^ s) * np.uint32(277803737)
-    return (w >> np.uint32(22)) ^ w
+def _parts(x: np.float32) -> tuple[int, int]:
+    """x = 2^exponent * mantissa / 2^23. The exponent is -127 for 0 and below 2^-126, 128 for infinity."""
+    bits = int(np.float32(x).view(np.uint32))
+    return (bits >> 23) - 127, bits & 0x7FFFFF | 0x800000
+
+
+def _distance(x: np.ndarray, largest: np.float32, shift: int) -> np.ndarray:
+    """(largest - x) * 2^shift, rounded down, at most 2^31."""
+    with np.errstate(invalid="ignore"):
+        d = np.where(x == largest, np.float32(0), largest - x).astype(np.float64)
+    return np.minimum(np.floor(d * 2.0**shift), 2.0**31).astype(np.uint64)

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first of four kernels that draw a token from a row of logits: the penalty for repeated tokens, and the largest logit of each
+// part of a row. A logit becomes a key that rises with it (sampling/options.glslh); keys after the last token of a row are 0.
+// Repeated are the tokens at the last repeat_last positions before the new one: the last `step` of them are in made, those before
+// in text. It also clears the words in which the next kernels count.
+// Bindings: 0 keys, 1 peaks {key, id} of parts, 2 words, 3 status, 4 options, 5 counts, 6 logits, 7 text, 8 made, 9 position, 10 step.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16
+#define OPTIONS_BINDING 4
+#define STATUS_BINDING 3
+#include "core/launch.glslh"
+#include "core/status.glslh"
+#include "core/types.glslh"
+#include "quant/quantize.glslh"
+#include "sampling/best.glslh"
+#include "sampling/options.glslh"
+
+layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // rows of logits are whole vec4 groups
+
+layout(set = 0, binding = 0) writeonly buffer Keys { uvec4 keys_[]; };
+layout(set = 0, binding = 1) writeonly buffer Peaks { uvec2 peaks_[]; };
+layout(set = 0, binding = 2) writeonly buffer Words { uint words_[]; };
+layout(set = 0, binding = 6) readonly buffer Logits { WORD(DTYPE) logits_[]; };
+layout(set = 0, binding = 7) readonly buffer Text { WORD(i32) text_[]; };
+layout(set = 0, binding = 8) readonly buffer Made { WORD(i32) made_[]; };
+layout(set = 0, binding = 9) readonly buffer Position { WORD(i32) position_[]; };
+layout(set = 0, binding = 10) readonly buffer Step { WORD(i32) step_[]; };
+layout(push_constant) uniform Params {
+  uint rows;
+  uint tokens;  // of the vocabulary
+  uint parts;   // of a row
+  uint text;    // tokens of a row of text
+  uint made;    // of made
+  uint call;
+} params;
+
+shared uint repeated_[SAMPLE_PART / 32u];  // a bit for each token of the part
+
+void mark_repeated(uint row, uint part) {
+  for (uint i = lane(); i < SAMPLE_PART / 32u; i += LANES) repeated_[i] = 0u;
+  barrier();
+  const int position = LOAD1(i32, position_, row), made = LOAD1(i32, step_, 0);
+  const int from_text = position - made;
+  const bool reports = part == 0u && lane() == 0u;
+  if (made < 0 || made > int(params.made)) {
+    if (reports) report_index(params.call, 0u, made, int(params.made) + 1);
+  } else if (from_text < 0 || from_text > int(params.text)) {
+    if (reports) report_index(params.call, row, position, int(params.text) + made + 1);
+  } else {
+    const int first = max(position - int(counts_[row].y), 0);
+    for (int i = first + int(lane()); i < position; i += int(LANES)) {
+      const int id = i < from_text ? LOAD1(i32, text_, row * params.text + uint(i))
+                                   : LOAD1(i32, made_, row * params.made + uint(i - from_text));
+      if (id < 0 || id >= int(params.tokens)) {
+        if (part == 0u) report_index(params.call, uint(i), id, int(params.tokens));
+      } else if (uint(id) / SAMPLE_PART == part) {
+        const uint bit = uint(id) % SAMPLE_PART;
+        atomicOr(repeated_[bit / 32u], 1u << (bit % 32u));
+      }
+    }
+  }
+  barrier();
+}
+
+// An option out of its range: NaN is in none. Position: in options, then in counts.
+void check_options(uint row) {
+  const uvec4 options = options_[row], counts = counts_[row];
+  const uint one = 0x3f800000u;
+  uint bad = 8u;
+  if (int(counts.y) < 0) bad = 5u;
+  if (int(counts.x) < 0) bad = 4u;
+  if (options.w - 1u >= kInfBits - 1u) bad = 3u;
+  if (options.z > one && options.z != 0x80000000u) bad = 2u;
+  if (options.y - 1u >= one) bad = 1u;
+  if (options.x > kInfBits && options.x != 0x80000000u) bad = 0u;
+  if (bad < 8u) report(params.call, bad < 4u ? 4u * row + bad : 4u * (params.rows + row) + bad - 4u, STATUS_BAD_OPTION);
+}
+
+void main() {
+  const uint row = group() / params.parts, part = group() % params.parts;
+  if (row >= params.rows) return;
+  for (uint i = part * LANES + lane(); i < SAMPLE_WORDS; i += params.parts * LANES) words_[row * SAMPLE_WORDS + i] = 0u;
+  const float penalty = uintBitsToFloat(options_[row].w);
+  const bool penalized = options_[row].w != 0x3f800000u && counts_[row].y != 0u;
+  if (penalized) mark_repeated(row, part);
+  if (part == 0u && lane() == 0u) check_options(row);
+
+  const uint vec4s = (params.tokens + 3u) / 4u;
+  uvec2 mine = NO_TOKEN;
+  for (uint i = lane(); i < SAMPLE_PART / 4u; i += LANES) {
+    const uint q = part * (SAMPLE_PART / 4u) + i;
+    if (q >= vec4s) break;
+    vec4 x;
+    if (WHOLE_VEC4) {
+      x = LOAD4(DTYPE, logits_, row * vec4s + q);
+    } else {
+      for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, logits_, row * params.tokens + min(4u * q + k, params.tokens - 1u));
+    }
+    const uint repeated = penalized ? repeated_[i / 8u] >> (4u * (i % 8u)) : 0u;
+    uvec4 keys;
+    for (uint k = 0u; k < 4u; ++k) {
+      if ((repeated >> k & 1u) != 0u) x[k] = floatBitsToInt(x[k]) > 0 ? divide(x[k], penalty) : multiply(x[k], penalty);
+      keys[k] = 4u * q + k < params.tokens ? key_of(x[k]) : 0u;
+      mine = better(mine, uvec2(keys[k], 4u * q + k));
+    }
+    keys_[row * vec4s + q] = keys;
+  }
+  mine = workgroup_best(mine);
+  if (lane() == 0u) peaks_[row * params.parts + part] = mine;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a token from each row of logits [B, V]; python/pumice/llm/sampling.py defines which. options [B, 4], f32:
+// temperature, top_p, min_p, repeat_penalty; counts [B, 4], i32: top_k, repeat_last, low and high word of the seed.
+// position [B]: of the new token in its text. The tokens before it: the last `step` [1] of them are the first of a row
+// of made [B, R], those before are text [B, S], by position. An option out of its range, a row without a number and a
+// token that is not in the vocabulary end the run with an error. Exact: all that decides is integers.
+#include "glsl/sample_token.h"
+
+#include <bit>
+
+#include "base/divide.h"
+#include "glsl/include/core/modes.glslh"
+#include "glsl/sample_token_bins.h"
+#include "glsl/sample_token_draw.h"
+#include "glsl/sample_token_split.h"
+#include "ops/op.h"
+#include "ops/reference/sample_token.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr const char* kOp = "sample_token";
+
+struct Sampled {
+  Tensor logits, options, counts, text, made, position, step;
+  uint32_t rows() const { return u32(logits.dim(0)); }
+  uint32_t tokens() const { return u32(logits.dim(1)); }
+  uint32_t parts() const { return u32(ceil_div(logits.dim(1), SAMPLE_PART)); }
+  int64_t stride() const { return 4 * ceil_div(logits.dim(1), 4); }  // of a row of keys
+};
+
+void check_sizes(const Sampled& s) {
+  const int64_t rows = s.logits.dim(0);
+  check(s.logits.dim(1) >= 1 && s.logits.dim(1) <= int64_t{1} << 24, "%s: a vocabulary of %lld tokens", kOp,
+        static_cast<long long>(s.logits.dim(1)));
+  for (const Tensor& t : {s.options, s.counts})
+    check(t.dim(0) == rows && t.dim(1) == 4, "%s: options and counts of [%lld, %lld], not [%lld, 4]", kOp,
+          static_cast<long long>(t.dim(0)), static_cast<long long>(t.dim(1)), static_cast<long long>(rows));
+  check(s.text.dim(0) == rows && s.made.dim(0) == rows && s.position.numel() == rows && s.step.numel() == 1,
+        "%s: text, made and position of other than %lld rows, or step of other than one number", kOp,
+        static_cast<long long>(rows));
+}
+
+uint32_t lanes_of(const Features& features) {
+  return std::min(256u, std::bit_floor(features.max_invocations));
+}
+
+void sample_token(Graph& graph, Args args) {
+  const Sampled s{.logits = args.tensor(0),
+                  .options = args.tensor(1),
+                  .counts = args.tensor(2),
+                  .text = args.tensor(3),
+                  .made = args.tensor(4),
+                  .position = args.tensor(5),
+                  .step = args.tensor(6)};
+  const Tensor out = args.out();
+  check(is_float(s.logits.dtype()), "%s: logits of %s", kOp, name(s.logits.dtype()));
+  check(s.options.dtype() == DType::f32 && s.counts.dtype() == DType::i32, "%s: options of %s, counts of %s", kOp,
+        name(s.options.dtype()), name(s.counts.dtype()));
+  for (const Tensor& t : {s.logits, s.options, s.counts, s.text, s.made})
+    check(t.rank() == 2, "%s: a tensor of rank %u, not 2", kOp, t.rank());
+  for (const Tensor& t : {s.text, s.made, s.position, s.step, out})
+    check(t.dtype() == DType::i64 || t.dtype() == DType::i32, "%s: tokens or positions of %s", kOp, name(t.dtype()));
+  const Tensor keys = graph.scratch(DType::i32, 1), peaks = graph.scratch(DType::i32, 1);
+  const Tensor words = graph.scratch(DType::i32, 1), list = graph.scratch(DType::i32, 1);
+  const Tensor bests = graph.scratch(DType::i32, 1);
+  const uint32_t call = graph.call_id();
+  const auto over_parts = [=](Launch& launch) {
+    over_groups(launch, uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
+  };
+
+  graph.dispatch({keys, peaks, words, graph.status()},
+                 {s.options, s.counts, s.logits, s.text, s.made, s.position, s.step}, [=](Launch& launch) {
+                   check_sizes(s);
+                   keys.resize({s.rows() * s.stride()});
+                   peaks.resize({s.rows() * int64_t{2} * s.parts()});
+                   words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
+                   over_parts(launch);
+                   launch.spec.push_back(s.tokens() % 4 == 0);
+                   launch.params(glsl::sample_token::Params{.rows = s.rows(),
+                                                            .tokens = s.tokens(),
+                                                            .parts = s.parts(),
+                                                            .text = u32(s.text.dim(1)),
+                                                            .made = u32(s.made.dim(1)),
+                                                            .call = call});
+                   launch.shader = &glsl::sample_token::variant(glsl::sample_token::dtype(s.logits.dtype()));
+                 });
+  graph.dispatch({words}, {keys, peaks, s.options, s.counts}, [=](Launch& launch) {
+    words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
+    over_parts(launch);
+    launch.params(glsl::sample_token_bins::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts()});
+    launch.shader = &glsl::sample_token_bins::variant();
+  });
+  graph.dispatch({list, bests, words}, {keys, peaks, s.options, s.counts, s.position}, [=](Launch& launch) {
+    list.resize({s.rows() * 2 * s.stride()});
+    bests.resize({s.rows() * int64_t{2} * s.parts()});
+    words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
+    over_parts(launch);
+    launch.params(glsl::sample_token_split::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts()});
+    launch.shader = &glsl::sample_token_split::variant();
+  });
+  graph.dispatch(
+      {out, graph.status()}, {keys, peaks, s.options, s.counts, list, bests, words, s.position}, [=](Launch& launch) {
+        out.resize({s.rows(), 1});
+        over_groups(launch, s.rows(), lanes_of(launch.features));
+        launch.params(
+            glsl::sample_token_draw::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts(), .call = call});
+        launch.shader = &glsl::sample_token_draw::variant();
+      });
+}
+
+// Everything that follows the logits.
+#define REST(B) " text=i64[" #B ",40]{0..6} made=i64[" #B ",9]{0..6} position=i64[" #B "]{3..20} step=i64[1]{3..3}"
+#define COUNTS(B) " counts=i32[" #B ",4]{0,64,5,7}|i32[" #B ",4]{3,64,6,7}|i32[" #B ",4]{600,4,6,-7}"
+#define SOME_OPTIONS(B)                                                                           \
+  " options=f32[" #B ",4]{0,1,0,1.5}|f32[" #B ",4]{1,1,0,1}|f32[" #B ",4]{0.8,0.9,0,1.1}|f32[" #B \
+  ",4]{1.5,1,0.1,0.7}|f32[" #B ",4]{2.5,0.5,0.02,1}"
+#define BENCH " text=i64[1,4096]{0..99} made=i64[1,64]{0..99} position=i64[1]{500..500} step=i64[1]{9..9} -> i64[1,1]"
+
+}  // namespace
+
+std::span<const Op> sample_token_ops() {
+  static constexpr Op kOps[] = {
+      {{"sample_token", 1,
+        "Tensor logits, Tensor options, Tensor counts, Tensor text, Tensor made, Tensor position, Tensor step -> "
+        "Tensor"},
+       sample_token,
+       glsl::sample_token::axes,
+       {// Small rows, odd ones, several parts; ties, then rows with NaN and infinities, then bad numbers of every kind.
+        "logits=T[2,7]{-3..3}|T[2,7]{1..1}" SOME_OPTIONS(2) COUNTS(2)
+            REST(2) " -> i64[2,1]; "
+                    "logits=T[3,5001]{-9..9}|T[3,5001]{special}" SOME_OPTIONS(3) COUNTS(3)
+                        REST(3) " -> i64[3,1]; "
+                                "logits=T[1,1] options=f32[1,4]{1,0.5,0.5,1} counts=i32[1,4]{1,0,1,1} text=i64[1,3] "
+                                "made=i64[1,2] "
+                                "position=i64[1]{0..0} step=i64[1]{0..0} -> i64[1,1]; "
+                                "logits=f32[1,9] "
+                                "options=f32[1,4]{-1,1,0,1}|f32[1,4]{1,0,0,1}|f32[1,4]{1,1,2,1}|f32[1,4]{1,1,0,0} "
+                                "counts=i32[1,4]{0,0,1,1} text=i64[1,3] made=i64[1,2] position=i64[1]{0..0} "
+                                "step=i64[1]{0..0} -> i64[1,1]; "
+                                "logits=f32[1,9] options=f32[1,4]{1,1,0,2} counts=i32[1,4]{0,2,1,1} "
+                                "text=i64[1,3]{0..9} made=i64[1,2]{9..9} "
+                                "position=i64[1]{2..6} step=i64[1]{1..3} -> i64[1,1]",
+        "logits=f16[1,131072]{-9..9} options=f32[1,4]{0,1,0,1}|f32[1,4]{0.8,1,0,1}|f32[1,4]{0.8,0.9,0.05,1.1} "
+        "counts=i32[1,4]{40,64,1,1}" BENCH "; "
+        "logits=f16[1,131072]{-9..9}|f16[1,131072]{1..1} options=f32[1,4]{0.8,0.9,0,1} counts=i32[1,4]{0,64,1,1}" BENCH,
+        reference::sample_token}}};
+  return kOps;
+}
+
+}  // namespace pumice::engine

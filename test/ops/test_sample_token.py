@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens drawn by the device against llm/sampling.py, token for token, and against the exact distribution."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+import pumice
+from pumice.llm import sample_token  # noqa: F401 (defines the operator)
+from pumice.llm.sampling import Sampling, next_token, probabilities
+
+TEXT, MADE = 24, 8
+CHI_SQUARE = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52, 6: 22.46, 7: 24.32, 8: 26.12, 9: 27.88}  # of 99.9 %
+
+
+class Draw(torch.nn.Module):
+    def forward(self, logits, options, counts, text, made, position, step):
+        return torch.ops.pumice.sample_token(logits, options, counts, text, made, position, step)
+
+
+@functools.cache
+def session(rows: int, tokens: int, dtype: torch.dtype = torch.float32, features: str | None = None):
+    integers = [torch.zeros(*shape, dtype=torch.int64) for shape in ((rows, TEXT), (rows, MADE), (rows,), (1,))]
+    given = torch.zeros(rows, tokens, dtype=dtype), torch.ones(rows, 4), torch.zeros(rows, 4, dtype=torch.int32)
+    program = pumice.export(Draw(), (*given, *integers))
+    assert program.report.operators["sample_token"] == 1
+    return pumice.load(bytes(program), features=features)
+
+
+def drawn(logits, hows, positions, texts=None, mades=None, step=0, features=None) -> list[int]:
+    """A token for each row: of logits, options and a position each."""
+    rows, tokens = logits.shape
+    texts = np.zeros((rows, TEXT), np.int64) if texts is None else texts
+    mades = np.zeros((rows, MADE), np.int64) if mades is None else mades
+    options, counts = np.stack([how.options() for how in hows]), np.stack([how.counts() for how in hows])
+    integers = texts, mades, np.array(positions, np.int64), np.array([step], np.int64)
+    made = session(rows, tokens, logits.dtype, features)(
+        logits, *(torch.from_numpy(x) for x in (options, counts, *integers))
+    )
+    return np.asarray(made)[:, 0].tolist()
+
+
+HOWS = [
+    Sampling(),
+    Sampling(repeat_penalty=1.7, repeat_last=9),
+    Sampling(1.0, seed=1),
+    Sampling(0.03, seed=2),
+    Sampling(2.5, seed=2**40 + 3),
+    Sampling(1.0, top_k=1, seed=3),
+    Sampling(1.0, top_k=7, seed=4),
+    Sampling(0.8, top_k=40, top_p=0.9, seed=5),
+    Sampling(0.8, top_k=300, top_p=0.5, min_p=0.01, repeat_penalty=1.3, seed=6),
+    Sampling(1.0, top_p=0.01, seed=7),
+    Sampling(1.0, top_p=0.95, seed=8),
+    Sampling(1.3, top_p=1.0, min_p=0.1, seed=9),
+    Sampling(1.0, min_p=1.0, seed=10),
+    Sampling(9.0, top_k=2000, top_p=0.999, repeat_penalty=0.6, repeat_last=3, seed=2**64 - 1),
+    Sampling(1e30, top_k=5, seed=11),
+    Sampling(1e-30, top_p=0.5, seed=12),
+    Sampling(float("inf"), seed=13),
+]
+
+
+def rows_of(kind: str, tokens: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(tokens)
+    x = 3 * torch.randn(len(HOWS), tokens, generator=generator)
+    if kind == "equal":
+        return torch.full_like(x, -1.5)
+    if kind == "ties":
+        return x.round()
+    if kind == "sharp":  # the largest is far above the others
+        x[:, tokens // 2] = 60
+    if kind == "special":
+        wild = torch.randint(0, 7, x.shape, generator=generator)
+        x = x.masked_fill(wild == 0, -torch.inf).masked_fill(wild == 1, torch.nan)
+        x[0, -1] = torch.inf
+        x[1:, 0] = 0.0
+    return x
+
+
+@pytest.mark.parametrize("features", [None, "none"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("tokens", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("kind", ["random", "ties", "equal", "sharp", "special"])
+def test_the_device_draws_what_the_host_draws(kind, tokens, dtype, features) -> None:
+    logits = rows_of(kind, tokens).to(dtype)
+    random = np.random.default_rng(tokens)
+    texts, mades = (random.integers(0, tokens, (len(HOWS), size)) for size in (TEXT, MADE))
+    positions, step = random.integers(5, TEXT, len(HOWS)), 5
+    got = drawn(logits, HOWS, positions, texts, mades, step, features)
+    for row, how in enumerate(HOWS):
+        before = [*texts[row, : positions[row] - step], *mades[row, :step]]
+        assert got[row] == next_token(logits[row].numpy(), how, int(positions[row]), before), how
+
+
+@pytest.mark.parametrize("kind", ["random", "ties", "equal"])
+def test_a_vocabulary_of_50257(kind) -> None:
+    logits = rows_of(kind, 50257)
+    got = drawn(logits, HOWS, range(len(HOWS)))
+    assert got == [next_token(logits[row].numpy(), how, row, [0] * row) for row, how in enumerate(HOWS)]
+
+
+LOGITS = torch.tensor([2.0, 1.5, 1.5, 0.3, -0.5, -1.0, -4.0, 1.0, 0.0, -2.0])
+OPTIONS = [
+    {"temperature": 1.0},
+    {"temperature": 0.6},
+    {"temperature": 1.7, "top_k": 4},
+    {"temperature": 1.0, "top_p": 0.8},
+    {"temperature": 1.0, "min_p": 0.2},
+    {"temperature": 1.0, "repeat_penalty": 1.5},
+    {"temperature": 1.2, "top_k": 6, "top_p": 0.9, "min_p": 0.1, "repeat_penalty": 1.2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
+def test_draws_follow_the_distribution(options) -> None:
+    """One call draws for many positions of one text; two seeds differ, one repeats."""
+    draws, how = 8000, Sampling(**options, seed=5)
+    texts = np.tile(np.array([7, 4, 0] + [9] * (TEXT - 3)), (draws, 1))
+    want = probabilities(LOGITS.numpy(), how, [7, 4, 0])
+    positions = [3] * draws
+    hows = [Sampling(**options, seed=seed) for seed in range(draws)]
+    tokens = drawn(LOGITS.expand(draws, -1).contiguous(), hows, positions, texts)
+    counts = np.bincount(tokens, minlength=len(want))
+    possible = want > 0
+    assert not counts[~possible].any()
+    expected = draws * want[possible]
+    assert float(((counts[possible] - expected) ** 2 / expected).sum()) < CHI_SQUARE[int(possible.sum()) - 1]
+    if len(options) == 1:
+        cooler = probabilities(LOGITS.numpy(), Sampling(**{**options, "temperature": how.temperature * 1.1}), [7, 4, 0])
+        assert float(((counts - draws * cooler)[possible] ** 2 / (draws * cooler)[possible]).sum()) > 27.88
+
+
+def test_eager_is_the_definition() -> None:
+    logits = torch.randn(2, 50, generator=torch.Generator().manual_seed(1))
+    how = Sampling(0.9, 20, 0.9, 0.01, 1.2, 4, 2**63 + 5)
+    options, counts = (torch.from_numpy(np.stack([part] * 2)) for part in (how.options(), how.counts()))
+    text, made = torch.arange(12).view(2, 6), torch.arange(4).view(2, 2)
+    got = torch.ops.pumice.sample_token(logits, options, counts, text, made, torch.tensor([5, 3]), torch.tensor([1]))
+    assert got.tolist() == [
+        [next_token(logits[0].numpy(), how, 5, [0, 1, 2, 3, 0])],
+        [next_token(logits[1].numpy(), how, 3, [6, 7, 2])],
+    ]
+
+
+RIGHT = ([1.0, 1.0, 0.0, 1.0], [0, 0, 0, 0])
+BAD = {
+    "temperature": ([-1.0, 1, 0, 1], RIGHT[1], "option 0 is out of its range"),
+    "temperature NaN": ([torch.nan, 1, 0, 1], RIGHT[1], "option 0 is out of its range"),
+    "top_p": ([1, 0.0, 0, 1], RIGHT[1], "option 1 is out of its range"),
+    "top_p above 1": ([1, 1.1, 0, 1], RIGHT[1], "option 1 is out of its range"),
+    "min_p": ([1, 1, torch.nan, 1], RIGHT[1], "option 2 is out of its range"),
+    "repeat_penalty": ([1, 1, 0, torch.inf], RIGHT[1], "option 3 is out of its range"),
+    "top_k": (RIGHT[0], [-1, 0, 0, 0], "option 4 is out of its range"),
+    "repeat_last": (RIGHT[0], [0, -1, 0, 0], "option 5 is out of its range"),
+}
+
+
+def raw(options, counts, logits=None, text=0, made=0, position=3, step=1):
+    """One row of seven tokens."""
+    logits = torch.arange(7.0)[None] if logits is None else logits
+    numbers = torch.tensor([options], dtype=torch.float32), torch.tensor([counts], dtype=torch.int32)
+    words = torch.full((1, TEXT), text), torch.full((1, MADE), made), torch.tensor([position]), torch.tensor([step])
+    return session(1, 7)(logits, *numbers, *words)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_option_out_of_its_range_is_an_error(name) -> None:
+    options, counts, match = BAD[name]
+    with pytest.raises(pumice.InvalidInputError, match=match):
+        raw(options, counts)
+    raw(*RIGHT)  # the session goes on
+
+
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf])
+def test_no_logit_is_a_number(value) -> None:
+    with pytest.raises(pumice.InvalidInputError, match="no logit of row 0 is a number"):
+        raw(*RIGHT, logits=torch.full((1, 7), value))
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"text": 7}, r"index 7 at position \d is outside 0..6"),
+        ({"made": -1}, r"index -1 at position 2 is outside 0..6"),
+        ({"step": MADE + 1}, f"index {MADE + 1} at position 0 is outside 0..{MADE}"),
+        ({"position": TEXT + 2}, f"index {TEXT + 2} at position 0 is outside 0..{TEXT + 1}"),
+        ({"position": 0}, "index 0 at position 0"),
+    ],
+)
+def test_a_text_that_cannot_be_is_an_error(more, match) -> None:
+    with pytest.raises(pumice.InvalidInputError, match=match):
+        raw([1, 1, 0, 2], [0, 64, 0, 0], **more)
