@@ -47,7 +47,7 @@ uint32_t lanes_of(const Features& features) {
   return std::min(256u, std::bit_floor(features.max_invocations));
 }
 
-void sample_token(Graph& graph, Args args) {
+Sampled read(const Args& args) {
   const Sampled s{.logits = args.tensor(0),
                   .options = args.tensor(1),
                   .counts = args.tensor(2),
@@ -55,14 +55,19 @@ void sample_token(Graph& graph, Args args) {
                   .made = args.tensor(4),
                   .position = args.tensor(5),
                   .step = args.tensor(6)};
-  const Tensor out = args.out();
   check(is_float(s.logits.dtype()), "%s: logits of %s", kOp, name(s.logits.dtype()));
   check(s.options.dtype() == DType::f32 && s.counts.dtype() == DType::i32, "%s: options of %s, counts of %s", kOp,
         name(s.options.dtype()), name(s.counts.dtype()));
   for (const Tensor& t : {s.logits, s.options, s.counts, s.text, s.made})
     check(t.rank() == 2, "%s: a tensor of rank %u, not 2", kOp, t.rank());
-  for (const Tensor& t : {s.text, s.made, s.position, s.step, out})
+  for (const Tensor& t : {s.text, s.made, s.position, s.step, args.out()})
     check(t.dtype() == DType::i64 || t.dtype() == DType::i32, "%s: tokens or positions of %s", kOp, name(t.dtype()));
+  return s;
+}
+
+void sample_token(Graph& graph, Args args) {
+  const Sampled s = read(args);
+  const Tensor out = args.out();
   const Tensor keys = graph.scratch(DType::i32, 1), peaks = graph.scratch(DType::i32, 1);
   const Tensor words = graph.scratch(DType::i32, 1), list = graph.scratch(DType::i32, 1);
   const Tensor bests = graph.scratch(DType::i32, 1);

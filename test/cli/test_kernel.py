@@ -237,6 +237,7 @@ def test_bench_draws(tmp_path, name) -> None:
         (["list", "--op", "sofmax"], "softmax"),
         (["test", "--op", "softmax", "--case", "x=T[3,37] dm=1"], "dim"),
         (["test", "--op", "softmax", "--case", "x=T[3,37]"], "dim is missing"),
+        (["test", "--op", "softmax", "--case", "x=T[3,37]{1,x} dim=1"], "numbers in turn are"),
     ],
 )
 def test_misspelt_names_get_the_nearest(tool, arguments, hint) -> None:

@@ -173,10 +173,28 @@ TEST(Reference, Reductions) {
   EXPECT_THAT(values("op=norm T=f32 x=T[4]{3..3} dims=[] keepdim=0 -> T[]"), ElementsAre(6));
   EXPECT_THAT(values("op=var T=f32 x=T[4]{3..3} dims=[] keepdim=0 correction=1 -> T[]"), ElementsAre(0));
   EXPECT_THAT(values("op=argmax T=f32 x=T[4]{3..3} dims=[] keepdim=0 -> i64[]"), ElementsAre(0)) << "the first";
+  EXPECT_THAT(values("op=argmax x=f32[5]{0,4,9} dims=[] keepdim=0 -> i64[]"), ElementsAre(2)) << "numbers in turn";
   EXPECT_THAT(values("op=argmin T=f32 x=T[9]{special} dims=[0] keepdim=0 -> i64[]"), ElementsAre(0)) << "the NaN";
   EXPECT_THAT(values("op=cumsum x=i64[4]{3..3} dim=0"), ElementsAre(3, 6, 9, 12));
   EXPECT_THAT(values("op=rms_norm T=f32 x=T[2]{3..3} count=1 eps=7"), ElementsAre(0.75, 0.75));
   EXPECT_THAT(values("op=layer_norm T=f32 x=T[2]{3..3} count=1 bias=T[2]{5..5} eps=1"), ElementsAre(5, 5));
+}
+
+// Of one row of logits 1, 5, 5, after a text of "1".
+std::vector<double> drawn(const std::string& options, const std::string& counts) {
+  const std::string text = "op=sample_token logits=f32[1,3]{1,5,5} options=f32[1,4]{" + options + "} counts=i32[1,4]{" +
+                           counts +
+                           "} text=i64[1,2]{1,9} made=i64[1,1] position=i64[1]{1..1} step=i64[1]{0..0} -> "
+                           "i64[1,1]";
+  return values(text.c_str());
+}
+
+TEST(Reference, SampleToken) {
+  EXPECT_THAT(drawn("0,1,0,1", "0,0,1,0"), ElementsAre(1)) << "the first of the largest";
+  EXPECT_THAT(drawn("0,1,0,2", "0,8,1,0"), ElementsAre(2)) << "1 is repeated";
+  EXPECT_THAT(drawn("1,1,0,2", "1,8,1,0"), ElementsAre(2)) << "and top_k leaves one";
+  EXPECT_THAT(drawn("9,0.4,0,1", "0,0,1,0"), ElementsAre(1)) << "top_p leaves one";
+  EXPECT_THAT(drawn("0.01,1,0,0.5", "0,8,1,0"), ElementsAre(1)) << "twice as large, nearly always";
 }
 
 TEST(Reference, Products) {
@@ -237,6 +255,9 @@ TEST(Reference, WhatMustBeReported) {
   EXPECT_THAT(limits("op=add a=i32[1]{2147483647..2147483647} b=1 alpha=1"), ElementsAre());
   EXPECT_THAT(values("op=add a=i32[1]{2147483647..2147483647} b=1 alpha=1"), ElementsAre(-2147483648.0));
   EXPECT_THAT(limits("op=fmod a=u8[1] b=0"), ElementsAre(STATUS_DIVIDES_BY_ZERO));
+  EXPECT_THAT(limits("op=sample_token logits=f32[1,3] options=f32[1,4]{-1,1,0,1} counts=i32[1,4]{0,-1,0,0} "
+                     "text=i64[1,1] made=i64[1,1] position=i64[1]{1..1} step=i64[1]{0..0} -> i64[1,1]"),
+              ElementsAre(STATUS_BAD_OPTION, STATUS_BAD_OPTION));
   EXPECT_THAT(limits("op=sum x=i64[2]{2000000000..2000000000} dims=[] keepdim=0 -> i64[]"),
               ElementsAre(STATUS_LEAVES_32_BITS));
   EXPECT_THAT(limits("op=cast x=f32[1]{3000000000..3000000000} dtype=i64 -> i64[1]"),

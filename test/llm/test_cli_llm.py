@@ -11,7 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from support.command_line import BIN
-from support.command_line import run as command
+from support.command_line import run as run_tool
 from support.decoders import decoder
 from tiny_llama import MAX_SEQ
 
@@ -80,9 +80,8 @@ def test_bench_has_the_columns_of_llama_bench(file) -> None:
 
 
 def test_bench_draws_tokens_where_it_is_asked_to(file) -> None:
-    rows = json.loads(
-        run("bench", file("int4"), "-p", 0, "-n", 3, "-d", "0,4", "-r", 1, "--temperature", 1, "-o", "json").stdout
-    )
+    options = ("-p", 0, "-n", 3, "-d", "0,4", "-r", 1, "--temperature", 1)
+    rows = json.loads(run("bench", file("int4"), *options, "-o", "json").stdout)
     assert [row["test"] for row in rows] == ["tg3", "tg3 @ d4"] and all(row["avg_ts"] > 0 for row in rows)
 
 
@@ -96,7 +95,8 @@ RT = BIN / "pumice-rt", "generate"
         ({"temperature": 0.9, "seed": 2**40 + 1}, ("--temperature", 0.9, "--seed", 2**40 + 1)),
         (
             {"temperature": 1.2, "top_k": 30, "top_p": 0.9, "min_p": 0.01, "repeat_penalty": 1.2, "repeat_last": 9},
-            ("--temperature", 1.2, "--top-k", 30, "--top-p", 0.9, "--min-p", 0.01, "--repeat-penalty", 1.2, "--repeat-last", 9),
+            ("--temperature", 1.2, "--top-k", 30, "--top-p", 0.9, "--min-p", 0.01,
+             "--repeat-penalty", 1.2, "--repeat-last", 9),
         ),
     ],
 )  # fmt: skip
@@ -104,13 +104,13 @@ def test_the_tool_without_python_makes_the_same_tokens(file, lm, options, flags)
     model, prompt = lm("int4"), [124, 32, 119]
     want = list(model.generate_tokens(prompt, max_new_tokens=50, **options))
     stops = ",".join(map(str, model.eos)) or 0
-    done = command(*RT, file("int4"), "--tokens", "124,32,119", "-n", 50, "--stop", stops, *flags, "--json")
+    done = run_tool(*RT, file("int4"), "--tokens", "124,32,119", "-n", 50, "--stop", stops, *flags, "--json")
     assert json.loads(done.stdout)["tokens"] == want
 
 
 def test_the_tool_draws_from_one_token(file, lm) -> None:
     want = list(lm("none").generate_tokens([65], max_new_tokens=1, temperature=1.0))
-    done = command(*RT, file("none"), "--tokens", 65, "-n", 1, "--temperature", 1, "--json")
+    done = run_tool(*RT, file("none"), "--tokens", 65, "-n", 1, "--temperature", 1, "--json")
     assert json.loads(done.stdout)["tokens"] == want
 
 
@@ -127,14 +127,14 @@ def test_the_tool_draws_from_one_token(file, lm) -> None:
     ],
 )
 def test_the_tool_names_a_number_out_of_its_range(file, flags, match) -> None:
-    assert match in command(*RT, file("none"), "--tokens", 65, *flags, code=2).stderr
+    assert match in run_tool(*RT, file("none"), "--tokens", 65, *flags, code=2).stderr
 
 
 def test_the_tool_says_that_a_file_is_too_old(file, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(methods, "methods", lambda batch, max_seq, listed=methods.methods: listed(batch, max_seq)[:-1])
     monkeypatch.setattr(export_model, "methods", methods.methods)
     export_model.export(decoder("llama"), tmp_path / "m.pumice")
-    done = command(*RT, tmp_path / "m.pumice", "--tokens", 1, "-n", 2, "--temperature", 1, code=2)
+    done = run_tool(*RT, tmp_path / "m.pumice", "--tokens", 1, "-n", 2, "--temperature", 1, code=2)
     assert "before tokens could be drawn on the device; export it again" in done.stderr
     lm = pumice.llm.load(tmp_path / "m.pumice")
     assert not lm.chooses(pumice.llm.Sampling(1.0))

@@ -96,7 +96,7 @@ def test_the_random_numbers_are_as_written_down() -> None:
 
 
 def test_the_integers_are_what_they_stand_for() -> None:
-    """Powers and logarithms against fp64, over their ranges and at their ends; the bounds are in units of the last place."""
+    """Powers and logarithms against fp64, over their ranges and at their ends; bounds in units of the last place."""
     some = np.random.default_rng(0).integers(0, 2**32, 200_000)
     ends = np.concatenate(
         [np.arange(1000), 2 ** np.arange(32), 2**31 + np.arange(-1000, 1000), 2**32 - 1 - np.arange(1000)]

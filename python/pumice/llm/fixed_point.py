@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Powers, logarithms and random numbers in integers, so that a GPU makes the very same: of glsl/include/math/fixed_point.glslh.
+"""Powers, logarithms and random numbers in integers, so that a GPU makes the very same: with
+glsl/include/math/fixed_point.glslh, which has the polynomials once more.
 
 All numbers are unsigned, of 32 bits, here in arrays of uint64; Qn means that 2^n stands for 1. Logarithms have base 2.
 """
@@ -12,8 +13,10 @@ ONE = 1 << 24  # of Q24
 COLD = 38 * ONE  # what is so far below the largest cannot win: gumbel() is between -6 and 33
 _ALL = 0xFFFFFFFF
 
-# Factors of polynomials, nearly minimax, in Q32: 1 - 2^-x = x * (p0 - x * (p1 - ..)), log2(1 + x) = 2 * x * (p0 - x * (p1 - ..)),
-# log2(-log2(1 - x) / (x * log2 e)) = x * (p0 + x * (p1 + .. x * (p5 - x * (p6 - x * p7)))).
+# Factors of polynomials, nearly minimax, in Q32:
+#   1 - 2^-x = x * (p0 - x * (p1 - ..))
+#   log2(1 + x) = 2 * x * (p0 - x * (p1 - ..))
+#   log2(-log2(1 - x) / (x * log2 e)) = x * (p0 + x * (p1 + .. x * (p5 - x * (p6 - x * p7)))), x up to 1/2
 _POWER = (0xB17217F7, 0x3D7F7BCB, 0x0E358127, 0x027641A9, 0x005728B0, 0x0009C200, 0x0000BDA6)
 _LOG = (
     *(0xB8AA3B19, 0x5C551097, 0x3D8C5D47, 0x2E13AF4B, 0x244FA966),
@@ -43,7 +46,7 @@ def log2(x: np.ndarray) -> np.ndarray:
 
 
 def gumbel(bits: np.ndarray) -> np.ndarray:
-    """-log2(-log2(1 - v)), v = (bits + 0.5) / 2^32: Q24, signed. Relative to the size of -log2(1 - v) it is exact to 2^-23."""
+    """-log2(-log2(1 - v)), v = (bits + 0.5) / 2^32: Q24, signed; off by less than 3 units."""
     upper = bits >> 31 != 0
     near = log2(2 * np.where(upper, _ALL - bits, bits) + 1)  # the log of 2^33 * the smaller of v and 1 - v
     x = np.where(upper, 0, bits)  # v, Q32

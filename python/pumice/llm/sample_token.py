@@ -19,11 +19,11 @@ def sample_token(
 ) -> Tensor:
     """The token [B, 1], int64, that comes at `position` [B] of each sequence.
 
-    logits [B, V], f32 or f16; options [B, 4], f32: temperature, top_p, min_p, repeat_penalty; counts [B, 4], int32: top_k,
-    repeat_last, low and high word of the seed. The tokens before: the last `step` [1] of them are the first of a row of
-    made [B, R], those before are text [B, S], by position; both are read only where they may be repeated. All int64.
-    Raises InvalidInputError for an option out of its range and for a row without a number, IndexError for a token before
-    that is not in the vocabulary.
+    logits [B, V], f32 or f16; options [B, 4], f32: temperature, top_p, min_p, repeat_penalty; counts [B, 4], int32:
+    top_k, repeat_last, low and high word of the seed. The tokens before: the last `step` [1] of them are the first of
+    a row of made [B, R], those before are text [B, S], by position; both are read only where they may be repeated. All
+    int64. Raises InvalidInputError for an option out of its range and for a row without a number, IndexError for a
+    token before that is not in the vocabulary.
     """
     tokens = []
     for row, x in enumerate(logits.float().numpy()):

@@ -20,12 +20,12 @@ are uint32 and wrap; the hash is PCG-RXS-M-XS:
 
 Everything that has a size is the same number on every device, for it is computed so:
 
-- Logits are fp32, and so are the options. NaN counts as -inf, which is never drawn. The penalty is one rounded operation.
-- With m the largest logit, d = m - x is rounded to fp32, then down to whole 2^-24 (below 128). From there on all numbers
-  are integers (fixed_point.py): o = d * log2(e), in 2^-24; the weight 2^-o, in 2^-32 and so 0 below; log2(E).
+- Logits are fp32, and so are the options. NaN counts as -inf, which is never drawn. The penalty is one operation.
+- With m the largest logit, d = m - x is rounded to fp32, then down to whole 2^-24 (below 128). From there on all
+  numbers are integers (fixed_point.py): o = d * log2(e), in 2^-24; the weight 2^-o, in 2^-32 and so 0 below; log2(E).
 - top_p: weights are added exactly; reached is p of their sum, both rounded down to 2^-32. min_p: o <= -log2(min_p).
-- t is 2^k * c, 1 <= c < 2, and d / 2^k takes the place of d; the token with the largest -log2(E) - o / c wins, the lower id
-  of equal ones. What has an o / c of 38 or more cannot win. t below 2^-64 is 0, above 2^64 it is 2^64.
+- t is 2^k * c, 1 <= c < 2, and d / 2^k takes the place of d; the token with the largest -log2(E) - o / c wins, the
+  lower id of equal ones. What has an o / c of 38 or more cannot win. t below 2^-64 is 0, above 2^64 it is 2^64.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def next_token(logits: np.ndarray, how: Sampling, position: int, before: Sequenc
 
 
 def draw(x: np.ndarray, how: Sampling, positions: np.ndarray) -> np.ndarray:
-    """Steps 2 to 6: the tokens that come at `positions` [N], each drawn from the same x [V], as `penalized` gives them."""
+    """Steps 2 to 6: the tokens that come at `positions` [N], each drawn from the same x [V] of `penalized`."""
     exponent, mantissa = _parts(how.options()[0])
     if exponent < -64:
         return np.full(len(positions), x.argmax())

@@ -11,4 +11,5 @@ _INPUTS = ("logits", "options", "counts", "text", "made", "position", "step")
 
 @lowers("pumice.sample_token.default")
 def sample_token(call: Call) -> None:
+    """A row of logits is at most 2^24 tokens, which the operator checks."""
     call.emit("sample_token", *(call.tensor(name) for name in _INPUTS))
