@@ -46,12 +46,12 @@ class Numbers(click.ParamType):
 @click.option("-d", "--n-depth", type=Numbers(), default="0", show_default=True, help="Tokens in the caches before.")
 @click.option("-b", "--batch", type=Numbers(), help="Sequences at a time; the file must have that batch.")
 @click.option("-r", "--repetitions", type=click.IntRange(1), default=5, show_default=True, help="Of every test.")
-@click.option("--temperature", type=float, help="Draw the generated tokens on the device. Default: any tokens do.")
+@click.option("--temperature", default=0.0, show_default=True, help="Of the generated tokens; 0: the most probable.")
 @click.option("-o", "--output", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
 @device_options
 def bench(
     model: Path, n_prompt: list[int], n_gen: list[int], n_depth: list[int], batch: list[int] | None, repetitions: int,
-    temperature: float | None, output: str, device, features, cache_dir,
+    temperature: float, output: str, device, features, cache_dir,
 ) -> None:  # fmt: skip
     """Tokens per second of prompts (pp) and of generating (tg), as llama-bench measures them: random tokens, one
     untimed run first, mean and standard deviation of the repetitions.
@@ -69,8 +69,8 @@ def bench(
     longest = max(n_depth) + max(*n_prompt, *n_gen)
     if longest > lm.max_seq:
         raise click.UsageError(f"{longest} tokens do not fit, the file has {lm.max_seq}: export with --max-seq")
-    how = None if temperature is None else Sampling(temperature)
-    if how and not lm.chooses(how):
+    how = Sampling(temperature)
+    if not lm.chooses(how):
         raise click.UsageError("the file has no method for that: export it again")
     rows = []
     for depth in n_depth:
@@ -81,10 +81,8 @@ def bench(
     click.echo(_FORMS[output](rows), nl=False)
 
 
-def measure(
-    lm: LanguageModel, kind: str, count: int, depth: int, repetitions: int, how: Sampling | None = None
-) -> list[float]:
-    """Tokens per second of each repetition, of all sequences together; `how`: the generated tokens are drawn."""
+def measure(lm: LanguageModel, kind: str, count: int, depth: int, repetitions: int, how: Sampling) -> list[float]:
+    """Tokens per second of each repetition, of all sequences together; `how` the generated tokens are drawn."""
     tokens = np.random.default_rng(0).integers(0, lm.facts["vocabulary"], depth + count).tolist()
     rates = []
     for repetition in range(repetitions + 1):
@@ -94,10 +92,8 @@ def measure(
         begin = time.perf_counter()
         if kind == "pp":
             lm.read(tokens)
-        elif how:
-            lm.generate_steps(tokens[: depth + 1], count, how)
         else:
-            lm.generate_steps(tokens[depth], count)
+            lm.generate_steps(tokens[: depth + 1], count, how)
         if repetition:
             rates.append(lm.batch * count / (time.perf_counter() - begin))
     return rates

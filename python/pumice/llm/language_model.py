@@ -178,6 +178,9 @@ class LanguageModel:
         numbers = [np.tile(row, (self.batch, 1)) for row in (how.options(), how.counts())]
         return self._steps("sample", text[-1], count, [tokens, *numbers])
 
+    def _choose(self, text: list[int], count: int, how: Sampling) -> list[int]:
+        return self.steps(text[-1], count) if how.is_greedy else self.sampled_steps(text, count, how)
+
     def _steps(self, method: str, token: int, count: int, more: list[np.ndarray]) -> list[int]:
         first, one = len(self._known), np.array([count], np.int64)
         inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64), one, *more]
@@ -186,15 +189,14 @@ class LanguageModel:
         self._known += [token, *tokens[:-1]]
         return tokens
 
-    def _on_device(self, text: list[int], how: Sampling, most: int, ends: frozenset[int]) -> Iterator[int]:
-        """Up to `most` tokens after `text`, or to one of `ends`; those of a submit take about _SUBMIT_SECONDS."""
+    def _on_device(self, text: list[int], how: Sampling, most: int) -> Iterator[int]:
+        """Up to `most` tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
         count, left = 1, most
         while left > 0:
             begin = time.perf_counter()
             if self._known != text[:-1]:  # another text came in between
                 self.read(text[:-1])
-            some = min(count, left)
-            made = self.steps(text[-1], some) if how.is_greedy else self.sampled_steps(text, some, how)
+            made = self._choose(text, min(count, left), how)
             seconds = time.perf_counter() - begin
             self.decode_seconds += seconds
             count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
@@ -203,12 +205,15 @@ class LanguageModel:
                 text.append(token)
                 self.decode_tokens += 1
                 yield token
-                if token in ends:
+                if token in self.eos:
                     return
 
     def generate_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
-        """The `count` tokens after `text`, as many in a submit as one takes; no token ends them."""
-        return list(self._on_device(list(text), how, count, frozenset()))
+        """The `count` tokens after `text`, whose last one is not in the caches; as many in a submit as one takes."""
+        made: list[int] = []
+        while len(made) < count:
+            made += self._choose([*text, *made], min(_MOST_STEPS, count - len(made)), how)
+        return made
 
     def chooses(self, how: Sampling) -> bool:
         """Whether the device chooses the tokens; files of before the methods for that leave it to the host."""
@@ -224,7 +229,7 @@ class LanguageModel:
             text.append(next_token(logits, how, len(text), text))
             yield text[-1]
             if text[-1] not in self.eos:
-                yield from self._on_device(text, how, min(most, self.max_seq - len(prompt)) - 1, self.eos)
+                yield from self._on_device(text, how, min(most, self.max_seq - len(prompt)) - 1)
             return
         for index in range(min(most, self.max_seq - len(prompt))):
             begin = time.perf_counter()
