@@ -17,11 +17,12 @@ ROWS = torch.export.Dim("rows", min=1, max=SLOTS - 1)
 
 
 class Attention(nn.Module):
-    """What the caches hold is read by the attention alone, or `also` by the model; `mode`: what a row may see."""
+    """What the caches hold is read by the attention alone, or `also` by the model; `mode`: what a row may see. Queries
+    stand where their rows are written, `late` positions later, or at a `fixed` one."""
 
-    def __init__(self, mode="causal", dtype=torch.float32, batch=1, scale=None, also=False, late=0) -> None:
+    def __init__(self, mode="causal", dtype=torch.float32, batch=1, scale=None, also=False, late=0, fixed=None) -> None:
         super().__init__()
-        self.mode, self.scale, self.also, self.late = mode, scale, also, late
+        self.mode, self.scale, self.also, self.late, self.fixed = mode, scale, also, late, fixed
         for name in ("keys", "values"):
             start = torch.randn(batch, SLOTS, GROUPS, SIZE, generator=torch.Generator().manual_seed(len(name)))
             self.register_buffer(name, start.to(dtype))
@@ -32,7 +33,7 @@ class Attention(nn.Module):
         torch._check(at + self.late + k.shape[1] <= SLOTS)
         torch.ops.llama.update_cache(k, self.keys, at)
         torch.ops.llama.update_cache(v, self.values, at)
-        at = at + self.late if self.late else at
+        at = at + self.late if self.late else at if self.fixed is None else self.fixed
         # fp16 as ExecuTorch's models do it: their kernel has fp32 only.
         q, keys, values = (t.float() for t in (q, self.keys, self.values))
         if self.mode == "mask":
@@ -44,7 +45,7 @@ class Attention(nn.Module):
 
 
 def steps(batch: int, dtype: torch.dtype) -> list[tuple[torch.Tensor, ...]]:
-    made, position = [], 0
+    made, position = [], 2  # what the caches hold at first is read, too
     generator = torch.Generator().manual_seed(7)
     for rows in (3, 1, 1, 4):
         shapes = ((batch, rows, heads, SIZE) for heads in (HEADS, GROUPS, GROUPS))
@@ -60,6 +61,7 @@ def steps(batch: int, dtype: torch.dtype) -> list[tuple[torch.Tensor, ...]]:
         ({"batch": 2, "scale": 0.7}, "cached_attention"),
         ({"dtype": torch.float16}, "cached_attention"),
         ({"also": True}, "sdpa"),
+        ({"fixed": SLOTS - 4}, "sdpa"),
         ({"mode": "all"}, "sdpa"),
         ({"mode": "mask", "batch": 2}, "sdpa"),
     ],
