@@ -26,6 +26,7 @@ from pumice.lowering.report import unsupported
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
 from pumice.passes.storage import place_storage
+from pumice.passes.tied_constants import merge_tied_constants
 
 
 def export(
@@ -50,8 +51,8 @@ def export(
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")  # torch's own use of what it has deprecated
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
         origins = _stack_traces(captured)
-        decomposed = captured.run_decompositions(_decompositions())
-    removed = normalize(decomposed.graph, lambda dtype: device_dtype(dtype, options.bf16))
+        decomposed = merge_tied_constants(captured).run_decompositions(_decompositions())
+    removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     lowered = lower(decomposed, removed, options, origins, dims)
     if lowered.report.reasons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from pumice.llm import attention  # noqa: F401 (defines the operator)
+from pumice.passes import cached_attention  # noqa: F401 (defines the operator)
 
 
 class CachedAttention(torch.nn.Module):

@@ -39,7 +39,7 @@ def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> Exporte
 
 def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram, dict[Node, str]]:
     program = decomposed(function, *args, **more)
-    return program, normalize(program.graph, device_dtype)
+    return program, normalize(program, device_dtype)
 
 
 def selection(program: ExportedProgram) -> Selection:

@@ -35,7 +35,7 @@ class PumiceBackend(BackendDetails):
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
         """The blob is what pumice.export writes, without the weights: pumice.load(blob, external=...) runs it."""
         subgraph = subgraph_of(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
-        removed = normalize(subgraph.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
+        removed = normalize(subgraph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
         lowered = lower(subgraph, removed, OPTIONS, {}, [])
         program, report = lowered.program, lowered.report
         if report.reasons:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ExportGraphSignature,
@@ -29,6 +30,7 @@ _COPIES = (
     "view", "permute", "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "expand", "alias", "detach",
     "split", "split_with_sizes", "unbind",
 )  # fmt: skip
+_WITH_NUMBERS = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor)
 
 
 def overload(target: Any) -> Any:
@@ -78,11 +80,13 @@ def subgraph_of(program: ExportedProgram, nodes: Collection[Node], least: Mappin
     specs = {spec.arg.name: spec for spec in signature.input_specs}
     states = owned_states(program, nodes)
     mutated = set(signature.buffers_to_mutate.values())
+    numbers = _numbers(program)
     graph, env, inputs = Graph(), {}, []
     for node in program.graph.nodes:
         if node in nodes:
             target, kwargs = translate(node)
-            args, kwargs = torch.fx.node.map_arg((node.args, kwargs), env.__getitem__)
+            known = numbers if target in _WITH_NUMBERS else {}
+            args, kwargs = torch.fx.node.map_arg((node.args, kwargs), lambda n, k=known: k.get(n, env[n]))
             env[node] = graph.create_node("call_function", target, args, kwargs, name=node.name)
         elif node.op != "output" and any(user in nodes for user in node.users):
             spec = specs.get(node.name)
@@ -102,6 +106,19 @@ def subgraph_of(program: ExportedProgram, nodes: Collection[Node], least: Mappin
         {symbol: _range(symbol, interval, least or {}) for symbol, interval in program.range_constraints.items()},
         {new: old for old, new in env.items()},
     )
+
+
+def _numbers(program: ExportedProgram) -> dict[Node, float]:
+    """The numbers of the model that the edge dialect has made tensors of. While the partitioner decides, values are not
+    there: 1 then stands for each, as nothing is decided by them."""
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    found = {}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in STORED and str(spec.target).startswith("_lifted_tensor_constant"):
+            value = program.state_dict.get(spec.target, program.constants.get(spec.target))
+            if isinstance(value, torch.Tensor) and value.dim() == 0 and value.is_floating_point():
+                found[nodes[spec.arg.name]] = 1.0 if isinstance(value, FakeTensor) else value.item()
+    return found
 
 
 def _range(symbol: Any, interval: Any, least: Mapping[str, int]) -> Any:

@@ -28,6 +28,8 @@ from pumice.lowering.lower import choose
 from pumice.lowering.registry import Refused
 from pumice.lowering.selection import Chosen
 from pumice.lowering.subgraph import Subgraph
+from pumice.passes.items import read_from_tensors
+from pumice.passes.llama import is_update
 from pumice.passes.normalize import normalize
 
 _FREE = {"view"}  # operators that run nothing: a partition of these alone is not worth a copy
@@ -36,7 +38,8 @@ _FREE = {"view"}  # operators that run nothing: a partition of these alone is no
 def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str] = ()) -> Plan:
     """`whole`: names of nodes that must be delegated, however small their partition is."""
     result = Plan([])
-    candidates = {node for node in calls(program) if _eligible(node, result.reasons)}
+    numbers = read_from_tensors(program.graph)
+    candidates = {node for node in calls(program) if node in numbers or _eligible(node, result.reasons)}
     _drop(candidates, lower_subgraph(program, frozenset(candidates))[1], result.reasons)
     known: dict[frozenset[Node], tuple[Partition, dict[Node, str]]] = {}
     while True:
@@ -61,9 +64,9 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
 def lower_subgraph(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Partition, dict[Node, str]]:
     """Decides for `nodes` as a program of their own; {node: why} of those that cannot be in it."""
     subgraph = subgraph_of(program, nodes)
-    removed = normalize(subgraph.graph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
+    removed = normalize(subgraph, lambda dtype: device_dtype(dtype, OPTIONS.bf16))
     chosen = choose(subgraph, OPTIONS, {}, [])
-    refused = {subgraph.origin[node]: why for node, why in chosen.selection.refused.items()}
+    refused = {subgraph.origin_of(node): why for node, why in chosen.selection.refused.items()}
     if not refused:
         refused = _boundary(subgraph, chosen, nodes)
     return Partition(nodes, subgraph, chosen, removed), refused
@@ -79,17 +82,17 @@ def _boundary(subgraph: Subgraph, chosen: Chosen, nodes: frozenset[Node]) -> dic
     outputs = [s for s in subgraph.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     ends += [(names[spec.arg.name], "result") for spec in outputs]
     for node, what in ends:
-        why = _unsupported_reason(node, chosen)
+        why = _unsupported_reason(node, what, chosen)
         if why:
-            origin = subgraph.origin[node]
+            origin = subgraph.origin_of(node)
             blamed = [origin] if what == "result" else [user for user in origin.users if user in nodes]
             refused.update(dict.fromkeys(blamed, f"the {what} {node.name} of its partition {why}"))
     return refused
 
 
-def _unsupported_reason(node: Node, chosen: Chosen) -> str:
+def _unsupported_reason(node: Node, what: str, chosen: Chosen) -> str:
     value = node.meta.get("val")
-    if isinstance(value, torch.SymInt | int):
+    if isinstance(value, torch.SymInt | int) and what == "input":
         return ""  # a size: not needed, the file computes it from the shapes
     if not isinstance(value, torch.Tensor):
         return f"is a {type(value).__name__}, not a tensor"
@@ -107,6 +110,8 @@ def _eligible(node: Node, reasons: dict[Node, str]) -> bool:
     value = node.meta.get("val")
     if node.target is executorch_call_delegate:
         reasons[node] = f"{_backend(node)} has it: an earlier partitioner of the list"
+    elif is_update(node):
+        pass
     elif any(n.op == "get_attr" for n in node.all_input_nodes) or isinstance(node.target, HigherOrderOperator):
         reasons[node] = "control flow or a wrapped region is not supported"
     elif isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):

@@ -19,6 +19,7 @@ from pumice.executorch.partition import plan
 from pumice.executorch.report import PartitionReport, report
 from pumice.lowering import sizes
 from pumice.lowering.report import unsupported
+from pumice.passes.tied_constants import merge_tied_constants
 
 aten = torch.ops.aten
 # ExecuTorch decomposes these even when a partitioner lists them, with a warning for each.
@@ -50,6 +51,10 @@ class PumicePartitioner(Partitioner):
         self._least: dict[str, int] = {}  # lower bounds of dynamic sizes, the largest that any of the programs has
         self._whole: list[Any] = []  # the operators of _planned that stay whole
 
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        """A program that ExecuTorch can decompose: see merge_tied_constants."""
+        return merge_tied_constants(exported_program)
+
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[Any], None]:
         """Operators that run whole here: those of which every node of the program will be delegated.
 
@@ -67,7 +72,8 @@ class PumicePartitioner(Partitioner):
             self._kept.update(dict.fromkeys(self._whole))
             self._planned = ep
             for symbol, interval in sizes.ranges(ep.range_constraints).items():
-                self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
+                if interval.lower.is_finite:  # a number read from a tensor may have no bound
+                    self._least[str(symbol)] = max(int(interval.lower), self._least.get(str(symbol), 0))
         return self._whole, None
 
     @enforcedmethod

@@ -31,13 +31,14 @@ class PartitionReport(Report):
 
 def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
     """One row for each node of the program, one line for each partition."""
-    rows = {}
+    rows: dict[Node, list[Row]] = {}
     for partition in plan.partitions:
-        for node, origin in partition.subgraph.origin.items():
-            if origin in partition.nodes:
-                rows[origin] = report_row(node, partition.chosen.selection, partition.removed)
+        for node in partition.subgraph.graph.nodes:
+            if node.op == "call_function" and (origin := partition.subgraph.origin_of(node)) in partition.nodes:
+                row = report_row(node, partition.chosen.selection, partition.removed)
+                rows.setdefault(origin, []).append(row)
     listed = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
-    ordered = [rows.get(node) or _outside(node, plan.reasons.get(node, "")) for node in listed]
+    ordered = [row for node in listed for row in rows.get(node) or [_outside(node, plan.reasons.get(node, ""))]]
     notes = dict.fromkeys(note for partition in plan.partitions for note in partition.chosen.selection.notes)
     return PartitionReport(ordered, list(notes), [_line(n, partition) for n, partition in enumerate(plan.partitions)])
 

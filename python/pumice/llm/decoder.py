@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.modeling_utils import AttentionInterface
 
-import pumice.llm.attention  # noqa: F401 (registers the operator)
+import pumice.passes.cached_attention  # noqa: F401 (registers the operator)
 from pumice.llm.architectures import heads
 
 _running: contextvars.ContextVar[Decoder] = contextvars.ContextVar("decoder")

@@ -45,7 +45,8 @@ class Constants:
             tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
             node = placeholders[spec.arg.name]
             if spec.target in mutated:
-                self.states[node] = (spec.target, tensor)
+                order = node.meta.get("order")  # of the dimensions, where it is not the buffer's: passes/llama.py
+                self.states[node] = (spec.target, tensor if order is None else tensor.permute(order))
             elif isinstance(tensor, torch.Tensor):
                 self._stored[node] = (first.setdefault(_identity(tensor, spec.target), spec.target), tensor)
         for node in program.graph.nodes:

@@ -16,7 +16,7 @@ from torch.fx import Graph, Node
 class Subgraph:
     """`graph` is a copy with ATen operators; inputs and outputs are plain tensors, named after their nodes.
 
-    `origin`: for every node of `graph`, the node of the program that it stands for.
+    `origin`: for every node of `graph` but those that passes add, the node of the program that it stands for.
     """
 
     graph: Graph
@@ -25,3 +25,9 @@ class Subgraph:
     constants: Mapping[str, Any]
     range_constraints: Mapping[Any, Any]
     origin: Mapping[Node, Node]
+
+    def origin_of(self, node: Node) -> Node:
+        """The same of any node: one that a pass added stands for the node that it was added for."""
+        while node not in self.origin:
+            node = node.meta["stands_for"]
+        return self.origin[node]

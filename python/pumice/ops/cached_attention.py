@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pumice::cached_attention (llm/attention.py): new rows go to key and value caches, then attend to them and to all rows
-before. See ops/cached_attention.cpp."""
+"""pumice::cached_attention (passes/cached_attention.py): new rows go to key and value caches, then attend to them and
+to all rows before. See ops/cached_attention.cpp."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 
     clone(x) -> x        _to_copy(x, same dtype) -> x        slice(x, 0, 0, whole) -> x        two equal nodes -> one
 
+and brings numbers that are read from tensors, and ExecuTorch's operators for language models, into forms that the
+lowerings know (items.py, llama.py).
 Nodes stay in the graph, without arguments and users, so that the report can speak of them. Values are single-assignment
 here (the graph is functional), so an alias and a copy are the same thing.
 """
@@ -16,6 +18,8 @@ import torch
 from torch.fx import Graph, Node
 
 from pumice.lowering.sizes import same_shape
+from pumice.passes.items import rewrite_items
+from pumice.passes.llama import rewrite_llama
 
 aten = torch.ops.aten
 _ALIASES = {
@@ -37,12 +41,24 @@ _CASTS = {
 }
 
 
-def normalize(graph: Graph, device_dtype: Callable[[torch.dtype], Any]) -> dict[Node, str]:
-    """Rewrites `graph` in place; returns the nodes that are out of it, with what they were."""
-    out: dict[Node, str] = {}
+def normalize(program: Any, device_dtype: Callable[[torch.dtype], Any]) -> dict[Node, str]:
+    """Rewrites the graph of `program` in place; returns the nodes that are out of it, with what they were."""
+    graph, out = program.graph, dict[Node, str]()
+    _merge(graph, device_dtype, out)
+    _drop_dead(graph, out)
+    rewritten, gone = rewrite_items(graph), rewrite_llama(program)
+    if rewritten or gone:
+        out.update(gone)
+        _merge(graph, device_dtype, out)
+        _drop_dead(graph, out)
+    return out
+
+
+def _merge(graph: Graph, device_dtype: Callable[[torch.dtype], Any], out: dict[Node, str]) -> None:
+    """Takes out identities, and of equal nodes all but the first."""
     seen: dict[Any, Node] = {}
     for node in graph.nodes:
-        if node.op != "call_function":
+        if node.op != "call_function" or node in out:
             continue
         same = _identity(node, device_dtype)
         why = f"the same as {same.name}" if same is not None else ""
@@ -53,8 +69,6 @@ def normalize(graph: Graph, device_dtype: Callable[[torch.dtype], Any]) -> dict[
             node.replace_all_uses_with(same)
             out[node] = why
             node.args, node.kwargs = (), {}
-    _drop_dead(graph, out)
-    return out
 
 
 def _drop_dead(graph: Graph, out: dict[Node, str]) -> None:
