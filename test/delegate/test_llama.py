@@ -39,10 +39,14 @@ def lowered(config) -> tuple[str, torch.nn.Module, dict[str, int]]:
     return path, llama.eager(chosen), partitioner.report.operators
 
 
+def products(operators: dict[str, int]) -> set[str]:
+    return {name for name in operators if name.startswith("linear")}
+
+
 def test_a_quantized_decoder_is_one_partition(lowered) -> None:
     operators = lowered[2]
     assert operators["cached_attention"] == 2 and operators["embedding_q4gsw"] == 1
-    assert operators["linear_dq8ca_q4gsw"] == 15
+    assert products(operators) == {"linear_dq8ca_q4gsw"}
     program = Runtime.get().load_program(lowered[0])
     inputs = program.metadata("forward")
     assert inputs.num_inputs() == 2 and inputs.num_outputs() == 1
@@ -97,7 +101,7 @@ def test_other_weights_without_executorch(tmp_path, quantization) -> None:
     assert len(plan(exported).partitions) == 1
     program = pumice.export(exported)
     assert program.report.operators["cached_attention"] == 1
-    assert program.report.operators["linear_q4gsw" if quantization else "linear"] == 8
+    assert products(program.report.operators) == {"linear_q4gsw" if quantization else "linear"}
     session = pumice.load(bytes(program))
     for position, ids in ((0, [[5, 6, 7, 8]]), (4, [[9]]), (5, [[10, 11]])):
         args = torch.tensor(ids), {"input_pos": torch.tensor([position])}
