@@ -25,16 +25,22 @@ import torch
 
 
 def configuration(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    from executorch.examples.models.llama.llama_transformer import construct_transformer
+    from executorch.examples.models.llama.model_args import ModelArgs
+
     heads = options.dim // 64
     params = {"dim": options.dim, "n_layers": options.layers, "n_heads": heads, "n_kv_heads": max(heads // 4, 1)}
     params |= {"hidden_dim": options.dim * 11 // 4 // 64 * 64, "vocab_size": options.vocab, "norm_eps": 1e-5}
     (folder / "params.json").write_text(json.dumps(params))
+    torch.manual_seed(0)
+    model = construct_transformer(ModelArgs(**params))
+    torch.save({name: value.detach() for name, value in model.named_parameters()}, folder / "model.pt")
     slots = options.prompt + options.tokens + 1
     quantization = {} if options.quantize == "none" else {"qmode": options.quantize, "group_size": 32, "use_hqq": False}
     if options.quantize == "8da4w":
         quantization["embedding_quantize"] = "4,32"
     return {
-        "base": {"params": f"{folder}/params.json"},
+        "base": {"params": f"{folder}/params.json", "checkpoint": f"{folder}/model.pt"},
         "model": {"use_kv_cache": True, "use_sdpa_with_kv_cache": True},
         "quantization": quantization,
         "export": {"max_seq_length": slots, "max_context_length": slots, "output_dir": str(folder)},
@@ -48,10 +54,8 @@ def export(config: dict[str, Any]) -> dict[str, str]:
 
     from pumice.executorch.export_llm import export_llm
 
-    torch.manual_seed(0)
     files = {"Pumice": export_llm({**config, "backend": {"pumice": {"enabled": True, "strict": True}}})[0]}
     config = {**config, "backend": {"xnnpack": {"enabled": True, "extended_ops": True}}}
-    torch.manual_seed(0)
     files["XNNPACK"] = export_llama(OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LlmConfig), config)))
     return files
 
