@@ -66,7 +66,7 @@ TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
   EXPECT_EQ(wide->rows(), 128u);
   EXPECT_EQ(wide->keys, 64u);
   EXPECT_FALSE(sdpa_fragments({32, 2048, 128, 160, DType::f16}, fragments())) << "too many registers";
-  EXPECT_EQ(sdpa_fragments({12, 128, 32, 32, DType::f16}, fragments())->subgroups, 1u) << "few heads";
+  EXPECT_FALSE(sdpa_fragments({12, 128, 32, 32, DType::f16}, fragments())) << "few heads";
 }
 
 // Every choice fits the device, on the baseline and on others.

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from pumice.fusion.activation import ACTIVATION_TARGETS, activation_name
+from pumice.fusion.activation_names import ACTIVATION_TARGETS, activation_name
 from pumice.fusion.layer import layer_before
 from pumice.fusion.merged_layers import GATE_ROWS, Product, can_fuse, emit_fused, merged, norm_in_front
 from pumice.lowering.call import Call
