@@ -72,8 +72,8 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // over 8, 2048 rows, us with 64 keys and 8 subgroups, 64 and 4, 32 and 8, 32 and 4: heads of 64 168, 143, 143, 134;
   // of 128 224, 319, 264, 242.
   const bool wide = std::max(s.e, s.ev) > 64;
-  // One subgroup alone has too many keys on their way: 12 heads of 64, 197 rows, 14.7 us against 13.6 of sdpa_matrix.glsl;
-  // 8 heads of 128, 256 rows, causal, 28.6 and 21.7.
+  // One subgroup alone has too many keys on their way: 12 heads of 64, 197 rows, 14.7 us against 13.6 of
+  // sdpa_matrix.glsl; 8 heads of 128, 256 rows, causal, 28.6 and 21.7.
   for (uint32_t subgroups = wide ? 8 : 4; subgroups >= 2; subgroups /= 2) {
     SdpaFragments found{subgroups, wide ? 64u : 32u, 0};
     // A lane has four half8 of keys, and of values, on their way: more take the registers of the sums.
