@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8}
+TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
 _ALIGNMENT = 32
 
 
@@ -45,6 +45,19 @@ def q4_0(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return data, ((q.astype(np.float32) - 8) * d.astype(np.float32)).reshape(x.shape)
 
 
+def q4_1(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A step and a least weight for each block."""
+    blocks = x.reshape(-1, 32).astype(np.float32)
+    low = blocks.min(1, keepdims=True).astype(np.float16)
+    step = ((blocks.max(1, keepdims=True) - low) / 15).astype(np.float16)
+    inverse = np.divide(1.0, step.astype(np.float32), out=np.zeros(step.shape, np.float32), where=step != 0)
+    q = np.clip(np.round((blocks - low) * inverse), 0, 15).astype(np.uint8)
+    data = np.concatenate(
+        [*(part.view(np.uint8).reshape(-1, 2) for part in (step, low)), q[:, :16] | (q[:, 16:] << 4)], 1
+    )
+    return data, (q * step.astype(np.float32) + low.astype(np.float32)).reshape(x.shape)
+
+
 def q8_0(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     blocks = x.reshape(-1, 32).astype(np.float32)
     d = (np.abs(blocks).max(1, keepdims=True) / 127).astype(np.float16)
@@ -56,8 +69,8 @@ def q8_0(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def encode(x: np.ndarray, kind: str) -> tuple[bytes, np.ndarray]:
     """The bytes of a tensor, and what they mean."""
-    if kind in ("Q4_0", "Q8_0"):
-        data, meant = (q4_0 if kind == "Q4_0" else q8_0)(x)
+    if kind in ("Q4_0", "Q4_1", "Q8_0"):
+        data, meant = {"Q4_0": q4_0, "Q4_1": q4_1, "Q8_0": q8_0}[kind](x)
         return data.tobytes(), meant
     stored = x.astype(np.float16 if kind == "F16" else np.float32)
     return stored.tobytes(), stored.astype(np.float32)

@@ -144,7 +144,8 @@ class _Weights:
         return self._rows(name, _floats(self._tensors[name]).reshape(self.shape(name)))
 
     def stored(self, name: str) -> Integers | Scheme | None:
-        """Integers of Q4_0 and Q8_0; for other quantized types the scheme nearest to theirs."""
+        """Integers of Q4_0 and Q8_0; other quantized types become int8, since a second rounding to 4 bits costs a small
+        model half of its quality: SmolLM2-135M in Q4_1 has perplexity 9.4 on a few sentences, then 16.3."""
         kind = GGML_NAME.get(self._tensors[name].ggml_type)
         if kind == "Q4_0":
             return Integers(4, _BLOCK, True, lambda: tuple(self._rows(name, part) for part in q4_0(self._bytes(name))))
@@ -152,7 +153,7 @@ class _Weights:
             return Integers(8, _BLOCK, False, lambda: tuple(self._rows(name, part) for part in q8_0(self._bytes(name))))
         if kind is None:
             return None
-        return Scheme("int8", _BLOCK) if kind in ("Q5_K", "Q6_K") else Scheme("int4", _BLOCK)
+        return Scheme("int8", _BLOCK)
 
     def notes(self) -> list[str]:
         """What is quantized anew."""
