@@ -104,7 +104,8 @@ std::span<const Op> cached_attention_ops() {
         "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
         "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
         // Rows enough for matrices.
-        "q=T[2,20,64] k=T[2,20,32] v=T[2,20,32] key_cache=T[2,2,90,16] value_cache=T[2,2,90,16] first=i32[2]{0..70} "
+        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
+        "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
         "cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0|30 "
         "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]; "
         // Positions enough for several workgroups a head.
