@@ -22,12 +22,13 @@
 layout(constant_id = 10) const uint ROWS = 1u;
 layout(constant_id = 12) const uint PANELS = 1u;  // row panels of a workgroup: x is loaded once for all of them
 layout(constant_id = 11) const uint DEPTH = 1u;  // tiles whose weights and scales are prefetched while one is multiplied
-layout(constant_id = 13) const uint NORM = 0u;  // vec4 groups of a row of x in whole tiles, where it is normed
 layout(constant_id = 14) const bool GATED = false;
 #if defined(STORAGE_buffer)
+#define NORM_ID 13
 #include "linear/rms_norm.glslh"
 #define X_OF(row, k) UNPACK_X(NORM != 0u ? normed_word((k) >> 2) : load_x(row, k))
 #else
+layout(constant_id = 13) const uint NORM = 0u;
 #define X_OF(row, k) UNPACK_X(load_x(row, k))
 #endif
 

@@ -36,11 +36,12 @@
 layout(constant_id = 12) const uint PANELS = 1u;  // of 16 weight rows a workgroup takes
 layout(constant_id = 13) const uint BLOCKS = 1u;  // of 8 rows of x
 layout(constant_id = 14) const uint LIVE_ROWS = 8u;  // of the only block; 8 where there are more
-layout(constant_id = 15) const uint NORM = 0u;  // vec4 groups of a row of x in whole tiles, where it is normed
 layout(constant_id = 16) const bool GATED = false;
 #if defined(DTYPE_f16)
+#define NORM_ID 15
 #include "linear/rms_norm.glslh"
 #else  // x is not of DTYPE, and never normed
+layout(constant_id = 15) const uint NORM = 0u;
 void norm_row() {}
 uvec2 normed_word(uint q) { return uvec2(0u); }
 #endif
