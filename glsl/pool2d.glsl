@@ -40,13 +40,15 @@ layout(push_constant) uniform Params {
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
 #define LOWEST (-infinity())
 #define FROM_ZERO(v) (v)
-float mean(float sum, float divisor) { return sum / divisor; }
+#define CARRY(sum, high)
+float mean(int high, float sum, float divisor) { return sum / divisor; }
 #else
 #define LOWEST -128
 #define FROM_ZERO(v) ((v) - params.x_zero)
 int maximum(int a, int b) { return max(a, b); }
-int mean(int sum, float divisor) {
-  const float real = float(sum) * params.x_scale / divisor;
+#define CARRY(sum, high) high += sum >> 16, sum &= 0xffff
+int mean(int high, int sum, float divisor) {
+  const float real = (float(high) * 65536.0 + float(sum)) * params.x_scale / divisor;
   return quantize(vec4(real), params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32).x;
 }
 #endif
@@ -71,6 +73,7 @@ ONE(DTYPE) pool(uint i) {
   const ivec2 ys = span(oy, params.in_h, params.out_h, params.kernel_h, params.stride_h, params.dilation_h, params.pad_h);
   const ivec2 xs = span(ox, params.in_w, params.out_w, params.kernel_w, params.stride_w, params.dilation_w, params.pad_w);
   ONE(DTYPE) best = ONE(DTYPE)(LOWEST), sum = ONE(DTYPE)(0);
+  int high = 0;  // of a sum of integers: the part above 16 bits, as 32 bits hold no more than 8.4 million differences
   int live = 0;
   const ivec2 rows = inside(ys, params.in_h, params.dilation_h), columns = inside(xs, params.in_w, params.dilation_w);
   for (int y = rows.x; y < rows.y; y += int(params.dilation_h)) {
@@ -83,10 +86,11 @@ ONE(DTYPE) pool(uint i) {
         ++live;
       }
     }
+    CARRY(sum, high);
   }
   if (POOL == POOL_max) return best;
-  const int all = (min(ys.y, params.end_h) - ys.x) * (min(xs.y, params.end_w) - xs.x);
-  return mean(sum, params.divisor != 0.0 ? params.divisor : float(COUNT_PADDING ? all : live));
+  const float all = float(min(ys.y, params.end_h) - ys.x) * float(min(xs.y, params.end_w) - xs.x);
+  return mean(high, sum, params.divisor != 0.0 ? params.divisor : COUNT_PADDING ? all : float(live));
 }
 
 void main() {

@@ -44,9 +44,9 @@ struct Pair {
 
 Pair around(uint o, uint size, float scale) {
   precise float at = ALIGNED ? float(o) * scale : max(exact_fma(scale, float(o) + 0.5, -0.5), 0.0);
-  const float first = min(floor(at), float(size - 1u));
-  precise const float w1 = clamp(at - first, 0.0, 1.0), w0 = 1.0 - w1;
-  return Pair(uint(first), min(uint(first) + 1u, size - 1u), w0, w1);
+  const uint first = min(uint(min(at, float(size))), size - 1u);  // float(size - 1) may be `size` beyond 2^24
+  precise const float w1 = clamp(at - float(first), 0.0, 1.0), w0 = 1.0 - w1;
+  return Pair(first, min(first + 1u, size - 1u), w0, w1);
 }
 
 // With PyTorch's roundings; v: the two elements at y.first, then those at y.second.

@@ -20,6 +20,7 @@ const char* name(Feature feature) {
       "subgroup_clustered",
       "subgroup_size_control",
       "fragments",
+      "robust",
   };
   const auto index = static_cast<uint32_t>(feature);
   return index < kNumFeatures ? kNames[index] : "?";

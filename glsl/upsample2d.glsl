@@ -24,13 +24,22 @@ layout(push_constant) uniform Params {
   float scale_w;
 } params;
 
+// The element at a place. Clamped as a float, which a uint then holds, and as an integer: beyond 2^24 float(size) is rounded.
+uint inside(float at, uint size) { return min(uint(min(at, float(size))), size - 1u); }
+
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// The two elements around a place, .x and .y, and the weight of the second, .z.
-vec3 between(uint o, uint size, float scale) {
+// The two elements around a place, and the weight of the second.
+struct Pair {
+  uint first;
+  uint second;
+  float weight;
+};
+
+Pair between(uint o, uint size, float scale) {
   precise float at = UPSAMPLE == UPSAMPLE_bilinear_aligned ? float(o) * scale : (float(o) + 0.5) * scale - 0.5;
   at = max(at, 0.0);
-  const float first = min(floor(at), float(size - 1u));
-  return vec3(first, min(first + 1.0, float(size - 1u)), clamp(at - first, 0.0, 1.0));
+  const uint first = inside(at, size);
+  return Pair(first, min(first + 1u, size - 1u), clamp(at - float(first), 0.0, 1.0));
 }
 #endif
 
@@ -40,15 +49,16 @@ ONE(DTYPE) sample_at(uint i) {
   const uint begin = plane * params.in_h * params.in_w;
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
   if (UPSAMPLE != UPSAMPLE_nearest) {
-    const vec3 y = between(oy, params.in_h, params.scale_h), x = between(ox, params.in_w, params.scale_w);
-    const uint above = begin + uint(y.x) * params.in_w, below = begin + uint(y.y) * params.in_w;
-    const float a = (1.0 - x.z) * LOAD1(DTYPE, x_, above + uint(x.x)) + x.z * LOAD1(DTYPE, x_, above + uint(x.y));
-    const float b = (1.0 - x.z) * LOAD1(DTYPE, x_, below + uint(x.x)) + x.z * LOAD1(DTYPE, x_, below + uint(x.y));
-    return (1.0 - y.z) * a + y.z * b;
+    const Pair y = between(oy, params.in_h, params.scale_h), x = between(ox, params.in_w, params.scale_w);
+    const uint above = begin + y.first * params.in_w, below = begin + y.second * params.in_w;
+    const float w = x.weight;
+    const float a = (1.0 - w) * LOAD1(DTYPE, x_, above + x.first) + w * LOAD1(DTYPE, x_, above + x.second);
+    const float b = (1.0 - w) * LOAD1(DTYPE, x_, below + x.first) + w * LOAD1(DTYPE, x_, below + x.second);
+    return (1.0 - y.weight) * a + y.weight * b;
   }
 #endif
-  const uint y = min(uint(float(oy) * params.scale_h), params.in_h - 1u);
-  const uint x = min(uint(float(ox) * params.scale_w), params.in_w - 1u);
+  const uint y = inside(float(oy) * params.scale_h, params.in_h);
+  const uint x = inside(float(ox) * params.scale_w, params.in_w);
   return LOAD1(DTYPE, x_, begin + y * params.in_w + x);
 }
 

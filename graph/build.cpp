@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/build.h"
 
+#include <algorithm>
+
 #include "graph/infer.h"
 #include "graph/schedule.h"
 #include "serialization/expr.h"
@@ -23,6 +25,10 @@ void add_values(Graph::Impl& graph) {
     graph.add(std::move(tensor));
   }
   graph.outputs = method.outputs;
+  graph.writer.assign(method.values.size(), kNone);
+  for (uint32_t c = 0; c < method.ops.size(); ++c) {
+    for (const uint32_t output : method.ops[c].outputs) graph.writer[output] = c;
+  }
 }
 
 // On the device, i4 exists only inside of packed constants. Constants and states have one size for all runs.
@@ -55,12 +61,14 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
 
 // Every output of the call must be written by one of its nodes, which are those from `first_node` on.
 void check_outputs(const Graph::Impl& graph, const OpCall& call, size_t first_node) {
+  std::vector<uint32_t> writes;
+  for (size_t n = first_node; n < graph.nodes.size(); ++n)
+    writes.insert(writes.end(), graph.nodes[n].writes.begin(), graph.nodes[n].writes.end());
+  std::sort(writes.begin(), writes.end());
+  const auto is_written = [&](uint32_t id) { return std::binary_search(writes.begin(), writes.end(), id); };
   for (const uint32_t output : call.outputs) {
-    bool written = graph.deferred.contains(output);
-    for (size_t n = first_node; n < graph.nodes.size(); ++n) {
-      for (const uint32_t id : graph.nodes[n].writes)
-        written = written || id == output || graph.tensors[output].other_storage == id;
-    }
+    const bool written =
+        graph.deferred.contains(output) || is_written(output) || is_written(graph.tensors[output].other_storage);
     if (!written) fail(Code::Internal, Stage::plan, "", "the operator does not write value %u", output);
   }
 }

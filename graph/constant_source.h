@@ -31,6 +31,7 @@ class ConstantSource {
   void upload(const ConstantRange& range, Slice target);
   void submit() { uploader_.submit(); }
   void flush() { uploader_.flush(); }
+  void wait() noexcept { uploader_.wait(); }
 
  private:
   std::span<const std::byte> bytes(uint32_t constant);

@@ -20,9 +20,14 @@ uint64_t narrow_i64(std::byte* out, const std::byte* in, uint64_t count) {
     std::memcpy(out + i * 4, &narrow, 4);
   }
   if (fits) return kNoPosition;
-  uint64_t position = 0;
-  while (static_cast<int32_t>(read_i64(in, position)) == read_i64(in, position)) ++position;
-  return position;
+  // Once more, since another thread may have changed the input: what is copied now is what is looked at.
+  for (uint64_t i = 0; i < count; ++i) {
+    const int64_t value = read_i64(in, i);
+    const int32_t narrow = static_cast<int32_t>(value);
+    std::memcpy(out + i * 4, &narrow, 4);
+    if (narrow != value) return i;
+  }
+  return kNoPosition;
 }
 
 uint64_t copy_bool(std::byte* out, const std::byte* in, uint64_t count) {
@@ -32,9 +37,12 @@ uint64_t copy_bool(std::byte* out, const std::byte* in, uint64_t count) {
     out[i] = in[i];
   }
   if ((all & ~std::byte{1}) == std::byte{0}) return kNoPosition;
-  uint64_t position = 0;
-  while ((in[position] & ~std::byte{1}) == std::byte{0}) ++position;
-  return position;
+  for (uint64_t i = 0; i < count; ++i) {  // as above
+    const std::byte value = in[i];
+    out[i] = value;
+    if ((value & ~std::byte{1}) != std::byte{0}) return i;
+  }
+  return kNoPosition;
 }
 
 void widen_i32(std::byte* out, const std::byte* in, uint64_t count) {

@@ -10,6 +10,7 @@
 #include "graph/convert.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
+#include "graph/need.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
@@ -41,13 +42,13 @@ Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> 
       program_(std::move(program)),
       weights_(std::move(weights)),
       timeout_ns_(options.timeout_ns),
+      budget_(effective(options.budget, device_->info())),
       in_place_(device_->memory().unified() && !options.staged) {
   state_infos_ = states(*program_, graphs);
   for (const StateInfo& info : state_infos_) {
-    states_.push_back(info.used
-                          ? device_->memory().buffer(std::max<uint64_t>(info.bytes, 16), MemoryKind::device, "state")
-                          : Buffer());
+    states_.push_back(info.used ? device_->memory().buffer(info.bytes, MemoryKind::device, "state") : Buffer());
   }
+  undo_ = StateUndo(*device_, states_, state_infos_, graphs);
   for (uint32_t m = 0; m < graphs.size(); ++m)
     methods_.push_back(
         {.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
@@ -82,9 +83,13 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
   if (steps < 1 || steps > kMostSteps)
     fail(Code::InvalidArgument, Stage::api, "steps", "%u steps in one call; 1 to %u are possible", steps, kMostSteps);
   MethodState& method = method_at(method_index);
+  if (half_updated_)
+    fail(Code::WrongState, Stage::api, "",
+         "a run failed when it had updated a part of the state; reset() gives the state its first values");
   method.rules.bind(inputs, method.symbols);
   Encoding& chosen = encoding(method, timed, steps > 1);
   copy_in(method, chosen, inputs);
+  if (steps > 1 && undo_.saves(method_index)) run_once([&](Commands& commands) { undo_.save(method_index, commands); });
   device_->run(*chosen.commands, timeout_ns_, steps);
   check_status(method, chosen);
   return chosen;
@@ -108,8 +113,10 @@ Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
 }
 
 std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated) {
+  const Deadline deadline(budget_.max_seconds);
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
+  check_pipelines(*method.graph);
   Layout layout = pumice::engine::layout(*method.graph);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
@@ -123,39 +130,64 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
     const std::string hazard = find_hazard(fresh->steps);
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
-  make_room(fresh->ports, layout.plan.total);
-  record(device_, *method.graph, layout, buffers(in_place), *fresh);
+  make_room(fresh->ports, layout);
+  record(device_, *method.graph, layout, buffers(in_place), deadline, *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
   return fresh;
 }
 
 SessionBuffers Session::buffers(bool in_place) const {
-  return {*weights_, arena_, upload_, download_, status_, states_, in_place};
+  return {*weights_, arena_, upload_, download_, status_, states_, undo_, in_place};
 }
 
 // Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
-// new is allocated.
-void Session::make_room(const Ports& ports, uint64_t arena_bytes) {
+// new is allocated. Nothing is dropped where the new is beyond the budget.
+void Session::make_room(const Ports& ports, const Layout& layout) {
+  const uint64_t arena_bytes = layout.plan.total;
   const auto small = [](const Buffer& buffer, uint64_t bytes) {
     return bytes > 0 && (!buffer || buffer.bytes() < bytes);
   };
-  if (!small(arena_, arena_bytes) && !small(upload_, ports.upload_bytes) && !small(download_, ports.download_bytes))
-    return;
+  const bool grows =
+      small(arena_, arena_bytes) || small(upload_, ports.upload_bytes) || small(download_, ports.download_bytes);
+  if (!grows && layout.images.empty()) return;
+  MemoryNeed need{.weights = weights_->bytes(), .weight_textures = weights_->texture_bytes()};
+  need.states = state_bytes(state_infos_);
+  const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
+  need.arena = size(arena_, arena_bytes);
+  need.io = status_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes);
+  need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : image_bytes());
+  require_memory(need, budget_);
+  if (!grows) return;
   for (MethodState& method : methods_) method.encodings.clear();
   last_ = nullptr;
-  grow(arena_, arena_bytes, MemoryKind::device, "arena");
-  grow(upload_, ports.upload_bytes, MemoryKind::upload, "inputs");
-  grow(download_, ports.download_bytes, MemoryKind::download, "outputs");
+  uint64_t left = budget_.max_memory - need.running();
+  grow(arena_, arena_bytes, left, MemoryKind::device, "arena");
+  grow(upload_, ports.upload_bytes, left, MemoryKind::upload, "inputs");
+  grow(download_, ports.download_bytes, left, MemoryKind::download, "outputs");
 }
 
-void Session::grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what) {
+// Takes what is beyond `bytes` from `left`.
+void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what) {
   const uint64_t old = buffer ? buffer.bytes() : 0;
   if (bytes <= old) return;
   // A quarter more than before, so that a length that grows by one in each run does not allocate in each run.
-  const uint64_t roomy = std::min(old + old / 4, device_->features().max_allocation_bytes);
+  const uint64_t roomy =
+      std::min({old + old / 4, device_->features().max_allocation_bytes, buffer_bytes(bytes) + left});
+  const uint64_t wanted = std::max(bytes, roomy / 16 * 16);
+  left -= buffer_bytes(wanted) - buffer_bytes(bytes);
   buffer = Buffer();
-  buffer = device_->memory().buffer(std::max(bytes, roomy), kind, what);
+  buffer = device_->memory().buffer(wanted, kind, what);
+}
+
+uint64_t Session::image_bytes() const {
+  uint64_t bytes = 0;
+  for (const MethodState& method : methods_) {
+    for (const auto& encoding : method.encodings) {
+      for (const Image& image : encoding->images) bytes += image.bytes();
+    }
+  }
+  return bytes;
 }
 
 void Session::copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const {
@@ -181,10 +213,17 @@ void Session::copy_in(const MethodState& method, const Encoding& encoding, std::
 
 void Session::check_status(const MethodState& method, const Encoding& encoding) {
   if (encoding.status == nullptr || encoding.status[0] == 0) return;
-  const uint32_t call = encoding.status[0] - 1, position = encoding.status[1];
-  const int32_t value = static_cast<int32_t>(encoding.status[2]), limit = static_cast<int32_t>(encoding.status[3]);
-  clear_status();
+  uint32_t status[4];
+  std::copy_n(encoding.status, 4, status);
   const Graph::Impl& graph = method.graph->impl();
+  undo_states(graph.method_index);
+  clear_status();
+  refuse_data(graph, status);
+}
+
+void Session::refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4]) const {
+  const uint32_t call = status[0] - 1, position = status[1];
+  const int32_t value = static_cast<int32_t>(status[2]), limit = static_cast<int32_t>(status[3]);
   if (call >= graph.method().ops.size())
     fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", call);
   const std::string op = graph.op_name(graph.method().ops[call].op);
@@ -205,12 +244,24 @@ void Session::check_status(const MethodState& method, const Encoding& encoding) 
        op.c_str(), value, position, limit - 1);
 }
 
-void Session::clear_status() {
+void Session::run_once(const std::function<void(Commands&)>& record) {
   Commands commands(device_);
   commands.begin();
-  commands.fill({status_.handle(), 0, 16}, 0);
+  record(commands);
   commands.end();
   device_->run(commands, timeout_ns_);
+}
+
+void Session::undo_states(uint32_t method) {
+  half_updated_ = !undo_.is_complete(method);
+  if (half_updated_ || !undo_.saves(method)) return;
+  half_updated_ = true;  // should the copies fail
+  run_once([&](Commands& commands) { undo_.restore(method, commands); });
+  half_updated_ = false;
+}
+
+void Session::clear_status() {
+  run_once([&](Commands& commands) { commands.fill({status_.handle(), 0, 16}, 0); });
 }
 
 void Session::reset() {
@@ -234,6 +285,7 @@ void Session::reset_state() {
   }
   commands.end();
   if (!states_.empty()) device_->run(commands, timeout_ns_);
+  half_updated_ = false;
 }
 
 const Port& Session::port(uint32_t index) const {
@@ -285,13 +337,9 @@ SessionMemory Session::memory() const {
                        .state = 0,
                        .arena = size(arena_),
                        .textures = weights_->texture_bytes(),
-                       .io = size(upload_) + size(download_) + size(status_)};
+                       .io = size(upload_) + size(download_) + size(status_) + undo_.bytes()};
   for (const Buffer& state : states_) memory.state += size(state);
-  for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
-      for (const Image& image : encoding->images) memory.textures += image.bytes();
-    }
-  }
+  memory.textures += image_bytes();
   return memory;
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "graph/budget.h"
 #include "graph/input_rules.h"
 #include "graph/profile.h"
 #include "graph/record.h"
@@ -27,7 +28,8 @@ struct OutputInfo {
 
 struct SessionOptions {
   uint64_t timeout_ns = 0;  // of one run; 0: the default of Device::run
-  bool staged = false;      // inputs and outputs are copied also where the host sees device memory: for tests
+  Budget budget = {};
+  bool staged = false;  // inputs and outputs are copied also where the host sees device memory: for tests
 };
 
 struct SessionMemory {
@@ -41,8 +43,9 @@ class Session {
           std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
           const SessionOptions& options = {});
 
-  // Each waits while another thread is inside. After an error there are no outputs, and state is as before unless the
-  // device had begun.
+  // Each waits while another thread is inside. After an error there are no outputs, and state is as before. Where large
+  // states were updated before a kernel reported the error, they are half updated: calls throw WrongState until
+  // reset().
   void run(uint32_t method, std::span<const InputView> inputs, uint32_t steps = 1);
   // run() and a copy of its outputs, as one: no other thread's call comes between. `destination` tells where an output
   // goes; null: nowhere. Throws Busy when `destination` uses this session. `steps`: how often the method runs, in one
@@ -93,11 +96,15 @@ class Session {
   Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed, uint32_t steps = 1);
   Encoding& encoding(MethodState& method, bool timed, bool repeated);
   std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated);
-  void make_room(const Ports& ports, uint64_t arena_bytes);
-  void grow(Buffer& buffer, uint64_t bytes, MemoryKind kind, const char* what);
+  void make_room(const Ports& ports, const Layout& layout);
+  void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
+  uint64_t image_bytes() const;  // of the recordings
   SessionBuffers buffers(bool in_place) const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
+  [[noreturn]] void refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4]) const;
+  void run_once(const std::function<void(Commands&)>& record);
+  void undo_states(uint32_t method);
   void clear_status();
   void reset_state();
   MethodState& method_at(uint32_t method);
@@ -111,7 +118,10 @@ class Session {
   std::vector<StateInfo> state_infos_;
   std::vector<Buffer> states_;
   Buffer arena_, upload_, download_, status_;
+  StateUndo undo_;
+  bool half_updated_ = false;  // states
   const uint64_t timeout_ns_;
+  const Budget budget_;
   const bool in_place_;
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;

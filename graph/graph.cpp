@@ -10,6 +10,9 @@
 namespace pumice::engine {
 namespace {
 
+constexpr uint64_t kIndices = uint64_t{1} << 32;  // of invocations: a kernel counts them in 32 bits
+constexpr int64_t kElements = int64_t{1} << 31;   // no tensor has so many
+
 std::vector<uint32_t> ids(const std::vector<Tensor>& tensors) {
   std::vector<uint32_t> result;
   for (const Tensor& tensor : tensors) result.push_back(tensor ? tensor.id() : kNone);
@@ -29,8 +32,7 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
     const TensorInfo& tensor = graph.tensors[id];
     const bool fresh =
         tensor.memory == MemorySource::status || (tensor.memory == MemorySource::arena && tensor.base == kNone);
-    const auto& outputs = graph.method().ops[graph.call].outputs;
-    const bool own = tensor.value == kNone || std::find(outputs.begin(), outputs.end(), tensor.value) != outputs.end();
+    const bool own = tensor.value == kNone || graph.writer[tensor.value] == graph.call;
     if (!fresh || !own) bug(graph, "writes a tensor that is not its own");
   }
 }
@@ -65,7 +67,6 @@ void Graph::dispatch_in_place(std::vector<Tensor> writes, std::vector<Tensor> re
 
 bool Graph::shares(Tensor a, Tensor b) const {
   if (Node* node = impl_->launching) node->used_tensors.insert(node->used_tensors.end(), {a.id(), b.id()});
-  if (impl_->tensors[a.id()].base == b.id() && impl_->is_in_place(a.id())) return true;
   return impl_->memory_root(a.id()) == impl_->memory_root(b.id());
 }
 
@@ -182,12 +183,17 @@ std::shared_ptr<void>& Graph::shared_slot(const std::string& key) {
 
 void Launch::over(uint64_t count, uint32_t size) {
   size = std::min(size, features.max_invocations);
-  const uint64_t total = count / size + (count % size != 0);
-  const uint64_t rows = (total + features.max_groups[0] - 1) / features.max_groups[0];
-  if (rows > features.max_groups[1] || count > UINT32_MAX)
-    fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " invocations are more than one dispatch takes", count);
+  over_groups(count / size + (count % size != 0), size);
+}
+
+void Launch::over_groups(uint64_t count, uint32_t size) {
+  const uint64_t most = features.max_groups[0], rows = count / most + (count % most != 0);
   // Rows of equal length, so that few workgroups are empty.
-  groups = {static_cast<uint32_t>(rows == 0 ? 0 : (total + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
+  const uint64_t columns = rows == 0 ? 0 : count / rows + (count % rows != 0);
+  if (rows > features.max_groups[1] || (CheckedU64(columns) * rows * size).value().value_or(kIndices + 1) > kIndices)
+    fail(Code::LimitExceeded, Stage::plan, "", "%" PRIu64 " workgroups of %u are more than one dispatch takes", count,
+         size);
+  groups = {static_cast<uint32_t>(columns), static_cast<uint32_t>(rows), 1};
   if (spec.empty()) spec.push_back(size);
   spec[0] = size;
 }
@@ -199,7 +205,14 @@ void Launch::next_dispatch() {
 }
 
 int64_t Launch::size(SymInt size) const {
-  return graph.impl().size(size);
+  const int64_t value = graph.impl().size(size);
+  if (value < -kElements || value > kElements)
+    fail(Code::LimitExceeded, Stage::plan, "", "the size %" PRId64 " is more than a kernel can index (2^31)", value);
+  return value;
+}
+
+int64_t Launch::place(SymInt place) const {
+  return std::clamp(graph.impl().size(place), -kElements, kElements);
 }
 
 }  // namespace pumice::engine

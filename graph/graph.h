@@ -54,7 +54,13 @@ struct Launch : Dispatch {
   // One invocation for each of `count` items, in workgroups of `size`: groups (x, y) with x within the device's limit.
   // The shader gets its item from `item()` of core/launch.glslh and must compare it with its own count.
   void over(uint64_t count, uint32_t size = 128);
-  int64_t size(SymInt size) const;  // the live value of a size argument
+  // `count` workgroups along x, then y, within the device's limits: group() of core/launch.glslh. Throws LimitExceeded
+  // where one dispatch does not take so many, or where an index of an invocation would wrap.
+  void over_groups(uint64_t count, uint32_t size);
+  // The live value of a size argument. Throws LimitExceeded beyond 2^31 either way: products of two are within 64 bits.
+  int64_t size(SymInt size) const;
+  // The same for a place in a tensor, such as the end of a slice: what is beyond 2^31 is taken for that.
+  int64_t place(SymInt place) const;
   // Completes the dispatch and begins an empty one. For calls in several dispatches, on tensors larger than a binding.
   // Not needed after the last dispatch. The dispatches of a call run one after another; those of a packed constant run
   // in any order or at once.

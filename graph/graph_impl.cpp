@@ -28,24 +28,44 @@ bool Graph::Impl::is_in_place(uint32_t id) const {
   return tensors[id].in_place && bytes(id) == bytes(tensors[id].base);
 }
 
+// Chains of nodes in place may be long and asked for often. All behind a base is inferred, so what was found there once
+// is kept; `id` itself may still be resized.
 uint32_t Graph::Impl::memory_root(uint32_t id) const {
-  while (tensors[id].base != kNone && (!tensors[id].in_place || is_in_place(id))) id = tensors[id].base;
-  return id;
+  const auto has_base = [&](uint32_t t) {
+    return tensors[t].base != kNone && (!tensors[t].in_place || is_in_place(t));
+  };
+  if (!has_base(id)) return id;
+  nearer_root.resize(tensors.size(), kNone);
+  const uint32_t first = tensors[id].base;
+  uint32_t root = first;
+  while (nearer_root[root] != kNone || has_base(root))
+    root = nearer_root[root] != kNone ? nearer_root[root] : tensors[root].base;
+  for (uint32_t t = first; t != root;) {
+    const uint32_t next = nearer_root[t] != kNone ? nearer_root[t] : tensors[t].base;
+    nearer_root[t] = root;
+    t = next;
+  }
+  return root;
 }
 
 uint64_t Graph::Impl::bytes(uint32_t id) const {
   const TensorInfo& tensor = tensors[id];
   if (tensor.dtype == DType::i4) return file_bytes(tensor.dtype, tensor.shape);
-  CheckedU64 bytes = device_bytes(tensor.dtype);
-  for (const int64_t size : tensor.shape) bytes = bytes * static_cast<uint64_t>(size);
+  // An empty tensor is held to the limit, too, without its sizes of 0: strides are products of the others.
+  CheckedU64 count = 1;
+  bool empty = false;
+  for (const int64_t size : tensor.shape) {
+    empty |= size == 0;
+    count = count * (size == 0 ? 1 : static_cast<uint64_t>(size));
+  }
   // Kernels count elements in 32 bits and add small numbers to a count; with kMax this cannot overflow.
   constexpr uint64_t kMax = uint64_t{1} << 31;
-  const auto value = bytes.value();
-  if (!value || *value / device_bytes(tensor.dtype) >= kMax)
+  const auto value = count.value();
+  if (!value || *value >= kMax)
     fail(Code::LimitExceeded, Stage::plan,
          tensor.value == kNone ? "" : format("methods[%u].values[%u]", method_index, tensor.value),
          "a tensor has %" PRIu64 " elements or more, the limit is 2^31", kMax);
-  return *value;
+  return empty ? 0 : *value * device_bytes(tensor.dtype);
 }
 
 std::string Graph::Impl::path(uint32_t call_index) const {

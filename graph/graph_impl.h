@@ -88,6 +88,7 @@ struct Graph::Impl {
   std::unordered_map<std::string, std::shared_ptr<void>> shared;
   std::unordered_map<uint32_t, Deferred> deferred;  // by tensor
   mutable std::vector<uint32_t> uses;               // of values; counted when first needed
+  std::vector<uint32_t> writer;                     // of values: the call that writes it
   std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;            // call: the one being built
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
@@ -98,6 +99,8 @@ struct Graph::Impl {
 
   // The node whose launch or shape function runs now: the sizes that it reads are noted there.
   mutable Node* launching = nullptr;
+  // Of tensors, in the infer under way: a tensor nearer to the root of its memory; kNone where not known.
+  mutable std::vector<uint32_t> nearer_root;
 
   const Method& method() const { return program->methods[method_index]; }
   uint32_t add(TensorInfo info);
@@ -105,11 +108,12 @@ struct Graph::Impl {
   // Before a read: writes the tensor if its output was deferred, or copies it from its other storage if only that has
   // the value.
   void materialize(Tensor tensor);
-  uint32_t view_root(uint32_t id) const;    // the tensor whose memory `id` has, by views alone
-  uint32_t memory_root(uint32_t id) const;  // the same, also where written in place at the live shapes
-  uint64_t bytes(uint32_t id) const;        // on the device, at the live shape, not padded; throws LimitExceeded
-  bool is_in_place(uint32_t id) const;      // allowed, and the sizes agree
-  std::string path(uint32_t call) const;    // "methods[0].ops[17] (softmax)"
+  uint32_t view_root(uint32_t id) const;  // the tensor whose memory `id` has, by views alone
+  // The same, also where written in place at the live shapes. In a launch: of what its node reads and writes.
+  uint32_t memory_root(uint32_t id) const;
+  uint64_t bytes(uint32_t id) const;      // on the device, at the live shape, not padded; throws LimitExceeded
+  bool is_in_place(uint32_t id) const;    // allowed, and the sizes agree
+  std::string path(uint32_t call) const;  // "methods[0].ops[17] (softmax)"
   int64_t size(SymInt size) const;
 };
 

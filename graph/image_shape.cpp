@@ -63,6 +63,12 @@ ImageShape image_shape(const TensorInfo& texture) {
           texels(rank < 2 ? 1 : shape[rank - 2]), texels(depth)};
 }
 
+bool device_takes(const Features& features, const ImageShape& image) {
+  const uint32_t limit = image.depth == 0 ? features.max_image_2d : features.max_image_3d;
+  return std::max({image.width, image.height, image.depth}) <= limit &&
+         (features.image_formats & 1u << static_cast<uint32_t>(image.format)) != 0;
+}
+
 uint64_t texel_bytes(const ImageShape& image) {
   return bytes_of(image.format) * image.width * image.height * std::max<uint64_t>(image.depth, 1);
 }

@@ -12,6 +12,8 @@ inline constexpr uint32_t kTexelsInARow = 4096;
 
 // Of a texture, at its live shape; sizes are kept within 32 bits, check_bindings compares them with the device's.
 ImageShape image_shape(const TensorInfo& texture);
+// Whether it is within the limits of a device that has its format.
+bool device_takes(const Features& features, const ImageShape& image);
 // Of its texels; a device may take more.
 uint64_t texel_bytes(const ImageShape& image);
 

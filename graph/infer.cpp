@@ -127,6 +127,7 @@ uint32_t infer(Graph& graph, std::span<const int64_t> symbols) {
   impl.exprs = evaluate(impl.method(), symbols);
   impl.previous_exprs.resize(impl.exprs.size());
   impl.symbols.assign(symbols.begin(), symbols.end());
+  impl.nearer_root.clear();
   set_declared(impl);
   uint32_t launches = 0;
   for (Node& node : impl.nodes) {

@@ -3,16 +3,25 @@
 #include "graph/layout.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <tuple>
 
 #include "graph/image_shape.h"
 
 namespace pumice::engine {
 namespace {
 
+// The images of one shape: the last level that uses each, and its index. The one that is free first is on top.
+using Images = std::priority_queue<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, uint32_t>>,
+                                   std::greater<std::pair<uint32_t, uint32_t>>>;
+
 // In order of time, each texture in an image of its shape that is free again, or in a new one.
 void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, const std::vector<uint32_t>& last,
                   Layout& result) {
-  std::vector<uint32_t> textures, busy;  // busy: of each image, the last level that uses it
+  std::vector<uint32_t> textures;
+  std::map<std::tuple<ImageFormat, uint32_t, uint32_t, uint32_t>, Images> by_shape;
   for (uint32_t t = 0; t < graph.tensors.size(); ++t) {
     if (graph.tensors[t].storage == StorageType::texture3d && first[t] != kNone) textures.push_back(t);
   }
@@ -20,14 +29,15 @@ void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, 
   if (!textures.empty()) result.image.assign(graph.tensors.size(), kNone);
   for (const uint32_t t : textures) {
     const ImageShape shape = image_shape(graph.tensors[t]);
-    uint32_t image = 0;
-    while (image < busy.size() && !(result.images[image] == shape && busy[image] < first[t])) ++image;
-    if (image == busy.size()) {
+    Images& images = by_shape[{shape.format, shape.width, shape.height, shape.depth}];
+    if (images.empty() || images.top().first >= first[t]) {
+      result.image[t] = static_cast<uint32_t>(result.images.size());
       result.images.push_back(shape);
-      busy.push_back(0);
+    } else {
+      result.image[t] = images.top().second;
+      images.pop();
     }
-    busy[image] = last[t];
-    result.image[t] = image;
+    images.emplace(last[t], result.image[t]);
   }
 }
 

@@ -36,6 +36,7 @@ uint64_t bound(const Graph::Impl& graph, uint32_t id, const Dispatch& dispatch, 
 
 void check_image(const Graph::Impl& graph, uint32_t id) {
   const ImageShape shape = image_shape(graph.tensors[id]);
+  if (device_takes(graph.features, shape)) return;
   const bool flat = shape.depth == 0;
   const uint32_t limit = flat ? graph.features.max_image_2d : graph.features.max_image_3d;
   if (std::max({shape.width, shape.height, shape.depth}) > limit)
@@ -43,10 +44,8 @@ void check_image(const Graph::Impl& graph, uint32_t id) {
          "%s is a %s of %u x %u x %u texels; this device has at most %u along an axis (%s)", label(graph, id).c_str(),
          name(graph.tensors[id].storage), shape.width, shape.height, shape.depth, limit,
          flat ? "maxImageDimension2D" : "maxImageDimension3D");
-  if ((graph.features.image_formats & 1u << static_cast<uint32_t>(shape.format)) == 0)
-    fail(Code::DeviceUnsupported, Stage::plan, "",
-         "%s is a %s, for which this device has no format; keep it in a buffer", label(graph, id).c_str(),
-         name(graph.tensors[id].storage));
+  fail(Code::DeviceUnsupported, Stage::plan, "", "%s is a %s, for which this device has no format; keep it in a buffer",
+       label(graph, id).c_str(), name(graph.tensors[id].storage));
 }
 
 void check_dispatch(const Graph::Impl& graph, const std::vector<uint32_t>& bindings, const Dispatch& dispatch) {

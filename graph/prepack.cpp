@@ -2,17 +2,14 @@
 #include "graph/prepack.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "graph/bind.h"
 #include "graph/image_shape.h"
 #include "graph/infer.h"
 
 namespace pumice::engine {
-namespace {
-
-constexpr uint64_t kBatchBytes = uint64_t{64} << 20;  // of temporary constants at once, unless one is larger
-
-}  // namespace
 
 Prepack::Prepack(std::shared_ptr<Device> device, ConstantSource& source, WeightMemory& memory, WeightTable& table)
     : device_(std::move(device)),
@@ -52,12 +49,7 @@ void Prepack::collect(const Graph& graph) {
     std::vector<Dispatch> dispatches;
     with_path(impl, packed.call, [&] { dispatches = launch(graph, packed.launch, packed.inputs.size() + 1); });
     if (dispatches.empty()) dispatches.emplace_back();  // nothing to run, but the result needs its memory
-    for (Dispatch& dispatch : dispatches) {
-      jobs_.push_back({&graph, &packed, std::move(dispatch)});
-      for (size_t i = 0; i < packed.inputs.size(); ++i) {
-        if (const auto range = jobs_.back().constant(i)) ++uses_[*range];
-      }
-    }
+    for (Dispatch& dispatch : dispatches) jobs_.push_back({&graph, &packed, std::move(dispatch)});
   }
 }
 
@@ -71,14 +63,60 @@ void Prepack::keep(uint32_t constant, DType dtype, uint64_t bytes) {
   if (kept_.try_emplace({constant, dtype}, bytes).second) memory_.expect(bytes);
 }
 
-void Prepack::run() {
-  upload_kept();
-  pack_all();
-  source_.flush();
+void Prepack::plan() {
+  std::vector<std::vector<ConstantRange>> reads(jobs_.size());
+  for (size_t j = 0; j < jobs_.size(); ++j) {
+    for (size_t i = 0; i < jobs_[j].packed->inputs.size(); ++i) {
+      if (const auto range = jobs_[j].constant(i); range && !is_kept(*range)) reads[j].push_back(*range);
+    }
+  }
+  batches_ = pack_batches(reads, alignment_);
 }
 
-void Prepack::upload_kept() {
+// Takes the same steps as run(), in the same order.
+MemoryNeed Prepack::need() {
+  plan();
+  WeightMemory::Forecast weights = memory_.forecast();
+  MemoryNeed need;
+  uint64_t temporary = 0;  // now on the device
+  const auto note = [&] {
+    need.weights = weights.bytes();
+    need.loading = std::max(need.loading, need.weights + need.weight_textures + temporary);
+  };
+  for (const auto& [constant, bytes] : kept_) weights.add(bytes);
+  note();
+  std::unordered_set<std::string_view> made;
+  for (const PackBatch& batch : batches_) {
+    temporary += batch.bytes;
+    for (const Job& job : std::span(jobs_).subspan(batch.first, batch.last - batch.first)) {
+      if (!made.insert(job.packed->key).second) continue;
+      const TensorInfo& result = job.impl().tensors[job.packed->result];
+      if (result.storage == StorageType::buffer) {
+        weights.add(job.impl().bytes(job.packed->result));
+      } else {
+        need.weight_textures += device_->memory().image_bytes(image_shape(result));
+      }
+    }
+    note();
+    for (const size_t done : batch.done) temporary -= batches_[done].bytes;
+  }
+  return need;
+}
+
+void Prepack::run(const Deadline& deadline) {
+  try {
+    upload_kept(deadline);
+    pack_all(deadline);
+    source_.flush();
+  } catch (...) {
+    source_.wait();  // copies under way write to memory that is freed now
+    throw;
+  }
+}
+
+void Prepack::upload_kept(const Deadline& deadline) {
   for (const auto& [constant, bytes] : kept_) {
+    deadline.require(Stage::prepack, "copying a constant to the device");
     const auto [index, dtype] = constant;
     const std::string key = memory_.is_shared() ? format("raw %s ", name(dtype)) + source_.content(index) : "";
     const Allocation* known = memory_.find(key);
@@ -96,49 +134,29 @@ std::string Prepack::key_of(const Graph::Impl& graph, const PackedConstant& pack
                     [&](uint32_t constant) { return source_.content(constant); });
 }
 
-void Prepack::pack_all() {
+void Prepack::pack_all(const Deadline& deadline) {
   std::vector<PipelineKey> pipelines;
   for (const Job& job : jobs_) {
     if (job.dispatch.runs()) pipelines.push_back(pipeline_key(job.dispatch));
   }
-  device_->pipelines().prepare(pipelines);
-  for (size_t first = 0; first < jobs_.size();) {
-    std::set<ConstantRange> batch;
-    size_t last = first;
-    do {
-      batch.merge(missing(jobs_[last]));
-    } while (++last < jobs_.size() && bytes_of(batch) + bytes_of(missing(jobs_[last])) <= kBatchBytes);
-    upload_temporary(batch);
-    run_batch(std::span(jobs_).subspan(first, last - first));
-    first = last;
+  device_->pipelines().prepare(pipelines, deadline);
+  buffers_.resize(batches_.size());
+  for (size_t b = 0; b < batches_.size(); ++b) {
+    const PackBatch& batch = batches_[b];
+    deadline.require(Stage::prepack, "packing weights");
+    if (batch.bytes > 0)
+      buffers_[b] = device_->memory().buffer(batch.bytes, MemoryKind::device, "constants to be packed");
+    upload_temporary(batch, buffers_[b]);
+    run_batch(std::span(jobs_).subspan(batch.first, batch.last - batch.first));
+    for (const size_t done : batch.done) buffers_[done] = Buffer();
   }
 }
 
-std::set<ConstantRange> Prepack::missing(const Job& job) const {
-  std::set<ConstantRange> ranges;
-  for (size_t i = 0; i < job.packed->inputs.size(); ++i) {
-    const auto range = job.constant(i);
-    if (range && !kept_.contains({range->constant, range->dtype}) && !temporary_.contains(*range))
-      ranges.insert(*range);
-  }
-  return ranges;
-}
-
-uint64_t Prepack::bytes_of(const std::set<ConstantRange>& ranges) const {
-  uint64_t bytes = 0;
-  for (const ConstantRange& range : ranges) bytes += padded(range.bytes, alignment_);
-  return bytes;
-}
-
-void Prepack::upload_temporary(const std::set<ConstantRange>& ranges) {
-  if (ranges.empty()) return;
-  const auto buffer = std::make_shared<Buffer>(
-      device_->memory().buffer(bytes_of(ranges), MemoryKind::device, "constants to be packed"));
+void Prepack::upload_temporary(const PackBatch& batch, const Buffer& buffer) {
   uint64_t offset = 0;
-  for (const ConstantRange& range : ranges) {
-    const Allocation allocation = allocation_of(*buffer, offset, range.bytes);
-    source_.upload(range, allocation.slice);
-    temporary_[range] = {buffer, allocation};
+  for (const ConstantRange& range : batch.ranges) {
+    temporary_[range] = allocation_of(buffer, offset, range.bytes);
+    source_.upload(range, temporary_[range].slice);
     offset += padded(range.bytes, alignment_);
   }
   source_.submit();
@@ -162,12 +180,6 @@ void Prepack::run_batch(std::span<const Job> jobs) {
   }
   commands.end();
   device_->run(commands);
-  for (const Job& job : jobs) {
-    for (size_t i = 0; i < job.packed->inputs.size(); ++i) {
-      const auto range = job.constant(i);
-      if (range && --uses_[*range] == 0) temporary_.erase(*range);
-    }
-  }
 }
 
 const Allocation& Prepack::result(const Job& job, Commands& commands) {
@@ -185,7 +197,7 @@ Slice Prepack::input(const Job& job, size_t i, std::set<std::string>& fresh, Com
   const uint32_t id = job.packed->inputs[i];
   if (const auto range = job.constant(i)) {
     const auto resident = kept_.find({range->constant, range->dtype});
-    if (resident == kept_.end()) return temporary_.at(*range).allocation.slice;
+    if (resident == kept_.end()) return temporary_.at(*range).slice;
     return binding_range(table_.constants.at(resident->first).slice, {range->begin, range->bytes});
   }
   const std::string& key = job.impl().packed_constants[job.impl().tensors[job.impl().view_root(id)].ref].key;

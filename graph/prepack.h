@@ -12,8 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/constant_source.h"
+#include "base/deadline.h"
+#include "graph/budget.h"
 #include "graph/graph_impl.h"
+#include "graph/pack_plan.h"
 #include "graph/weight_memory.h"
 
 namespace pumice::engine {
@@ -31,8 +33,10 @@ class Prepack {
   // Notes what a graph needs; the graph must live until run() returns.
   void collect(const Graph& graph);
   void keep(uint32_t constant, DType dtype, uint64_t bytes);
-  // Makes everything and waits for the device.
-  void run();
+  // After everything was collected: what run() will allocate. Sets the parts of the weights.
+  MemoryNeed need();
+  // Makes everything and waits for the device. Throws Timeout between two steps.
+  void run(const Deadline& deadline);
 
  private:
   // One dispatch of a packed constant.
@@ -44,19 +48,13 @@ class Prepack {
     BindingRange binding_range(size_t binding) const;       // 0: the result; i + 1: input i
     std::optional<ConstantRange> constant(size_t i) const;  // what it reads of input i, where that is in the file
   };
-  // A range of a temporary buffer, which is destroyed with its last range.
-  struct Temporary {
-    std::shared_ptr<Buffer> buffer;
-    Allocation allocation;
-  };
-
+  void plan();
+  bool is_kept(const ConstantRange& range) const { return kept_.contains({range.constant, range.dtype}); }
   void keep(const Graph::Impl& graph, uint32_t id);
   std::string key_of(const Graph::Impl& graph, const PackedConstant& packed);
-  void upload_kept();
-  void pack_all();
-  std::set<ConstantRange> missing(const Job& job) const;
-  uint64_t bytes_of(const std::set<ConstantRange>& ranges) const;
-  void upload_temporary(const std::set<ConstantRange>& ranges);
+  void upload_kept(const Deadline& deadline);
+  void pack_all(const Deadline& deadline);
+  void upload_temporary(const PackBatch& batch, const Buffer& buffer);
   void run_batch(std::span<const Job> jobs);
   const Allocation& result(const Job& job, Commands& commands);
   Slice input(const Job& job, size_t i, std::set<std::string>& fresh, Commands& commands);
@@ -67,9 +65,10 @@ class Prepack {
   WeightTable& table_;
   const uint64_t alignment_;
   std::map<std::pair<uint32_t, DType>, uint64_t> kept_;  // constants that stay, and their bytes
-  std::map<ConstantRange, uint32_t> uses_;               // by jobs that have not run
-  std::map<ConstantRange, Temporary> temporary_;         // on the device for now
   std::vector<Job> jobs_;
+  std::vector<PackBatch> batches_;  // of jobs_
+  std::vector<Buffer> buffers_;     // of the batches' temporary constants, until they are done
+  std::map<ConstantRange, Allocation> temporary_;
   std::set<std::string> keys_;  // of the packed constants that were collected
 };
 

@@ -95,7 +95,7 @@ void dispatch(Device& device, const Node& node, const ResolveBinding& resolve, C
 }
 
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
-            const SessionBuffers& buffers, Encoding& encoding) {
+            const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
   const TensorMemory memory(impl, layout, buffers, encoding.images);
@@ -104,7 +104,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
     if (step.kind != StepKind::dispatch) continue;
     for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
   }
-  device->pipelines().prepare(keys);
+  device->pipelines().prepare(keys, deadline);
   set_data(impl, buffers, memory, encoding);
 
   const ResolveBinding resolve = [&](uint32_t tensor, const BindingRange& range) {
@@ -114,7 +114,8 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
   commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0, encoding.repeated);
-  if (encoding.repeated) commands.barrier();  // after the run before
+  if (encoding.repeated) commands.barrier();                               // after the run before
+  if (!encoding.repeated) buffers.undo.save(impl.method_index, commands);  // else before the first of the runs
   commands.discard(encoding.images);
   for (const Step& step : encoding.steps) {
     if (step.barrier) commands.barrier();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/encode.h"
+#include "graph/state_undo.h"
 #include "graph/weights.h"
 #include "vulkan/command.h"
 
@@ -18,6 +19,7 @@ struct SessionBuffers {
   const Weights& weights;
   const Buffer &arena, &upload, &download, &status;
   std::span<const Buffer> states;
+  const StateUndo& undo;
   bool in_place;
 };
 
@@ -35,9 +37,9 @@ struct Encoding {
   uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
 };
 
-// Prepares the pipelines, sets the ports' data and records.
+// Prepares the pipelines, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
-            const SessionBuffers& buffers, Encoding& encoding);
+            const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding);
 
 // Returns where a tensor of the graph lies, cut to a range. kNone: 16 bytes that no kernel reads.
 using ResolveBinding = std::function<Slice(uint32_t tensor, const BindingRange& range)>;

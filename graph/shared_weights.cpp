@@ -20,7 +20,9 @@ Registry& registry() {
 
 }  // namespace
 
-SharedWeights::SharedWeights(std::shared_ptr<Device> device) : device_(std::move(device)), lock_(registry().mutex) {}
+SharedWeights::SharedWeights(std::shared_ptr<Device> device) : device_(std::move(device)), lock_(registry().mutex) {
+  std::erase_if(registry().weights, [](const auto& entry) { return entry.second.expired(); });
+}
 
 std::shared_ptr<const SharedWeight> SharedWeights::find(const std::string& key) const {
   const auto found = registry().weights.find({device_.get(), key});
@@ -28,7 +30,6 @@ std::shared_ptr<const SharedWeight> SharedWeights::find(const std::string& key) 
 }
 
 void SharedWeights::add(const std::string& key, const std::shared_ptr<const SharedWeight>& weight) {
-  std::erase_if(registry().weights, [](const auto& entry) { return entry.second.expired(); });
   registry().weights[{device_.get(), key}] = weight;
 }
 

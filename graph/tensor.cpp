@@ -88,6 +88,7 @@ void Tensor::resize(const Shape& shape) const {
   }
   tensor.changed = tensor.changed || shape != tensor.shape;
   tensor.shape = shape;
+  graph_->impl().bytes(id_);  // within limits, before the launch computes with its sizes
 }
 
 }  // namespace pumice::engine

@@ -21,6 +21,10 @@ void WeightMemory::expect(uint64_t bytes) {
   if (!is_shared()) allocator_.expect(bytes);
 }
 
+WeightMemory::Forecast WeightMemory::forecast() const {
+  return {allocator_.placement(), bytes(), is_shared() ? device_->features().storage_alignment : 0};
+}
+
 Allocation WeightMemory::allocate(uint64_t bytes, const char* what, const std::string& key) {
   if (!is_shared()) return allocator_.allocate(device_->memory(), bytes, what);
   const uint64_t alignment = device_->features().storage_alignment;
@@ -55,7 +59,7 @@ void WeightMemory::finish() {
 }
 
 uint64_t WeightMemory::bytes() const {
-  uint64_t bytes = allocator_.bytes();
+  uint64_t bytes = allocator_.placement().bytes();
   for (const auto& weight : shared_) bytes += weight->buffer.bytes();
   return bytes;
 }

@@ -24,7 +24,23 @@ class WeightMemory {
 
   // `key` tells how a weight is made and of which contents; it is used only where weights are shared.
   const Allocation* find(const std::string& key);  // what another program has on the device, or null
-  void expect(uint64_t bytes);                     // announces allocate(), see Suballocator
+  void expect(uint64_t bytes);                     // announces allocate(), see Placement
+  // What bytes() will be after further allocations. Nothing is allocated. Weights that another program has count as
+  // well: they are part of what this one takes.
+  class Forecast {
+   public:
+    Forecast(const Placement& placement, uint64_t bytes, uint64_t each_aligned)
+        : placement_(placement), bytes_(bytes), each_aligned_(each_aligned) {}
+    void add(uint64_t bytes) {
+      bytes_ += each_aligned_ != 0 ? padded(bytes, each_aligned_) : placement_.place(bytes).new_buffer;
+    }
+    uint64_t bytes() const { return bytes_; }
+
+   private:
+    Placement placement_;
+    uint64_t bytes_, each_aligned_;  // 0: placed with others, else each in a buffer of its own
+  };
+  Forecast forecast() const;
   Allocation allocate(uint64_t bytes, const char* what, const std::string& key);
   // `commands` gets the image into its layout.
   Allocation allocate_image(const ImageShape& shape, const char* what, const std::string& key, Commands& commands);

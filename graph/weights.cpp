@@ -21,7 +21,7 @@ void hash_contents(ConstantSource& source, const Program& program, std::span<con
 }  // namespace
 
 Weights::Weights(const std::shared_ptr<Device>& device, const Program& program, const ExternalData& external,
-                 std::span<const std::unique_ptr<Graph>> graphs)
+                 std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow, const Deadline& deadline)
     : memory_(device) {
   ConstantSource source(device, program, external);
   if (external) {
@@ -35,7 +35,9 @@ Weights::Weights(const std::shared_ptr<Device>& device, const Program& program, 
     if (infos[s].used && program.states[s].constant >= 0)
       prepack.keep(static_cast<uint32_t>(program.states[s].constant), infos[s].dtype, infos[s].bytes);
   }
-  prepack.run();
+  const MemoryNeed need = prepack.need();
+  if (allow) allow(need);
+  prepack.run(deadline);
   memory_.finish();
 }
 

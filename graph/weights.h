@@ -2,6 +2,7 @@
 // The constants of a program on the device: uploaded once, packed once, shared by methods and sessions.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,8 +16,10 @@ class Weights {
  public:
   // Uploads and packs what `graphs` (of one program, at any shapes) need. The bytes of the file are not used
   // afterwards. With `external`, everything is shared with other programs on the device that have equal weights.
+  // `allow` gets what this will allocate, and throws where that is too much. Throws Timeout between two steps.
+  using Allow = std::function<void(const MemoryNeed& weights)>;
   Weights(const std::shared_ptr<Device>& device, const Program& program, const ExternalData& external,
-          std::span<const std::unique_ptr<Graph>> graphs);
+          std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow = {}, const Deadline& deadline = {});
 
   const Allocation& constant(uint32_t index, DType dtype) const;
   const Allocation& packed(const std::string& key) const;  // PackedConstant::key

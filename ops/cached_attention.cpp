@@ -2,16 +2,18 @@
 // Attention of new rows over key and value caches that they are first written to. q [B, L, *], k and v [B, L, *] have
 // their heads side by side from element q_begin, k_begin, v_begin of a row on (three ranges of one tensor, mostly);
 // key_cache [B, G, S, E], value_cache [B, G, S, F]; first [B]: the position of each sequence's first new row.
-//   q, k = norm, then rotation, of each head (glsl/cached_attention_write.glsl; both may be absent)
-//   row first + l of the caches = row l of k and v
-//   out[b, l, h] = softmax_s(score) v[s], score = q . k[s] * scale, with a softcap c: c * tanh(score / c), over the
-//   positions s <= first + l, with a window also s > first + l - window; sinks [H]: one more score, whose value is 0
+//   q, k = norm, then rotation, of each head (glsl/include/attention/prepare.glslh; both may be absent); cos and sin
+//   are of the new rows, [B or 1, L, R], or of all positions, [S or more, R] row first + l of the caches = row l of k
+//   and v out[b, l, h] = softmax_s(score) v[s], score = q . k[s] * scale, with a softcap c: c * tanh(score / c), over
+//   the positions s <= first + l, with a window also s > first + l - window; sinks [H]: one more score, whose value is
+//   0
 // A position outside of the caches ends the run with an error, and nothing is written for it.
 //
 // Error, against fp64: that of sdpa over the rounded q and k; these are off by one rounding to their type and 2^-22 of
 // the two products that a rotation adds. glsl/cached_attention.glsl and sdpa.glsl have the roundings.
 #include "ops/reference/cached_attention.h"
 #include "glsl/cached_attention_write.h"
+#include "glsl/full.h"
 #include "ops/op.h"
 #include "ops/shared/cached_attention_launch.h"
 #include "ops/shared/shape.h"
@@ -46,40 +48,73 @@ Caches read(const Args& args) {
           t ? name(t.dtype()) : "");
   for (const Tensor& t : {c.q, c.k, c.v}) check(t.rank() == 3, "%s: q, k or v of rank %u, not 3", kOp, t.rank());
   check(c.key_cache.rank() == 4 && c.value_cache.rank() == 4, "%s: caches that are not of rank 4", kOp);
-  check(bool(c.cos) == bool(c.sin) && (!c.cos || (c.cos.rank() == 3 && c.sin.rank() == 3)),
-        "%s: cos and sin of rank 3, or neither", kOp);
+  check(bool(c.cos) == bool(c.sin) && (!c.cos || c.cos.rank() == 3 || c.cos.rank() == 2),
+        "%s: cos and sin of rank 3 or 2, or neither", kOp);
   check(c.first.dtype() == DType::i64 || c.first.dtype() == DType::i32, "%s: first is %s", kOp, name(c.first.dtype()));
   return c;
+}
+
+// Of all calls of a graph, which run one after another: cleared at the start of a run, and left at 0 by each call.
+struct Tickets {
+  Tensor words;
+};
+
+Tensor tickets(Graph& graph) {
+  const std::shared_ptr<Tickets> shared = graph.shared<Tickets>("cached_attention tickets");
+  if (shared->words) return shared->words;
+  const Tensor words = shared->words = graph.scratch(DType::i32, 1);
+  graph.dispatch({words}, {}, [=](Launch& launch) {
+    words.resize({kTickets});
+    launch.params(glsl::full::Params{.count = kTickets / 4, .word = 0});
+    launch.shader = &glsl::full::variant();
+    launch.over(kTickets / 4);
+  });
+  return words;
 }
 
 void cached_attention(Graph& graph, Args args) {
   const Caches c = read(args);
   const Tensor out = args.out(0), keys = args.out(1), values = args.out(2), q = c.q;
-  const Tensor rotated = graph.scratch(q.dtype(), 4), tickets = graph.scratch(DType::i32, 1);
-  const Tensor partial = graph.scratch(DType::f32, 1);
+  const Tensor rotated = graph.scratch(q.dtype(), 4), partial = graph.scratch(DType::f32, 1), words = tickets(graph);
   const uint32_t call = graph.call_id();
   const auto or_q = [&](const Tensor& t) { return t ? t : q; };
+  const std::vector<Tensor> inputs = {
+      q, c.k, c.v, c.first, or_q(c.cos), or_q(c.sin), or_q(c.q_norm), or_q(c.k_norm), or_q(c.sinks)};
+  const auto in_place = [=](const Launch& launch) {
+    return launch.graph.shares(keys, c.key_cache) && launch.graph.shares(values, c.value_cache);
+  };
+  const auto one_row = [=](const Launch& launch) { return is_one_row(c, launch.features) && in_place(launch); };
+  const auto resize = [=](const Launch& launch) {
+    const int64_t rows = few_rows(c, launch.features), splits = rows == 0 ? 1 : cache_splits(c, launch.features);
+    out.resize({c.batch(), c.rows(), c.heads, c.value_size()});
+    partial.resize({splits > 1 ? c.batch() * c.kv_heads() * splits * rows * (c.value_size() + 4) : 0});
+  };
+
+  std::vector<Tensor> of_write = {c.key_cache, c.value_cache};
+  of_write.insert(of_write.end(), inputs.begin(), inputs.end() - 1);
   graph.dispatch_in_place(
-      {keys, values, rotated, tickets, graph.status()},
-      {c.key_cache, c.value_cache, q, c.k, c.v, c.first, or_q(c.cos), or_q(c.sin), or_q(c.q_norm), or_q(c.k_norm)},
+      {keys, values, rotated, graph.status()}, of_write,
       [=](Launch& launch) {
         check_sizes(c);
         keys.resize(c.key_cache.shape());
         values.resize(c.value_cache.shape());
-        rotated.resize({c.batch(), c.rows(), c.heads, c.key_size()});
-        tickets.resize({few_rows(c, launch.features) != 0 ? c.batch() * c.kv_heads() : 0});
-        const bool in_place = launch.graph.shares(keys, c.key_cache) && launch.graph.shares(values, c.value_cache);
-        if (rotated.numel() != 0 || !in_place) launch_write(launch, c, tickets, in_place, call);
+        const bool one = one_row(launch);
+        rotated.resize({one ? 0 : c.batch(), c.rows(), c.heads, c.key_size()});
+        if (!one && (rotated.numel() != 0 || !in_place(launch))) launch_write(launch, c, in_place(launch), call);
       },
       2);
-  // The tickets are read and written; nothing uses them afterwards.
-  graph.dispatch({out, partial}, {tickets, rotated, keys, values, c.first, or_q(c.sinks)}, [=](Launch& launch) {
-    out.resize({c.batch(), c.rows(), c.heads, c.value_size()});
+  graph.dispatch({out, partial, words, keys, values, graph.status()}, inputs, [=](Launch& launch) {
+    resize(launch);
+    keys.resize(c.key_cache.shape());
+    values.resize(c.value_cache.shape());
+    words.resize({kTickets});
+    if (out.numel() != 0 && one_row(launch)) launch_one_row(launch, c, call);
+  });
+  graph.dispatch({out, partial, words}, {rotated, keys, values, c.first, or_q(c.sinks)}, [=](Launch& launch) {
+    resize(launch);
+    words.resize({kTickets});
     const int64_t rows = few_rows(c, launch.features);
-    const bool shared = rows != 0 && cache_splits(c, launch.features) > 1;
-    partial.resize(
-        {shared ? c.batch() * c.kv_heads() * cache_splits(c, launch.features) * rows * (c.value_size() + 4) : 0});
-    if (out.numel() != 0 && rows != 0) launch_few_rows(launch, c, rows);
+    if (out.numel() != 0 && rows != 0 && !one_row(launch)) launch_few_rows(launch, c, rows);
   });
   graph.dispatch({out}, {rotated, keys, values, c.first, or_q(c.sinks)}, [=](Launch& launch) {
     out.resize({c.batch(), c.rows(), c.heads, c.value_size()});
@@ -108,6 +143,13 @@ std::span<const Op> cached_attention_ops() {
         "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
         "cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0|30 "
         "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]; "
+        // Angles of all positions; one row, then several.
+        "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
+        "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+        "scale=0.0625 window=5 softcap=1 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
+        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
+        "cos=T[40,16] sin=T[40,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+        "scale=0.0625 window=0 softcap=0 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
         // Positions enough for several workgroups a head.
         "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=T[2,1,700,16] value_cache=T[2,1,700,16] first=i32[2]{500..699} "
         "sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
@@ -95,19 +96,14 @@ void expand(Graph& graph, Args args) {
 }
 
 // Position of index `at` in a dimension, as in PyTorch: negative ones count from the end, others are clamped.
-int64_t bounded(int64_t at, int64_t size) {
-  return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
-}
-
 void slice(Graph& graph, Args args) {
   const Tensor x = args.tensor(0);
   const uint32_t dim = axis(args.integer(1), x.rank(), "slice");
   const SymInt start = args.size(2), end = args.size(3);
-  const int64_t step = args.integer(4);
-  check(step > 0, "slice: step %lld must be positive", static_cast<long long>(step));
+  const int64_t step = slice_step(args.integer(4), "slice");
   copy(graph, args.out(), x, [=](const Launch& launch) {
-    const int64_t size = x.dim(dim), first = bounded(launch.size(start), size);
-    const int64_t count = (std::max(bounded(launch.size(end), size), first) - first + step - 1) / step;
+    const int64_t size = x.dim(dim), first = bounded(launch.place(start), size);
+    const int64_t count = ceil_div(std::max(bounded(launch.place(end), size), first) - first, step);
     Reading reading{x.shape(), x.shape(), contiguous_strides(x.shape())};
     reading.shape[dim] = reading.sizes[dim] = count;
     reading.base = first * reading.strides[dim];

@@ -21,7 +21,7 @@ void full(Graph& graph, Args args) {
     Shape shape;
     for (const SymInt size : sizes) shape.push_back(launch.size(size));
     out.resize(shape);
-    const uint32_t pieces = (u32(out.numel()) * device_bytes(out.dtype()) + 15) / 16;
+    const auto pieces = static_cast<uint32_t>((out.bytes() + 15) / 16);
     launch.params(glsl::full::Params{.count = pieces, .word = word});
     launch.shader = &glsl::full::variant();
     launch.over(pieces);

@@ -15,7 +15,6 @@
 #include "ops/op.h"
 #include "ops/reference/products.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -136,7 +135,7 @@ void matmul(Graph& graph, Args args) {
       a_odd |= batch[d].a;
       b_odd |= batch[d].b;
     }
-    over_groups(launch, uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.subtiles());
+    launch.over_groups(uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.subtiles());
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
                                            static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias),
                                            n % 4 == 0, act, tile.bm, tile.bn, tile.tm, tile.tn});

@@ -16,7 +16,6 @@
 #include "ops/op.h"
 #include "ops/reference/sample_token.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -73,7 +72,7 @@ void sample_token(Graph& graph, Args args) {
   const Tensor bests = graph.scratch(DType::i32, 1);
   const uint32_t call = graph.call_id();
   const auto over_parts = [=](Launch& launch) {
-    over_groups(launch, uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
+    launch.over_groups(uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
   };
 
   graph.dispatch({keys, peaks, words, graph.status()},
@@ -109,7 +108,7 @@ void sample_token(Graph& graph, Args args) {
   graph.dispatch(
       {out, graph.status()}, {keys, peaks, s.options, s.counts, list, bests, words, s.position}, [=](Launch& launch) {
         out.resize({s.rows(), 1});
-        over_groups(launch, s.rows(), lanes_of(launch.features));
+        launch.over_groups(s.rows(), lanes_of(launch.features));
         launch.params(
             glsl::sample_token_draw::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts(), .call = call});
         launch.shader = &glsl::sample_token_draw::variant();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
@@ -16,16 +17,14 @@ void slice_scatter(Graph& graph, Args args) {
   const Tensor self = args.tensor(0), source = args.tensor(1), out = args.out();
   const uint32_t dim = axis(args.integer(2), self.rank(), "slice_scatter");
   const SymInt start = args.size(3), end = args.size(4);
-  const int64_t step = args.integer(5);
-  check(step > 0, "slice_scatter: step %lld must be positive", static_cast<long long>(step));
+  const int64_t step = slice_step(args.integer(5), "slice_scatter");
   check(self.dtype() == out.dtype() && source.dtype() == out.dtype(), "slice_scatter: self is %s, source %s, output %s",
         name(self.dtype()), name(source.dtype()), name(out.dtype()));
   graph.dispatch_in_place({out}, {self, source}, [=](Launch& launch) {
     out.resize(self.shape());
     const int64_t size = self.dim(dim), inner = self.numel(dim + 1, self.rank());
-    auto bounded = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-    const int64_t first = bounded(launch.size(start)), last = std::max(bounded(launch.size(end)), first);
-    const int64_t extent = (last - first + step - 1) / step;
+    const int64_t first = bounded(launch.place(start), size), last = std::max(bounded(launch.place(end), size), first);
+    const int64_t extent = ceil_div(last - first, step);
     Shape expected = self.shape();
     expected[dim] = extent;
     check(source.numel() == product(expected, 0, expected.size()),

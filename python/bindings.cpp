@@ -12,6 +12,7 @@
 #include <new>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/op.h"
@@ -66,15 +67,14 @@ std::span<const std::byte> bytes_of(const py::bytes& data) {
 
 // External constants are handed over as buffers that live until the load is done.
 struct External {
-  std::vector<std::pair<std::string, std::string_view>> data;
+  std::unordered_map<std::string, std::string_view> data;
   static int find(void* user, const char* key, const void** data, uint64_t* bytes) {
-    for (const auto& [name, view] : static_cast<External*>(user)->data) {
-      if (name != key) continue;
-      *data = view.data();
-      *bytes = view.size();
-      return 0;
-    }
-    return 1;
+    const auto& known = static_cast<External*>(user)->data;
+    const auto found = known.find(key);
+    if (found == known.end()) return 1;
+    *data = found->second.data();
+    *bytes = found->second.size();
+    return 0;
   }
 };
 
@@ -106,8 +106,15 @@ struct Result {
 class NativeSession {
  public:
   NativeSession(const py::object& source, const std::string& device, const std::string& features,
-                const std::string& cache_dir, const py::dict& external)
-      : model_(load(source, {device, features, cache_dir}, external)), session_(model_) {}
+                const std::string& cache_dir, const py::dict& external, uint64_t max_memory, double max_seconds)
+      : model_(load(source,
+                    {.device = device,
+                     .features = features,
+                     .cache_dir = cache_dir,
+                     .max_memory = max_memory,
+                     .max_seconds = max_seconds},
+                    external)),
+        session_(model_) {}
 
   std::string describe() const { return model_.describe(); }
 
@@ -149,8 +156,8 @@ class NativeSession {
   static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {
     External data;
     for (const auto& [key, value] : external)
-      data.data.emplace_back(py::cast<std::string>(key),
-                             py::cast<std::string_view>(py::reinterpret_borrow<py::bytes>(value)));
+      data.data.emplace(py::cast<std::string>(key),
+                        py::cast<std::string_view>(py::reinterpret_borrow<py::bytes>(value)));
     pumice_options c = options.c();
     c.external = External::find;
     c.user = &data;
@@ -210,7 +217,8 @@ PYBIND11_MODULE(_pumice, m) {
         "of Vulkan's validation layer, which PUMICE_VALIDATE=1 starts");
   add_kernel_bench(m);
   py::class_<NativeSession>(m, "NativeSession")
-      .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&>())
+      .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&,
+                    uint64_t, double>())
       .def("describe", &NativeSession::describe)
       .def("run", &NativeSession::run)
       .def("profile", &NativeSession::profile)

@@ -250,9 +250,10 @@ std::string inspect_file(const std::string& path) {
 
 std::string describe(const Model& model) {
   json methods = json::array();
-  for (const Method& method : model.program().methods) {
+  for (uint32_t m = 0; m < model.program().methods.size(); ++m) {
+    const Method& method = model.program().methods[m];
     const std::vector<int64_t> hinted = evaluate(method, hints(method));
-    const std::vector<Bounds> exprs = bounds(method);
+    const std::vector<Bounds>& exprs = model.bounds(m);
     json entry = {{"name", method.name},
                   {"inputs", json::array()},
                   {"outputs", json::array()},
@@ -262,8 +263,16 @@ std::string describe(const Model& model) {
     for (const uint32_t id : method.outputs) entry["outputs"].push_back(port(method, method.values[id], exprs, hinted));
     methods.push_back(std::move(entry));
   }
-  return text(
-      json{{"device", device_json(model.device().info(), model.device().features())}, {"methods", std::move(methods)}});
+  return text(json{{"device", device_json(model.device().info(), model.device().features())},
+                   {"methods", std::move(methods)},
+                   {"needs",
+                    {{"weights", model.need().weights},
+                     {"weight_textures", model.need().weight_textures},
+                     {"loading", model.need().loading},
+                     {"states", model.need().states},
+                     {"arena", model.need().arena},
+                     {"textures", model.need().textures},
+                     {"io", model.need().io}}}});
 }
 
 std::string describe_devices() {

@@ -5,6 +5,7 @@
 #include "graph/infer.h"
 #include "graph/layout.h"
 #include "graph/limits.h"
+#include "graph/need.h"
 #include "ops/op.h"
 #include "ops/shared/textures.h"
 #include "runtime/file_bytes.h"
@@ -24,19 +25,25 @@ const OperatorCallbacks& builder() {
 }
 
 std::vector<std::unique_ptr<Graph>> build_all(const Program& program, const Features& features,
-                                              const std::shared_ptr<ConstantFacts>& facts) {
+                                              const std::shared_ptr<ConstantFacts>& facts,
+                                              const Deadline& deadline = {}) {
   std::vector<std::unique_ptr<Graph>> graphs;
-  for (uint32_t m = 0; m < program.methods.size(); ++m) graphs.push_back(build_method(program, m, features, facts));
+  for (uint32_t m = 0; m < program.methods.size(); ++m) {
+    deadline.require(Stage::plan, "building a method");
+    graphs.push_back(build_method(program, m, features, facts));
+  }
   return graphs;
 }
 
 // Gate 4: every launch runs once, every value has its place.
-void plan_all(const Program& program, std::span<const std::unique_ptr<Graph>> graphs) {
+std::vector<Layout> plan_all(const Program& program, std::span<const std::unique_ptr<Graph>> graphs) {
+  std::vector<Layout> layouts;
   for (uint32_t m = 0; m < graphs.size(); ++m) {
-    layout(*graphs[m]);
+    layouts.push_back(layout(*graphs[m]));
     const InputRules rules(program, m);
   }
   states(program, graphs);
+  return layouts;
 }
 
 }  // namespace
@@ -49,38 +56,48 @@ std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, con
 }
 
 std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
-                                         const ExternalData& external) {
+                                         const ExternalData& external, const Budget& budget) {
+  const Deadline deadline(budget.max_seconds != 0 ? budget.max_seconds : kMaxSeconds);
   const std::shared_ptr<Model> model(new Model);
   model->program_ = std::make_shared<Program>(read(file, op_signatures()));
   model->facts_ = std::make_shared<ConstantFacts>();
   model->facts_->external = external;
   const Program& program = *model->program_;
-  plan_all(program, build_all(program, baseline_features(), model->facts_));
+  plan_all(program, build_all(program, baseline_features(), model->facts_, deadline));
   model->device_ = open_device();
-  const auto graphs = build_all(program, model->device_->features(), model->facts_);
-  plan_all(program, graphs);
+  model->budget_ = effective(budget, model->device_->info());
+  const auto graphs = build_all(program, model->device_->features(), model->facts_, deadline);
+  const std::vector<Layout> layouts = plan_all(program, graphs);
   // Values of other sizes than those at the hints are checked when they come.
   for (const auto& graph : graphs) {
     check_weights(*graph);
     if (graph->impl().method().symbols.empty()) check_bindings(*graph);
   }
-  model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs);
+  check_pipelines(graphs);
+  const auto allow = [&](const MemoryNeed& weights) {
+    model->need_ = weights;
+    add_session(*model->device_, program, graphs, layouts, model->need_);
+    require_memory(model->need_, model->budget_);
+  };
+  model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs, allow, deadline);
+  for (const Method& method : program.methods) model->bounds_.push_back(pumice::engine::bounds(method));
   model->program_->data = {};
   model->facts_->external = {};
   return model;
 }
 
 std::shared_ptr<const Model> Model::load_file(const OpenDevice& open_device, const std::string& path,
-                                              const ExternalData& external) {
+                                              const ExternalData& external, const Budget& budget) {
   FileBytes file(path);
-  std::shared_ptr<const Model> model = load(open_device, file.bytes(), external);
+  std::shared_ptr<const Model> model = load(open_device, file.bytes(), external, budget);
   file.check_unchanged();
   return model;
 }
 
 std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
-  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_),
-                                   options);
+  SessionOptions all = options;
+  all.budget = budget_;
+  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), all);
 }
 
 void validate(std::span<const std::byte> file) {

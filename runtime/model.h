@@ -7,6 +7,7 @@
 #include <string>
 
 #include "graph/execute.h"
+#include "runtime/bounds.h"
 #include "serialization/constants.h"
 
 namespace pumice::engine {
@@ -16,23 +17,31 @@ class Model {
  public:
   // Opens a device. Called after all four gates have passed, so that a bad file opens no device.
   using OpenDevice = std::function<std::shared_ptr<Device>()>;
+  // Throws LimitExceeded where the file needs more memory than the budget, before any is allocated for it; Timeout
+  // where loading takes longer. Sessions of the model have the same budget.
   static std::shared_ptr<const Model> load(const OpenDevice& open_device, std::span<const std::byte> file,
-                                           const ExternalData& external = {});
+                                           const ExternalData& external = {}, const Budget& budget = {});
   static std::shared_ptr<const Model> load_file(const OpenDevice& open_device, const std::string& path,
-                                                const ExternalData& external = {});
+                                                const ExternalData& external = {}, const Budget& budget = {});
 
   const Program& program() const { return *program_; }
   Device& device() const { return *device_; }
+  const std::vector<Bounds>& bounds(uint32_t method) const { return bounds_[method]; }  // of its expressions
+  // What the load reckoned: the weights, and a session after one run of each method at the shapes of the export.
+  const MemoryNeed& need() const { return need_; }
+  // `options.budget` is not used.
   std::unique_ptr<Session> session(const SessionOptions& options = {}) const;
 
  private:
   Model() = default;
-  std::vector<std::unique_ptr<Graph>> graphs() const;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Program> program_;
   std::shared_ptr<ConstantFacts> facts_;
   std::shared_ptr<const Weights> weights_;
+  std::vector<std::vector<Bounds>> bounds_;
+  Budget budget_;
+  MemoryNeed need_;
 };
 
 // All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.

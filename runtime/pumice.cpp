@@ -33,6 +33,13 @@ ExternalData external_of(const pumice_options& options) {
   };
 }
 
+Budget budget_of(const pumice_options& options) {
+  if (!(options.max_seconds >= 0))
+    fail(Code::InvalidArgument, Stage::api, "max_seconds", "is %g; it must be positive, or 0 for the default",
+         options.max_seconds);
+  return {options.max_memory, options.max_seconds};
+}
+
 template <class Load>
 void load(const pumice_options* given, pumice_model* model, const Load& load_with) {
   const pumice_options options = given == nullptr ? PUMICE_INIT(pumice_options) : known(given, "options");
@@ -40,7 +47,7 @@ void load(const pumice_options* given, pumice_model* model, const Load& load_wit
   const auto open_device = [&] {
     return Device::open({or_empty(options.device), or_empty(options.features), or_empty(options.cache_dir)});
   };
-  const auto loaded = load_with(open_device, external_of(options));
+  const auto loaded = load_with(open_device, external_of(options), budget_of(options));
   model->handle =
       models().add(std::make_shared<ModelEntry>(ModelEntry{loaded, uint64_t{options.timeout_ms} * 1'000'000}));
 }
@@ -51,8 +58,8 @@ const Method& method_of(const ModelEntry& entry, uint32_t method) {
   return methods[method];
 }
 
-void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index, const char* what,
-          pumice_tensor_info* info) {
+void fill(const Method& method, const std::vector<Bounds>& exprs, const std::vector<uint32_t>& ids, uint32_t index,
+          const char* what, pumice_tensor_info* info) {
   known(info, "info");
   if (index >= ids.size()) fail(Code::InvalidArgument, Stage::api, what, "%u of %zu", index, ids.size());
   const Value& value = method.values[ids[index]];
@@ -60,7 +67,6 @@ void fill(const Method& method, const std::vector<uint32_t>& ids, uint32_t index
   result.struct_size = info->struct_size;
   result.dtype = static_cast<uint32_t>(value.dtype);
   result.rank = static_cast<uint32_t>(value.dims.size());
-  const std::vector<Bounds> exprs = bounds(method);
   for (size_t d = 0; d < value.dims.size() && d < PUMICE_MAX_RANK; ++d) {
     const Bounds size = bounds(exprs, value.dims[d]);
     result.min[d] = size.min;
@@ -150,16 +156,16 @@ pumice_status pumice_inspect_file(const char* path, char** json) {
 
 pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options, pumice_model* model) {
   return guarded([&] {
-    load(options, model, [&](const auto& open_device, const ExternalData& external) {
-      return Model::load(open_device, bytes_of(file, bytes), external);
+    load(options, model, [&](const auto& open_device, const ExternalData& external, const Budget& budget) {
+      return Model::load(open_device, bytes_of(file, bytes), external, budget);
     });
   });
 }
 
 pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model) {
   return guarded([&] {
-    load(options, model, [&](const auto& open_device, const ExternalData& external) {
-      return Model::load_file(open_device, &required(path, "path"), external);
+    load(options, model, [&](const auto& open_device, const ExternalData& external, const Budget& budget) {
+      return Model::load_file(open_device, &required(path, "path"), external, budget);
     });
   });
 }
@@ -210,7 +216,7 @@ pumice_status pumice_model_input(pumice_model model, uint32_t method, uint32_t i
   return guarded([&] {
     const auto entry = models().get(model.handle);
     const Method& chosen = method_of(*entry, method);
-    fill(chosen, chosen.inputs, index, "input", info);
+    fill(chosen, entry->model->bounds(method), chosen.inputs, index, "input", info);
   });
 }
 
@@ -218,7 +224,7 @@ pumice_status pumice_model_output(pumice_model model, uint32_t method, uint32_t 
   return guarded([&] {
     const auto entry = models().get(model.handle);
     const Method& chosen = method_of(*entry, method);
-    fill(chosen, chosen.outputs, index, "output", info);
+    fill(chosen, entry->model->bounds(method), chosen.outputs, index, "output", info);
   });
 }
 

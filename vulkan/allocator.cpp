@@ -78,7 +78,7 @@ void create_allocator(Core& core) {
   info.vulkanApiVersion = VK_API_VERSION_1_1;
   info.pVulkanFunctions = &functions;
   must(vmaCreateAllocator(&info, &core.allocator), "vmaCreateAllocator", "allocator", Stage::device, vk);
-  core.unified = find_unified(core);
+  core.unified = !core.features.staged && find_unified(core);
 }
 
 }  // namespace pumice::engine

@@ -58,7 +58,7 @@ Commands::Impl::Impl(std::shared_ptr<Device> the_device)
 
 Commands::Impl::~Impl() {
   // A submit whose wait was skipped by an error is waited for here, for a bounded time.
-  if (submit.pending && core.hung == VK_NULL_HANDLE) core.hung = submit.fence;
+  if (submit.pending) core.hang(submit.fence);
   if (!core.must_leak()) release();
 }
 

@@ -10,7 +10,9 @@
 namespace pumice::engine {
 namespace {
 
-constexpr uint64_t kLastWait = 2'000'000'000;  // ns, for a submit that timed out, before its objects are given back
+// ns, for what did not come in time, before its objects are given back. A CPU driver compiles a kernel when it runs for
+// the first time.
+constexpr uint64_t kLastWait = 2'000'000'000, kCpuLastWait = 30 * kLastWait;
 
 }  // namespace
 
@@ -44,22 +46,47 @@ Core::~Core() {
 
 bool Core::must_leak() noexcept {
   if (process != getpid()) return true;
-  const VkFence fence = hung.load();
-  if (fence == VK_NULL_HANDLE || abandoned.load()) return abandoned;
-  const VkResult result = vk.WaitForFences(device, 1, &fence, VK_TRUE, kLastWait);
-  if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {
-    hung = VK_NULL_HANDLE;
-    return false;
+  if (!any_hung_ || abandoned) return abandoned;
+  std::lock_guard lock(hung_mutex_);
+  // After the loss of the device nothing is in use any more.
+  while (!hung_.empty() && !abandoned) {
+    const auto [fence, owned] = hung_.back();
+    const VkResult result = vk.WaitForFences(device, 1, &fence, VK_TRUE, features.cpu ? kCpuLastWait : kLastWait);
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
+      log(LogLevel::warning, "%s does not finish its work; what it may still use is not given back", vk.device.c_str());
+      abandoned = true;
+    } else {
+      if (owned) vk.DestroyFence(device, fence, nullptr);
+      hung_.pop_back();
+    }
   }
-  log(LogLevel::warning, "%s does not finish its work; what it may still use is not given back", vk.device.c_str());
-  abandoned = true;
-  return true;
+  any_hung_ = !hung_.empty();
+  return abandoned;
 }
 
-void Core::declare_lost() noexcept {
-  lost = true;
-  if (vk.DeviceWaitIdle(device) == VK_SUCCESS)
-    log(LogLevel::debug, "%s came to rest after an error", vk.device.c_str());
+void Core::count(size_t kind, uint64_t bytes) noexcept {
+  const uint64_t now = allocated[kind] += bytes;
+  if (kind != 0) return;
+  for (uint64_t most = most_device_bytes; now > most && !most_device_bytes.compare_exchange_weak(most, now);) {
+  }
+}
+
+void Core::came(VkFence fence) noexcept {
+  if (!any_hung_) return;
+  std::lock_guard lock(hung_mutex_);
+  std::erase_if(hung_, [&](const auto& each) { return each.first == fence; });
+  any_hung_ = !hung_.empty();
+}
+
+void Core::hang(VkFence fence, bool owned) noexcept try {
+  std::lock_guard lock(hung_mutex_);
+  for (const auto& [known, ours] : hung_) {
+    if (known == fence) return;
+  }
+  hung_.emplace_back(fence, owned);
+  any_hung_ = true;
+} catch (...) {  // no memory for the note
+  abandoned = true;
 }
 
 }  // namespace pumice::engine

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "vulkan/physical.h"
 #include "vulkan/vma.h"
@@ -25,8 +27,6 @@ struct Core {
   int process = 0;
   std::atomic<bool> lost{false};
 
-  // A submit whose fence did not come in time. Until it does, nothing that the device may still use is given back.
-  std::atomic<VkFence> hung{VK_NULL_HANDLE};
   std::atomic<bool> abandoned{false};
 
   Core() = default;
@@ -37,14 +37,23 @@ struct Core {
   // True when objects must be leaked rather than destroyed: in a forked child (the driver's threads are not there), or
   // when the device still works on a submit after a last short wait.
   bool must_leak() noexcept;
-  // After a call that returned a loss. A lost device is idle at once; work that still runs is waited for.
-  void declare_lost() noexcept;
+  // A submit whose fence did not come in time. Until all such fences have come, nothing that the device may still use
+  // is given back. `owned`: the fence is destroyed then. Twice the same fence counts once.
+  void hang(VkFence fence, bool owned = false) noexcept;
+  void came(VkFence fence) noexcept;  // it came after all, in a later wait; it may be reset now
 
   // Allocated now, by MemoryKind.
   std::atomic<uint64_t> allocated[3] = {};
+  std::atomic<uint64_t> most_device_bytes{0};  // at once
+  void count(size_t kind, uint64_t bytes) noexcept;
   bool unified = false;  // as Memory::unified
   std::mutex mapped_mutex;
   std::map<VkBuffer, std::byte*> mapped;  // device buffers that the host sees
+
+ private:
+  std::mutex hung_mutex_;
+  std::vector<std::pair<VkFence, bool>> hung_;
+  std::atomic<bool> any_hung_{false};
 };
 
 // `features` as for apply().

@@ -16,6 +16,7 @@ struct DeviceInfo {
   std::string uuid;                                // 32 hex digits
   uint32_t api_version;
   uint64_t memory_bytes;  // of the device-local heaps
+  uint64_t heap_bytes;    // of the largest of them
   Features features;
 };
 

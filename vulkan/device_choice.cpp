@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace pumice::engine {
 namespace {
@@ -16,6 +17,7 @@ std::string lower(std::string text) {
 
 // Of several devices that match, the one with the lowest rank is taken.
 int rank(const Physical& physical) {
+  if (physical.problem != nullptr) return 5;
   switch (physical.type) {
     case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
       return 0;
@@ -39,6 +41,11 @@ std::string table(const std::vector<Physical>& found) {
   std::string text = "found:";
   for (const Physical& each : found) {
     const DeviceInfo& info = each.info;
+    if (each.problem != nullptr) {
+      text +=
+          format("\n  [%u] %s, left out: its driver fails: %s", info.index, info.name.c_str(), each.problem->what());
+      continue;
+    }
     text +=
         format("\n  [%u] %s (%s, driver %s %s, Vulkan %s, UUID %s)", info.index, info.name.c_str(), info.kind.c_str(),
                info.driver.c_str(), info.driver_version.c_str(), version(info.api_version).c_str(), info.uuid.c_str());
@@ -64,6 +71,7 @@ bool matches(const Physical& physical, const std::string& wanted) {
 
 void require_usable(const Physical& physical) {
   const DeviceInfo& info = physical.info;
+  if (physical.problem != nullptr) throw Error(*physical.problem);
   if (info.api_version < VK_API_VERSION_1_1) {
     fail(Code::DeviceUnsupported, Stage::device, "device", "%s (driver %s) has Vulkan %s; 1.1 is needed",
          info.name.c_str(), info.driver_version.c_str(), version(info.api_version).c_str());
@@ -80,9 +88,16 @@ std::vector<DeviceInfo> list_devices(std::string* why) {
   std::string reason;
   std::vector<DeviceInfo> result;
   if (const auto instance = get_instance(&reason)) {
-    for (Physical& each : list_physical(*instance)) result.push_back(std::move(each.info));
+    const std::vector<Physical> found = list_physical(*instance);
+    for (const Physical& each : found) {
+      if (each.problem == nullptr)
+        result.push_back(each.info);
+      else
+        log(LogLevel::warning, "device %u, %s, is left out: its driver fails: %s", each.info.index,
+            each.info.name.c_str(), each.problem->what());
+    }
     if (result.empty()) {
-      reason = table({});
+      reason = table(found);
       forget_instance();  // a driver installed later is found by the next call
     }
   }
@@ -105,6 +120,9 @@ const Physical& choose_device(const std::vector<Physical>& found, const std::str
          printable(wanted).c_str(), table(found).c_str());
   }
   if (found.empty()) fail(Code::DeviceUnsupported, Stage::device, "device", "no GPU: %s", table(found).c_str());
+  for (const Physical& each : found) {
+    if (each.problem != nullptr && each.type != VK_PHYSICAL_DEVICE_TYPE_CPU) require_usable(each);
+  }
   const std::string& name = found.front().info.name;
   fail(Code::DeviceUnsupported, Stage::device, "device",
        "no GPU; a CPU driver is used only when named, by device= or as in PUMICE_DEVICE=%s; %s",

@@ -19,6 +19,7 @@ struct Chain {
   VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix{};
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{};
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroup{};
+  VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness{};
 };
 
 struct Node {
@@ -45,6 +46,8 @@ constexpr Node kNodes[] = {
      PUMICE_NODE(bfloat16)},
     {"VK_EXT_subgroup_size_control", VK_API_VERSION_1_3,
      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, PUMICE_NODE(subgroup)},
+    {"VK_EXT_pipeline_robustness", 0, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT,
+     PUMICE_NODE(robustness)},
 };
 
 struct Switch {
@@ -67,6 +70,7 @@ constexpr Switch kSwitches[] = {
     PUMICE_SWITCH(memory_model, model, vulkanMemoryModel),
     PUMICE_SWITCH(bfloat16, bfloat16, shaderBFloat16Type),
     PUMICE_SWITCH(subgroup_size_control, subgroup, subgroupSizeControl),
+    PUMICE_SWITCH(robust, core, features.robustBufferAccess),
 };
 #undef PUMICE_SWITCH
 #undef PUMICE_NODE
@@ -153,6 +157,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
   if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
+  out.pipeline_robustness = chain.robustness.pipelineRobustness != 0;
 }
 
 VkDevice create_device(const Vk& vk, const Physical& physical, const Features& features) {
@@ -160,12 +165,15 @@ VkDevice create_device(const Vk& vk, const Physical& physical, const Features& f
   for (const Switch& each : kSwitches) each.member(chain) = features.has(each.feature);
   chain.model.vulkanMemoryModelDeviceScope = chain.model.vulkanMemoryModel;
   if (physical.full_subgroups) chain.subgroup.computeFullSubgroups = chain.subgroup.subgroupSizeControl;
+  chain.robustness.pipelineRobustness = features.has(Feature::robust) && physical.pipeline_robustness;
+  const auto* robustness = reinterpret_cast<const VkBaseOutStructure*>(&chain.robustness);
   std::vector<const char*> extensions;
   link(chain, [&](const Node& node, VkBaseOutStructure* structure) {
     // A structure with nothing in it is left out, and so is its extension.
-    const bool used = std::any_of(std::begin(kSwitches), std::end(kSwitches), [&](const Switch& each) {
-      return each.structure(chain) == structure && each.member(chain);
-    });
+    const bool used = (structure == robustness && chain.robustness.pipelineRobustness) ||
+                      std::any_of(std::begin(kSwitches), std::end(kSwitches), [&](const Switch& each) {
+                        return each.structure(chain) == structure && each.member(chain);
+                      });
     if (used && node.extension != nullptr && (node.core_since == 0 || physical.api_version < node.core_since)) {
       extensions.push_back(node.extension);
     }

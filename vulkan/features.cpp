@@ -130,7 +130,8 @@ void choose_storage(Features& features, std::string_view value) {
 [[noreturn]] void unknown(std::string_view word) {
   std::vector<std::string_view> known;
   for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
-  known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "alignment="});
+  known.insert(known.end(),
+               {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "staged", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -167,6 +168,8 @@ Features apply(Features features, const std::string& text) {
       features.bits = 0;
     } else if (word == "like_gpu") {
       features.cpu = false;
+    } else if (word == "staged") {
+      features.staged = true;
     } else if (word.starts_with(kKernel)) {
       features.kernel = word.substr(kKernel.size());
     } else if (word.starts_with(kSubgroup)) {

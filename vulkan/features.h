@@ -41,6 +41,7 @@ struct Features {
   // Bit f: ImageFormat f may be read and written in a 2D and 3D image.
   uint32_t image_formats = (1u << kImageFormats) - 1;
   StorageOverride storage = StorageOverride::as_exported;
+  bool staged = false;      // device memory counts as memory that the host does not see
   bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
   bool has(Feature feature) const { return bits & bit(feature); }
@@ -60,6 +61,7 @@ Features baseline_features();
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
 //   like_gpu               a CPU driver runs the kernels that a GPU would get
+//   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory
 //   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider
 //   max_allocation=, max_shared= (bytes), max_invocations=, max_groups= (along each axis), max_image_3d=,
 //   max_image_2d= (texels along each axis), alignment= (of a binding's offset): the same

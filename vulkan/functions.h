@@ -35,7 +35,7 @@ namespace pumice::engine {
 
 // Of a device.
 #define PUMICE_VK_DEVICE(F) \
-  F(DestroyDevice) F(GetDeviceQueue) F(DeviceWaitIdle) F(QueueSubmit) F(CreateFence) F(DestroyFence) \
+  F(DestroyDevice) F(GetDeviceQueue) F(QueueSubmit) F(CreateFence) F(DestroyFence) \
   F(ResetFences) F(GetFenceStatus) F(WaitForFences) F(AllocateMemory) F(FreeMemory) F(MapMemory) F(UnmapMemory) \
   F(FlushMappedMemoryRanges) F(InvalidateMappedMemoryRanges) F(CreateBuffer) F(DestroyBuffer) F(BindBufferMemory) \
   F(BindBufferMemory2) F(GetBufferMemoryRequirements) F(GetBufferMemoryRequirements2) F(CreateImage) \

@@ -21,8 +21,9 @@ struct Image::Impl {
   }
 };
 
-Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, const char* what) {
-  Core& core = *shared_core;
+namespace {
+
+VkImageCreateInfo create_info(const ImageShape& shape) {
   const bool flat = shape.depth == 0;
   VkImageCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO;
@@ -34,6 +35,25 @@ Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, 
   info.tiling = VK_IMAGE_TILING_OPTIMAL;
   info.usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_SAMPLED_BIT;
   info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+  return info;
+}
+
+}  // namespace
+
+// By an image without memory, which takes none.
+uint64_t image_bytes(const Core& core, const ImageShape& shape) {
+  const VkImageCreateInfo info = create_info(shape);
+  VkImage image = VK_NULL_HANDLE;
+  VK(core.vk, Stage::plan, "texture", CreateImage, core.device, &info, nullptr, &image);
+  VkMemoryRequirements needed{};
+  core.vk.GetImageMemoryRequirements(core.device, image, &needed);
+  core.vk.DestroyImage(core.device, image, nullptr);
+  return needed.size;
+}
+
+Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, const char* what) {
+  Core& core = *shared_core;
+  const VkImageCreateInfo info = create_info(shape);
   VmaAllocationCreateInfo allocation{};
   allocation.requiredFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   auto impl = std::make_unique<Image::Impl>();
@@ -45,11 +65,11 @@ Image::Image(const std::shared_ptr<Core>& shared_core, const ImageShape& shape, 
                   format("%s, a texture of %u x %u x %u texels", what, shape.width, shape.height, shape.depth));
   impl->core = shared_core;
   impl->bytes = memory_info.size;
-  core.allocated[static_cast<size_t>(MemoryKind::device)] += impl->bytes;
+  core.count(static_cast<size_t>(MemoryKind::device), impl->bytes);
   VkImageViewCreateInfo view{};
   view.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
   view.image = impl->image;
-  view.viewType = flat ? VK_IMAGE_VIEW_TYPE_2D : VK_IMAGE_VIEW_TYPE_3D;
+  view.viewType = shape.depth == 0 ? VK_IMAGE_VIEW_TYPE_2D : VK_IMAGE_VIEW_TYPE_3D;
   view.format = info.format;
   view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   VK(core.vk, Stage::device, what, CreateImageView, core.device, &view, nullptr, &impl->view);

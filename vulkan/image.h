@@ -40,4 +40,7 @@ class Image {
   std::unique_ptr<Impl> impl_;
 };
 
+// For Memory::image_bytes.
+uint64_t image_bytes(const Core& core, const ImageShape& shape);
+
 }  // namespace pumice::engine

@@ -48,11 +48,15 @@ bool Memory::unified() const {
 
 MemoryUse Memory::use() const {
   const Core& core = *core_;
-  return {core.allocated[0], core.allocated[1], core.allocated[2]};
+  return {core.allocated[0], core.allocated[1], core.allocated[2], core.most_device_bytes};
 }
 
 Image Memory::image(const ImageShape& shape, const char* what) {
   return Image(core_, shape, what);
+}
+
+uint64_t Memory::image_bytes(const ImageShape& shape) const {
+  return pumice::engine::image_bytes(*core_, shape);
 }
 
 Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
@@ -63,7 +67,7 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
          static_cast<unsigned long long>(bytes), core.vk.device.c_str(), static_cast<unsigned long long>(limit));
   }
   auto impl = std::make_unique<Buffer::Impl>();
-  impl->bytes = bytes == 0 ? 16 : (bytes + 15) / 16 * 16;
+  impl->bytes = buffer_bytes(bytes);
   impl->kind = kind;
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -78,7 +82,7 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
                   format("%s of %llu bytes", what, static_cast<unsigned long long>(impl->bytes)));
   impl->core = core_;
   impl->mapped = static_cast<std::byte*>(memory_info.pMappedData);
-  core.allocated[static_cast<size_t>(kind)] += impl->bytes;
+  core.count(static_cast<size_t>(kind), impl->bytes);
   Buffer buffer(std::move(impl));
   if (kind == MemoryKind::device && buffer.mapped() != nullptr) {
     std::lock_guard lock(core.mapped_mutex);

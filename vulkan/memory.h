@@ -18,7 +18,12 @@ enum class MemoryKind : uint8_t {
   download,  // written by copies, read by the host (cached)
 };
 
-// A storage + transfer buffer; its size is rounded up to 16 bytes. Move only; frees itself. Keeps its Device's
+// What a buffer of that size takes.
+constexpr uint64_t buffer_bytes(uint64_t bytes) {
+  return bytes == 0 ? 16 : (bytes + 15) / 16 * 16;
+}
+
+// A storage + transfer buffer; its size is rounded up, see buffer_bytes. Move only; frees itself. Keeps its Device's
 // allocator alive.
 class Buffer {
  public:
@@ -49,6 +54,7 @@ struct Slice {
 
 struct MemoryUse {
   uint64_t device_bytes, upload_bytes, download_bytes;  // now allocated
+  uint64_t most_device_bytes;                           // at once, since the device was opened
 };
 
 class Memory {
@@ -57,6 +63,8 @@ class Memory {
   Buffer buffer(uint64_t bytes, MemoryKind kind, const char* what);
   // As buffer(), in device memory.
   Image image(const ImageShape& shape, const char* what);
+  // What image() will allocate; nothing is.
+  uint64_t image_bytes(const ImageShape& shape) const;
   MemoryUse use() const;
   // True when MemoryKind::device buffers are mapped and cached: the host then reads and writes tensors in place.
   bool unified() const;

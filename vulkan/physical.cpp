@@ -77,14 +77,14 @@ void read_queues(const Vk& vk, Physical& out) {
   }
 }
 
-uint64_t local_bytes(const Vk& vk, VkPhysicalDevice device) {
+void read_heaps(const Vk& vk, Physical& out) {
   VkPhysicalDeviceMemoryProperties memory{};
-  vk.GetPhysicalDeviceMemoryProperties(device, &memory);
-  uint64_t bytes = 0;
+  vk.GetPhysicalDeviceMemoryProperties(out.handle, &memory);
   for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-    if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) bytes += memory.memoryHeaps[i].size;
+    if ((memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0) continue;
+    out.info.memory_bytes += memory.memoryHeaps[i].size;
+    out.info.heap_bytes = std::max<uint64_t>(out.info.heap_bytes, memory.memoryHeaps[i].size);
   }
-  return bytes;
 }
 
 std::string hex(const uint8_t* bytes, size_t count) {
@@ -142,7 +142,7 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   out.info.driver = printable(driver.driverName);
   out.info.driver_version =
       driver.driverInfo[0] != 0 ? printable(driver.driverInfo) : format("0x%x", basic.driverVersion);
-  out.info.memory_bytes = local_bytes(vk, handle);
+  read_heaps(vk, out);
   out.memory_budget = extensions.has("VK_EXT_memory_budget");
   read_limits(properties.properties, maintenance, out);
   if (maintenance4.maxBufferSize != 0)
@@ -174,7 +174,19 @@ std::vector<Physical> list_physical(const Instance& instance) {
   std::vector<VkPhysicalDevice> handles(count);
   if (count != 0) VK(vk, Stage::device, "devices", EnumeratePhysicalDevices, instance.handle, &count, handles.data());
   std::vector<Physical> result;
-  for (uint32_t i = 0; i < count; ++i) result.push_back(read_physical(instance, handles[i], i));
+  for (uint32_t i = 0; i < count; ++i) {
+    try {
+      result.push_back(read_physical(instance, handles[i], i));
+    } catch (const Error& error) {  // one broken driver does not hide the other devices
+      Physical& broken = result.emplace_back();
+      broken.problem = std::make_shared<const Error>(error);
+      broken.info.index = i;
+      VkPhysicalDeviceProperties basic{};
+      vk.GetPhysicalDeviceProperties(handles[i], &basic);
+      broken.info.name = printable(basic.deviceName);
+      broken.type = basic.deviceType;
+    }
+  }
   return result;
 }
 

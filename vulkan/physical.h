@@ -2,6 +2,7 @@
 // What a physical device is and supports, read before it is opened.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,12 @@ struct Physical {
   uint8_t cache_uuid[VK_UUID_SIZE] = {};
   uint32_t queue_family = ~0u;  // ~0: no compute queue
   uint32_t timestamp_bits = 0;
-  double timestamp_period = 1;       // nanoseconds a tick
-  uint32_t max_storage_buffers = 4;  // of one shader
-  bool full_subgroups = false;       // may promise full subgroups together with a required size
-  bool memory_budget = false;        // VK_EXT_memory_budget
+  double timestamp_period = 1;                // nanoseconds a tick
+  uint32_t max_storage_buffers = 4;           // of one shader
+  bool full_subgroups = false;                // may promise full subgroups together with a required size
+  bool memory_budget = false;                 // VK_EXT_memory_budget
+  bool pipeline_robustness = false;           // robust access may be switched off for a pipeline
+  std::shared_ptr<const Error> problem = {};  // the driver failed when it was asked: nothing else but name and index
 };
 
 struct Extensions {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/log.h"
 #include "vulkan/descriptor.h"
@@ -19,20 +21,18 @@ namespace {
 
 constexpr size_t kMaxThreads = 16;
 
-struct KeyHash {
-  size_t operator()(const PipelineKey& key) const {
-    size_t hash = std::hash<const void*>{}(key.shader) ^ key.subgroup_size;
-    for (const uint32_t each : key.spec) hash = (hash ^ each) * 0x9e3779b97f4a7c15ull + (hash >> 29);
-    return hash;
-  }
-};
-
 struct Layouts {
   VkDescriptorSetLayout set = VK_NULL_HANDLE;
   VkPipelineLayout pipeline = VK_NULL_HANDLE;
 };
 
 }  // namespace
+
+size_t PipelineKeyHash::operator()(const PipelineKey& key) const {
+  size_t hash = std::hash<const void*>{}(key.shader) ^ key.subgroup_size;
+  for (const uint32_t each : key.spec) hash = (hash ^ each) * 0x9e3779b97f4a7c15ull + (hash >> 29);
+  return hash;
+}
 
 struct Pipelines::Impl {
   Impl(std::shared_ptr<Core> the_core, const std::string& cache_dir)
@@ -53,16 +53,20 @@ struct Pipelines::Impl {
   ~Impl();
   const Layouts& layouts(const Shader& shader);
   void create(const PipelineKey& key, Pipeline& out) const;
-  void prepare(std::span<const PipelineKey> keys);
-  void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out);
+  std::vector<PipelineKey> claim(std::span<const PipelineKey> keys);
+  void make(std::vector<PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
+  void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline);
+  void prepare(std::span<const PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<Core> core;
   PipelineCacheFile file;
   VkPipelineCache cache = VK_NULL_HANDLE;
   size_t saved_bytes = 0;
   bool changed = false;
-  std::mutex mutex;  // held while pipelines are made, so that two sessions do not make the same ones
-  std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, KeyHash> pipelines;
+  std::mutex mutex;  // of what follows; not held while pipelines are made
+  std::condition_variable made;
+  std::unordered_set<PipelineKey, PipelineKeyHash> in_the_making;  // so that two sessions do not make the same ones
+  std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, PipelineKeyHash> pipelines;
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
   std::atomic<uint32_t> created{0};
 };
@@ -135,6 +139,13 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
       info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }
   }
+  VkPipelineRobustnessCreateInfoEXT robustness{};
+  robustness.sType = VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT;
+  robustness.storageBuffers = VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED_EXT;
+  // Cooperative matrices are loaded and stored outside of robust access anyway (cooperativeMatrixRobustBufferAccess),
+  // and the bounds of their kernels are tested with guards (docs/testing.md): there it would only cost.
+  const bool matrices = (shader.features & bit(Feature::coopmat)) != 0;
+  if (matrices && core->features.has(Feature::robust) && core->physical.pipeline_robustness) info.pNext = &robustness;
   VkPipeline handle = VK_NULL_HANDLE;
   const VkResult result = vk.CreateComputePipelines(core->device, cache, 1, &info, nullptr, &handle);
   vk.DestroyShaderModule(core->device, module, nullptr);
@@ -143,13 +154,14 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
 }
 
 // The calling thread works, too, so that pipelines are made where no thread can be started.
-void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out) {
+void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline) {
   std::atomic<size_t> next{0};
   std::exception_ptr first;
   std::mutex first_mutex;
   const auto work = [&] {
     for (size_t i = next++; i < keys.size(); i = next++) {
       try {
+        deadline.require(Stage::encode, "compiling a pipeline");
         create(keys[i], out[i]);
       } catch (...) {
         std::lock_guard lock(first_mutex);
@@ -171,32 +183,65 @@ void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pi
   if (first) std::rethrow_exception(first);
 }
 
-void Pipelines::Impl::prepare(std::span<const PipelineKey> keys) {
-  std::vector<PipelineKey> missing;
+// Those of `keys` that no thread has made or makes. They are this thread's to make.
+std::vector<PipelineKey> Pipelines::Impl::claim(std::span<const PipelineKey> keys) {
   for (const PipelineKey& key : keys) {
-    if (pipelines.contains(key) || std::find(missing.begin(), missing.end(), key) != missing.end()) continue;
-    require_runnable(*core, key);
-    missing.push_back(key);
+    if (!pipelines.contains(key)) require_runnable(*core, key);
   }
-  if (missing.empty()) return;
-  std::vector<Pipeline> out(missing.size());
-  for (size_t i = 0; i < missing.size(); ++i) {
-    const Layouts& both = layouts(*missing[i].shader);
-    out[i] = {VK_NULL_HANDLE, both.pipeline, both.set, missing[i].shader};
+  std::vector<PipelineKey> claimed;
+  try {
+    for (const PipelineKey& key : keys) {
+      if (pipelines.contains(key) || in_the_making.contains(key)) continue;
+      claimed.push_back(key);
+      in_the_making.insert(key);
+    }
+  } catch (...) {
+    for (const PipelineKey& key : claimed) in_the_making.erase(key);
+    throw;
   }
+  return claimed;
+}
+
+void Pipelines::Impl::make(std::vector<PipelineKey> keys, const Deadline& deadline,
+                           std::unique_lock<std::mutex>& lock) {
+  std::vector<Pipeline> out;
   std::exception_ptr error;
   try {
-    create_all(missing, out);
+    out.resize(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const Layouts& both = layouts(*keys[i].shader);
+      out[i] = {VK_NULL_HANDLE, both.pipeline, both.set, keys[i].shader};
+    }
+    lock.unlock();
+    create_all(keys, out, deadline);
   } catch (...) {
     error = std::current_exception();
   }
-  for (size_t i = 0; i < missing.size(); ++i) {  // what was made is kept, even where others failed
+  if (!lock.owns_lock()) lock.lock();
+  for (const PipelineKey& key : keys) in_the_making.erase(key);
+  made.notify_all();
+  for (size_t i = 0; i < out.size(); ++i) {  // what was made is kept, even where others failed
     if (out[i].handle == VK_NULL_HANDLE) continue;
-    pipelines.emplace(std::move(missing[i]), std::make_unique<Pipeline>(out[i]));
+    pipelines.emplace(std::move(keys[i]), std::make_unique<Pipeline>(out[i]));
     ++created;
     changed = true;
   }
   if (error) std::rethrow_exception(error);
+}
+
+// A pipeline that another thread failed to make is tried again here: its error is that thread's.
+void Pipelines::Impl::prepare(std::span<const PipelineKey> keys, const Deadline& deadline,
+                              std::unique_lock<std::mutex>& lock) {
+  const auto is_missing = [&](const PipelineKey& key) { return !pipelines.contains(key); };
+  while (std::any_of(keys.begin(), keys.end(), is_missing)) {
+    deadline.require(Stage::encode, "compiling a pipeline");
+    std::vector<PipelineKey> claimed = claim(keys);
+    if (claimed.empty()) {
+      made.wait_for(lock, std::chrono::milliseconds(100));  // then the deadline is looked at
+    } else {
+      make(std::move(claimed), deadline, lock);
+    }
+  }
 }
 
 Pipelines::Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir)
@@ -205,19 +250,15 @@ Pipelines::~Pipelines() {
   save();
 }
 
-void Pipelines::prepare(std::span<const PipelineKey> keys) {
-  std::lock_guard lock(impl_->mutex);
-  impl_->prepare(keys);
+void Pipelines::prepare(std::span<const PipelineKey> keys, const Deadline& deadline) {
+  std::unique_lock lock(impl_->mutex);
+  impl_->prepare(keys, deadline, lock);
 }
 
 const Pipeline& Pipelines::get(const PipelineKey& key) {
-  std::lock_guard lock(impl_->mutex);
-  auto found = impl_->pipelines.find(key);
-  if (found == impl_->pipelines.end()) {
-    impl_->prepare({&key, 1});
-    found = impl_->pipelines.find(key);
-  }
-  return *found->second;
+  std::unique_lock lock(impl_->mutex);
+  impl_->prepare({&key, 1}, {}, lock);
+  return *impl_->pipelines.at(key);
 }
 
 uint32_t Pipelines::created() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "glsl/shader.h"
 
 typedef struct VkPipeline_T* VkPipeline;
@@ -26,6 +27,9 @@ struct PipelineKey {
   uint32_t subgroup_size = 0;
   bool operator==(const PipelineKey&) const = default;
 };
+struct PipelineKeyHash {
+  size_t operator()(const PipelineKey& key) const;
+};
 
 struct Pipeline {
   VkPipeline handle;
@@ -36,9 +40,10 @@ struct Pipeline {
 
 class Pipelines {
  public:
-  // Makes those that are missing, on several threads. Throws DeviceUnsupported where the device lacks a feature that
-  // the shader needs.
-  void prepare(std::span<const PipelineKey> keys);
+  // Makes those that are missing, on several threads; what another thread makes now is waited for. Meanwhile get() and
+  // prepare() of other pipelines go on. Throws DeviceUnsupported where the device lacks a feature that the shader
+  // needs, Timeout between two pipelines; those that were made are kept.
+  void prepare(std::span<const PipelineKey> keys, const Deadline& deadline = {});
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);
   // Writes the cache file when something new was made (temporary name, then rename). Never throws: one warning.

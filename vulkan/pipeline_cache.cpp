@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <random>
 
 #include "base/log.h"
 
@@ -69,6 +71,23 @@ std::string errno_text() {
   return std::strerror(errno);
 }
 
+uint64_t random_word() {
+  std::random_device device;  // of the system; throws where there is none
+  return uint64_t{device()} << 32 | device();
+}
+
+// A process number would do for processes of one system, not for containers that share a folder.
+std::string temporary_for(const std::string& path) {
+  return path + format(".%016llx.tmp", static_cast<unsigned long long>(random_word()));
+}
+
+// Why the bytes of a file may not be the user's own; null where they are.
+const char* foreign(const struct stat& about) {
+  if (!S_ISREG(about.st_mode)) return "is not a regular file";
+  if (about.st_uid != ::geteuid()) return "belongs to another user";
+  return (about.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "is writable by other users" : nullptr;
+}
+
 }  // namespace
 
 PipelineCacheFile::PipelineCacheFile(const Physical& physical, const std::string& cache_dir) {
@@ -92,7 +111,7 @@ void PipelineCacheFile::warn(const std::string& text) noexcept {
   log(LogLevel::warning, "pipeline cache: %s; going on without", text.c_str());
 }
 
-// In a folder that all users may write, another user could put a file there; drivers do not check such bytes.
+// In a folder that other users may write, one of them could put a file there; drivers do not check such bytes.
 bool PipelineCacheFile::open_folder(bool create) {
   if (create && !make_folders(folder_)) {
     warn("cannot make " + printable(folder_) + ": " + errno_text());
@@ -110,11 +129,40 @@ bool PipelineCacheFile::open_folder(bool create) {
     problem = "is not a folder";
   } else if (about.st_mode & S_IWOTH) {
     problem = "is writable by all users";
+  } else if (about.st_mode & S_IWGRP) {
+    problem = "is writable by its group";
   } else if (about.st_uid != ::geteuid() && about.st_uid != 0) {
     problem = "belongs to another user";
   }
   if (problem != nullptr) warn(printable(folder_) + " " + problem);
   return problem == nullptr;
+}
+
+// A key that others can read, or that another user has put there, is none.
+bool PipelineCacheFile::read_key() {
+  File file(folder_ + "/key", O_RDONLY);
+  struct stat about{};
+  return file && ::fstat(file.fd(), &about) == 0 && foreign(about) == nullptr && (about.st_mode & 077) == 0 &&
+         about.st_size == sizeof(key_) && file.read(key_.data(), sizeof(key_));
+}
+
+// Of several processes that make a key at the same time, all take that of the first.
+bool PipelineCacheFile::make_key() {
+  if (read_key()) return true;
+  const std::string path = folder_ + "/key", temporary = temporary_for(path);
+  const SipKey fresh{random_word(), random_word()};
+  bool made = write_new(temporary, fresh.data(), sizeof(fresh), nullptr, 0);
+  if (made && ::link(temporary.c_str(), path.c_str()) != 0 && !read_key())
+    made = ::rename(temporary.c_str(), path.c_str()) == 0;  // in place of what is no key, or where there are no links
+  ::unlink(temporary.c_str());
+  return made && read_key();
+}
+
+uint64_t PipelineCacheFile::seal(const PipelineCacheHeader& header, const std::vector<uint8_t>& body) const {
+  static_assert(offsetof(PipelineCacheHeader, seal) % 8 == 0);
+  uint8_t bytes[offsetof(PipelineCacheHeader, seal)];
+  std::memcpy(bytes, &header, sizeof(bytes));
+  return SipHash(key_).add(bytes).add(body).finish();
 }
 
 std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
@@ -134,6 +182,7 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
     warn(printable(path_) + " is not a regular file");
     return {};
   }
+  if (const char* why = foreign(about)) return refuse(why);
   const auto bytes = static_cast<uint64_t>(about.st_size);
   PipelineCacheHeader found{};
   if (bytes < sizeof(found) || bytes - sizeof(found) > kMaxPipelineCacheBytes) return refuse("has an impossible size");
@@ -143,31 +192,46 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   }
   PipelineCacheHeader expected = expected_;
   expected.body_bytes = bytes - sizeof(found);
-  expected.body_hash = found.body_hash;
+  expected.seal = found.seal;
   if (std::memcmp(&found, &expected, sizeof(found)) != 0) return refuse("is cut short or of another device or driver");
   std::vector<uint8_t> body(expected.body_bytes);
   if (!file.read(body.data(), body.size())) return refuse("cannot be read");
-  if (XXH3_64bits(body.data(), body.size()) != found.body_hash) return refuse("is damaged");
+  if (!read_key()) return refuse("has no key beside it");
+  if (seal(found, body) != found.seal) return refuse("is damaged, or was not written by this user");
   return body;
 } catch (...) {
   warn("out of memory");
   return {};
 }
 
+bool PipelineCacheFile::write_new(const std::string& temporary, const void* header, size_t header_bytes,
+                                  const void* body, size_t bytes) {
+  File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  return file && file.write(header, header_bytes) && file.write(body, bytes) && ::fsync(file.fd()) == 0;
+}
+
+// Temporary files of processes that were killed. Nobody writes for an hour.
+void PipelineCacheFile::remove_leftovers() {
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with(name_) || name.starts_with("key.");
+    if (ours && name.ends_with(".tmp") && entry.last_write_time(error) < old && !error)
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
 void PipelineCacheFile::save(const std::vector<uint8_t>& body) noexcept try {
   if (path_.empty() || body.empty() || body.size() > kMaxPipelineCacheBytes || warned_ || !open_folder(true)) return;
   PipelineCacheHeader header = expected_;
   header.body_bytes = body.size();
-  header.body_hash = XXH3_64bits(body.data(), body.size());
-  const std::string temporary = path_ + format(".%d.tmp", static_cast<int>(::getpid()));
-  ::unlink(temporary.c_str());  // left by a process that was killed
-  bool written = false;
-  {
-    File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
-    if (!file) return warn("cannot write " + printable(temporary) + ": " + errno_text());
-    written = file.write(&header, sizeof(header)) && file.write(body.data(), body.size()) && ::fsync(file.fd()) == 0;
-  }
-  if (!written || ::rename(temporary.c_str(), path_.c_str()) != 0) {
+  remove_leftovers();
+  if (!make_key()) return warn("cannot write " + printable(folder_) + "/key: " + errno_text());
+  header.seal = seal(header, body);
+  const std::string temporary = temporary_for(path_);
+  if (!write_new(temporary, &header, sizeof(header), body.data(), body.size()) ||
+      ::rename(temporary.c_str(), path_.c_str()) != 0) {
     warn("cannot write " + printable(path_) + ": " + errno_text());
     ::unlink(temporary.c_str());
     return;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/siphash.h"
 #include "vulkan/physical.h"
 
 namespace pumice::engine {
@@ -18,10 +19,10 @@ struct PipelineCacheHeader {
   uint8_t uuid[16];   // VkPhysicalDeviceProperties::pipelineCacheUUID
   uint32_t reserved;  // 0
   uint64_t body_bytes;
-  uint64_t body_hash;  // XXH3-64
+  uint64_t seal;  // SipHash-2-4 of all that is before it and of the body, with the key beside the file
 };
 static_assert(sizeof(PipelineCacheHeader) == 56);
-inline constexpr uint32_t kPipelineCacheVersion = 1;
+inline constexpr uint32_t kPipelineCacheVersion = 2;
 inline constexpr uint64_t kMaxPipelineCacheBytes = 256ull << 20;
 
 class PipelineCacheFile {
@@ -36,10 +37,16 @@ class PipelineCacheFile {
 
  private:
   bool open_folder(bool create);
+  bool read_key();
+  bool make_key();
+  bool write_new(const std::string& temporary, const void* header, size_t header_bytes, const void* body, size_t bytes);
+  void remove_leftovers();
+  uint64_t seal(const PipelineCacheHeader& header, const std::vector<uint8_t>& body) const;
   void warn(const std::string& text) noexcept;
 
   PipelineCacheHeader expected_{};
   std::string folder_, name_, path_;
+  SipKey key_{};  // of the user: a file "key" in the folder that nobody else can read or replace
   bool warned_ = false;
 };
 

@@ -43,7 +43,7 @@ void Queue::submit(Submit& submit, uint32_t times) {
     std::lock_guard lock(mutex_);
     result = core_.vk.QueueSubmit(queue_, 1, &info, submit.fence);
   }
-  if (result == VK_ERROR_DEVICE_LOST) core_.declare_lost();
+  if (result == VK_ERROR_DEVICE_LOST) lose();
   must(result, "vkQueueSubmit", "commands", Stage::execute, core_.vk);
   submit.pending = true;
 }
@@ -57,6 +57,31 @@ void Queue::spin(const Submit& submit) const {
   while (core_.vk.GetFenceStatus(core_.device, submit.fence) == VK_NOT_READY && Clock::now() < end) continue;
 }
 
+// vkDeviceWaitIdle and vkQueueWaitIdle have no limit, and drivers were seen to stay in them after a loss. An empty
+// submit comes after all others of the queue, and its fence can be waited for with a limit.
+void Queue::lose() noexcept {
+  core_.lost = true;
+  const Vk& vk = core_.vk;
+  const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+  VkFence fence = VK_NULL_HANDLE;
+  if (vk.CreateFence(core_.device, &info, nullptr, &fence) != VK_SUCCESS) {
+    core_.abandoned = true;
+    return;
+  }
+  VkResult result;
+  {
+    std::lock_guard lock(mutex_);
+    result = vk.QueueSubmit(queue_, 0, nullptr, fence);
+  }
+  if (result == VK_SUCCESS) {
+    core_.hang(fence, true);
+    core_.must_leak();  // waits
+  } else {
+    if (result != VK_ERROR_DEVICE_LOST) core_.abandoned = true;
+    vk.DestroyFence(core_.device, fence, nullptr);
+  }
+}
+
 void Queue::wait(Submit& submit, uint64_t timeout_ns) {
   if (!submit.pending) return;
   const Vk& vk = core_.vk;
@@ -67,13 +92,17 @@ void Queue::wait(Submit& submit, uint64_t timeout_ns) {
   submit.is_long = Clock::now() - begin > kSpin;
   if (result == VK_TIMEOUT) {
     core_.lost = true;
-    core_.hung = submit.fence;
+    core_.hang(submit.fence);
     fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
          vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
   }
-  if (result != VK_SUCCESS) core_.declare_lost();  // the state of the submit is unknown now
+  if (result != VK_SUCCESS) lose();  // the state of the submit is unknown now
   submit.pending = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
-  if (submit.pending) core_.hung = submit.fence;
+  if (submit.pending) {
+    core_.hang(submit.fence);
+  } else {
+    core_.came(submit.fence);
+  }
   must(result, "vkWaitForFences", "commands", Stage::execute, vk);
   const VkResult reset = vk.ResetFences(core_.device, 1, &submit.fence);
   if (reset != VK_SUCCESS) core_.lost = true;  // a fence that stays signalled would end the next wait too early

@@ -26,6 +26,8 @@ class Queue {
 
  private:
   void spin(const Submit& submit) const;
+  // After an error that leaves it open what the device does: no more submits, and a bounded wait until the queue rests.
+  void lose() noexcept;
 
   Core& core_;
   VkQueue queue_ = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "vulkan/command.h"
 #include "vulkan/queue.h"
@@ -140,6 +141,16 @@ void Uploader::fill_zero(Slice target) {
 
 void Uploader::submit() {
   impl_->submit();
+}
+
+void Uploader::wait() noexcept {
+  for (const auto& chunk : impl_->chunks) {
+    try {
+      impl_->device->queue().wait(chunk->commands.submission());
+    } catch (const std::exception& error) {
+      log(LogLevel::debug, "upload: %s", error.what());
+    }
+  }
 }
 
 void Uploader::flush() {

@@ -30,6 +30,8 @@ class Uploader {
   void fill_zero(Slice target);
   void submit();  // submits the copies of everything put so far: a later Device::run sees it
   void flush();   // everything put so far is on the device when it returns
+  // After an error: the device is done with what was submitted, or lost. What was only put is dropped.
+  void wait() noexcept;
 
  private:
   struct Impl;

@@ -15,7 +15,6 @@
 #include "ops/conv/kernels.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -109,8 +108,8 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& bl
   // A group that begins inside of a row panel has up to 15 rows of other groups before its own.
   const int64_t rows = of_group % kPanelRows == 0 ? of_group : of_group + kPanelRows - 1;
   const int64_t row_blocks = ceil_div(rows, tile.bm);
-  over_groups(launch, static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, block), tile.bn)),
-              tile.subtiles());
+  launch.over_groups(static_cast<uint64_t>(c.groups * row_blocks * ceil_div(pixels(c, block), tile.bn)),
+                     tile.subtiles());
   auto params = describe<Params>(launch, c, block, c.out.dim(2) * c.out.dim(3) % 4 == 0);
   launch.spec.insert(launch.spec.end(), {tile.bm, tile.bn, tile.tm, tile.tn});
   params.tiles = panel_tiles(c.k);

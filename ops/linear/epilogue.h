@@ -11,7 +11,7 @@ namespace pumice::engine {
 
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
 // of glsl/include/math/activation.glslh.
-// `norm` and `gated` are for kernels that fuses_norm and fuses_gate (ops/linear/kernels.h) name.
+// `norm` and `gated` are for kernels that fuses_norm and gated_kernel (ops/linear/kernels.h) name.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;

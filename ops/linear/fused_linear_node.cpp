@@ -45,7 +45,8 @@ Fusion Layer::fusion(const Launch& launch) const {
   const LinearKernel* gated = epilogue.gated && whole ? gated_kernel(*kernel) : nullptr;
   const bool gate = gated != nullptr && unsupported_reason(*gated, shape, launch.features).empty();
   if (gate) kernel = gated;
-  const bool norm = epilogue.norm && whole && fuses_norm(*kernel, shape, launch.features);
+  // Sums without their gate are scratch, whose product reads the normed row: no dispatch norms without gating.
+  const bool norm = epilogue.norm && whole && gate == epilogue.gated && fuses_norm(*kernel, shape, launch.features);
   return {kernel, norm, gate};
 }
 

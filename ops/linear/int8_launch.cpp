@@ -61,7 +61,7 @@ void describe_matrix(Launch& launch, const LinearKernel& kernel, const IntegerPr
   const Tile& t = kernel.tile;
   const MatrixShape& shape = features.matrix_s8[0];
   const uint32_t blocks = (block.rows.count + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, matrix_int8_lanes(kernel, features));
+  launch.over_groups(uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, matrix_int8_lanes(kernel, features));
   launch.params(params_of<Params>(p, block, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k,
@@ -88,7 +88,7 @@ void launch_tiled(Launch& launch, const LinearKernel& kernel, const IntegerProdu
   using namespace glsl::linear_dot_tiled;
   const Tile& t = kernel.tile;
   const uint32_t blocks = (block.rows.count + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, t.subtiles());
+  launch.over_groups(uint64_t{(block.columns.count + t.bn - 1) / t.bn} * blocks, t.subtiles());
   launch.params(params_of<Params>(p, block, m, blocks, true));
   describe(launch, p);
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn});
@@ -101,8 +101,8 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   using namespace glsl::linear_dot_gemv;
   const bool words = kernel.input == Input::words;
   const uint32_t blocks = (block.rows.count + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(row_panels(block.columns.count) + kernel.panels - 1) / kernel.panels} * blocks,
-              dot_gemv_lanes(kernel, p.shape(m), launch.features));
+  launch.over_groups(uint64_t{(row_panels(block.columns.count) + kernel.panels - 1) / kernel.panels} * blocks,
+                     dot_gemv_lanes(kernel, p.shape(m), launch.features));
   auto params = params_of<Params>(p, block, m, blocks, words);
   if (!words) put_source(params, p.rows, m, p.op);
   launch.params(params);

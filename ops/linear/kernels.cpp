@@ -101,11 +101,10 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
 }
 
 // Where workgroups are few, more subgroups share a row panel, while each has two tiles or more. H200, int4, one row, us
-// of gemvf*
-// with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384 (two
-// panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 -> 28672
-// (two panels) 23.3, 23.4, 28.1. Of gemv1 and gemv1x2 in a whole model of Llama's 1B shape: 1044 tokens/s without this,
-// 1098 up to 1536 subgroups, 1113 up to 3072, 1127 up to 6144.
+// of gemvf* with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384
+// (two panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 ->
+// 28672 (two panels) 23.3, 23.4, 28.1. Of gemv1 and gemv1x2 in a whole model of Llama's 1B shape: 1044 tokens/s without
+// this, 1098 up to 1536 subgroups, 1113 up to 3072, 1127 up to 6144.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
   const uint32_t least = gemv_least_lanes(kernel, k, features);
   if (features.cpu || kernel.family == Family::gemv_rows) return least;

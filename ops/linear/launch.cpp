@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "glsl/include/core/modes.glslh"
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
 #include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
+#include "ops/linear/describe.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -25,46 +25,13 @@ bool has_tiles(const Epilogue& epilogue) {
   return epilogue.height == 0 && (epilogue.rows || epilogue.columns == Columns::tiles);
 }
 
-struct LinearBlock {
-  uint32_t m, n;   // rows of x and of the weight
-  uint32_t first;  // of the weight
-};
-
-// What every kernel is launched with.
-struct Linear {
-  const LinearKernel& kernel;
-  DType dtype;
-  const PackedWeight& w;
-  LinearBlock block;
-  const Epilogue& epilogue;
-};
-
-// The fields of Params and the specialization constants that all kernels share.
-template <class Params>
-void describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
-  const PackedWeight& w = l.w;
-  const auto [m, n, first] = l.block;
-  const uint32_t k = x_columns(w, l.epilogue);
-  const uint32_t columns = l.epilogue.gated ? w.n / 2 : w.n;
-  launch.params(
-      Params{m, n, k, panel_tiles(w.k), w.groups, row_blocks, columns, first, l.epilogue.height, l.epilogue.eps});
-  launch.spec.insert(launch.spec.end(), {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias),
-                                         w.k % 64 == 0                        ? TAIL_NONE
-                                         : has_tiles(l.epilogue)              ? TAIL_TILES
-                                         : l.epilogue.columns == Columns::any ? TAIL_ANY
-                                                                              : TAIL_OF_8,
-                                         w.n % 4 == 0, static_cast<uint32_t>(l.epilogue.act), bool(l.epilogue.residual),
-                                         bool(l.epilogue.rows)});
-  launch.flops = 2ull * m * n * w.k;
-}
-
 // Kernels that read a row panel once for some rows of x. Workgroups are counted along the rows first.
 template <class Params>
 void describe_gemv(Launch& launch, const Linear& l) {
   const LinearKernel& kernel = l.kernel;
   const uint32_t blocks = (l.block.m + kernel.rows - 1) / kernel.rows;
-  over_groups(launch, uint64_t{(row_panels(l.block.n) + kernel.panels - 1) / kernel.panels} * blocks,
-              gemv_lanes(kernel, l.block.m, l.block.n, l.w.k, launch.features));
+  launch.over_groups(uint64_t{(row_panels(l.block.n) + kernel.panels - 1) / kernel.panels} * blocks,
+                     gemv_lanes(kernel, l.block.m, l.block.n, l.w.k, launch.features));
   describe<Params>(launch, l, blocks);
 }
 
@@ -72,7 +39,7 @@ template <class Params>
 void describe_tiles(Launch& launch, const Linear& l) {
   const Tile& t = l.kernel.tile;
   const uint32_t blocks = (l.block.m + t.bm - 1) / t.bm;
-  over_groups(launch, uint64_t{(l.block.n + t.bn - 1) / t.bn} * blocks, tile_lanes(l.kernel, launch.features));
+  launch.over_groups(uint64_t{(l.block.n + t.bn - 1) / t.bn} * blocks, tile_lanes(l.kernel, launch.features));
   describe<Params>(launch, l, blocks);
 }
 
@@ -185,6 +152,12 @@ std::vector<RowRange> split_rows_of_x(const Launch& launch, const LinearKernel& 
 
 uint32_t x_columns(const PackedWeight& w, const Epilogue& epilogue) {
   return has_tiles(epilogue) ? panel_tiles(w.k) * kTileColumns : w.k;
+}
+
+uint32_t tail_of(const PackedWeight& w, const Epilogue& epilogue) {
+  if (w.k % kTileColumns == 0) return TAIL_NONE;
+  if (has_tiles(epilogue)) return TAIL_TILES;
+  return epilogue.columns == Columns::any ? TAIL_ANY : TAIL_OF_8;
 }
 
 bool is_one_launch(const Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m,

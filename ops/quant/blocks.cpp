@@ -38,7 +38,8 @@ QuantBlocks quant_blocks(const Shape& shape, const std::vector<int64_t>& block, 
           part, d, size);
     b.grid.push_back(count);
     b.count *= count;
-    b.numel *= part;
+    if (__builtin_mul_overflow(b.numel, int64_t{u32(part)}, &b.numel))
+      fail(Code::LimitExceeded, Stage::plan, "", "%s: a block has more than 2^63 elements", op);
     if (size == 1) continue;
     // A whole dimension continues the block before it, and single elements before a dimension continue its blocks.
     if (b.rank > 0 && (part == size || b.block[b.rank - 1] == 1)) {

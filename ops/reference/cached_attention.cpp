@@ -38,8 +38,9 @@ struct Head {
   }
 };
 
-// `norm`: the argument with the norm's weight; kV: neither norm nor rotation.
-Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64_t begin, int64_t size) {
+// `norm`: the argument with the norm's weight; kV: neither norm nor rotation. `at`: sequence, new row, head; `first`:
+// the position of new row 0.
+Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64_t begin, int64_t size, int64_t first) {
   const HostTensor& rows = call.tensor(x);
   Head head;
   double squares = 0;
@@ -57,10 +58,12 @@ Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64
   }
   if (norm == kV || !call.has(kCos)) return head;
   const HostTensor &cos = call.tensor(kCos), &sin = call.tensor(kSin);
-  const int64_t rotated = cos.dim(2), half = rotated / 2;
+  const int64_t rotated = cos.shape.back(), half = rotated / 2;
   const std::vector<double> before = head.values;
   for (int64_t i = 0; i < rotated; ++i) {
-    const size_t angle = index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], i}, cos.shape);
+    const size_t angle = cos.shape.size() == 2
+                             ? index_at({std::clamp<int64_t>(first + at[1], 0, cos.dim(0) - 1), i}, cos.shape)
+                             : index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], i}, cos.shape);
     const double other = i < half ? -before[i + half] : before[i - half];
     head.values[i] = before[i] * cos.values[angle] + other * sin.values[angle];
     const double products = std::fabs(before[i] * cos.values[angle]) + std::fabs(other * sin.values[angle]);
@@ -89,8 +92,8 @@ void cached_attention(HostCall& call) {
     }
     for (int64_t l = 0; l < rows; ++l) {
       for (int64_t g = 0; g < kv_heads; ++g) {
-        const Head key = head_of(call, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e);
-        const Head value = head_of(call, kV, kV, {b, l, g}, call.integer(kVBegin), f);
+        const Head key = head_of(call, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e, begin);
+        const Head value = head_of(call, kV, kV, {b, l, g}, call.integer(kVBegin), f, begin);
         for (int64_t i = 0; i < e; ++i) {
           const size_t at = index_at({b, g, begin + l, i}, keys.shape);
           new_keys.elements[at] = {key.values[i], key.errors[i]};
@@ -111,7 +114,7 @@ void cached_attention(HostCall& call) {
   for (size_t n = 0; n < static_cast<size_t>(batches * rows * heads); ++n) {
     const Shape at = coordinates(n, {batches, rows, heads});
     const int64_t b = at[0], g = at[2] / (heads / kv_heads), own = static_cast<int64_t>(first.values[b]) + at[1];
-    const Head query = head_of(call, kQ, kQNorm, at, call.integer(kQBegin), e);
+    const Head query = head_of(call, kQ, kQNorm, at, call.integer(kQBegin), e, own - at[1]);
     std::vector<double> scores;
     const int64_t oldest = window == 0 ? 0 : std::max<int64_t>(0, own - window + 1);
     double most = call.has(kSinks) ? call.tensor(kSinks).values[at[2]] : -INFINITY, sizes = 0, doubt = 0;

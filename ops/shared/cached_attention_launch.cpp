@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "glsl/cached_attention.h"
+#include "glsl/cached_attention_row.h"
 #include "glsl/cached_attention_write.h"
 #include "ops/shared/sdpa_launch.h"
 #include "ops/shared/shape.h"
@@ -26,14 +27,43 @@ void check_row(const Caches& c, const char* what, const Tensor& x, int64_t begin
         static_cast<long long>(x.dim(2)), what);
 }
 
+// A vec4 group each.
+uint32_t lanes_of_head(const Caches& c) {
+  return u32(std::bit_ceil(static_cast<uint64_t>(std::max(c.key_size(), c.value_size()) / 4)));
+}
+
+// Of a workgroup of attention/few_rows.glslh; the shared memory is that of cached_attention_row.glsl, which has the
+// most.
+uint32_t lanes_of(const Caches& c, int64_t rows, const Features& features) {
+  const uint32_t subgroup = features.subgroup_size, v8 = u32(c.value_size() / 8), e8 = u32(c.key_size() / 8);
+  const auto shared = [&](uint32_t lanes) {
+    const uint64_t subgroups = lanes / subgroup;
+    return 32u * (u32(rows) + 1) * e8 + 32 * v8 + 4u * lanes * (u32(rows) + 5) + u32(subgroups * rows) * (8 + 32 * v8) +
+           16;
+  };
+  uint32_t lanes = std::max(256u, subgroup);
+  while (lanes > subgroup && (lanes > features.max_invocations || shared(lanes) > features.max_shared_bytes))
+    lanes /= 2;
+  return lanes;
+}
+
+// The first specialization constants of both kernels of few rows.
+void few_rows_constants(Launch& launch, const Caches& c, int64_t rows) {
+  const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
+  launch.spec.insert(launch.spec.end(), {u32(rows), u32(c.key_size() / 8), v8, subgroup,
+                                         std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
+  require_subgroups(launch);
+}
+
 }  // namespace
 
 void check_sizes(const Caches& c) {
   const int64_t e = c.key_size(), f = c.value_size(), groups = c.kv_heads();
   check(c.value_cache.dim(0) == c.batch() && c.value_cache.dim(1) == groups && c.value_cache.dim(2) == c.capacity(),
         "%s: the caches differ in sequences, heads or rows", kOp);
-  check(groups >= 1 && c.heads >= 1 && c.heads % groups == 0, "%s: %lld heads of the caches do not divide %lld", kOp,
-        static_cast<long long>(groups), static_cast<long long>(c.heads));
+  check(groups >= 1 && c.heads >= 1 && c.heads <= c.q.dim(2) && c.heads % groups == 0,
+        "%s: %lld heads of the caches do not divide %lld", kOp, static_cast<long long>(groups),
+        static_cast<long long>(c.heads));
   for (const int64_t size : {e, f})
     check(size >= 4 && size % 4 == 0 && size <= 256, "%s: heads of %lld elements; a multiple of 4 up to 256 is needed",
           kOp, static_cast<long long>(size));
@@ -45,10 +75,11 @@ void check_sizes(const Caches& c) {
   check(c.first.numel() == c.batch(), "%s: %lld first positions for %lld sequences", kOp,
         static_cast<long long>(c.first.numel()), static_cast<long long>(c.batch()));
   if (c.cos) {
-    const int64_t rotated = c.cos.dim(2);
-    check(c.cos.shape() == c.sin.shape() && (c.cos.dim(0) == 1 || c.cos.dim(0) == c.batch()) &&
-              c.cos.dim(1) == c.rows() && rotated <= e && rotated % 2 == 0,
-          "%s: cos and sin do not fit the rows", kOp);
+    const int64_t rotated = c.rotated();
+    const bool of_rows = !c.tables() && (c.cos.dim(0) == 1 || c.cos.dim(0) == c.batch()) && c.cos.dim(1) == c.rows();
+    check(c.cos.shape() == c.sin.shape() && rotated <= e && rotated % 2 == 0, "%s: cos and sin do not fit the heads",
+          kOp);
+    check(of_rows || (c.tables() && c.cos.dim(0) >= c.capacity()), "%s: cos and sin do not fit the rows", kOp);
   }
   for (const Tensor& weight : {c.q_norm, c.k_norm})
     check(!weight || weight.numel() == e, "%s: a norm's weight is not of the size of a head", kOp);
@@ -69,19 +100,44 @@ int64_t few_rows(const Caches& c, const Features& features) {
   return can && whole && rows <= 8 ? rows : 0;
 }
 
-void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
-  const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
-  const uint32_t e8 = u32(c.key_size() / 8);
-  const auto shared = [&](uint32_t lanes) {
-    const uint64_t subgroups = lanes / subgroup;
-    return 32u * u32(rows) * e8 + 4u * lanes * u32(rows) + u32(subgroups * rows) * (8 + 32 * v8) + 16;
-  };
-  uint32_t lanes = std::max(256u, subgroup);
-  while (lanes > subgroup &&
-         (lanes > launch.features.max_invocations || shared(lanes) > launch.features.max_shared_bytes))
-    lanes /= 2;
+bool is_one_row(const Caches& c, const Features& features) {
+  const int64_t rows = few_rows(c, features);
+  if (c.rows() != 1 || rows == 0 || c.batch() * c.kv_heads() > kTickets) return false;
+  return features.runs(glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()))) &&
+         lanes_of(c, rows, features) >= lanes_of_head(c);
+}
+
+void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
   const auto parts = u32(cache_splits(c, launch.features));
-  over_groups(launch, static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes);
+  const int64_t rows = few_rows(c, launch.features);
+  launch.over_groups(static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes_of(c, rows, launch.features));
+  launch.params(glsl::cached_attention_row::Params{.batches = u32(c.batch()),
+                                                   .heads = u32(c.heads),
+                                                   .kv_heads = u32(c.kv_heads()),
+                                                   .s = u32(c.capacity()),
+                                                   .splits = parts,
+                                                   .scale = c.scale,
+                                                   .window = c.window,
+                                                   .softcap = c.softcap,
+                                                   .rotated = u32(c.rotated()),
+                                                   .eps = c.eps,
+                                                   .q_row = u32(c.q.dim(2) / 4),
+                                                   .q_begin = u32(c.begin[0] / 4),
+                                                   .k_row = u32(c.k.dim(2) / 4),
+                                                   .k_begin = u32(c.begin[1] / 4),
+                                                   .v_row = u32(c.v.dim(2) / 4),
+                                                   .v_begin = u32(c.begin[2] / 4),
+                                                   .angle_batch = c.angle_batch(),
+                                                   .angle_rows = c.angle_rows(),
+                                                   .call = call});
+  few_rows_constants(launch, c, rows);
+  launch.spec.insert(launch.spec.end(), {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables()});
+  launch.shader = &glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()));
+}
+
+void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
+  const auto parts = u32(cache_splits(c, launch.features));
+  launch.over_groups(static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes_of(c, rows, launch.features));
   launch.params(glsl::cached_attention::Params{.batches = u32(c.batch()),
                                                .l = u32(c.rows()),
                                                .heads = u32(c.heads),
@@ -91,9 +147,7 @@ void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
                                                .scale = c.scale,
                                                .window = c.window,
                                                .softcap = c.softcap});
-  launch.spec.insert(launch.spec.end(),
-                     {u32(rows), e8, v8, subgroup, std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
-  require_subgroups(launch);
+  few_rows_constants(launch, c, rows);
   launch.shader = &glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()));
 }
 
@@ -117,33 +171,32 @@ void launch_many_rows(Launch& launch, const Caches& c) {
                             .softcap = c.softcap});
 }
 
-void launch_write(Launch& launch, const Caches& c, Tensor tickets, bool in_place, uint32_t call) {
+void launch_write(Launch& launch, const Caches& c, bool in_place, uint32_t call) {
   const int64_t places = c.batch() * c.rows() * (c.heads + 2 * c.kv_heads());
   const uint32_t e4 = u32(c.key_size() / 4), f4 = u32(c.value_size() / 4);
-  const uint32_t per = std::bit_ceil(std::max(e4, f4)), lanes = 64;
+  const uint32_t per = lanes_of_head(c), lanes = 64;
   const int64_t copied = in_place ? 0 : (c.key_cache.numel() + c.value_cache.numel()) / 4;
-  const int64_t items = std::max({places * per, copied, ceil_div(tickets.numel(), 4)});
-  over_groups(launch, static_cast<uint64_t>(ceil_div(items, lanes)), lanes);
-  launch.params(glsl::cached_attention_write::Params{
-      .batches = u32(c.batch()),
-      .l = u32(c.rows()),
-      .heads = u32(c.heads),
-      .kv_heads = u32(c.kv_heads()),
-      .e4 = e4,
-      .f4 = f4,
-      .s = u32(c.capacity()),
-      .rotated = c.cos ? u32(c.cos.dim(2)) : 0,
-      .eps = c.eps,
-      .q_row = u32(c.q.dim(2) / 4),
-      .q_begin = u32(c.begin[0] / 4),
-      .k_row = u32(c.k.dim(2) / 4),
-      .k_begin = u32(c.begin[1] / 4),
-      .v_row = u32(c.v.dim(2) / 4),
-      .v_begin = u32(c.begin[2] / 4),
-      .angle_batch = c.cos && c.cos.dim(0) > 1 ? u32(c.cos.dim(1) * c.cos.dim(2)) : 0,
-      .tickets = u32(ceil_div(tickets.numel(), 4)),
-      .call = call});
-  launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place});
+  const int64_t items = std::max(places * per, copied);
+  launch.over_groups(static_cast<uint64_t>(ceil_div(items, lanes)), lanes);
+  launch.params(glsl::cached_attention_write::Params{.batches = u32(c.batch()),
+                                                     .l = u32(c.rows()),
+                                                     .heads = u32(c.heads),
+                                                     .kv_heads = u32(c.kv_heads()),
+                                                     .e4 = e4,
+                                                     .f4 = f4,
+                                                     .s = u32(c.capacity()),
+                                                     .rotated = u32(c.rotated()),
+                                                     .eps = c.eps,
+                                                     .q_row = u32(c.q.dim(2) / 4),
+                                                     .q_begin = u32(c.begin[0] / 4),
+                                                     .k_row = u32(c.k.dim(2) / 4),
+                                                     .k_begin = u32(c.begin[1] / 4),
+                                                     .v_row = u32(c.v.dim(2) / 4),
+                                                     .v_begin = u32(c.begin[2] / 4),
+                                                     .angle_batch = c.angle_batch(),
+                                                     .angle_rows = c.angle_rows(),
+                                                     .call = call});
+  launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place, c.tables()});
   launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
   if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;
 }

@@ -3,8 +3,11 @@
 #pragma once
 
 #include "graph/graph.h"
+#include "ops/shared/shape.h"
 
 namespace pumice::engine {
+
+constexpr int64_t kTickets = 1024;  // of all calls together: one for each head of the caches of a call at a time
 
 // The arguments of a call, and its sizes at the live shapes.
 struct Caches {
@@ -19,18 +22,26 @@ struct Caches {
   int64_t rows() const { return q.dim(1); }
   int64_t key_size() const { return key_cache.dim(3); }
   int64_t value_size() const { return value_cache.dim(3); }
+
+  bool tables() const { return cos && cos.rank() == 2; }  // [S or more, R], of each position
+  int64_t rotated() const { return cos ? cos.shape().back() : 0; }
+  uint32_t angle_batch() const { return cos && !tables() && cos.dim(0) > 1 ? u32(cos.dim(1) * rotated()) : 0; }
+  uint32_t angle_rows() const { return tables() ? u32(cos.dim(0)) : 0; }
 };
 
 // Throws when sizes, known at the live shapes, do not fit together.
 void check_sizes(const Caches& caches);
-// Workgroups of cached_attention.glsl that share a head of the caches; partial sums and tickets are for this many.
+// Workgroups of attention/few_rows.glslh that share a head of the caches; partial sums and tickets are for this many.
 int64_t cache_splits(const Caches& caches, const Features& features);
 // Query rows of a head of the caches, where cached_attention.glsl takes the call, else 0: sdpa.glsl or
 // sdpa_matrix.glsl.
 int64_t few_rows(const Caches& caches, const Features& features);
+// Whether cached_attention_row.glsl takes it: one new row of each sequence. The caches must be written in place.
+bool is_one_row(const Caches& caches, const Features& features);
 
 // `in_place`: the new caches are the old ones; `call`: Graph::call_id.
-void launch_write(Launch& launch, const Caches& caches, Tensor tickets, bool in_place, uint32_t call);
+void launch_write(Launch& launch, const Caches& caches, bool in_place, uint32_t call);
+void launch_one_row(Launch& launch, const Caches& caches, uint32_t call);
 void launch_few_rows(Launch& launch, const Caches& caches, int64_t rows);
 void launch_many_rows(Launch& launch, const Caches& caches);
 

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/shared/pooling.h"
 
+#include <algorithm>
 #include <cinttypes>
 
+#include "base/divide.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
 
 using glsl::pool2d::POOL;
+
+namespace {
+
+// The shader sums a row of a window in 32 bits, of differences up to 255, onto 16 bits of the rows before.
+void check_sums(const Pooling& p, int64_t width, int64_t windows) {
+  constexpr int64_t kMost = (INT32_MAX - 0xffff) / 255;
+  const int64_t window = p.pool == POOL::adaptive_mean ? ceil_div(width, windows) + 1 : p.patches.kernel[1];
+  if (std::min(window, width) > kMost)
+    fail(Code::LimitExceeded, Stage::plan, "", "%s: a sum over rows of %" PRId64 " integers; 32 bits hold %" PRId64,
+         p.op, std::min(window, width), kMost);
+}
+
+}  // namespace
 
 void pooling(Graph& graph, const Pooling& p) {
   check(p.x.rank() >= 2, "%s: x has rank %u, not 2 or more", p.op, p.x.rank());
@@ -24,13 +39,14 @@ void pooling(Graph& graph, const Pooling& p) {
       const int64_t count =
           p.pool == POOL::adaptive_mean ? launch.size(p.size[axis]) : p.patches.count(axis, size, p.op, p.ceil);
       check(count >= 0, "%s: the size %" PRId64, p.op, count);
-      u32((count + 1) * size);
+      if (p.pool == POOL::adaptive_mean) u32((count + 1) * size);  // where a window begins and ends
       (axis == 0 ? params.end_h : params.end_w) = static_cast<int32_t>(u32(size) + p.patches.pads[axis + 2]);
       size = count;
     }
     p.out.resize(shape);
     if (p.out.numel() == 0) return;
     u32(p.x.numel());
+    if (p.pool != POOL::max && !is_float(p.x.dtype())) check_sums(p, params.in_w, shape[first + 1]);
     params.count = u32(p.out.numel());
     params.out_h = u32(shape[first]);
     params.out_w = u32(shape[first + 1]);

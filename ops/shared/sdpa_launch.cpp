@@ -62,7 +62,7 @@ void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, 
   params.window = a.window;
   params.softcap = a.softcap;
   params.row_blocks = (params.l + rows - 1) / rows;
-  over_groups(launch, uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
+  launch.over_groups(uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
   launch.params(params);
   launch.spec.insert(
       launch.spec.end(),

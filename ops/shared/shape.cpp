@@ -21,6 +21,15 @@ uint32_t vec4_groups(const Tensor& out) {
   return (u32(out.numel()) + 3) / 4;
 }
 
+int64_t bounded(int64_t at, int64_t size) {
+  return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+}
+
+int64_t slice_step(int64_t step, const char* op) {
+  check(step > 0, "%s: step %lld must be positive", op, static_cast<long long>(step));
+  return std::min(step, int64_t{1} << 30);
+}
+
 int64_t product(std::span<const int64_t> sizes, size_t first, size_t last) {
   int64_t count = 1;
   for (size_t d = first; d < last; ++d) count *= sizes[d];

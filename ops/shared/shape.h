@@ -20,6 +20,11 @@ uint32_t u32(int64_t value);
 // vec4 groups (four consecutive elements) of a tensor: the invocations of a kernel in which each writes one of them.
 uint32_t vec4_groups(const Tensor& out);
 
+// A place in a dimension of `size`, as a slice takes it: negative ones count from the end, those outside are at its
+// ends.
+int64_t bounded(int64_t at, int64_t size);
+// The step of a slice, at least 1. More than any size takes the same elements as the number that is returned for it.
+int64_t slice_step(int64_t step, const char* op);
 // Product of sizes[first..last).
 int64_t product(std::span<const int64_t> sizes, size_t first, size_t last);
 Shape contiguous_strides(const Shape& shape);

@@ -13,7 +13,14 @@ def op_table() -> list[tuple[str, int, str, dict[str, list[str]]]]: ...
 
 class NativeSession:
     def __init__(
-        self, source: bytes | str, device: str, features: str, cache_dir: str, external: dict[str, bytes]
+        self,
+        source: bytes | str,
+        device: str,
+        features: str,
+        cache_dir: str,
+        external: dict[str, bytes],
+        max_memory: int,
+        max_seconds: float,
     ) -> None: ...
     def describe(self) -> str: ...
     def run(self, arrays: list[np.ndarray], method: int, steps: int) -> list[np.ndarray]: ...

@@ -39,6 +39,7 @@ def export(
 ) -> Program:
     """Lowers a module called as module(*args, **kwargs), an ExportedProgram, or a saved .pt2.
 
+    A .pt2 is opened by torch.export.load, which unpickles: it can run any code as you. Open only those that you trust.
     args, kwargs: example inputs, of a module only. Their dtypes are kept (bf16: ExportOptions.bf16), and their shapes,
     except for the dimensions in `dynamic_shapes`, which are torch.export's.
     Raises InvalidInputError for an argument that does not fit.
@@ -50,6 +51,7 @@ def export(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")  # torch's own use of what it has deprecated
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
+        _must_have_data(captured)
         origins = _stack_traces(captured)
         decomposed = merge_tied_constants(captured).run_decompositions(_decompositions())
     removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
@@ -93,6 +95,15 @@ def _capture(
         text = f"expected a torch.nn.Module, an ExportedProgram or the path of a .pt2, got {type(module).__name__}"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
     return module
+
+
+def _must_have_data(captured: ExportedProgram) -> None:
+    for name, value in [*captured.state_dict.items(), *captured.constants.items()]:
+        if isinstance(value, torch.Tensor) and value.is_meta:
+            text = (
+                f"'{name}' is on the meta device, where tensors have a shape and no data; load the weights, then export"
+            )
+            raise UnsupportedError(text, [text], code="InvalidArgument", path=name)
 
 
 def _decompositions() -> Any:

@@ -50,6 +50,8 @@ def test_ci_runs_the_two_readme_commands() -> None:
 
 def test_every_python_block_runs(tmp_path: Path) -> None:
     for page in PAGES:
+        if any("```python" in line and page.name in line for line in commands(page)):  # runs as a program of the page
+            continue
         for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             done = subprocess.run(
                 [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600

@@ -34,6 +34,19 @@ def test_attention_inputs(norm, rotated) -> None:
         torch.testing.assert_close(results[0], other, atol=2e-5, rtol=2e-5)
 
 
+@pytest.mark.parametrize(("scheme", "product"), [("int4", "linear_q4gsw"), ("8da4w", "linear_dq8ca_q4gsw")])
+def test_quantized_layers_are_one_product(scheme, product) -> None:
+    module = layer(None, 16)
+    pumice.quantize(module, scheme, group_size=32)
+    inputs = torch.randn(1, 3, 32), torch.tensor([4])
+    program = pumice.export(module, inputs)
+    # Beside it, the views of its input and its result.
+    assert set(program.report.operators) == {"cached_attention", product, "view"}, program.report.operators
+    assert program.report.operators[product] == 1
+    with torch.no_grad():
+        torch.testing.assert_close(pumice.load(bytes(program))(*inputs), module(*inputs), atol=2e-5, rtol=2e-5)
+
+
 def test_layers_of_other_inputs_are_not_merged() -> None:
     module = layer(None, 0)
     module.v.forward = lambda x: torch.nn.functional.linear(x + 1, module.v.weight)

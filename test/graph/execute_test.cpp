@@ -236,5 +236,43 @@ TEST(Load, ConstantsWithoutAFormOnTheDeviceAreRefused) {
   EXPECT_THAT(error.what(), HasSubstr("element 1 has no form on the device: 1099511627776"));
 }
 
+TEST_P(Execute, AFailedRunLeavesTheStateAsItWas) {
+  Loaded loaded(failing_counter(2));
+  const std::vector<int64_t> x{1, 2};
+  const auto run = [&](int64_t id, uint32_t steps) {
+    const std::vector<int64_t> ids{id};
+    loaded.session->run(0, std::vector{view(DType::i64, x, {2}), view(DType::i64, ids, {1})}, steps);
+    return output<int64_t>(*loaded.session, 0);
+  };
+  EXPECT_THAT(run(4, 1), ElementsAre(11, 12));
+  for (const uint32_t steps : {1u, 3u}) {
+    const Error error = error_of([&] { run(5, steps); });
+    EXPECT_EQ(error.code(), Code::InvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("index 5 at position 0 is outside 0..4"));
+  }
+  EXPECT_THAT(run(0, 1), ElementsAre(12, 14));
+  EXPECT_THAT(run(0, 2), ElementsAre(14, 18));
+  loaded.session->reset();
+  EXPECT_THAT(run(0, 1), ElementsAre(11, 12));
+}
+
+TEST_P(Execute, ALargeStateThatIsHalfUpdatedIsNotGoneOnWith) {
+  constexpr int64_t kSize = (1 << 18) + 4;  // of 4 bytes on the device: more than StateUndo keeps
+  Loaded loaded(failing_counter(kSize));
+  const std::vector<int64_t> x(kSize, 1);
+  const auto run = [&](int64_t id) {
+    const std::vector<int64_t> ids{id};
+    loaded.session->run(0, std::vector{view(DType::i64, x, {kSize}), view(DType::i64, ids, {1})});
+    return output<int64_t>(*loaded.session, 0)[kSize - 1];
+  };
+  EXPECT_EQ(run(0), 11);
+  EXPECT_EQ(error_of([&] { run(-6); }).code(), Code::InvalidArgument);
+  const Error error = error_of([&] { run(0); });
+  EXPECT_EQ(error.code(), Code::WrongState);
+  EXPECT_THAT(error.what(), HasSubstr("reset()"));
+  loaded.session->reset();
+  EXPECT_EQ(run(0), 11);
+}
+
 }  // namespace
 }  // namespace pumice::engine::test

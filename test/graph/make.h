@@ -93,6 +93,25 @@ inline Maker counter() {
   return maker;
 }
 
+// A counter of `size` elements that starts at 10, and a lookup that fails for ids beyond 4.
+inline Maker failing_counter(int64_t size) {
+  Maker maker;
+  const std::vector<SymInt> dims{fixed(size)};
+  const uint32_t start = maker.constant<int64_t>(DType::i64, dims, std::vector<int64_t>(static_cast<size_t>(size), 10));
+  maker.model.program.states = {{"count", maker.method().values[start].ref}};
+  maker.method().values.clear();
+  const uint32_t x = maker.value(ValueKind::input, DType::i64, dims, -1, "x");
+  const uint32_t ids = maker.value(ValueKind::input, DType::i64, {fixed(1)}, -1, "ids");
+  const uint32_t old = maker.value(ValueKind::state, DType::i64, dims, 0);
+  const uint32_t table = maker.constant<float>(DType::f32, {fixed(5), fixed(2)}, std::vector<float>(10, 1.0f));
+  const uint32_t next = maker.value(ValueKind::output, DType::i64, dims);
+  const uint32_t row = maker.value(ValueKind::output, DType::f32, {fixed(1), fixed(2)});
+  maker.op("add", {tensor(old), tensor(x), real(1)}, {next});
+  maker.op("embedding", {tensor(table), tensor(ids)}, {row});
+  maker.method().updates = {{old, next}};
+  return maker;
+}
+
 // An embedding: rows of a table of five rows.
 inline Maker lookup() {
   Maker maker;

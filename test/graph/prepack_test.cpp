@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "test/graph/make.h"
+#include "test/vulkan/faults.h"
 
 namespace pumice::engine::test {
 namespace {
@@ -164,6 +165,37 @@ TEST(Prepack, LoadsAtOnceShare) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(device->memory().use().device_bytes, before);
+}
+
+// Through staging buffers, as on a discrete GPU: memory that a submitted copy still writes is not freed before it is
+// done. The validation layer reports it if it is, which fails this test.
+TEST(Prepack, AFailedLoadWaitsForItsCopies) {
+  const FaultHook hook;
+  const Maker maker = linears(3, false, 2048, 4096);  // 4 MiB each, in more than one batch of uploads
+  const Bytes file = maker.file();
+  const auto load = [&] { pumice::engine::Model::load([] { return open("staged"); }, file)->session(); };
+  faults().reset();
+  load();
+  set_vulkan_hook(install_faults);
+  ASSERT_THAT(faults().alive(), testing::IsEmpty());
+  const size_t calls = faults().calls;
+  for (const VkResult result : {VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_DEVICE_LOST}) {
+    for (size_t i = 0; i < calls; i += result == VK_ERROR_DEVICE_LOST ? 4 : 1) {
+      const Messages quiet;
+      faults().reset();
+      faults().fail_call = i;
+      faults().result = result;
+      std::string failed;
+      try {
+        load();
+      } catch (const Error& error) {
+        failed = error.what();
+        EXPECT_NE(error.code(), Code::Internal) << failed;
+      }
+      set_vulkan_hook(install_faults);
+      ASSERT_THAT(faults().alive(), testing::IsEmpty()) << "call " << i << " " << faults().failed << ": " << failed;
+    }
+  }
 }
 
 TEST(Prepack, ARefusedLoadLeavesNothing) {

@@ -137,7 +137,7 @@ def test_the_tool_says_that_a_file_is_too_old(file, tmp_path, monkeypatch) -> No
     done = run_tool(*RT, tmp_path / "m.pumice", "--tokens", 1, "-n", 2, "--temperature", 1, code=2)
     assert "before tokens could be drawn on the device; export it again" in done.stderr
     lm = pumice.llm.load(tmp_path / "m.pumice")
-    assert not lm.chooses(pumice.llm.Sampling(1.0))
+    assert not lm.draws
     assert len(list(lm.generate_tokens([1], max_new_tokens=4, temperature=1.0))) == 4
     assert "export it again" in run("bench", tmp_path / "m.pumice", "-p", 4, "-n", 4, "--temperature", 1, code=2).output
 
@@ -173,7 +173,7 @@ def test_bench_says_what_the_file_cannot(file, arguments, match) -> None:
 def test_ctrl_c_ends_cleanly(file, monkeypatch, capsys) -> None:
     from pumice.llm import LanguageModel
 
-    def interrupted(self, token: int, count: int):
+    def interrupted(self, text, count, how):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LanguageModel, "steps", interrupted)

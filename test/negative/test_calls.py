@@ -112,6 +112,9 @@ def test_reset_and_state_survive_a_refused_call(data) -> None:
     with pytest.raises(pumice.InvalidInputError):
         session(*good()[:2])
     assert session(*good())[1][0] == 2
+    with pytest.raises(pumice.InvalidInputError, match="index -1"):  # found on the device, when `seen` was updated
+        session(*swap(0, np.array([0, 1, -12, 2])))
+    assert session(*good())[1][0] == 3
     session.reset()
     assert session(*good())[1][0] == 1
 
@@ -150,3 +153,19 @@ def test_ctrl_c_ends_a_run_cleanly(data, tmp_path) -> None:
         process.kill()  # it runs for ever if the signal did not reach it
     assert process.returncode in (-signal.SIGINT, 130, 1) and "KeyboardInterrupt" in errors
     assert "Fatal" not in errors and "Segmentation" not in errors
+
+
+def test_tensors_without_data(data) -> None:
+    session = pumice.load(data)
+    ids, x, flag = (torch.from_numpy(array) for array in good())
+    for bad, match in [(x.to("meta"), "a meta tensor"), (x.to_sparse(), "not an array of numbers")]:
+        with pytest.raises(pumice.InvalidInputError, match=match) as caught:
+            session(ids, bad, flag)
+        assert caught.value.code == "InvalidArgument" and caught.value.path == "input 'x'"
+    torch.testing.assert_close(session(ids, torch._neg_view(x), flag)[0], session(ids, -x, flag)[0])
+
+
+def test_a_module_without_data() -> None:
+    module = nn.Linear(4, 3, device="meta").eval()
+    with pytest.raises(pumice.UnsupportedError, match="'weight' is on the meta device, "):
+        pumice.export(module, (torch.zeros(2, 4, device="meta"),))

@@ -8,13 +8,13 @@ import functools
 import numpy as np
 import pytest
 import torch
+from support.sampling import BEFORE, CHI_SQUARE, LOGITS, OPTIONS
 
 import pumice
 from pumice.llm import sample_token  # noqa: F401 (defines the operator)
 from pumice.llm.sampling import Sampling, next_token, probabilities
 
 TEXT, MADE = 24, 8
-CHI_SQUARE = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52, 6: 22.46, 7: 24.32, 8: 26.12, 9: 27.88}  # of 99.9 %
 
 
 class Draw(torch.nn.Module):
@@ -104,35 +104,23 @@ def test_a_vocabulary_of_50257(kind) -> None:
     assert got == [next_token(logits[row].numpy(), how, row, [0] * row) for row, how in enumerate(HOWS)]
 
 
-LOGITS = torch.tensor([2.0, 1.5, 1.5, 0.3, -0.5, -1.0, -4.0, 1.0, 0.0, -2.0])
-OPTIONS = [
-    {"temperature": 1.0},
-    {"temperature": 0.6},
-    {"temperature": 1.7, "top_k": 4},
-    {"temperature": 1.0, "top_p": 0.8},
-    {"temperature": 1.0, "min_p": 0.2},
-    {"temperature": 1.0, "repeat_penalty": 1.5},
-    {"temperature": 1.2, "top_k": 6, "top_p": 0.9, "min_p": 0.1, "repeat_penalty": 1.2},
-]
-
-
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_draws_follow_the_distribution(options) -> None:
     """One call draws for many positions of one text; two seeds differ, one repeats."""
     draws, how = 8000, Sampling(**options, seed=5)
-    texts = np.tile(np.array([7, 4, 0] + [9] * (TEXT - 3)), (draws, 1))
-    want = probabilities(LOGITS.numpy(), how, [7, 4, 0])
-    positions = [3] * draws
+    texts = np.tile(np.array(BEFORE + [9] * (TEXT - len(BEFORE))), (draws, 1))
+    want = probabilities(LOGITS, how, BEFORE)
+    positions = [len(BEFORE)] * draws
     hows = [Sampling(**options, seed=seed) for seed in range(draws)]
-    tokens = drawn(LOGITS.expand(draws, -1).contiguous(), hows, positions, texts)
+    tokens = drawn(torch.from_numpy(LOGITS).expand(draws, -1).contiguous(), hows, positions, texts)
     counts = np.bincount(tokens, minlength=len(want))
     possible = want > 0
     assert not counts[~possible].any()
     expected = draws * want[possible]
     assert float(((counts[possible] - expected) ** 2 / expected).sum()) < CHI_SQUARE[int(possible.sum()) - 1]
     if len(options) == 1:
-        cooler = probabilities(LOGITS.numpy(), Sampling(**{**options, "temperature": how.temperature * 1.1}), [7, 4, 0])
-        assert float(((counts - draws * cooler)[possible] ** 2 / (draws * cooler)[possible]).sum()) > 27.88
+        cooler = probabilities(LOGITS, Sampling(**{**options, "temperature": how.temperature * 1.1}), BEFORE)
+        assert float(((counts - draws * cooler)[possible] ** 2 / (draws * cooler)[possible]).sum()) > CHI_SQUARE[9]
 
 
 def test_eager_is_the_definition() -> None:

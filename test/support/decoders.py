@@ -60,13 +60,16 @@ CASES: dict[str, dict[str, Any]] = {
     "stablelm": {"partial_rotary_factor": 0.25, "use_qkv_bias": True, "qk_layernorm": True},
     "gpt2": {"num_key_value_heads": None, "scale_attn_by_inverse_layer_idx": True, "n_inner": 160},
     "gpt_neox": {"rotary_pct": 0.25, "num_key_value_heads": None},
+    "qwen3_moe": {"head_dim": 32, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
+    "olmoe": {"num_experts": 8, "num_experts_per_tok": 2, "clip_qkv": 1.0},
+    "mixtral": {"sliding_window": 7, "num_local_experts": 8, "num_experts_per_tok": 2},
 }
 
 
-def decoder(model_type: str, dtype: torch.dtype = torch.float32) -> torch.nn.Module:
-    """The model, with weights large enough that every part changes the logits."""
+def decoder(model_type: str, dtype: torch.dtype = torch.float32, **more: Any) -> torch.nn.Module:
+    """The model, with weights large enough that every part changes the logits. more: of its configuration."""
     torch.manual_seed(0)
-    facts = {**_COMMON, **CASES[model_type]}
+    facts = {**_COMMON, **CASES[model_type], **more}
     facts = {name: value for name, value in facts.items() if value is not None or name == "pad_token_id"}
     config = AutoConfig.for_model(model_type, **facts)
     model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager").eval()

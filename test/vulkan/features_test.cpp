@@ -44,6 +44,39 @@ TEST(Features, EveryNameIsKnown) {
   }
 }
 
+// A read beyond a binding gives zeros or something of the buffer, and ends nothing.
+TEST(Features, RobustAccessIsOnUnlessSwitchedOff) {
+  static VkBool32 enabled;
+  const test::Hook hook([](Vk& vk) {
+    static PFN_vkCreateDevice real;
+    if (!vk.CreateDevice || vk.CreateDevice.pointer == real) return;
+    static PFN_vkCreateDevice replaced = [](VkPhysicalDevice device, const VkDeviceCreateInfo* info,
+                                            const VkAllocationCallbacks* callbacks, VkDevice* out) {
+      enabled = static_cast<const VkPhysicalDeviceFeatures2*>(info->pNext)->features.robustBufferAccess;
+      return real(device, info, callbacks, out);
+    };
+    if (vk.CreateDevice.pointer == replaced) return;
+    real = vk.CreateDevice.pointer;
+    vk.CreateDevice.pointer = replaced;
+  });
+  const auto device = test::open();
+  EXPECT_EQ(enabled != 0, device->info().features.has(Feature::robust));
+  for (const char* off : {"-robust", "none"}) {
+    EXPECT_FALSE(test::open(off)->features().has(Feature::robust));
+    EXPECT_EQ(enabled, 0u) << off;
+  }
+  if (!device->features().has(Feature::robust)) GTEST_SKIP() << "no robustBufferAccess";
+  const Buffer out = device->memory().buffer(1 << 16, MemoryKind::device, "out");
+  const Buffer in = device->memory().buffer(256, MemoryKind::device, "in");
+  Commands commands(device);
+  commands.begin();
+  test::add(commands, *device, test::whole(out), test::whole(in), 1 << 14, 1);  // reads 64 KiB of 256 bytes
+  commands.barrier();
+  test::add(commands, *device, test::whole(in), test::whole(out), 1 << 14, 1);  // and writes them
+  commands.end();
+  device->run(commands);
+}
+
 TEST(Features, UnknownNameGetsTheNearest) {
   const Error error = error_of([] { pumice::engine::apply(rich(), "-copmat"); });
   EXPECT_EQ(error.code(), Code::InvalidArgument);

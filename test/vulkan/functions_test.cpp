@@ -4,6 +4,11 @@
 
 #include <cctype>
 #include <fstream>
+#include <set>
+
+#include "test/support/validation.h"
+#include "vulkan/core.h"
+#include "vulkan/queue.h"
 
 namespace pumice::engine {
 namespace {
@@ -160,6 +165,135 @@ TEST(Faults, ATimeoutLosesTheDevice) {
   }
   test::faults().reset();
   EXPECT_EQ(scenario(), 42u);
+}
+
+// The fences that never come, and how often vkWaitForFences was asked for them.
+struct Stuck {
+  static inline std::set<VkFence> fences;
+  static inline PFN_vkWaitForFences real = nullptr;
+  static VkResult VKAPI_CALL wait(VkDevice device, uint32_t count, const VkFence* all, VkBool32 every, uint64_t ns) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (fences.contains(all[i])) return VK_TIMEOUT;
+    }
+    return real(device, count, all, every, ns);
+  }
+  static void install(Vk& vk) {
+    if (!vk.WaitForFences || vk.WaitForFences.pointer == &wait) return;
+    real = vk.WaitForFences.pointer;
+    vk.WaitForFences.pointer = &wait;
+  }
+};
+
+// What the first of two runs uses is not given back because the second one came to its end.
+TEST(Faults, TwoRunsThatTimeOutAreBothWaitedFor) {
+  const test::LeaksAllowed leaks;
+  const test::Messages quiet;
+  const Hook hook(Stuck::install);
+  const auto device = test::open();
+  Commands first(device), second(device);
+  for (Commands* each : {&first, &second}) {
+    each->begin();
+    each->end();
+    device->queue().submit(each->recorded());
+    Stuck::fences.insert(each->recorded().fence);
+  }
+  for (Commands* each : {&first, &second})
+    EXPECT_EQ(error_of([&] { device->queue().wait(each->recorded(), 1'000'000); }).code(), Code::Timeout);
+  Stuck::fences.erase(second.recorded().fence);
+  EXPECT_TRUE(device->core().must_leak()) << "the first one still runs";
+  Stuck::fences.clear();
+}
+
+TEST(Faults, TwoRunsThatTimeOutAndComeLaterAreGivenBack) {
+  const test::FaultHook hook;
+  test::faults().reset();
+  {
+    const auto device = test::open();
+    const Buffer buffer = device->memory().buffer(64, MemoryKind::device, "in use");
+    Commands first(device), second(device);
+    for (Commands* each : {&first, &second}) {
+      each->begin();
+      each->fill(whole(buffer), 1);
+      each->end();
+      device->queue().submit(each->recorded());
+    }
+    test::faults().fail_function = "vkWaitForFences";
+    test::faults().result = VK_TIMEOUT;
+    test::faults().forever = true;
+    for (Commands* each : {&first, &second})
+      EXPECT_EQ(error_of([&] { device->queue().wait(each->recorded(), 1'000'000); }).code(), Code::Timeout);
+    test::faults().reset();
+    EXPECT_FALSE(device->core().must_leak());
+  }
+  set_vulkan_hook(test::install_faults);
+  EXPECT_THAT(test::faults().alive(), testing::IsEmpty());
+}
+
+// After a loss nothing waits without a limit: all waits go through fences, and those that do not come are given up.
+TEST(Faults, ALostDeviceThatHangsIsGivenUp) {
+  const test::FaultHook hook;
+  for (const char* call : {"vkQueueSubmit", "vkWaitForFences"}) {
+    const test::LeaksAllowed leaks;
+    const test::Provoked in_use;  // the layer sees no wait, as the driver is not asked
+    const test::Messages messages;
+    test::faults().reset();
+    {
+      const auto device = test::open();
+      Commands commands(device);
+      commands.begin();
+      commands.end();
+      test::faults().fail_function = call;
+      test::faults().result = VK_ERROR_DEVICE_LOST;
+      test::faults().forever = true;
+      EXPECT_EQ(error_of([&] { device->run(commands); }).code(), Code::DeviceLost);
+      EXPECT_TRUE(device->is_lost());
+      test::faults().reset();
+    }
+    set_vulkan_hook(test::install_faults);
+    EXPECT_THAT(test::faults().alive(), testing::IsEmpty()) << call;
+  }
+}
+
+// One broken driver does not hide the other devices, and the list says why it is not there.
+TEST(Faults, ADriverThatFailsIsLeftOutAndNamed) {
+  static uint32_t asked;
+  static PFN_vkEnumerateDeviceExtensionProperties real_extensions;
+  static PFN_vkEnumeratePhysicalDevices real_devices;
+  asked = 0;
+  const Hook hook([](Vk& vk) {
+    if (!vk.EnumeratePhysicalDevices || asked != 0) return;
+    asked = 1;
+    real_extensions = vk.EnumerateDeviceExtensionProperties.pointer;
+    real_devices = vk.EnumeratePhysicalDevices.pointer;
+    // The same device twice; the driver of the first one fails.
+    vk.EnumeratePhysicalDevices.pointer = [](VkInstance instance, uint32_t* count, VkPhysicalDevice* out) {
+      uint32_t one = 1;
+      std::vector<VkPhysicalDevice> found(1);
+      const VkResult result = real_devices(instance, &one, found.data());
+      if (out != nullptr) out[0] = out[1] = found[0];
+      *count = 2;
+      return result == VK_INCOMPLETE ? VK_SUCCESS : result;
+    };
+    vk.EnumerateDeviceExtensionProperties.pointer = [](VkPhysicalDevice device, const char* layer, uint32_t* count,
+                                                       VkExtensionProperties* out) {
+      return asked++ == 1 ? VK_ERROR_INITIALIZATION_FAILED : real_extensions(device, layer, count, out);
+    };
+  });
+  const test::Messages messages;
+  const std::vector<DeviceInfo> found = list_devices(nullptr);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].index, 1u);
+  ASSERT_EQ(messages.texts.size(), 1u);
+  EXPECT_THAT(messages.texts[0], HasSubstr("device 0, " + found[0].name + ", is left out: its driver fails"));
+  asked = 1;
+  EXPECT_EQ(Device::open({found[0].name.substr(0, 8), "", "off"})->info().index, 1u);
+  asked = 1;
+  const Error named = error_of([] { Device::open({"0", "", "off"}); });
+  EXPECT_EQ(named.code(), Code::DeviceUnsupported);
+  EXPECT_THAT(named.what(), HasSubstr("vkEnumerateDeviceExtensionProperties"));
+  asked = 1;
+  const Error none = error_of([] { Device::open({"nothing of this name", "", "off"}); });
+  EXPECT_THAT(none.what(), HasSubstr("left out: its driver fails: vkEnumerateDeviceExtensionProperties"));
 }
 
 TEST(VulkanFunctions, ResultsAreNamed) {

@@ -56,7 +56,58 @@ TEST_F(PipelineCache, ComesBack) {
   file().save(some_body());
   EXPECT_EQ(load(), some_body());
   EXPECT_THAT(messages.texts, IsEmpty());
-  EXPECT_THAT(std::vector<fs::path>(fs::directory_iterator(folder.path), {}), SizeIs(1)) << "no temporary file stays";
+  EXPECT_THAT(std::vector<fs::path>(fs::directory_iterator(folder.path), {}), SizeIs(2)) << "the cache and its key";
+}
+
+// Someone who can write the file, but cannot read the key, makes no cache that is taken.
+TEST_F(PipelineCache, AFileOfAnotherKeyIsRefused) {
+  file().save(some_body());
+  const std::string good = contents(file().path()), key = contents(folder.path / "key");
+  ASSERT_EQ(key.size(), 16u);
+  const auto refused = [&](const char* why) {
+    const Messages messages;
+    EXPECT_THAT(load(), IsEmpty()) << why;
+    ASSERT_THAT(messages.texts, SizeIs(1)) << why;
+    EXPECT_THAT(messages.texts[0], HasSubstr(why));
+  };
+  fs::permissions(folder.path / "key", fs::perms::group_read, fs::perm_options::add);
+  refused("no key");  // others may have read it
+  file().save(some_body());
+  EXPECT_EQ(load(), some_body());
+  EXPECT_NE(contents(folder.path / "key"), key);
+  write(file().path(), good);
+  refused("not written by this user");
+  fs::remove(folder.path / "key");
+  refused("no key");
+  fs::create_symlink("/dev/zero", folder.path / "key");
+  refused("no key");
+  file().save(some_body());
+  EXPECT_EQ(load(), some_body());
+}
+
+TEST_F(PipelineCache, WhatOthersMayWriteIsRefused) {
+  file().save(some_body());
+  for (const fs::path& path : {fs::path(file().path()), folder.path}) {
+    for (const fs::perms each : {fs::perms::group_write, fs::perms::others_write}) {
+      fs::permissions(path, each, fs::perm_options::add);
+      const Messages messages;
+      EXPECT_THAT(load(), IsEmpty()) << path;
+      EXPECT_THAT(messages.texts, SizeIs(1)) << path;
+      fs::permissions(path, each, fs::perm_options::remove);
+    }
+  }
+  EXPECT_EQ(load(), some_body());
+}
+
+TEST_F(PipelineCache, TemporaryFilesOfOthersStayAndOldOnesGo) {
+  const fs::path own = file().path() + "." + std::to_string(getpid()) + ".tmp", old = file().path() + ".5.tmp";
+  write(own, "of a process of the same number in another container");
+  write(old, "of a process that was killed");
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  file().save(some_body());
+  EXPECT_TRUE(fs::exists(own));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_EQ(load(), some_body());
 }
 
 TEST_F(PipelineCache, FoldersAreMade) {
@@ -187,6 +238,7 @@ TEST_F(PipelineCache, ADeviceWritesAndReadsIt) {
   test::open("", dir)->pipelines().get(
       {&test::kAdd, {64}, 0});  // the device is destroyed after this line, and saves the cache
   std::vector<fs::path> files(fs::directory_iterator(dir), {});
+  std::erase_if(files, [](const fs::path& each) { return each.filename() == "key"; });
   ASSERT_THAT(files, SizeIs(1));
   const fs::file_time_type written = fs::last_write_time(files[0]);
   {

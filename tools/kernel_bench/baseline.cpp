@@ -6,7 +6,6 @@
 #include "ops/linear/packed_weight.h"
 #include "ops/op.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/workgroups.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -33,7 +32,7 @@ void linear_q4gsw_plain(Graph& graph, Args args) {
   graph.dispatch({out}, {x, bytes, scale, zero ? zero : scale, bias ? bias : scale}, [=](Launch& launch) {
     const auto m = u32(x.dim(0));
     out.resize({m, n});
-    over_groups(launch, uint64_t{m} * n, kLanes);
+    launch.over_groups(uint64_t{m} * n, kLanes);
     launch.params(glsl::linear_q4gsw_plain::Params{m, n, k, group});
     launch.spec.insert(launch.spec.end(), {bool(zero), bool(bias)});
     launch.shader = &glsl::linear_q4gsw_plain::variant(glsl::linear_q4gsw_plain::dtype(x.dtype()));

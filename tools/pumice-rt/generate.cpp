@@ -30,7 +30,6 @@ class Model {
     for (uint32_t m = 0; m < facts.at("methods").size(); ++m) {
       const json& method = facts.at("methods")[m];
       const std::string name = method.at("name");
-      if (name == "greedy" && method.at("inputs").size() == 3) greedy_ = m;
       if (name == "sample" && method.at("inputs").size() == 6) {
         sample_ = m;
         text_size_ = method.at("inputs")[3].at("max")[1];
@@ -67,23 +66,18 @@ class Model {
   // has a method for that.
   std::vector<int64_t> steps(std::span<const int64_t> text, int64_t count, const Sampling& sampling) {
     const int64_t token = text.back(), position = static_cast<int64_t>(text.size()) - 1;
-    if (sampling.is_greedy() && greedy_ == kNone) return {run(decode_, {&token, 1}, position)};
+    if (sample_ == kNone) return {run(decode_, {&token, 1}, position)};
     count = std::min(count, kSteps);
-    std::vector<pumice_tensor> inputs = {pumice::view<int64_t>({&token, 1}, {1, 1}),
-                                         pumice::view<int64_t>({&position, 1}, {1}),
-                                         pumice::view<int64_t>({&count, 1}, {1})};
     std::vector<int64_t> before(static_cast<size_t>(text_size_));
+    std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
     const std::array<float, 4> options = sampling.options();
     const std::array<int32_t, 4> counts = sampling.counts();
-    if (!sampling.is_greedy()) {
-      std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
-      inputs.push_back(pumice::view<int64_t>(before, {1, text_size_}));
-      inputs.push_back(pumice::view<float>(options, {1, 4}));
-      inputs.push_back(pumice::view<int32_t>(counts, {1, 4}));
-    }
-    const uint32_t method = sampling.is_greedy() ? greedy_ : sample_;
+    const pumice_tensor inputs[] = {
+        pumice::view<int64_t>({&token, 1}, {1, 1}), pumice::view<int64_t>({&position, 1}, {1}),
+        pumice::view<int64_t>({&count, 1}, {1}),    pumice::view<int64_t>(before, {1, text_size_}),
+        pumice::view<float>(options, {1, 4}),       pumice::view<int32_t>(counts, {1, 4})};
     std::vector<int64_t> generated =
-        session_.call(inputs, method, static_cast<uint32_t>(count)).at(0).values<int64_t>();
+        session_.call(inputs, sample_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
     generated.resize(static_cast<size_t>(count));
     return generated;
   }
@@ -127,7 +121,7 @@ class Model {
   pumice::Session session_;
   pumice::Output logits_;
   std::string device_;
-  uint32_t prefill_ = kNone, decode_ = kNone, greedy_ = kNone, sample_ = kNone;
+  uint32_t prefill_ = kNone, decode_ = kNone, sample_ = kNone;
   int64_t chunk_ = 512, most_ = 1;          // tokens of a run of prefill: now, and as the file allows
   int64_t vocabulary_ = 0, text_size_ = 0;  // text_size_: tokens that fit
 };

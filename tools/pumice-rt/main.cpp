@@ -14,6 +14,9 @@ void device_options(CLI::App* command, tool::Arguments& arguments) {
                       "folder of compiled pipelines; 'off' for none [$PUMICE_CACHE_DIR]");
   command->add_option("--timeout-ms", arguments.options.timeout_ms,
                       "limit of one run in milliseconds; the first one may compile shaders [60000]");
+  command->add_option("--max-memory", arguments.options.max_memory,
+                      "limit of the model's memory in bytes [80 % of the device's largest heap]");
+  command->add_option("--max-seconds", arguments.options.max_seconds, "limit of the load in seconds [60]");
 }
 
 void model_argument(CLI::App* command, tool::Arguments& arguments) {

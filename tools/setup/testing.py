@@ -133,7 +133,8 @@ def executorch_suite(arguments: list[str]) -> int:
 
 def large_models(arguments: list[str]) -> int:
     """What `./dev test` leaves out for its time; -s, because each test says how far off it was."""
-    command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", "test/models", *arguments]
+    folders = ["test/models", "test/negative"]
+    command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", *folders, *arguments]
     return show(command, check=False, cwd=ROOT, env=environment())
 
 

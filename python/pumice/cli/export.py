@@ -71,8 +71,9 @@ def export(
     """Turn a PyTorch model into a .pumice file.
 
     FUNCTION returns (module, args[, kwargs[, dynamic_shapes]]), the arguments of torch.export.export; a program saved
-    by torch.export.save works, too. When an operator cannot run, nothing is written: every reason is listed with the
-    line of your model.
+    by torch.export.save works, too. Both are programs that run as you: FILE.py is executed, and FILE.pt2 is read by
+    torch.export.load, which unpickles. Give only files that you trust; a .pumice file holds no code.
+    When an operator cannot run, nothing is written: every reason is listed with the line of your model.
     """
     console = Console(stderr=True)
     with console.status("loading PyTorch"):

@@ -70,7 +70,7 @@ def bench(
     if longest > lm.max_seq:
         raise click.UsageError(f"{longest} tokens do not fit, the file has {lm.max_seq}: export with --max-seq")
     how = Sampling(temperature)
-    if not lm.chooses(how):
+    if not lm.draws:
         raise click.UsageError("the file has no method for that: export it again")
     rows = []
     for depth in n_depth:

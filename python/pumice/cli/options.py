@@ -33,6 +33,18 @@ def device_options(command: Any) -> Any:
     return command
 
 
+def budget_options(command: Any) -> Any:
+    """--max-memory, --max-seconds, as in pumice.load."""
+    for option in (
+        click.option("--max-seconds", type=float, help="Limit of the load in seconds. [60]"),
+        click.option(
+            "--max-memory", type=int, help="Limit of the model's memory in bytes. [80 % of the device's largest heap]"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def shape_option(command: Any) -> Any:
     """--shape NAME=AxBxC, several times."""
     return click.option(

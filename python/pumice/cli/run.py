@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pumice.cli.options import device_options, model_argument
+from pumice.cli.options import budget_options, device_options, model_argument
 
 # Names that Windows reserves for devices, with any suffix.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
@@ -56,6 +56,7 @@ def file_names(names: Sequence[str]) -> list[str]:
     help="Folder for the outputs, one .npy file each.",
 )
 @device_options
+@budget_options
 def run(
     model: Path,
     inputs: tuple[Path, ...],
@@ -64,6 +65,8 @@ def run(
     device,
     features,
     cache_dir,
+    max_memory,
+    max_seconds,
 ) -> None:
     """Run a model once: .npy files in, .npy files out.
 
@@ -78,7 +81,8 @@ def run(
             arrays.append(np.load(path, allow_pickle=False))
         except (ValueError, OSError) as error:
             raise click.UsageError(f"{path} is not a .npy file: {error}") from None
-    session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
+    budget = {"max_memory": max_memory, "max_seconds": max_seconds}
+    session = pumice.load(model, device=device, features=features, cache_dir=cache_dir, **budget)
     results = session.run_flat(arrays)
     if outputs:
         outputs.mkdir(parents=True, exist_ok=True)

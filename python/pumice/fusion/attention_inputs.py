@@ -15,7 +15,7 @@ import torch
 from pumice.fusion.layer import layer_before
 from pumice.fusion.merged_layers import Product, emit_merged
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
-from pumice.fusion.rope import Rotated, rotated
+from pumice.fusion.rope import Rotated, rotated, table
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
 from pumice.lowering.quantized_activation import before_views
@@ -75,10 +75,17 @@ def _norm(call: Call, ref: Ref) -> RmsNorm | None:
 
 def _prepared(call: Call, query: _Heads, key: _Heads) -> Prepared:
     dtype = query.x.dtype
-    cos, sin = (None, None) if query.rope is None else (query.rope.cos, query.rope.sin)
+    cos, sin = (None, None) if query.rope is None else _angles(call, query.rope)
     weights = [None if heads.norm is None else heads.norm.weight for heads in (query, key)]
     eps = next((heads.norm.eps for heads in (query, key) if heads.norm is not None), 0.0)
     return Prepared(*(ref and call.cast(ref, dtype) for ref in (cos, sin, *weights)), eps)
+
+
+def _angles(call: Call, rope: Rotated) -> list[Ref]:
+    """cos and sin; the tables of all positions, where the attention can pick from them itself."""
+    angles, capacity = [rope.cos, rope.sin], call.tensor("key_cache").shape[2]
+    tables = [table(call, ref, call.tensor("first"), capacity) for ref in angles]
+    return angles if None in tables else tables
 
 
 def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:

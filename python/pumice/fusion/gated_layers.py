@@ -10,8 +10,9 @@ import torch
 
 from pumice.fusion.activation_names import ACTIVATION_TARGETS, activation_name
 from pumice.fusion.layer import layer_before
-from pumice.fusion.merged_layers import GATE_ROWS, Product, can_fuse, emit_fused, merged, norm_in_front
+from pumice.fusion.merged_layers import Product, can_fuse, emit_fused, merged, norm_in_front
 from pumice.lowering.call import Call
+from pumice.lowering.operands import GATE_ROWS
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
 

@@ -12,12 +12,10 @@ import torch
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS
-from pumice.lowering.quantized_activation import before_views, quantized_activation
+from pumice.lowering.quantized_activation import Chosen, before_views, quantized_activation
 from pumice.lowering.quantized_weight import QuantizedWeight, quantized_weight
 from pumice.lowering.ref import Ref
 from pumice.ops.linear import emit_quantized
-
-GATE_ROWS = 16  # of a gate, then as many of what it is multiplied with: ops/fused_linear.cpp
 
 
 @dataclass(frozen=True)
@@ -76,9 +74,9 @@ def emit_merged(call: Call, layers: Sequence[Product | None]) -> Ref | None:
     if norm is not None:
         emit_fused(call, layer, norm, "none", False, out)
         return out
-    x = call.view(before_views(call, layer.x), list(layer.x.shape))
+    activation = quantized_activation(layers[0].call, layers[0].x)
+    x = layer.x if activation is not None else call.view(before_views(call, layer.x), list(layer.x.shape))
     if isinstance(layer.weight, QuantizedWeight):
-        activation = quantized_activation(layers[0].call, layers[0].x)
         emit_quantized(call, x, activation, layer.weight, layer.bias, out, 0, None)
     else:
         call.emit("linear", x, layer.weight, layer.bias, 0, None, out=out)
@@ -116,7 +114,17 @@ def _alike(a: Product, b: Product | None) -> bool:
         return False
     same_bias = (a.bias is None) == (b.bias is None) and (a.bias is None or (a.bias.is_constant and b.bias.is_constant))
     plain = a.x.dtype is b.x.dtype and a.weight.dtype is b.weight.dtype
-    return same_bias and plain and before_views(a.call, a.x).is_same(before_views(b.call, b.x))
+    return same_bias and plain and _same_input(a, b)
+
+
+def _same_input(a: Product, b: Product) -> bool:
+    """Each layer of 8da4w quantizes its input in nodes of its own, which all read one tensor."""
+    first, second = (quantized_activation(layer.call, layer.x) for layer in (a, b))
+    if isinstance(first, Chosen) and isinstance(second, Chosen):
+        numbers: Any = lambda c: (c.mapping, c.low, c.high, c.eps, c.per_token)  # noqa: E731
+        same_source = before_views(a.call, first.x).is_same(before_views(b.call, second.x))
+        return same_source and numbers(first) == numbers(second)
+    return before_views(a.call, a.x).is_same(before_views(b.call, b.x))
 
 
 def _same_form(a: QuantizedWeight | None, b: QuantizedWeight | None) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a rotary position embedding: x * cos + cat(-x[R/2:], x[:R/2]) * sin over the first R elements of each head."""
+"""Finds a rotary position embedding: x * cos + cat(-x[R/2:], x[:R/2]) * sin over the first R elements of each head, and
+the tables of all positions that cos and sin were picked from."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import torch
 from pumice.lowering.call import Call
 from pumice.lowering.ref import Ref
 from pumice.lowering.sizes import same
+from pumice.ops.index import counts_all
 
 aten = torch.ops.aten
 _SLICES = (aten.slice.Tensor, aten.slice_copy.Tensor)
@@ -39,6 +41,24 @@ def rotated(call: Call, ref: Ref) -> Rotated | None:
         return None
     fits = head.begin == 0 and head.end == rest.begin == whole.cos.shape[-1] and rest.end == head.x.shape[-1]
     return Rotated(head.x, whole.cos, whole.sin) if fits else None
+
+
+def table(call: Call, angles: Ref, first: Ref, capacity: int) -> Ref | None:
+    """[capacity or more, R], of which `angles` [B, L, R] are the rows first [B] + 0, 1, .. L - 1; None when they are
+    something else."""
+    picked = call.producer(angles, aten.index.Tensor)
+    if picked is None or len(picked["indices"]) != 1 or picked["indices"][0] is None:
+        return None
+    whole = picked.tensor("self")
+    add = picked.producer(picked["indices"][0], aten.add.Tensor)
+    if add is None or add["alpha"] != 1 or not isinstance(add["other"], Ref):
+        return None
+    begin = add.producer(add.tensor("self"), aten.unsqueeze.default)
+    counts = counts_all(add.tensor("other"), angles.shape[-2])
+    if begin is None or begin["dim"] not in (1, -1) or not begin.tensor("self").is_same(first) or not counts:
+        return None
+    enough = isinstance(whole.shape[0], int) and whole.shape[0] >= capacity
+    return whole if whole.is_constant and whole.rank == 2 and enough else None
 
 
 def _whole(call: Call, ref: Ref) -> Rotated | None:

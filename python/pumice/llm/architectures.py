@@ -21,6 +21,9 @@ KNOWN = {
     "StableLM": "stablelm",
     "GPT2": "gpt2",
     "GPTNeoX": "gpt_neox",
+    "Qwen3MoE": "qwen3_moe",
+    "OLMoE": "olmoe",
+    "Mixtral": "mixtral",
 }
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +30,15 @@ def load(
     device: str | int | None = None,
     features: str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
+    max_memory: int | None = None,
+    max_seconds: float | None = None,
 ) -> LanguageModel:
-    """Loads a file of pumice.llm.export onto a device; device, features and cache_dir as in pumice.load.
+    """Loads a file of pumice.llm.export onto a device; all options as in pumice.load.
 
     Raises InvalidFileError, also for a file that is no language model, and DeviceError.
     """
-    session = pumice.load(path, device=device, features=features, cache_dir=cache_dir)
+    budget = {"max_memory": max_memory, "max_seconds": max_seconds}
+    session = pumice.load(path, device=device, features=features, cache_dir=cache_dir, **budget)
     return LanguageModel(session, read_texts(path))
 
 
@@ -163,28 +167,27 @@ class LanguageModel:
         """Logits of the first sequence; the others of a batch do the same."""
         first = len(self._known)
         inputs = [np.tile(np.array(tokens, np.int64), (self.batch, 1)), np.full(self.batch, first, np.int64)]
-        (logits,) = self._methods[method].run_flat(inputs)
+        (logits,) = self._call(method, inputs)
         self._known += tokens
         return logits[0]
 
-    def steps(self, token: int, count: int) -> list[int]:
-        """The `count` most probable tokens after `token`, which is added to the caches, by one submit."""
-        return self._steps("greedy", token, count, [])
+    def _call(self, method: str, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
+        try:
+            return self._methods[method].run_flat(inputs, steps=steps)
+        except pumice.Error:
+            self._known = []
+            with contextlib.suppress(pumice.Error):  # of a lost device
+                self.session.reset()  # what a run that failed has written in the caches
+            raise
 
-    def sampled_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
+    def steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
         """The `count` tokens drawn after `text`, of which all but the last is in the caches, by one submit."""
-        tokens = np.zeros((self.batch, self.max_seq), np.int64)
-        tokens[:, : len(text)] = text
+        first, token = len(self._known), text[-1]
+        before = np.zeros((self.batch, self.max_seq), np.int64)
+        before[:, : len(text)] = text
+        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64)]
         numbers = [np.tile(row, (self.batch, 1)) for row in (how.options(), how.counts())]
-        return self._steps("sample", text[-1], count, [tokens, *numbers])
-
-    def _choose(self, text: list[int], count: int, how: Sampling) -> list[int]:
-        return self.steps(text[-1], count) if how.is_greedy else self.sampled_steps(text, count, how)
-
-    def _steps(self, method: str, token: int, count: int, more: list[np.ndarray]) -> list[int]:
-        first, one = len(self._known), np.array([count], np.int64)
-        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64), one, *more]
-        (made,) = self._methods[method].run_flat(inputs, steps=count)
+        (made,) = self._call("sample", [*inputs, np.array([count], np.int64), before, *numbers], count)
         tokens = [int(each) for each in made[0, :count]]
         self._known += [token, *tokens[:-1]]
         return tokens
@@ -196,7 +199,7 @@ class LanguageModel:
             begin = time.perf_counter()
             if self._known != text[:-1]:  # another text came in between
                 self.read(text[:-1])
-            made = self._choose(text, min(count, left), how)
+            made = self.steps(text, min(count, left), how)
             seconds = time.perf_counter() - begin
             self.decode_seconds += seconds
             count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
@@ -212,12 +215,13 @@ class LanguageModel:
         """The `count` tokens after `text`, whose last one is not in the caches; as many in a submit as one takes."""
         made: list[int] = []
         while len(made) < count:
-            made += self._choose([*text, *made], min(_MOST_STEPS, count - len(made)), how)
+            made += self.steps([*text, *made], min(_MOST_STEPS, count - len(made)), how)
         return made
 
-    def chooses(self, how: Sampling) -> bool:
-        """Whether the device chooses the tokens; files of before the methods for that leave it to the host."""
-        return ("greedy" if how.is_greedy else "sample") in self._methods
+    @property
+    def draws(self) -> bool:
+        """Whether the device draws the tokens; files of before the method for that leave it to the host."""
+        return "sample" in self._methods
 
     def _tokens(self, prompt: list[int], how: Sampling, most: int) -> Iterator[int]:
         begin = time.perf_counter()
@@ -225,7 +229,7 @@ class LanguageModel:
         text = list(prompt)
         self.decode_tokens, self.decode_seconds, self.prompt_tokens = 0, 0.0, len(prompt)
         self.prompt_seconds = time.perf_counter() - begin
-        if self.chooses(how):
+        if self.draws:
             text.append(next_token(logits, how, len(text), text))
             yield text[-1]
             if text[-1] not in self.eos:

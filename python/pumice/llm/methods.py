@@ -14,12 +14,11 @@ from pumice import export as export_method
 from pumice.format import ir
 from pumice.format.join import join
 from pumice.llm.decoder import Decoder
-from pumice.llm.steps import Greedy, Sampled
+from pumice.llm.steps import Steps
 from pumice.lowering.report import Report
 
 CHUNK = 2048  # tokens of a prompt that one run takes
 SCORED = 512  # of a text to score, whose logits come to the host
-_STEPS = {"greedy": Greedy, "sample": Sampled}
 
 
 @dataclass(frozen=True)
@@ -33,22 +32,20 @@ class Method:
 
 
 def methods(batch: int, max_seq: int) -> list[Method]:
-    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode, greedy and sample take one.
+    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and sample take one.
 
-    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. greedy: the most probable tokens;
-    sample: tokens drawn.
+    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. sample: tokens drawn.
     """
     first = torch.zeros(batch, dtype=torch.int64)
     one = torch.zeros(batch, 1, dtype=torch.int64), first
-    steps = *one, torch.ones(1, dtype=torch.int64)
     drawn = (
         torch.zeros(batch, max_seq, dtype=torch.int64),
         torch.ones(batch, 4),
         torch.zeros(batch, 4, dtype=torch.int32),
     )
-    chosen = Method("greedy", "greedy", steps), Method("sample", "sample", (*steps, *drawn))
+    sample = Method("sample", "sample", (*one, torch.ones(1, dtype=torch.int64), *drawn))
     if max_seq < 2:
-        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), *chosen]
+        return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), sample]
     some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
 
     def up_to(most: int) -> dict[str, Any]:
@@ -58,7 +55,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
         Method("prefill", "last", some, up_to(CHUNK)),
         Method("decode", "last", one),
         Method("score", "all", some, up_to(SCORED)),
-        *chosen,
+        sample,
     ]
 
 
@@ -67,8 +64,8 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
     programs: dict[str, ir.Program] = {}
     report = Report([], {})
     for method in listed:
-        if method.rows in _STEPS:
-            module = _STEPS[method.rows](decoder)
+        if method.rows == "sample":
+            module: Decoder = Steps(decoder)
         else:
             module, decoder.rows = decoder, method.rows
         made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)

@@ -65,8 +65,8 @@ class _Integers:
 class _IntegersAndRows(_Integers):
     """The same, and the layer's input is quantized row by row."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(quantize_rows(x))
+    def forward(self, x: Tensor, *more: Tensor) -> Tensor:
+        return super().forward(quantize_rows(x), *more)
 
 
 def quantized_weight(weight: Tensor, scheme: Scheme) -> tuple[Tensor, Tensor]:

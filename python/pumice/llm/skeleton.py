@@ -15,6 +15,7 @@ from transformers.initialization import no_init_weights
 from transformers.pytorch_utils import Conv1D
 from transformers.utils.logging import disable_progress_bar
 
+from pumice.llm.mixture import replace_mixtures
 from pumice.llm.quantized import Integers, Read, Scheme, integer_layer, quantize_layer
 from pumice.llm.rope import replace_rotary
 
@@ -64,6 +65,7 @@ def skeleton(
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="pumice").eval()
     model.tie_weights()
     model.requires_grad_(False)
+    replace_mixtures(model)
     transposed = _plain_linears(model)
     replace_rotary(model, max_seq, dtype, rope_factors)
     names = _by_tensor(model)

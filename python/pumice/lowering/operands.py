@@ -19,6 +19,7 @@ FLOATS = (DType.f32, DType.f16)
 ACTIVATIONS = {
     "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4, "relu6": 5, "hardswish": 6, "hardsigmoid": 7
 }  # fmt: skip
+GATE_ROWS = 16  # of a gate, then as many of what it is multiplied with: ops/fused_linear.cpp, ops/expert_linear.cpp
 _RANGES = {
     DType.bool: range(2),
     DType.u8: range(256),

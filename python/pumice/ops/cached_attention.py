@@ -25,8 +25,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is done to queries and keys first: cos and sin [B or 1, L, R], rotate their first R elements; norms: weights
-    [E], applied before."""
+    """What is done to queries and keys first: cos and sin, of the new rows [B or 1, L, R] or of all positions
+    [S or more, R], rotate their first R elements; norms: weights [E], applied before."""
 
     cos: Ref | None = None
     sin: Ref | None = None

@@ -51,7 +51,7 @@ _SHAPES = (aten.unsqueeze.default, aten.view.default, aten.reshape.default, aten
 _ARANGES = (aten.arange.default, aten.arange.start, aten.arange.start_step)
 
 
-def _counts_all(index: Ref, size: Size) -> bool:
+def counts_all(index: Ref, size: Size) -> bool:
     """Whether an index is 0, 1, .. size-1 (under any shape), as transformers writes mask[batch, position]."""
     node = index.node
     while node is not None and node.target in _SHAPES:
@@ -67,7 +67,7 @@ def _is_view(x: Ref, dims: list[int], given: list[Ref]) -> bool:
     rank, last = max(index.rank for index in given), -1
     for dim, index in zip(dims, given, strict=True):
         places = [at + rank - index.rank for at, size in enumerate(index.shape) if not is_one(size)]
-        if len(places) != 1 or places[0] <= last or not _counts_all(index, x.shape[dim]):
+        if len(places) != 1 or places[0] <= last or not counts_all(index, x.shape[dim]):
             return False
         last = places[0]
     return True

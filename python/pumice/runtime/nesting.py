@@ -21,7 +21,9 @@ eager module would compute with the default.
 
 from __future__ import annotations
 
+import functools
 import json
+import keyword
 import math
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
@@ -104,10 +106,21 @@ def _count(spec: Any) -> int:
         parts = dict(inside)
         if len(parts) != len(inside) or (kind == "o" and not all(isinstance(key, str) for key in parts)):
             raise ValueError(f"fields without a name of their own: {_short(list(parts))}")
-        if kind == "N":
-            namedtuple(spec.get("name"), parts)
+        names = [spec.get("name"), *parts] if kind == "N" else []
+        if not all(map(_is_name, names)) or any(name.startswith("_") for name in names[1:]):
+            raise ValueError(f"no names of a tuple and its fields: {_short(names)}")
         inside = list(parts.values())
     return sum(map(_count, inside))
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tuple_type(name: str, fields: tuple[str, ...]) -> Any:
+    """Made when a result needs it: a class takes long, and a hostile file has many."""
+    return namedtuple(name, fields)
 
 
 def _damaged(field: str, why: str) -> InvalidFileError:
@@ -132,7 +145,7 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Any:
     if "o" in spec:
         return Fields((key, unflatten(item, leaves)) for key, item in spec["o"])
     if "N" in spec:
-        tuple_type = namedtuple(spec["name"], [field for field, _ in spec["N"]])
+        tuple_type = _tuple_type(spec["name"], tuple(field for field, _ in spec["N"]))
         return tuple_type(*(unflatten(item, leaves) for _, item in spec["N"]))
     return spec.get("c")
 
@@ -145,14 +158,14 @@ def flatten(spec: Any, args: tuple, kwargs: Mapping[str, Any], names: list[str])
     """
     if spec is None:
         spec = {"t": [{"t": [None] * len(names)}, {"d": []}], "names": names}
-    positional, keyword = spec["t"][0]["t"], dict(spec["t"][1]["d"])
+    positional, named = spec["t"][0]["t"], dict(spec["t"][1]["d"])
     parameters = dict(zip(spec.get("names") or names, positional, strict=False))
     order = spec.get("positional", list(parameters))
-    parameters |= keyword
+    parameters |= named
     defaults = dict(spec.get("defaults", []))
     wanted = f"expected {len(parameters)} argument(s) ({', '.join(parameters)})"
-    if len(args) > len(order) and keyword and "positional" not in spec and len(args) <= len(parameters):
-        raise _bad(f"give {', '.join(map(repr, keyword))} by name: the file does not say where forward takes them")
+    if len(args) > len(order) and named and "positional" not in spec and len(args) <= len(parameters):
+        raise _bad(f"give {', '.join(map(repr, named))} by name: the file does not say where forward takes them")
     if len(args) > len(order):
         raise _bad(f"{wanted}, got {len(args)}" + (" by position" if len(args) <= len(parameters) else ""))
     given = dict(zip(order, args, strict=False))

@@ -75,6 +75,9 @@ class ProfileRow:
 class Session:
     """A loaded model: weights and state on a device. Call it as you would call the module.
 
+    `needs`: bytes on the device that the load reckoned, by kind: weights, weight_textures, loading (the most while the
+    weights are packed), states, arena, textures and io of a session after one run of each method at the shapes of the
+    export.
     Threads may share a session: their calls (and reset, memory, profile) wait for one another, and each gets the
     results of its own inputs. Several sessions run side by side.
     """
@@ -93,6 +96,7 @@ class Session:
         self.inputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["inputs"]))
         self.outputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["outputs"]))
         self.device = Device.of(facts["device"])
+        self.needs: dict[str, int] = facts["needs"]
         self._in_spec = nesting.parse_arguments(chosen["in_spec"], len(self.inputs))
         self._out_spec = nesting.parse_results(chosen["out_spec"], len(self.outputs))
         self._names = [spec.name for spec in self.inputs]
@@ -200,7 +204,14 @@ def _array(value: Any, dtype: np.dtype, name: str) -> np.ndarray:
     if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         if str(value.dtype).removeprefix("torch.") != dtype.name:
             raise _bad(name, dtype, str(value.dtype).removeprefix("torch."))
-        value = value.detach().cpu().contiguous().numpy()
+        if value.is_meta:
+            raise _bad(
+                name, dtype, "a meta tensor, which has a shape and no data; make one with torch.empty and fill it"
+            )
+        try:
+            value = value.detach().cpu().resolve_neg().contiguous().numpy()
+        except (RuntimeError, TypeError) as error:  # a sparse or fake tensor, a subclass
+            raise _bad(name, dtype, f"a tensor that is not an array of numbers ({error})") from error
     elif not isinstance(value, np.ndarray | np.generic):
         raise _bad(name, dtype, f"a {type(value).__name__}")
     array = np.asarray(value)
@@ -223,6 +234,8 @@ def load(
     features: str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     external: Mapping[str, bytes] | None = None,
+    max_memory: int | None = None,
+    max_seconds: float | None = None,
 ) -> Session:
     """Loads a .pumice file (a path, or its bytes) onto a device.
 
@@ -230,12 +243,27 @@ def load(
     features: "-coopmat,-int_dot" switches optional features off, "none" all of them; default $PUMICE_FEATURES.
     cache_dir: where compiled pipelines are kept, "off" for nowhere; default $PUMICE_CACHE_DIR, else the user's cache.
     external: the bytes of constants that the file leaves out, by key.
-    Raises InvalidFileError, DeviceError, InvalidInputError.
+    max_memory: bytes on the device that the weights and one session may take; default 80 % of the device's largest
+    heap, on a CPU driver or an integrated GPU also of the memory that the process may use. What the file needs is
+    reckoned before anything is allocated: `Session.needs`. Runs at larger shapes are held to the limit as well.
+    max_seconds: of the load, and of the first run for new shapes; default 60. Neither is cut off within a step, such as
+    the compiling of one kernel. The device goes on working.
+    Raises InvalidFileError (also beyond max_memory), DeviceError (also beyond max_seconds), InvalidInputError.
     """
     where = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else os.fspath(source)
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)
-    return Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {})))
+    budget = _limit(max_memory, "max_memory", int), float(_limit(max_seconds, "max_seconds", int | float))
+    return Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {}), *budget))
+
+
+def _limit(given: Any, name: str, kind: Any) -> Any:
+    """A limit of load; 0, the runtime's word for its default, where none is given."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, kind) or not 0 < given < 2**63:
+        raise InvalidInputError(f"{name} must be positive, got {given!r}", code="InvalidArgument", path=name)
+    return given
 
 
 def check(source: str | os.PathLike[str] | bytes) -> None:

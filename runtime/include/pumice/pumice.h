@@ -94,6 +94,12 @@ typedef struct pumice_options {
    * valid until the load returns. Called by the loading thread. Must not throw. */
   int (*external)(void* user, const char* key, const void** data, uint64_t* bytes);
   void* user;
+  /* The file is not trusted, so it gets a budget. What it needs beyond `max_memory` is refused before anything is
+   * allocated for it (PUMICE_LIMIT_EXCEEDED, with both numbers); a load, or the first run for new shapes, that takes
+   * longer than `max_seconds` stops between two steps (PUMICE_TIMEOUT), and the device goes on working. */
+  uint64_t max_memory; /* bytes on the device, of the model and one session; 0 = 80 % of its largest heap, on a CPU
+                          driver or an integrated GPU also of the memory that the process may use */
+  double max_seconds;  /* 0 = 60 */
 } pumice_options;
 
 typedef struct pumice_model {
@@ -118,14 +124,17 @@ PUMICE_API pumice_status pumice_inspect_file(const char* path, char** json);
 
 /* Validates a file, opens a device, and copies the weights to it. The file, or its memory, is not needed after that.
  * `options` may be null. Errors: those of pumice_check; PUMICE_INVALID_ARGUMENT (options), PUMICE_WEIGHTS_MISMATCH (an
- * external constant), PUMICE_DEVICE_UNSUPPORTED, PUMICE_OUT_OF_DEVICE_MEMORY, PUMICE_DEVICE_LOST. */
+ * external constant), PUMICE_DEVICE_UNSUPPORTED, PUMICE_OUT_OF_DEVICE_MEMORY, PUMICE_DEVICE_LOST, PUMICE_TIMEOUT (the
+ * budget's time; the device is not lost). */
 PUMICE_API pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options,
                                            pumice_model* model);
 PUMICE_API pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model);
 /* Frees the handle. Sessions of the model stay usable; the weights are freed with the last one. */
 PUMICE_API pumice_status pumice_model_free(pumice_model model);
 /* The device and the methods of a model as JSON, which the caller frees:
- * {"device": {...}, "methods": [{"name", "inputs", "outputs", "in_spec", "out_spec"}]}. */
+ * {"device": {...}, "methods": [{"name", "inputs", "outputs", "in_spec", "out_spec"}], "needs": {...}}. "needs": bytes
+ * on the device that the load reckoned, {"weights", "weight_textures", "loading" (the most while weights are packed),
+ * "states", "arena", "textures", "io"}, of one session after a run of each method at the shapes of the export. */
 PUMICE_API pumice_status pumice_model_describe(pumice_model model, char** json);
 PUMICE_API pumice_status pumice_model_num_methods(pumice_model model, uint32_t* count);
 /* The number of the method called `name`, from 0; null: the first one. PUMICE_INVALID_ARGUMENT when there is none. The

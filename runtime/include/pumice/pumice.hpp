@@ -52,11 +52,15 @@ inline std::string to_string_and_free(char* text) {
 struct Options {
   std::string device, features, cache_dir;  // "" is not set
   uint32_t timeout_ms = 0;
+  uint64_t max_memory = 0;  // the budget of the file, see pumice_options; 0 is not set
+  double max_seconds = 0;
 
   pumice_options c() const&& = delete;  // the result points into this object
   pumice_options c() const& {
     pumice_options options = PUMICE_INIT(pumice_options);
     options.timeout_ms = timeout_ms;
+    options.max_memory = max_memory;
+    options.max_seconds = max_seconds;
     options.device = device.empty() ? nullptr : device.c_str();
     options.features = features.empty() ? nullptr : features.c_str();
     options.cache_dir = cache_dir.empty() ? nullptr : cache_dir.c_str();

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// When work on behalf of a file must end. It is asked between steps; a step under way is not cut off.
+#pragma once
+
+#include <chrono>
+
+#include "base/error.h"
+
+namespace pumice::engine {
+
+class Deadline {
+ public:
+  Deadline() = default;  // never
+  explicit Deadline(double seconds);
+  // Throws Timeout once the time is over. `doing`: what would come next, "packing weights".
+  void require(Stage stage, const char* doing) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end_ = Clock::time_point::max();
+  double seconds_ = 0;
+};
+
+}  // namespace pumice::engine

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// One new row of each sequence: its queries and key normed and rotated (attention/prepare.glslh), its key and value written to the
+// caches, and its attention (attention/few_rows.glslh), in one dispatch. Every workgroup prepares the queries that it needs; the
+// one whose share has the new position also writes the row, and reads it from shared memory.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 key cache, 4 value cache, 5 status, 6 q, 7 k, 8 v, 9 first, 10 cos, 11 sin, 12 q's
+// norm weight, 13 k's, 14 sinks.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 f16
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
+#include "math/half_round.glslh"
+#include "math/math.glslh"
+#include "attention/octets.glslh"
+
+layout(constant_id = 8) const uint PER = 16u;  // a power of two, at most LANES; 4 * PER elements hold a head
+layout(constant_id = 9) const bool ROPE = true;
+layout(constant_id = 10) const bool Q_NORM = false;
+layout(constant_id = 11) const bool K_NORM = false;
+layout(constant_id = 12) const bool TABLES = false;
+
+layout(set = 0, binding = 0) writeonly buffer Out { OCTET out_[]; };
+layout(set = 0, binding = 1) coherent buffer Partial { vec4 partial_[]; };
+layout(set = 0, binding = 2) coherent buffer Tickets { uint tickets_[]; };
+layout(set = 0, binding = 3) buffer KeyCache { OCTET key_cache_[]; };
+layout(set = 0, binding = 4) buffer ValueCache { OCTET value_cache_[]; };
+#define STATUS_BINDING 5
+#include "core/status.glslh"
+layout(set = 0, binding = 6) readonly buffer Q { WORD(DTYPE) q_[]; };
+layout(set = 0, binding = 7) readonly buffer K { WORD(DTYPE) k_[]; };
+layout(set = 0, binding = 8) readonly buffer V { WORD(DTYPE) v_[]; };
+layout(set = 0, binding = 9) readonly buffer First { WORD(i32) first_[]; };
+layout(set = 0, binding = 10) readonly buffer Cos { WORD(DTYPE) cos_[]; };
+layout(set = 0, binding = 11) readonly buffer Sin { WORD(DTYPE) sin_[]; };
+layout(set = 0, binding = 12) readonly buffer QNorm { WORD(DTYPE) q_norm_[]; };
+layout(set = 0, binding = 13) readonly buffer KNorm { WORD(DTYPE) k_norm_[]; };
+layout(set = 0, binding = 14) readonly buffer Sinks { WORD(DTYPE) sinks_[]; };
+layout(push_constant) uniform Params {
+  uint batches;
+  uint heads;     // of q
+  uint kv_heads;  // of the caches
+  uint s;         // rows of a cache
+  uint splits;    // workgroups of a head of a cache
+  float scale;
+  uint window;    // positions that a row sees; 0: all before it
+  float softcap;  // 0: none
+  uint rotated;   // R
+  float eps;
+  uint q_row;     // vec4 groups from a row of q to the next
+  uint q_begin;   // vec4 groups before its first head
+  uint k_row;
+  uint k_begin;
+  uint v_row;
+  uint v_begin;
+  uint angle_batch;  // elements of cos from a sequence to the next, 0 when all share them
+  uint angle_rows;   // of cos
+  uint call;
+} params;
+
+#define NEW_ROWS 1u
+#define NEWEST_IN_SHARED
+#include "attention/few_rows.glslh"
+#include "attention/prepare.glslh"
+
+// The queries to query_, the new key and value to newest_*.
+void prepare_row(Share s) {
+  const uint column = lane() % PER, q_head = s.kv_head * ROWS;
+  for (uint slot = lane() / PER; slot < (ROWS + 2u + HEADS - 1u) / HEADS * HEADS; slot += HEADS) {
+    const bool query = slot < ROWS, key = slot == ROWS, value = slot == ROWS + 1u;
+    const uint width = 2u * (value ? V8 : E8);
+    const bool live = column < width && slot < ROWS + 2u;
+    vec4 x = vec4(0.0);
+    if (live) {
+      if (query) x = LOAD4(DTYPE, q_, s.batch * params.q_row + params.q_begin + (q_head + slot) * width + column);
+      else if (key) x = LOAD4(DTYPE, k_, s.batch * params.k_row + params.k_begin + s.kv_head * width + column);
+      else x = LOAD4(DTYPE, v_, s.batch * params.v_row + params.v_begin + s.kv_head * width + column);
+    }
+    x = prepare(x, query, key, column, width, s.batch, 0u, s.first);
+#if defined(DTYPE_f16)
+    x = half_round(x);  // packed and unpacked in registers, NVIDIA's driver leaves it as it was
+#endif
+    if (live) {
+      if (query) query_[slot * width + column] = x * params.scale;
+      else if (key) newest_key_[column] = x;
+      else newest_value_[column] = x;
+    }
+    barrier();
+  }
+}
+
+// `s` has the new position.
+void write_row(Share s) {
+  const uint row = s.head_row + uint(s.first);
+  for (uint j = lane(); j < E8; j += LANES) key_cache_[row * E8 + j] = to_octet(newest_key_[2u * j], newest_key_[2u * j + 1u]);
+  for (uint j = lane(); j < V8; j += LANES) value_cache_[row * V8 + j] = to_octet(newest_value_[2u * j], newest_value_[2u * j + 1u]);
+}
+
+void main() {
+  Share share;
+  if (!share_of_workgroup(share)) return;  // the whole workgroup, here and below
+  if (share.first < 0 || share.first >= int(params.s)) {  // nothing is written then
+    if (share.split == 0u && share.kv_head == 0u && lane() == 0u)
+      report_index(params.call, share.batch, share.first, int(params.s));
+    return;
+  }
+  load_first_key(share);
+  prepare_row(share);
+  if (uint(share.first) >= share.begin && uint(share.first) < share.end) write_row(share);
+  attend(share);
+}

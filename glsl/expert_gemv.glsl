@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear/gemv.glslh for the rows of experts (linear/experts.glslh).
+// Bindings: 0 out, 1 status, 2 x, 3 weight, 4 bias, 5 residual; WEIGHT q4, q8: 6 scale, 7 zero; last: experts.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#pragma variant DTYPE f32 f16
+#pragma variant WEIGHT q4 q8 f16 f32
+#define EXPERTS 15
+#include "linear/gemv.glslh"

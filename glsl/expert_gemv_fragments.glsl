@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear/gemv_fragments.glslh for the rows of experts (linear/experts.glslh).
+// Bindings: 0 out, 1 status, 2 x, 3 weight, 4 bias, 5 residual; WEIGHT q4, q8: 6 scale, 7 zero; last: experts.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#pragma variant DTYPE f16
+#pragma variant WEIGHT q4 q8 f16
+#pragma variant X whole tail8
+#define EXPERTS 17
+#include "linear/gemv_fragments.glslh"
