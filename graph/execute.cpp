@@ -43,7 +43,7 @@ Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> 
       weights_(std::move(weights)),
       timeout_ns_(options.timeout_ns),
       budget_(effective(options.budget, device_->info())),
-      in_place_(device_->memory().unified() && !options.staged) {
+      in_place_(device_->memory().unified()) {
   state_infos_ = states(*program_, graphs);
   for (const StateInfo& info : state_infos_) {
     states_.push_back(info.used ? device_->memory().buffer(info.bytes, MemoryKind::device, "state") : Buffer());
@@ -89,8 +89,7 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
   method.rules.bind(inputs, method.symbols);
   Encoding& chosen = encoding(method, timed, steps > 1);
   copy_in(method, chosen, inputs);
-  if (steps > 1 && undo_.saves(method_index)) run_once([&](Commands& commands) { undo_.save(method_index, commands); });
-  device_->run(*chosen.commands, timeout_ns_, steps);
+  device_->run(*chosen.commands, timeout_ns_, steps, chosen.save.get());
   check_status(method, chosen);
   return chosen;
 }

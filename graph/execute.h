@@ -29,7 +29,6 @@ struct OutputInfo {
 struct SessionOptions {
   uint64_t timeout_ns = 0;  // of one run; 0: the default of Device::run
   Budget budget = {};
-  bool staged = false;  // inputs and outputs are copied also where the host sees device memory: for tests
 };
 
 struct SessionMemory {

@@ -114,8 +114,14 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   Commands& commands = *encoding.commands;
   uint32_t times = 0;
   commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0, encoding.repeated);
-  if (encoding.repeated) commands.barrier();                               // after the run before
-  if (!encoding.repeated) buffers.undo.save(impl.method_index, commands);  // else before the first of the runs
+  if (!encoding.repeated) {
+    buffers.undo.save(impl.method_index, commands);
+  } else if (buffers.undo.saves(impl.method_index)) {
+    encoding.save = std::make_unique<Commands>(device);
+    encoding.save->begin();
+    buffers.undo.save(impl.method_index, *encoding.save);
+    encoding.save->end();
+  }
   commands.discard(encoding.images);
   for (const Step& step : encoding.steps) {
     if (step.barrier) commands.barrier();

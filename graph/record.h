@@ -33,6 +33,7 @@ struct Encoding {
   Plan plan;
   std::vector<Image> images;
   std::unique_ptr<Commands> commands;
+  std::unique_ptr<Commands> save;    // of a repeated one: what saves the states, to be run once before it; else null
   const uint32_t* status = nullptr;  // four words, or null when no kernel reports
   uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
 };

@@ -83,9 +83,9 @@ Queue& Device::queue() {
   return impl_->queue;
 }
 
-void Device::run(const Commands& commands, uint64_t timeout_ns, uint32_t times) {
+void Device::run(const Commands& commands, uint64_t timeout_ns, uint32_t times, const Commands* first) {
   Submit& submit = commands.recorded();
-  impl_->queue.submit(submit, times);
+  impl_->queue.submit(submit, times, first == nullptr ? VK_NULL_HANDLE : first->recorded().commands);
   impl_->queue.wait(submit, timeout_ns);
 }
 

@@ -52,8 +52,8 @@ class Device {
 
   // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the
   // device then counts as lost), DeviceLost (sticky). Releases nothing. A timeout of 0: a minute, ten on a CPU driver.
-  // `times`: of commands that were begun as repeated.
-  void run(const Commands& commands, uint64_t timeout_ns = 0, uint32_t times = 1);
+  // `times`: of commands that were begun as repeated. `first`: commands that run once before them, in the same submit.
+  void run(const Commands& commands, uint64_t timeout_ns = 0, uint32_t times = 1, const Commands* first = nullptr);
 
   // ---- for vulkan/ alone ----
 

@@ -25,7 +25,7 @@ Queue::Queue(Core& core) : core_(core) {
   core.vk.GetDeviceQueue(core.device, core.physical.queue_family, 0, &queue_);
 }
 
-void Queue::submit(Submit& submit, uint32_t times) {
+void Queue::submit(Submit& submit, uint32_t times, VkCommandBuffer first) {
   if (core_.process != getpid()) {
     fail(Code::WrongState, Stage::execute, "device",
          "the device was opened by process %d and a forked child cannot use it; load the program in the child",
@@ -35,8 +35,11 @@ void Queue::submit(Submit& submit, uint32_t times) {
   if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer already runs");
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  const std::vector<VkCommandBuffer> commands(times, submit.commands);
-  info.commandBufferCount = times;
+  std::vector<VkCommandBuffer> commands;
+  commands.reserve(size_t{times} + 1);
+  if (first != VK_NULL_HANDLE) commands.push_back(first);
+  commands.insert(commands.end(), times, submit.commands);
+  info.commandBufferCount = static_cast<uint32_t>(commands.size());
   info.pCommandBuffers = commands.data();
   VkResult result;
   {

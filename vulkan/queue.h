@@ -20,8 +20,9 @@ struct Submit {
 class Queue {
  public:
   explicit Queue(Core& core);
-  // Returns at once; `submit.pending` until wait() returned. `times`: how often the commands run, one after another.
-  void submit(Submit& submit, uint32_t times = 1);
+  // Returns at once; `submit.pending` until wait() returned. `times`: how often the commands run, one after another;
+  // `first`, where it is there, runs once before them.
+  void submit(Submit& submit, uint32_t times = 1, VkCommandBuffer first = VK_NULL_HANDLE);
   void wait(Submit& submit, uint64_t timeout_ns = 0);  // errors and timeout as for Device::run
 
  private:

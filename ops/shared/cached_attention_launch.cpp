@@ -55,6 +55,47 @@ void few_rows_constants(Launch& launch, const Caches& c, int64_t rows) {
   require_subgroups(launch);
 }
 
+// What every kernel over the caches is told.
+template <class Params>
+Params common_params(const Caches& c) {
+  Params params{};
+  params.batches = u32(c.batch());
+  params.heads = u32(c.heads);
+  params.kv_heads = u32(c.kv_heads());
+  params.s = u32(c.capacity());
+  return params;
+}
+
+// Of a kernel that attends.
+template <class Params>
+void set_attention(Params& params, const Caches& c, const Features& features) {
+  params.splits = u32(cache_splits(c, features));
+  params.scale = c.scale;
+  params.window = c.window;
+  params.softcap = c.softcap;
+}
+
+// Of a kernel that norms, rotates and writes new rows.
+template <class Params>
+void set_new_rows(Params& params, const Caches& c, uint32_t call) {
+  params.rotated = u32(c.rotated());
+  params.eps = c.eps;
+  params.q_row = u32(c.q.dim(2) / 4);
+  params.q_begin = u32(c.begin[0] / 4);
+  params.k_row = u32(c.k.dim(2) / 4);
+  params.k_begin = u32(c.begin[1] / 4);
+  params.v_row = u32(c.v.dim(2) / 4);
+  params.v_begin = u32(c.begin[2] / 4);
+  params.angle_batch = c.angle_batch();
+  params.angle_rows = c.angle_rows();
+  params.call = call;
+}
+
+void over_splits(Launch& launch, const Caches& c, int64_t rows) {
+  const int64_t groups = c.batch() * c.kv_heads() * cache_splits(c, launch.features);
+  launch.over_groups(static_cast<uint64_t>(groups), lanes_of(c, rows, launch.features));
+}
+
 }  // namespace
 
 void check_sizes(const Caches& c) {
@@ -108,45 +149,23 @@ bool is_one_row(const Caches& c, const Features& features) {
 }
 
 void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
-  const auto parts = u32(cache_splits(c, launch.features));
   const int64_t rows = few_rows(c, launch.features);
-  launch.over_groups(static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes_of(c, rows, launch.features));
-  launch.params(glsl::cached_attention_row::Params{.batches = u32(c.batch()),
-                                                   .heads = u32(c.heads),
-                                                   .kv_heads = u32(c.kv_heads()),
-                                                   .s = u32(c.capacity()),
-                                                   .splits = parts,
-                                                   .scale = c.scale,
-                                                   .window = c.window,
-                                                   .softcap = c.softcap,
-                                                   .rotated = u32(c.rotated()),
-                                                   .eps = c.eps,
-                                                   .q_row = u32(c.q.dim(2) / 4),
-                                                   .q_begin = u32(c.begin[0] / 4),
-                                                   .k_row = u32(c.k.dim(2) / 4),
-                                                   .k_begin = u32(c.begin[1] / 4),
-                                                   .v_row = u32(c.v.dim(2) / 4),
-                                                   .v_begin = u32(c.begin[2] / 4),
-                                                   .angle_batch = c.angle_batch(),
-                                                   .angle_rows = c.angle_rows(),
-                                                   .call = call});
+  auto params = common_params<glsl::cached_attention_row::Params>(c);
+  set_attention(params, c, launch.features);
+  set_new_rows(params, c, call);
+  launch.params(params);
+  over_splits(launch, c, rows);
   few_rows_constants(launch, c, rows);
   launch.spec.insert(launch.spec.end(), {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables()});
   launch.shader = &glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()));
 }
 
 void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
-  const auto parts = u32(cache_splits(c, launch.features));
-  launch.over_groups(static_cast<uint64_t>(c.batch() * c.kv_heads() * parts), lanes_of(c, rows, launch.features));
-  launch.params(glsl::cached_attention::Params{.batches = u32(c.batch()),
-                                               .l = u32(c.rows()),
-                                               .heads = u32(c.heads),
-                                               .kv_heads = u32(c.kv_heads()),
-                                               .s = u32(c.capacity()),
-                                               .splits = parts,
-                                               .scale = c.scale,
-                                               .window = c.window,
-                                               .softcap = c.softcap});
+  auto params = common_params<glsl::cached_attention::Params>(c);
+  params.l = u32(c.rows());
+  set_attention(params, c, launch.features);
+  launch.params(params);
+  over_splits(launch, c, rows);
   few_rows_constants(launch, c, rows);
   launch.shader = &glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()));
 }
@@ -173,29 +192,16 @@ void launch_many_rows(Launch& launch, const Caches& c) {
 
 void launch_write(Launch& launch, const Caches& c, bool in_place, uint32_t call) {
   const int64_t places = c.batch() * c.rows() * (c.heads + 2 * c.kv_heads());
-  const uint32_t e4 = u32(c.key_size() / 4), f4 = u32(c.value_size() / 4);
   const uint32_t per = lanes_of_head(c), lanes = 64;
   const int64_t copied = in_place ? 0 : (c.key_cache.numel() + c.value_cache.numel()) / 4;
   const int64_t items = std::max(places * per, copied);
   launch.over_groups(static_cast<uint64_t>(ceil_div(items, lanes)), lanes);
-  launch.params(glsl::cached_attention_write::Params{.batches = u32(c.batch()),
-                                                     .l = u32(c.rows()),
-                                                     .heads = u32(c.heads),
-                                                     .kv_heads = u32(c.kv_heads()),
-                                                     .e4 = e4,
-                                                     .f4 = f4,
-                                                     .s = u32(c.capacity()),
-                                                     .rotated = u32(c.rotated()),
-                                                     .eps = c.eps,
-                                                     .q_row = u32(c.q.dim(2) / 4),
-                                                     .q_begin = u32(c.begin[0] / 4),
-                                                     .k_row = u32(c.k.dim(2) / 4),
-                                                     .k_begin = u32(c.begin[1] / 4),
-                                                     .v_row = u32(c.v.dim(2) / 4),
-                                                     .v_begin = u32(c.begin[2] / 4),
-                                                     .angle_batch = c.angle_batch(),
-                                                     .angle_rows = c.angle_rows(),
-                                                     .call = call});
+  auto params = common_params<glsl::cached_attention_write::Params>(c);
+  params.l = u32(c.rows());
+  params.e4 = u32(c.key_size() / 4);
+  params.f4 = u32(c.value_size() / 4);
+  set_new_rows(params, c, call);
+  launch.params(params);
   launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place, c.tables()});
   launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
   if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;

@@ -18,10 +18,11 @@ INSTANTIATE_TEST_SUITE_P(, Execute, testing::Bool(), [](const auto& test) { retu
 struct Loaded {
   explicit Loaded(const Maker& maker) {
     const Bytes file = maker.file();
-    model = pumice::engine::Model::load(open_device, file);  // the file's bytes are freed after this
+    const auto open = [] { return open_device_with(Execute::GetParam() ? "staged" : ""); };
+    model = pumice::engine::Model::load(open, file);  // the file's bytes are freed after this
     session = make();
   }
-  std::unique_ptr<Session> make() const { return model->session({.staged = Execute::GetParam()}); }
+  std::unique_ptr<Session> make() const { return model->session(); }
   std::shared_ptr<const pumice::engine::Model> model;
   std::unique_ptr<Session> session;
 };

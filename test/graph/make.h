@@ -125,9 +125,13 @@ inline Maker lookup() {
   return maker;
 }
 
-inline std::shared_ptr<Device> open_device() {
+inline std::shared_ptr<Device> open_device_with(const char* features) {
   const char* device = std::getenv("PUMICE_DEVICE");
-  return Device::open({device != nullptr && *device != 0 ? device : "llvmpipe", "", "off"});
+  return Device::open({device != nullptr && *device != 0 ? device : "llvmpipe", features, "off"});
+}
+
+inline std::shared_ptr<Device> open_device() {
+  return open_device_with("");
 }
 
 template <class T>
