@@ -138,13 +138,21 @@ const LinearKernel& linear_kernel(std::string_view name) {
        printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
 }
 
+// Each workgroup norms all rows again. H200, us with the norm inside and in front: 8 x 2048 -> 3072 8.3, 10.5 (3.1 M
+// elements in all workgroups); 4 x 4096 -> 6144 18.3, 17.1 (6.3 M); 8 x 2048 -> 16384 19.0, 14.8 (8.4 M); 4 x 4096 ->
+// 28672 47.3, 29.8 (15 M).
+constexpr int64_t kMostNormed = 4 << 20;
+
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const bool matrices = kernel.family == Family::gemv_fragments;
-  if (s.m != 1 || s.textures || (kernel.family != Family::gemv && !matrices)) return false;
-  const uint64_t row = static_cast<uint64_t>(ceil_div(s.k, 64)) * 64 * device_bytes(s.dtype);
+  const int64_t most = kernel.family == Family::gemv ? 1 : matrices && kernel.rows == 8 ? 8 : 0;
+  if (s.textures || s.m < 1 || s.m > most) return false;
+  if (s.m > 1 && s.m * s.k * ceil_div(ceil_div(s.n, 16), kernel.panels) > kMostNormed) return false;
+  // With the padding of glsl/include/linear/rms_norm.glslh.
+  const uint64_t row = (static_cast<uint64_t>(ceil_div(s.k, 64)) * 64 + 32) * device_bytes(s.dtype);
   const uint64_t lanes = gemv_lanes(kernel, s.m, s.n, s.k, features);
-  const uint64_t others = matrices ? kernel.panels * lanes * 2 + 128 : kernel.panels * lanes * 8 + lanes * 4 + 16;
-  return row + others <= features.max_shared_bytes;
+  const uint64_t others = matrices ? s.m * kernel.panels * lanes * 2 + 128 : kernel.panels * lanes * 8 + lanes * 4 + 16;
+  return s.m * row + others <= features.max_shared_bytes;
 }
 
 const LinearKernel* gated_kernel(const LinearKernel& kernel) {

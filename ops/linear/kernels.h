@@ -83,7 +83,7 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k,
 uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 
-// Whether it can norm its row of x itself, and whether the device has the shared memory.
+// Whether it can norm its rows of x itself, and whether the device has the shared memory.
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // The kernel to use in place of `kernel` for a gated product (ops/linear/epilogue.h); null where there is none.
 const LinearKernel* gated_kernel(const LinearKernel& kernel);

@@ -40,7 +40,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
     one = torch.zeros(batch, 1, dtype=torch.int64), first
     drawn = (
         torch.zeros(batch, max_seq, dtype=torch.int64),
-        torch.ones(batch, 4),
+        torch.ones(batch, 4, dtype=torch.float32),
         torch.zeros(batch, 4, dtype=torch.int32),
     )
     sample = Method("sample", "sample", (*one, torch.ones(1, dtype=torch.int64), *drawn))

@@ -151,7 +151,10 @@ def _scale(call: Call, m: Matrix, shape: tuple[int, int]) -> Ref:
     if not isinstance(m.scale, Ref):
         value = float(m.scale)
         return call.constant(
-            f"scale {value!r} {shape}", DType.f32, shape, lambda: _checked(torch.full(shape, value), m)
+            f"scale {value!r} {shape}",
+            DType.f32,
+            shape,
+            lambda: _checked(torch.full(shape, value, dtype=torch.float32), m),
         )
     if not m.scale.is_constant:
         call.refuse("the scales of the weight are computed, not constant")
@@ -177,7 +180,9 @@ def _zero(call: Call, m: Matrix, shape: tuple[int, int], shift: int) -> Ref | No
         if zero == shift:
             return None
         key = f"zero {zero} - {shift} {shape}"
-        return call.constant(key, DType.i8, shape, lambda: _points(torch.full(shape, float(zero)), m, shift))
+        return call.constant(
+            key, DType.i8, shape, lambda: _points(torch.full(shape, float(zero), dtype=torch.float32), m, shift)
+        )
     if not zero.is_constant:
         call.refuse("the zero points of the weight are computed, not constant")
     key = f"{zero.key}:zero{list(shape)}" + (f" - {shift}" if shift else "")
