@@ -246,14 +246,11 @@ TEST(Faults, ALostDeviceThatHangsIsGivenUp) {
       test::faults().fail_function = call;
       test::faults().result = VK_ERROR_DEVICE_LOST;
       test::faults().forever = true;
+      // The CPU driver, which is not lost, must be done with a fence before it is destroyed.
+      test::faults().after = std::string_view(call) == "vkWaitForFences";
       EXPECT_EQ(error_of([&] { device->run(commands); }).code(), Code::DeviceLost);
       EXPECT_TRUE(device->is_lost());
       test::faults().reset();
-      if (std::string_view(call) ==
-          "vkWaitForFences") {  // that was submitted: the CPU driver's thread must be done with it
-        const VkFence fence = commands.recorded().fence;
-        EXPECT_EQ(device->vk().WaitForFences(device->core().device, 1, &fence, VK_TRUE, 1'000'000'000), VK_SUCCESS);
-      }
     }
     set_vulkan_hook(test::install_faults);
     EXPECT_THAT(test::faults().alive(), testing::IsEmpty()) << call;
