@@ -246,6 +246,18 @@ def test_one_text_after_several(lm) -> None:
     assert list(many.generate_tokens(PROMPTS[1], max_new_tokens=30)) == alone(one, PROMPTS[1:2], max_new_tokens=30)[0]
 
 
+def test_a_call_that_fails_leaves_nothing_behind(lm) -> None:
+    many, how = lm("none", BATCH), pumice.llm.Sampling()
+    want = together(many, PROMPTS[:3], max_new_tokens=5)
+    with pytest.raises(pumice.InvalidInputError, match="9999"):  # the device finds it
+        many.read_rows({0: [1, 9999]})
+    assert [many.held(row) for row in range(BATCH)] == [[]] * BATCH
+    assert together(many, PROMPTS[:3], max_new_tokens=5) == want
+    with pytest.raises(pumice.InvalidInputError, match="64"):
+        many.step_rows({0: (many.encode(PROMPTS[0]), how)}, 65)
+    assert together(many, PROMPTS[:3], max_new_tokens=5) == want
+
+
 def test_no_prompts_give_no_texts(lm) -> None:
     assert lm("none", BATCH).generate_batch([]) == []
 
