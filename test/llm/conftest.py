@@ -39,18 +39,19 @@ def eager(tiny) -> Callable[[str], torch.nn.Module]:
 
 
 @pytest.fixture(scope="session")
-def file(tiny, tmp_path_factory) -> Callable[[str], Path]:
-    """The model's file by the scheme, exported once."""
+def file(tiny, tmp_path_factory) -> Callable[..., Path]:
+    """The model's file by the scheme and the batch, exported once."""
     folder = tmp_path_factory.mktemp("llm")
 
     @functools.cache
-    def made(scheme: str) -> Path:
-        pumice.llm.export(tiny, folder / f"{scheme}.pumice", quantize=scheme)
-        return folder / f"{scheme}.pumice"
+    def made(scheme: str, batch: int = 1) -> Path:
+        path = folder / f"{scheme}-{batch}.pumice"
+        pumice.llm.export(tiny, path, quantize=scheme, batch=batch)
+        return path
 
     return made
 
 
 @pytest.fixture(scope="session")
-def lm(file) -> Callable[[str], pumice.llm.LanguageModel]:
-    return functools.cache(lambda scheme: pumice.llm.load(file(scheme)))
+def lm(file) -> Callable[..., pumice.llm.LanguageModel]:
+    return functools.cache(lambda scheme, batch=1: pumice.llm.load(file(scheme, batch)))

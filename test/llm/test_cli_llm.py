@@ -45,6 +45,15 @@ def test_generate_streams_and_tells_the_speed(file, lm) -> None:
     assert run("generate", file("none"), "-n", 12, text="| word").stdout == done.stdout
 
 
+@pytest.mark.parametrize("batch", [1, 4])
+def test_several_prompts_give_their_texts_in_order(file, lm, batch) -> None:
+    prompts = ["| word", "A value of", "The"]
+    done = run("generate", file("none", batch), *(part for prompt in prompts for part in ("-p", prompt)), "-n", 12)
+    texts = ["".join(lm("none").generate(prompt, max_new_tokens=12)) for prompt in prompts]
+    assert done.stdout == "".join(f"[{index}] {text}\n" for index, text in enumerate(texts))
+    assert "generated 36 tokens" in done.stderr
+
+
 def test_chat_keeps_the_conversation(file, lm) -> None:
     done = run("chat", file("none"), "-n", 8, text="Hi\nAnd?\n\nnot read\n")
     first = "".join(lm("none").chat([{"role": "user", "content": "Hi"}], max_new_tokens=8))
@@ -147,6 +156,7 @@ def test_the_tool_says_that_a_file_is_too_old(file, tmp_path, monkeypatch) -> No
     [
         (("-p", "x" * MAX_SEQ), 3, "tokens, and"),
         (("-p", ""), 3, "no tokens"),
+        (("-p", "a", "-p", ""), 3, "prompt 1: the prompt has no tokens"),
         (("-p", "a", "-n", 0), 3, "positive integer"),
         (("-p", "a", "--stop", ""), 3, "stop string"),
         (("-p", "a", "--temperature", "hot"), 2, "not a valid float"),

@@ -26,7 +26,7 @@ def llm() -> None:
     \b
     pumice llm export Llama-3.2-1B-Instruct --quantize int4 -o llama.pumice    folder -> file
     pumice llm chat llama.pumice                                               talk to it
-    pumice llm generate llama.pumice -p "Once upon a time" -n 128              go on with a text
+    pumice llm generate llama.pumice -p "Once upon a time" -n 128              go on with a text, or with several
     pumice llm bench llama.pumice -p 512 -n 128                                tokens per second
     pumice llm perplexity llama.pumice text.txt                                what quantization cost
     """
@@ -120,21 +120,28 @@ def sampling_options(command: Any) -> Any:
 
 @llm.command()
 @model_argument
-@click.option("-p", "--prompt", help="The text to go on with; without it, standard input.")
+@click.option("-p", "--prompt", multiple=True, help="The text to go on with. Repeatable. Without it, standard input.")
 @sampling_options
 @device_options
-def generate(model: Path, prompt: str | None, device, features, cache_dir, **options: Any) -> None:
+def generate(model: Path, prompt: tuple[str, ...], device, features, cache_dir, **options: Any) -> None:
     """Go on with a text; it streams, and the speed comes at the end on stderr.
+
+    With several prompts, a file exported with --batch runs that many at once; each answer comes whole, after its
+    number, in the order of the prompts.
 
     \b
     pumice llm generate llama.pumice -p "Once upon a time" -n 200 --temperature 0.7 --top-p 0.9 --seed 1
+    pumice llm generate llama.pumice -p "Once upon a time" -p "In the beginning" -n 200
     """
     import pumice.llm
 
     lm = pumice.llm.load(model, device=device, features=features, cache_dir=cache_dir)
-    text = click.get_text_stream("stdin").read() if prompt is None else prompt
     try:
-        _show(lm.generate(text, **options))
+        if len(prompt) > 1:
+            for index, text in enumerate(lm.generate_batch(prompt, **options)):
+                click.echo(f"[{index}] {text}")
+        else:
+            _show(lm.generate(prompt[0] if prompt else click.get_text_stream("stdin").read(), **options))
     finally:
         _speed(lm)
 

@@ -3,25 +3,22 @@
 
 from __future__ import annotations
 
-import contextlib
+import operator
 import os
+import reprlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 import pumice
 from pumice.errors import InvalidInputError
+from pumice.llm.caches import Caches, next_count
 from pumice.llm.sampling import Sampling, next_token
+from pumice.llm.sequences import Request, pieces, request_of, requests_of, run
 from pumice.llm.text import Stream
 from pumice.llm.texts import Texts, read_texts
 
 Prompt = str | Sequence[int]
-_MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
-_SUBMIT_SECONDS = 0.05
-_CHUNK = 512  # tokens of a prompt in the first run; where that took less than _FAST seconds, four times as many
-_FAST = 0.1
 
 
 def load(
@@ -42,32 +39,26 @@ def load(
     return LanguageModel(session, read_texts(path))
 
 
-class LanguageModel:
-    """A decoder on a device, with its tokenizer. One text at a time: calls from several threads must not overlap.
+class LanguageModel(Caches):
+    """A decoder on a device, with its tokenizer. Calls from several threads must not overlap.
 
-    What the caches hold stays between calls: the beginning of a prompt that equals the last text is not read again.
+    `generate` and `chat` take one text, `generate_batch` several at once, in the rows of a file with a larger batch.
+    What the caches hold stays between calls: the beginning of a prompt that is there is not read again.
     """
 
     def __init__(self, session: pumice.Session, texts: Texts) -> None:
-        self.session = session
+        super().__init__(session, texts.facts)
         self.eos: frozenset[int] = frozenset(texts.eos)
-        self.max_seq = int(texts.facts["max_seq"])
-        self.batch = int(texts.facts["batch"])
         self.facts: Mapping[str, Any] = dict(texts.facts)
         self.tokenizer = _tokenizer(texts.tokenizer)
         self.prompt_seconds = self.decode_seconds = 0.0
         self.prompt_tokens = self.decode_tokens = 0
         self._texts = texts
-        self._methods = {name: session.method(name) for name in session.methods}
-        self._most = int(texts.facts["chunk"])  # tokens of a run of prefill
-        self._scored = int(texts.facts.get("scored", self._most))  # of score
-        self._chunk = min(_CHUNK, self._most)
-        self._known: list[int] = []  # the tokens whose keys and values are in the caches
 
     # ---- text ------------------------------------------------------------------------------------------------------
 
     def generate(
-        self, prompt: Prompt, *, max_new_tokens: int = 128, stop: Sequence[str] = (), **sampling: Any
+        self, prompt: Prompt, *, max_new_tokens: int = 128, stop: str | Sequence[str] = (), **sampling: Any
     ) -> Iterator[str]:
         """Yields pieces of text as they come; whole characters only, and nothing of a stop string.
 
@@ -75,18 +66,51 @@ class LanguageModel:
         top_k, top_p, min_p, repeat_penalty, repeat_last, seed, as in pumice.llm.Sampling.
         Raises InvalidInputError, before anything runs, for a prompt that is empty or does not fit and for a bad option.
         """
-        stream = Stream(self.decode, stop)
+        stream = self._stream(stop)
         return self._text(self.generate_tokens(prompt, max_new_tokens=max_new_tokens, **sampling), stream)
 
     def generate_tokens(self, prompt: Prompt, *, max_new_tokens: int = 128, **sampling: Any) -> Iterator[int]:
         """As `generate`, token by token; ends after a token that ends the text, which comes, too."""
-        unknown = [name for name in sampling if name not in Sampling.__dataclass_fields__]
-        if unknown:
-            raise _bad(f"unknown option '{unknown[0]}'; known: {', '.join(Sampling.__dataclass_fields__)}", unknown[0])
-        how = Sampling(**sampling)
-        if type(max_new_tokens) is not int or max_new_tokens < 1:
-            raise _bad(f"max_new_tokens must be a positive integer, got {max_new_tokens!r}", "max_new_tokens")
-        return self._tokens(self.encode(prompt), how, max_new_tokens)
+        return self._tokens(request_of(self, prompt, max_new_tokens, sampling))
+
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        max_new_tokens: int | Sequence[int] = 128,
+        stop: str | Sequence[str] = (),
+        **sampling: Any,
+    ) -> list[str]:
+        """The texts that follow several prompts, in the order of the prompts; each is what its prompt gives alone.
+
+        `batch` of them run at a time, the next one when one has ended. max_new_tokens and the options of sampling are
+        those of `generate`, one for all or a list with one for each prompt; stop is for all.
+        Raises InvalidInputError, before anything runs, as `generate` does; it names the prompt by its index.
+        """
+        coming = self.stream_batch(prompts, max_new_tokens=max_new_tokens, stop=stop, **sampling)
+        texts = [""] * len(prompts)
+        for index, piece in coming:
+            texts[index] += piece
+        return texts
+
+    def stream_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        max_new_tokens: int | Sequence[int] = 128,
+        stop: str | Sequence[str] = (),
+        **sampling: Any,
+    ) -> Iterator[tuple[int, str]]:
+        """As `generate_batch`, in pieces as they come: (index of the prompt, piece of its text)."""
+        requests = requests_of(self, prompts, max_new_tokens, sampling)
+        return pieces(self, requests, [self._stream(stop) for _ in requests])
+
+    def stream_batch_tokens(
+        self, prompts: Sequence[Prompt], *, max_new_tokens: int | Sequence[int] = 128, **sampling: Any
+    ) -> Iterator[tuple[int, int]]:
+        """As `stream_batch`, token by token: (index of the prompt, token), what ends a text, too."""
+        requests = requests_of(self, prompts, max_new_tokens, sampling)
+        return ((request.index, token) for request, token in run(self, requests))
 
     def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Iterator[str]:
         """The answer to a conversation, [{"role": "user", "content": "..."}], in pieces; options as of `generate`."""
@@ -103,7 +127,7 @@ class LanguageModel:
 
     def encode(self, prompt: Prompt) -> list[int]:
         """The tokens of a prompt, checked: at least one, known, and fewer than fit. Raises InvalidInputError."""
-        tokens = self.tokenize(prompt) if isinstance(prompt, str) else [int(token) for token in prompt]
+        tokens = self.tokenize(prompt) if isinstance(prompt, str) else _integers(prompt)
         vocabulary = self.facts["vocabulary"]
         if not tokens:
             raise _bad("the prompt has no tokens", "prompt")
@@ -133,65 +157,6 @@ class LanguageModel:
 
     # ---- tokens ----------------------------------------------------------------------------------------------------
 
-    def read(self, tokens: Sequence[int]) -> np.ndarray:
-        """Brings the caches to `tokens`, of which the beginning may be there; logits [V] after the last one."""
-        tokens = list(tokens)
-        known = min(_common(self._known, tokens), len(tokens) - 1)
-        self._known = self._known[:known]
-        logits = None
-        while known < len(tokens):
-            chunk = tokens[known : known + self._chunk]
-            began = time.perf_counter()
-            logits = self._run("prefill", chunk)
-            if len(chunk) == self._chunk and time.perf_counter() - began < _FAST:
-                self._chunk = min(4 * self._chunk, self._most)
-            known += len(chunk)
-        return logits
-
-    def step(self, token: int) -> np.ndarray:
-        """Adds a token to the caches; logits [V] after it."""
-        return self._run("decode", [token])
-
-    def score(self, tokens: Sequence[int]) -> np.ndarray:
-        """Logits [len(tokens), V] after each token, of a text from its beginning; its tokens must fit."""
-        self._known, rows = [], []
-        for start in range(0, len(tokens), self._scored):
-            rows.append(self._run("score", list(tokens[start : start + self._scored])))
-        return np.concatenate(rows)
-
-    def reset(self) -> None:
-        """Forgets the text in the caches."""
-        self._known = []
-
-    def _run(self, method: str, tokens: list[int]) -> np.ndarray:
-        """Logits of the first sequence; the others of a batch do the same."""
-        first = len(self._known)
-        inputs = [np.tile(np.array(tokens, np.int64), (self.batch, 1)), np.full(self.batch, first, np.int64)]
-        (logits,) = self._call(method, inputs)
-        self._known += tokens
-        return logits[0]
-
-    def _call(self, method: str, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
-        try:
-            return self._methods[method].run_flat(inputs, steps=steps)
-        except pumice.Error:
-            self._known = []
-            with contextlib.suppress(pumice.Error):  # of a lost device
-                self.session.reset()  # what a run that failed has written in the caches
-            raise
-
-    def steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
-        """The `count` tokens drawn after `text`, of which all but the last is in the caches, by one submit."""
-        first, token = len(self._known), text[-1]
-        before = np.zeros((self.batch, self.max_seq), np.int64)
-        before[:, : len(text)] = text
-        inputs = [np.full((self.batch, 1), token, np.int64), np.full(self.batch, first, np.int64)]
-        numbers = [np.tile(row, (self.batch, 1)) for row in (how.options(), how.counts())]
-        (made,) = self._call("sample", [*inputs, np.array([count], np.int64), before, *numbers], count)
-        tokens = [int(each) for each in made[0, :count]]
-        self._known += [token, *tokens[:-1]]
-        return tokens
-
     def _on_device(self, text: list[int], how: Sampling, most: int) -> Iterator[int]:
         """Up to `most` tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
         count, left = 1, most
@@ -202,7 +167,7 @@ class LanguageModel:
             made = self.steps(text, min(count, left), how)
             seconds = time.perf_counter() - begin
             self.decode_seconds += seconds
-            count = max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * len(made) / seconds)))
+            count = next_count(len(made), seconds)
             left -= len(made)
             for token in made:
                 text.append(token)
@@ -211,19 +176,8 @@ class LanguageModel:
                 if token in self.eos:
                     return
 
-    def generate_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
-        """The `count` tokens after `text`, whose last one is not in the caches; as many in a submit as one takes."""
-        made: list[int] = []
-        while len(made) < count:
-            made += self.steps([*text, *made], min(_MOST_STEPS, count - len(made)), how)
-        return made
-
-    @property
-    def draws(self) -> bool:
-        """Whether the device draws the tokens; files of before the method for that leave it to the host."""
-        return "sample" in self._methods
-
-    def _tokens(self, prompt: list[int], how: Sampling, most: int) -> Iterator[int]:
+    def _tokens(self, request: Request) -> Iterator[int]:
+        prompt, how, most = request.tokens, request.how, request.left
         begin = time.perf_counter()
         logits = self.read(prompt)
         text = list(prompt)
@@ -233,9 +187,9 @@ class LanguageModel:
             text.append(next_token(logits, how, len(text), text))
             yield text[-1]
             if text[-1] not in self.eos:
-                yield from self._on_device(text, how, min(most, self.max_seq - len(prompt)) - 1)
+                yield from self._on_device(text, how, most - 1)
             return
-        for index in range(min(most, self.max_seq - len(prompt))):
+        for index in range(most):
             begin = time.perf_counter()
             if index:  # another text may have come in between
                 logits = self.step(text[-1]) if self._known == text[:-1] else self.read(text)
@@ -246,6 +200,11 @@ class LanguageModel:
             yield text[-1]
             if text[-1] in self.eos:
                 return
+
+    def _stream(self, stop: str | Sequence[str]) -> Stream:
+        if self.tokenizer is None:
+            raise _bad("the file has no tokenizer: ask for tokens, not for text", "prompt")
+        return Stream(self.decode, stop)
 
     def _text(self, tokens: Iterator[int], stream: Stream) -> Iterator[str]:
         for token in tokens:
@@ -271,11 +230,12 @@ def _tokenizer(data: bytes) -> Any:
         raise pumice.InvalidFileError(f"the file's tokenizer: {error}", code="BadSchema", path="tokenizer") from None
 
 
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens at the beginning are the same."""
-    return next(
-        (index for index, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b))
-    )
+def _integers(prompt: Any) -> list[int]:
+    try:
+        return [operator.index(token) for token in ([None] if isinstance(prompt, bytes) else prompt)]
+    except TypeError:
+        text = f"a prompt is a text or a list of tokens, which are integers, got {reprlib.repr(prompt)}"
+        raise _bad(text, "prompt") from None
 
 
 def _bad(text: str, path: str) -> InvalidInputError:

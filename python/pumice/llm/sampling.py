@@ -30,8 +30,10 @@ Everything that has a size is the same number on every device, for it is compute
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numbers
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,11 +58,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         limits = {
-            "temperature": self.temperature >= 0,
+            "temperature": _is_real(self.temperature) and self.temperature >= 0,
             "top_k": type(self.top_k) is int and self.top_k >= 0,
-            "top_p": 0 < self.top_p <= 1,
-            "min_p": 0 <= self.min_p <= 1,
-            "repeat_penalty": 0 < self.repeat_penalty < float("inf"),
+            "top_p": _is_real(self.top_p) and 0 < self.top_p <= 1,
+            "min_p": _is_real(self.min_p) and 0 <= self.min_p <= 1,
+            "repeat_penalty": _is_real(self.repeat_penalty) and 0 < self.repeat_penalty < float("inf"),
             "repeat_last": type(self.repeat_last) is int and self.repeat_last >= 0,
             "seed": type(self.seed) is int and 0 <= self.seed < 2**64,
         }
@@ -68,6 +70,16 @@ class Sampling:
             if not fits:
                 text = f"{name} is {getattr(self, name)!r}, it must be {_RANGES[name]}"
                 raise InvalidInputError(text, code="InvalidArgument", path=name)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Sampling:
+        """From options by name. Raises InvalidInputError for a name that is unknown, too."""
+        for name in options:
+            if name not in cls.__dataclass_fields__:
+                known = ", ".join(cls.__dataclass_fields__)
+                text = f"unknown option '{name}'; known: {known}"
+                raise InvalidInputError(text, code="InvalidArgument", stage="input", path=name)
+        return cls(**options)
 
     @property
     def is_greedy(self) -> bool:
@@ -97,6 +109,10 @@ _RANGES = {
     "repeat_last": "a whole number, 0 or more",
     "seed": "a whole number from 0 to 2^64 - 1",
 }
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real)
 
 
 def next_token(logits: np.ndarray, how: Sampling, position: int, before: Sequence[int] = ()) -> int:

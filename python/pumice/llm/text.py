@@ -13,7 +13,8 @@ _BROKEN = "\ufffd"  # what a tokenizer makes of bytes that are no whole characte
 class Stream:
     """`add` takes a token and gives the text that is sure by now; `stopped` once a stop string came."""
 
-    def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str] = ()) -> None:
+    def __init__(self, decode: Callable[[Sequence[int]], str], stop: str | Sequence[str] = ()) -> None:
+        stop = [stop] if isinstance(stop, str) else stop
         if any(not isinstance(text, str) or not text for text in stop):
             text = f"a stop string is empty or no text: {list(stop)!r}"
             raise InvalidInputError(text, code="InvalidArgument", path="stop")
