@@ -73,7 +73,7 @@ class Apt:
         differences = self.lock.differences(label, arch, self._described(plan, environment))
         old = sorted(self.expired.intersection(part.suites))
         if differences and self.strict:
-            raise StepFailed("\n".join([*differences, "--locked refuses every other package"]))
+            raise StepFailed("\n".join([*differences, "--locked was given: only what the lock names is taken"]))
         if differences and old:
             raise StepFailed("\n".join([*differences, STALE.format(suites=", ".join(old))]))
         for sentence in differences:

@@ -122,8 +122,8 @@ class Prefix:
         """Drop apt's private files: a later set fetches the lists anew. Says what to do where the lock was left."""
         if self.apt.differing:
             self.progress.say(
-                f"{self.apt.differing} packages differ from {self.lock.path.name}; Debian's signature vouches for them."
-                " ./dev setup --locked refuses such packages, ./dev setup --update puts them into the lock"
+                f"not as in {self.lock.path.name}: {self.apt.differing} of the packages; Debian's signature vouches for"
+                " them. ./dev setup --locked refuses such packages, ./dev setup --update puts them into the lock"
             )
         self.apt.tidy()
 
