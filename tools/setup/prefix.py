@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from setup.apt import Apt, Unsuited, unpack  # noqa: E402
+from setup.debian_lock import DebianLock  # noqa: E402
 from setup.finish import FINISHES, Work  # noqa: E402
 from setup.progress import Progress, StepFailed, folder_bytes, megabytes  # noqa: E402
 from setup.recipes import RECIPES  # noqa: E402
@@ -32,12 +33,20 @@ UNWANTED = tuple(f"usr/share/{name}" for name in ["doc", "man", "locale", "info"
 
 
 class Prefix:
-    """A root folder, the sets in it, and apt's private files while sets are being made."""
+    """A root folder, the sets in it, and apt's private files while sets are being made. With `strict`, a set made of
+    other packages than third-party/debian.lock names is not ready and is not made."""
 
-    def __init__(self, root: Path, progress: Progress, logs: Path, patchelf: Callable[[], str] = lambda: "patchelf"):
+    def __init__(
+        self,
+        root: Path,
+        progress: Progress,
+        logs: Path,
+        patchelf: Callable[[], str] = lambda: "patchelf",
+        strict: bool = False,
+    ):
         self.root, self.progress, self.log = root.resolve(), progress, logs / "prefix.log"
-        self.apt = Apt(self.root / "apt", progress, self.log)
-        self.patchelf = patchelf
+        self.lock, self.strict, self.patchelf = DebianLock(), strict, patchelf
+        self.apt = Apt(self.root / "apt", progress, self.log, self.lock, strict)
 
     # -- stamps ------------------------------------------------------------------------------------------------------
 
@@ -46,12 +55,14 @@ class Prefix:
 
     def stamp(self, name: str) -> str:
         edit = (HERE / "oldlibc.py").read_bytes() if RECIPES[name].finish in ("driver", "layer") else b""
-        text = f"{name} {RECIPES[name]} {RECIPES[name].arch} {self.place(name)}".encode()
+        lock = self.lock.digest(labels(name), RECIPES[name].arch)
+        text = f"{name} {RECIPES[name]} {RECIPES[name].arch} {self.place(name)} {lock}".encode()
         return hashlib.sha256(text + edit).hexdigest()
 
     def ready(self, name: str) -> bool:
         try:
-            return json.loads((self.place(name) / "stamp.json").read_text())["recipe"] == self.stamp(name)
+            stamp = json.loads((self.place(name) / "stamp.json").read_text())
+            return stamp["recipe"] == self.stamp(name) and (stamp["as_locked"] or not self.strict)
         except (OSError, ValueError, KeyError):
             return False
 
@@ -71,9 +82,9 @@ class Prefix:
             for link in ("bin", "sbin", "lib", "lib64"):
                 (fresh / "usr" / link).mkdir(parents=True, exist_ok=True)
                 (fresh / link).symlink_to(f"usr/{link}")
-            packages = []
-            for number, part in enumerate(recipe.parts):
-                packages += self.apt.packages(f"{name}-{number}", part, recipe.arch, debs)
+            packages, differing = [], self.apt.differing
+            for label, part in zip(labels(name), recipe.parts, strict=True):
+                packages += self.apt.packages(label, part, recipe.arch, debs)
             for deb in sorted(debs.glob("*.deb")):
                 unpack(deb, fresh)
             for folder in UNWANTED:
@@ -81,6 +92,7 @@ class Prefix:
             if recipe.finish:
                 FINISHES[recipe.finish](Work(fresh, place, recipe.arch, self.patchelf, self.log))
             stamp = {"set": name, "recipe": self.stamp(name), "packages": packages}
+            stamp["as_locked"] = self.apt.differing == differing
             (fresh / "stamp.json").write_text(json.dumps(stamp, indent=1) + "\n")
             old = place.with_name(f".{place.name}.old")
             shutil.rmtree(old, ignore_errors=True)
@@ -90,9 +102,35 @@ class Prefix:
             shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(debs, ignore_errors=True)
 
+    def update(self) -> None:
+        """Rewrite the lock: what the archive gives today for every set that this machine can have."""
+        for machine in {recipe.arch for recipe in RECIPES.values()}:
+            recipes = [recipe for recipe in RECIPES.values() if recipe.arch == machine]
+            self.apt.lists({suite for recipe in recipes for part in recipe.parts for suite in part.suites}, machine)
+        for name, recipe in RECIPES.items():
+            for label, part in zip(labels(name), recipe.parts, strict=True):
+                try:
+                    offered = self.apt.present(label, part, recipe.arch)
+                except Unsuited as error:
+                    self.progress.say(f"{label} cannot be had here, its lock stays: {str(error).splitlines()[0]}")
+                    continue
+                for sentence in self.lock.replace(label, recipe.arch, offered):
+                    self.progress.say(sentence)
+        self.lock.write()
+
     def tidy(self) -> None:
-        """Drop apt's private files: a later set fetches the lists anew."""
+        """Drop apt's private files: a later set fetches the lists anew. Says what to do where the lock was left."""
+        if self.apt.differing:
+            self.progress.say(
+                f"not as in {self.lock.path.name}: {self.apt.differing} of the packages; Debian's signature vouches for"
+                " them. ./dev setup --locked refuses such packages, ./dev setup --update puts them into the lock"
+            )
         self.apt.tidy()
+
+
+def labels(name: str) -> list[str]:
+    """What the lock calls the parts of a set."""
+    return [f"{name}-{number}" for number in range(len(RECIPES[name].parts))]
 
 
 def driver(prefix: Prefix) -> str:

@@ -73,13 +73,8 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def tail(path: Path, lines: int = 12) -> str:
-    text = path.read_text(errors="replace").splitlines() if path.exists() else []
-    return "\n".join("    " + line for line in text[-lines:])
-
-
 def run(command: Iterable, *, log: Path, each_line: Callable[[str], None] | None = None, **options) -> str:
-    """Run a command quietly: its output goes to `log` and is returned. Raises StepFailed with the log's end."""
+    """Run a command quietly: its output goes to `log` and is returned. Raises StepFailed with that output's end."""
     command = [str(word) for word in command]
     log.parent.mkdir(parents=True, exist_ok=True)
     text = []
@@ -96,7 +91,8 @@ def run(command: Iterable, *, log: Path, each_line: Callable[[str], None] | None
                 each_line(line)
         status = reap(child)
     if status:
-        raise StepFailed(f"{Path(command[0]).name} ended with status {status}; the end of {log}:\n{tail(log)}")
+        end = "".join(f"    {line}" for line in text[-12:]).rstrip()
+        raise StepFailed(f"{Path(command[0]).name} ended with status {status}; the end of {log}:\n{end}")
     return "".join(text)
 
 

@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setup.paths import BUILD, LOGS, PYTHON, ROOT, environment, locked
-from setup.progress import StepFailed, run
+from setup.install import SUITE_REQUIREMENTS as REQUIREMENTS
+from setup.install import pip_install
+from setup.paths import BUILD, LOGS, PYTHON, environment, locked
+from setup.progress import StepFailed
 
-REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
 PLACE = BUILD / "suite-packages"
 
 
@@ -24,9 +25,8 @@ def install() -> Path | None:
             return PLACE
         print("test-executorch: bringing torchvision and torchaudio, once", flush=True)
         shutil.rmtree(PLACE, ignore_errors=True)
-        command = [PYTHON, "-m", "pip", "install", "--no-deps", "--no-compile", "--progress-bar", "off"]
         try:
-            run([*command, "--target", PLACE, "-r", REQUIREMENTS], log=LOGS / "suite.log")
+            pip_install(REQUIREMENTS, LOGS / "suite.log", "--target", PLACE)
         except StepFailed as error:
             print(f"test-executorch: the suite's models are skipped, their packages cannot be had: {error}", flush=True)
             return None
