@@ -45,6 +45,15 @@ def test_generate_streams_and_tells_the_speed(file, lm) -> None:
     assert run("generate", file("none"), "-n", 12, text="| word").stdout == done.stdout
 
 
+def test_generate_with_guesses(file, lm) -> None:
+    prompt = "| arena | one device | arena |"
+    done = run("generate", file("none"), "-p", prompt, "-n", 12, "--prompt-lookup", 7)
+    assert done.stdout == "".join(lm("none").generate(prompt, max_new_tokens=12)) + "\n"
+    assert "; guessed " in done.stderr and " of them right" in done.stderr
+    refused = run("generate", file("none"), "-p", prompt, "-p", prompt, "--prompt-lookup", 7, code=2)
+    assert "--prompt-lookup is for one prompt" in refused.output
+
+
 @pytest.mark.parametrize("batch", [1, 4])
 def test_several_prompts_give_their_texts_in_order(file, lm, batch) -> None:
     prompts = ["| word", "A value of", "The"]
@@ -140,8 +149,9 @@ def test_the_tool_names_a_number_out_of_its_range(file, flags, match) -> None:
 
 
 def test_the_tool_says_that_a_file_is_too_old(file, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(methods, "methods", lambda batch, max_seq, listed=methods.methods: listed(batch, max_seq)[:-1])
-    monkeypatch.setattr(export_model, "methods", methods.methods)
+    listed = methods.methods
+    old = ("prefill", "decode", "score")
+    monkeypatch.setattr(export_model, "methods", lambda *sizes: [m for m in listed(*sizes) if m.name in old])
     export_model.export(decoder("llama"), tmp_path / "m.pumice")
     done = run_tool(*RT, tmp_path / "m.pumice", "--tokens", 1, "-n", 2, "--temperature", 1, code=2)
     assert "before tokens could be drawn on the device; export it again" in done.stderr

@@ -112,6 +112,13 @@ def sampling_options(command: Any) -> Any:
             click.option("--repeat-last", default=64, show_default=True, help="Tokens that count as repeated."),
             click.option("--seed", default=0, show_default=True, help="The same seed gives the same text."),
             click.option("--stop", multiple=True, help="End before this text. Repeatable."),
+            click.option(
+                "--prompt-lookup",
+                "prompt_lookup_num_tokens",
+                default=0,
+                show_default=True,
+                help="Tokens that a call guesses from the text so far, up to 7.",
+            ),
         ]
     ):
         command = option(command)
@@ -138,6 +145,8 @@ def generate(model: Path, prompt: tuple[str, ...], device, features, cache_dir, 
     lm = pumice.llm.load(model, device=device, features=features, cache_dir=cache_dir)
     try:
         if len(prompt) > 1:
+            if options.pop("prompt_lookup_num_tokens"):
+                raise click.UsageError("--prompt-lookup is for one prompt")
             for index, text in enumerate(lm.generate_batch(prompt, **options)):
                 click.echo(f"[{index}] {text}")
         else:
@@ -194,7 +203,8 @@ def _speed(lm: LanguageModel) -> None:
     prompt = lm.prompt_tokens / lm.prompt_seconds if lm.prompt_seconds else 0.0
     click.echo(
         f"prompt {lm.prompt_tokens} tokens, {prompt:.1f} tok/s; "
-        f"generated {lm.decode_tokens} tokens, {lm.tokens_per_second:.1f} tok/s",
+        f"generated {lm.decode_tokens} tokens, {lm.tokens_per_second:.1f} tok/s"
+        + (f"; guessed {lm.guessed_tokens}, {lm.accepted_tokens} of them right" if lm.guessed_tokens else ""),
         err=True,
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 
 import pumice
 from pumice.errors import InvalidInputError
+from pumice.llm.prompt_lookup import CHECKED, accepted
 from pumice.llm.sampling import Sampling, next_token
 
 _MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
@@ -75,6 +76,22 @@ class Caches:
     def steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
         """The `count` tokens drawn after `text`, of which all but the last is in the caches, by one submit."""
         return self.step_rows(dict.fromkeys(range(self.batch), (text, how)), count)[0]
+
+    def check(self, text: Sequence[int], guesses: Sequence[int], how: Sampling) -> list[int]:
+        """The tokens drawn after `text`, as far as they are guessed right, and one more; by one call, in all rows.
+
+        The last token of `text` is not in the caches. There are at most CHECKED - 1 guesses. Raises as `read`.
+        """
+        first, tokens = len(text) - 1, [text[-1], *guesses]
+        self._check_fits(CHECKED, first)
+        padded = np.zeros((self.batch, CHECKED), np.int64)
+        padded[:, : len(tokens)] = tokens
+        rows = {row: ([*text, *guesses], how) for row in range(self.batch)}
+        inputs = [padded, np.full(self.batch, first, np.int64), *self._drawn_inputs(rows, len(guesses))]
+        (drawn,) = self._call("check", inputs)
+        made = accepted(guesses, drawn[0, : len(tokens)].tolist())
+        self._known = [*text, *made[:-1]]
+        return made
 
     def generate_steps(self, text: Sequence[int], count: int, how: Sampling) -> list[int]:
         """The `count` tokens after `text`, whose last one is not in the caches; as many in a submit as one takes."""
@@ -153,7 +170,8 @@ class Caches:
                 self._check_fits(count, len(text) - 1)
                 first[row], last[row] = len(text) - 1, text[-1]
         if self.draws:
-            (made,) = self._call("sample", [last, first, *self._sample_inputs(texts, count)], count)
+            inputs = [last, first, np.array([count], np.int64), *self._drawn_inputs(texts)]
+            (made,) = self._call("sample", inputs, count)
             drawn = {row: made[row, :count].tolist() for row in texts}
         else:
             (logits,) = self._call("decode", [last, first])
@@ -163,16 +181,16 @@ class Caches:
             self._rows[row] = [*self._rows[row][:start], *added]
         return drawn
 
-    def _sample_inputs(self, texts: Mapping[int, tuple[Sequence[int], Sampling]], count: int) -> list[np.ndarray]:
-        """steps, text, options and counts of the method sample."""
+    def _drawn_inputs(self, texts: Mapping[int, tuple[Sequence[int], Sampling]], guesses: int = 0) -> list[np.ndarray]:
+        """text, options and counts of a method that draws; `guesses`: how many of a text's last tokens are guessed."""
         before = np.zeros((self.batch, self.max_seq), np.int64)
         how = [_IDLE] * self.batch
         for row, (text, how[row]) in texts.items():
             if how[row].repeat_penalty != 1:  # else the tokens before are not read
-                start = max(0, len(text) - how[row].repeat_last)
+                start = max(0, len(text) - guesses - how[row].repeat_last)
                 before[row, start : len(text)] = text[start:]
         numbers = [np.stack([each.options() for each in how]), np.stack([each.counts() for each in how])]
-        return [np.array([count], np.int64), before, *numbers]
+        return [before, *numbers]
 
     # ---- calls -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from typing import Any
 import pumice
 from pumice.errors import InvalidInputError
 from pumice.llm.caches import Caches, next_count
-from pumice.llm.sampling import Sampling, next_token
+from pumice.llm.prompt_lookup import CHECKED, PromptLookup
+from pumice.llm.sampling import next_token
 from pumice.llm.sequences import Request, pieces, request_of, requests_of, run
 from pumice.llm.text import Stream
 from pumice.llm.texts import Texts, read_texts
@@ -53,25 +54,35 @@ class LanguageModel(Caches):
         self.tokenizer = _tokenizer(texts.tokenizer)
         self.prompt_seconds = self.decode_seconds = 0.0
         self.prompt_tokens = self.decode_tokens = 0
+        self.guessed_tokens = self.accepted_tokens = 0  # of the last call
         self._texts = texts
 
     # ---- text ------------------------------------------------------------------------------------------------------
 
     def generate(
-        self, prompt: Prompt, *, max_new_tokens: int = 128, stop: str | Sequence[str] = (), **sampling: Any
+        self, prompt: Prompt, *, max_new_tokens: int = 128, stop: str | Sequence[str] = (), **options: Any
     ) -> Iterator[str]:
         """Yields pieces of text as they come; whole characters only, and nothing of a stop string.
 
-        prompt: text, or tokens. max_new_tokens: at least 1; fewer come where the context ends. sampling: temperature,
-        top_k, top_p, min_p, repeat_penalty, repeat_last, seed, as in pumice.llm.Sampling.
+        prompt: text, or tokens. max_new_tokens: at least 1; fewer come where the context ends. options: temperature,
+        top_k, top_p, min_p, repeat_penalty, repeat_last, seed, as in pumice.llm.Sampling, and prompt_lookup_num_tokens.
         Raises InvalidInputError, before anything runs, for a prompt that is empty or does not fit and for a bad option.
         """
         stream = self._stream(stop)
-        return self._text(self.generate_tokens(prompt, max_new_tokens=max_new_tokens, **sampling), stream)
+        return self._text(self.generate_tokens(prompt, max_new_tokens=max_new_tokens, **options), stream)
 
-    def generate_tokens(self, prompt: Prompt, *, max_new_tokens: int = 128, **sampling: Any) -> Iterator[int]:
-        """As `generate`, token by token; ends after a token that ends the text, which comes, too."""
-        return self._tokens(request_of(self, prompt, max_new_tokens, sampling))
+    def generate_tokens(
+        self, prompt: Prompt, *, max_new_tokens: int = 128, prompt_lookup_num_tokens: int = 0, **sampling: Any
+    ) -> Iterator[int]:
+        """As `generate`, token by token; ends after a token that ends the text, which comes, too.
+
+        prompt_lookup_num_tokens: how many tokens a call guesses from the text so far, 0 to 7. The tokens are the same
+        up to rounding; where a text repeats itself or its prompt, fewer calls give them. `guessed_tokens` and
+        `accepted_tokens` tell how many were guessed and how many of them were right.
+        """
+        request = request_of(self, prompt, max_new_tokens, sampling)
+        request.guesses = self._guesses(prompt_lookup_num_tokens)
+        return self._tokens(request)
 
     def generate_batch(
         self,
@@ -157,20 +168,29 @@ class LanguageModel(Caches):
 
     # ---- tokens ----------------------------------------------------------------------------------------------------
 
-    def _on_device(self, text: list[int], how: Sampling, most: int) -> Iterator[int]:
-        """Up to `most` tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
-        count, left = 1, most
+    def _on_device(self, text: list[int], request: Request) -> Iterator[int]:
+        """Up to `left` - 1 tokens after `text`; those of a submit take about _SUBMIT_SECONDS."""
+        count, left = 1, request.left - 1
+        lookup = PromptLookup(text if request.guesses else ())
         while left > 0:
             begin = time.perf_counter()
             if self._known != text[:-1]:  # another text came in between
                 self.read(text[:-1])
-            made = self.steps(text, min(count, left), how)
+            fits = request.guesses if len(text) - 1 + CHECKED <= self.max_seq else 0
+            if guesses := lookup.guess(min(fits, left - 1)):
+                made = self.check(text, guesses, request.how)
+                self.guessed_tokens += len(guesses)
+                self.accepted_tokens += len(made) - 1
+            else:
+                made = self.steps(text, min(count, left), request.how)
             seconds = time.perf_counter() - begin
             self.decode_seconds += seconds
-            count = next_count(len(made), seconds)
+            count = CHECKED if request.guesses else next_count(len(made), seconds)  # soon there is more to look up
             left -= len(made)
             for token in made:
                 text.append(token)
+                if request.guesses:
+                    lookup.add(token)
                 self.decode_tokens += 1
                 yield token
                 if token in self.eos:
@@ -182,12 +202,13 @@ class LanguageModel(Caches):
         logits = self.read(prompt)
         text = list(prompt)
         self.decode_tokens, self.decode_seconds, self.prompt_tokens = 0, 0.0, len(prompt)
+        self.guessed_tokens = self.accepted_tokens = 0
         self.prompt_seconds = time.perf_counter() - begin
         if self.draws:
             text.append(next_token(logits, how, len(text), text))
             yield text[-1]
             if text[-1] not in self.eos:
-                yield from self._on_device(text, how, most - 1)
+                yield from self._on_device(text, request)
             return
         for index in range(most):
             begin = time.perf_counter()
@@ -200,6 +221,15 @@ class LanguageModel(Caches):
             yield text[-1]
             if text[-1] in self.eos:
                 return
+
+    def _guesses(self, count: int) -> int:
+        if type(count) is not int or not 0 <= count < CHECKED:
+            text = f"prompt_lookup_num_tokens must be an integer from 0 to {CHECKED - 1}, got {count!r}"
+            raise _bad(text, "prompt_lookup_num_tokens")
+        if count and "check" not in self._methods:
+            text = "prompt_lookup_num_tokens: the file has no method that checks guesses; export the model again"
+            raise _bad(text, "prompt_lookup_num_tokens")
+        return count
 
     def _stream(self, stop: str | Sequence[str]) -> Stream:
         if self.tokenizer is None:

@@ -14,11 +14,13 @@ from pumice import export as export_method
 from pumice.format import ir
 from pumice.format.join import join
 from pumice.llm.decoder import Decoder
-from pumice.llm.steps import Steps
+from pumice.llm.prompt_lookup import CHECKED
+from pumice.llm.steps import Check, Steps
 from pumice.lowering.report import Report
 
 CHUNK = 2048  # tokens of a prompt that one run takes
 SCORED = 512  # of a text to score, whose logits come to the host
+_DRAWING = {"sample": Steps, "check": Check}
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class Method:
 
 
 def methods(batch: int, max_seq: int) -> list[Method]:
-    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and sample take one.
+    """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and sample one, check CHECKED.
 
-    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. sample: tokens drawn.
+    prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. sample, check: tokens drawn.
     """
     first = torch.zeros(batch, dtype=torch.int64)
     one = torch.zeros(batch, 1, dtype=torch.int64), first
@@ -51,11 +53,14 @@ def methods(batch: int, max_seq: int) -> list[Method]:
     def up_to(most: int) -> dict[str, Any]:
         return {"tokens": {1: torch.export.Dim("n", min=1, max=min(most, max_seq))}, "first": None}
 
+    guessed = torch.zeros(batch, CHECKED, dtype=torch.int64), first, *drawn
+    check = [Method("check", "check", guessed)] if max_seq > CHECKED else []
     return [
         Method("prefill", "last", some, up_to(CHUNK)),
         Method("decode", "last", one),
         Method("score", "all", some, up_to(SCORED)),
         sample,
+        *check,
     ]
 
 
@@ -64,8 +69,8 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
     programs: dict[str, ir.Program] = {}
     report = Report([], {})
     for method in listed:
-        if method.rows == "sample":
-            module: Decoder = Steps(decoder)
+        if method.rows in _DRAWING:
+            module: Decoder = _DRAWING[method.rows](decoder)
         else:
             module, decoder.rows = decoder, method.rows
         made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Request:
-    """`tokens`: the prompt, then the answer, too; `left`: tokens that may still come; `index`: among the prompts."""
+    """`tokens`: the prompt, then the answer, too; `left`: tokens that may still come; `index`: among the prompts;
+    `guesses`: tokens that a call guesses."""
 
     tokens: list[int]
     how: Sampling
     left: int
     index: int = 0
+    guesses: int = 0
 
 
 def request_of(lm: LanguageModel, prompt: Prompt, max_new_tokens: int, options: Mapping[str, Any]) -> Request:

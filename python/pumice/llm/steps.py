@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens chosen on the device: several steps run in one submit, each on the token before."""
+"""Tokens chosen on the device: several steps in one submit, each on the token before; or after guessed tokens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from pumice.llm.decoder import Decoder
 RING = 64  # steps that one call may have
 
 
-class Steps(Decoder):
-    """A decoder that shares the weights and caches of another one, by their names, and has a step's own states."""
+class _Shared(Decoder):
+    """A decoder that shares the weights and caches of another one, by their names."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    def __init__(self, decoder: Decoder, rows: str) -> None:
         nn.Module.__init__(self)
         self.__dict__.update(decoder.__dict__)
         self._buffers = dict(decoder._buffers)
-        self.rows = "last"
+        self.rows = rows
+
+
+class Steps(_Shared):
+    """It has a step's own states."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__(decoder, "last")
         batch = self.keys_0.shape[0]
         self.register_buffer("token", torch.zeros(batch, 1, dtype=torch.int64), persistent=False)
         self.register_buffer("made", torch.zeros(batch, RING, dtype=torch.int64), persistent=False)
@@ -43,3 +50,36 @@ class Steps(Decoder):
         self.token.copy_(token)
         self.step.copy_(step)
         return made
+
+
+class Check(_Shared):
+    """Draws the token after each of some tokens, of which all but the first are guesses (llm/prompt_lookup.py)."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__(decoder, "all")
+
+    def forward(self, tokens: Tensor, first: Tensor, text: Tensor, options: Tensor, counts: Tensor) -> Tensor:
+        """tokens [B, n]: the last token and guesses of those after it, none of them in the caches; first [B]: the
+        positions of the first ones; text [B, max_seq]: the tokens and guesses by position. All int64. options, counts:
+        as of pumice::sample_token.
+
+        Returns [B, n], int64: the token that comes after tokens[:, : i + 1], each drawn as `Steps` draws it.
+        """
+        batch, count = tokens.shape
+        logits = Decoder.forward(self, tokens, first)
+
+        def repeated(x: Tensor) -> Tensor:
+            return x[:, None].expand(batch, count, x.shape[-1]).reshape(batch * count, x.shape[-1])
+
+        before = repeated(text)
+        positions = (first[:, None] + torch.arange(1, count + 1)).reshape(-1)
+        drawn = torch.ops.pumice.sample_token(
+            logits.reshape(batch * count, -1),
+            repeated(options),
+            repeated(counts),
+            before,
+            before,
+            positions,
+            torch.zeros(1, dtype=torch.int64),
+        )
+        return drawn.reshape(batch, count)
