@@ -49,11 +49,9 @@ std::span<const Op> fused_linear_ops() {
         "x=T[1,200] norm=T[200] eps=0.5 weight=const:i8[48,200] scale=const:f32[48,1]{0.01..0.1} bias=T[48] group=200 "
         "act=0 gated=0 -> T[1,48]; "
         "x=T[1,72] eps=0 weight=const:T[64,72] bias=T[64] group=0 act=3 gated=1 -> T[1,32]; "
-        "x=T[8,2048] norm=T[2048] eps=0.000001 weight=const:i4[96,2048] scale=const:f16[96,64]{0.01..0.1} group=32 "
-        "act=4 "
+        "x=T[8,128] norm=T[128] eps=0.000001 weight=const:i4[96,128] scale=const:f16[96,4]{0.01..0.1} group=32 act=4 "
         "gated=1 -> T[8,48]; "
-        "x=T[2,4104] norm=T[4104] eps=0.000001 weight=const:i8[48,4104] scale=const:f32[48,1]{0.01..0.1} group=4104 "
-        "act=0 "
+        "x=T[2,648] norm=T[648] eps=0.000001 weight=const:i8[48,648] scale=const:f32[48,1]{0.01..0.1} group=648 act=0 "
         "gated=0 -> T[2,48]; "
         "x=T[5,72] norm=T[72] eps=0.00001 weight=const:T[16,72] group=0 act=0 gated=0 -> T[5,16]",
         "x=f16[1,4096] norm=f16[4096] eps=0.000001 weight=const:i4[28672,4096] "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reckoned memory against what was allocated at most, batches of weights to be packed, and the time of a load.
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 #include <set>
 
 #include "graph/pack_plan.h"
@@ -142,12 +143,15 @@ TEST(PackPlan, ABatchHasAnEndAlsoWhereNothingIsUploaded) {
 }
 
 TEST(PackPlan, IsLinear) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds = [](size_t count) {
+  const auto seconds = [](size_t count) {  // of the processor, as other processes may run; the best of three
     const auto all = reads(count, 4);
-    const auto begin = Clock::now();
-    pack_batches(all, 64);
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const std::clock_t begin = std::clock();
+      pack_batches(all, 64);
+      best = std::min(best, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+    }
+    return best;
   };
   const double small = seconds(10'000);
   EXPECT_LT(seconds(160'000), 16 * 5 * std::max(small, 1e-3));

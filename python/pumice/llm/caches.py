@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-import pumice
-from pumice.errors import InvalidInputError
+from pumice.errors import Error, InvalidInputError
 from pumice.llm.prompt_lookup import CHECKED, accepted
 from pumice.llm.sampling import Sampling, next_token
+from pumice.llm.tokens import MOST_STEPS, common
+from pumice.runtime.session import Session
 
-_MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
-_SUBMIT_SECONDS = 0.05
 _CHUNK = 512  # tokens of a prompt in the first run; where that took less than _FAST seconds, four times as many
 _FAST = 0.1
 _IDLE = Sampling()
@@ -30,8 +29,11 @@ _IDLE = Sampling()
 class Caches:
     """What the caches hold stays between calls: the beginning of a text that is there is not read again."""
 
-    def __init__(self, session: pumice.Session, facts: Mapping[str, Any]) -> None:
+    def __init__(self, session: Session, facts: Mapping[str, Any], eos: Iterable[int]) -> None:
         self.session = session
+        self.eos: frozenset[int] = frozenset(eos)
+        self.prompt_seconds = self.decode_seconds = 0.0  # of the last call
+        self.prompt_tokens = self.decode_tokens = 0
         self.max_seq = int(facts["max_seq"])
         self.batch = int(facts["batch"])
         self._methods = {name: session.method(name) for name in session.methods}
@@ -97,7 +99,7 @@ class Caches:
         """The `count` tokens after `text`, whose last one is not in the caches; as many in a submit as one takes."""
         made: list[int] = []
         while len(made) < count:
-            made += self.steps([*text, *made], min(_MOST_STEPS, count - len(made)), how)
+            made += self.steps([*text, *made], min(MOST_STEPS, count - len(made)), how)
         return made
 
     def reset(self) -> None:
@@ -215,9 +217,9 @@ class Caches:
     def _call(self, method: str, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
         try:
             return self._methods[method].run_flat(inputs, steps=steps)
-        except pumice.Error:
+        except Error:
             self.reset()
-            with contextlib.suppress(pumice.Error):  # of a lost device
+            with contextlib.suppress(Error):  # of a lost device
                 self.session.reset()  # what a run that failed has written in the caches
             raise
 
@@ -234,16 +236,3 @@ class Caches:
     def _learn_chunk(self, count: int, began: float) -> None:
         if count == self._chunk and time.perf_counter() - began < _FAST:
             self._chunk = min(4 * self._chunk, self._most)
-
-
-def next_count(count: int, seconds: float) -> int:
-    """Steps of the next submit, where one of `count` took so long."""
-    return max(1, min(_MOST_STEPS, int(_SUBMIT_SECONDS * count / seconds)))
-
-
-def common(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens at the beginning are the same."""
-    size = min(len(a), len(b))
-    if a[:size] == b[:size]:
-        return size
-    return next((index for index in range(size) if a[index] != b[index]), size)

@@ -12,14 +12,13 @@ from typing import Any
 
 import pumice
 from pumice.errors import InvalidInputError
-from pumice.llm.caches import Caches, next_count
+from pumice.llm.caches import Caches
 from pumice.llm.prompt_lookup import CHECKED, PromptLookup
 from pumice.llm.sampling import next_token
-from pumice.llm.sequences import Request, pieces, request_of, requests_of, run
+from pumice.llm.sequences import Prompt, Request, pieces, request_of, requests_of, run
 from pumice.llm.text import Stream
 from pumice.llm.texts import Texts, read_texts
-
-Prompt = str | Sequence[int]
+from pumice.llm.tokens import next_count
 
 
 def load(
@@ -48,12 +47,9 @@ class LanguageModel(Caches):
     """
 
     def __init__(self, session: pumice.Session, texts: Texts) -> None:
-        super().__init__(session, texts.facts)
-        self.eos: frozenset[int] = frozenset(texts.eos)
+        super().__init__(session, texts.facts, texts.eos)
         self.facts: Mapping[str, Any] = dict(texts.facts)
         self.tokenizer = _tokenizer(texts.tokenizer)
-        self.prompt_seconds = self.decode_seconds = 0.0
-        self.prompt_tokens = self.decode_tokens = 0
         self.guessed_tokens = self.accepted_tokens = 0  # of the last call
         self._texts = texts
 
@@ -80,7 +76,7 @@ class LanguageModel(Caches):
         up to rounding; where a text repeats itself or its prompt, fewer calls give them. `guessed_tokens` and
         `accepted_tokens` tell how many were guessed and how many of them were right.
         """
-        request = request_of(self, prompt, max_new_tokens, sampling)
+        request = request_of(self.encode, self.max_seq, prompt, max_new_tokens, sampling)
         request.guesses = self._guesses(prompt_lookup_num_tokens)
         return self._tokens(request)
 
@@ -113,14 +109,14 @@ class LanguageModel(Caches):
         **sampling: Any,
     ) -> Iterator[tuple[int, str]]:
         """As `generate_batch`, in pieces as they come: (index of the prompt, piece of its text)."""
-        requests = requests_of(self, prompts, max_new_tokens, sampling)
+        requests = requests_of(self.encode, self.max_seq, prompts, max_new_tokens, sampling)
         return pieces(self, requests, [self._stream(stop) for _ in requests])
 
     def stream_batch_tokens(
         self, prompts: Sequence[Prompt], *, max_new_tokens: int | Sequence[int] = 128, **sampling: Any
     ) -> Iterator[tuple[int, int]]:
         """As `stream_batch`, token by token: (index of the prompt, token), what ends a text, too."""
-        requests = requests_of(self, prompts, max_new_tokens, sampling)
+        requests = requests_of(self.encode, self.max_seq, prompts, max_new_tokens, sampling)
         return ((request.index, token) for request, token in run(self, requests))
 
     def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Iterator[str]:

@@ -5,17 +5,41 @@ row of one that has ended."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pumice.errors import InvalidInputError
-from pumice.llm.caches import common, next_count
 from pumice.llm.sampling import Sampling
 from pumice.llm.text import Stream
+from pumice.llm.tokens import common, next_count
 
-if TYPE_CHECKING:
-    from pumice.llm.language_model import LanguageModel, Prompt
+Prompt = str | Sequence[int]
+Encode = Callable[[Prompt], list[int]]  # a prompt's tokens, checked
+
+
+class Rows(Protocol):
+    """What `run` needs of a model: `Caches`, llm/caches.py."""
+
+    batch: int
+    eos: frozenset[int]
+    prompt_tokens: int
+    decode_tokens: int
+    prompt_seconds: float
+    decode_seconds: float
+
+    @property
+    def draws(self) -> bool:
+        """Whether the device draws the tokens."""
+
+    def held(self, row: int) -> list[int]:
+        """The tokens that a row has."""
+
+    def read_rows(self, texts: Mapping[int, Sequence[int]]) -> None:
+        """Brings rows to their texts."""
+
+    def step_rows(self, texts: Mapping[int, tuple[Sequence[int], Sampling]], count: int) -> dict[int, list[int]]:
+        """The `count` tokens after each text."""
 
 
 @dataclass(eq=False)
@@ -30,17 +54,23 @@ class Request:
     guesses: int = 0
 
 
-def request_of(lm: LanguageModel, prompt: Prompt, max_new_tokens: int, options: Mapping[str, Any]) -> Request:
-    """What a user asks for, checked. Raises InvalidInputError."""
+def request_of(
+    encode: Encode, max_seq: int, prompt: Prompt, max_new_tokens: int, options: Mapping[str, Any]
+) -> Request:
+    """What a user asks for, checked; max_seq: tokens that fit. Raises InvalidInputError, as `encode` does."""
     how = Sampling.of(options)
     if type(max_new_tokens) is not int or max_new_tokens < 1:
         raise _bad(f"max_new_tokens must be a positive integer, got {max_new_tokens!r}", "max_new_tokens")
-    tokens = lm.encode(prompt)
-    return Request(tokens, how, min(max_new_tokens, lm.max_seq - len(tokens)))
+    tokens = encode(prompt)
+    return Request(tokens, how, min(max_new_tokens, max_seq - len(tokens)))
 
 
 def requests_of(
-    lm: LanguageModel, prompts: Sequence[Prompt], max_new_tokens: int | Sequence[int], options: Mapping[str, Any]
+    encode: Encode,
+    max_seq: int,
+    prompts: Sequence[Prompt],
+    max_new_tokens: int | Sequence[int],
+    options: Mapping[str, Any],
 ) -> list[Request]:
     """One for each prompt; max_new_tokens and each option: one value for all, or a list of one for each prompt.
 
@@ -53,7 +83,8 @@ def requests_of(
     made = []
     for index, prompt in enumerate(prompts):
         try:
-            request = request_of(lm, prompt, most[index], {name: values[index] for name, values in each.items()})
+            own = {name: values[index] for name, values in each.items()}
+            request = request_of(encode, max_seq, prompt, most[index], own)
         except InvalidInputError as error:
             raise InvalidInputError(
                 f"prompt {index}: {error}", code=error.code, stage=error.stage, path=f"prompts[{index}]"
@@ -71,7 +102,7 @@ def _for_each(name: str, value: Any, count: int) -> Sequence[Any]:
     return value
 
 
-def pieces(lm: LanguageModel, requests: Sequence[Request], streams: Sequence[Stream]) -> Iterator[tuple[int, str]]:
+def pieces(lm: Rows, requests: Sequence[Request], streams: Sequence[Stream]) -> Iterator[tuple[int, str]]:
     """Yields (index of the prompt, piece of its text) as they come; a text ends with its stream, too."""
     for request, token in run(lm, requests):
         stream = streams[request.index]
@@ -83,7 +114,7 @@ def pieces(lm: LanguageModel, requests: Sequence[Request], streams: Sequence[Str
             yield request.index, rest
 
 
-def run(lm: LanguageModel, requests: Sequence[Request]) -> Iterator[tuple[Request, int]]:
+def run(lm: Rows, requests: Sequence[Request]) -> Iterator[tuple[Request, int]]:
     """Yields each request with its next token, until none has tokens left. What ends a text comes, too. Who sets `left`
     of a request to 0 ends it."""
     lm.prompt_seconds = lm.decode_seconds = 0.0
@@ -110,7 +141,7 @@ def run(lm: LanguageModel, requests: Sequence[Request]) -> Iterator[tuple[Reques
         running = {row: request for row, request in running.items() if request.left}
 
 
-def _admit(lm: LanguageModel, waiting: list[Request], free: list[int]) -> dict[int, Request]:
+def _admit(lm: Rows, waiting: list[Request], free: list[int]) -> dict[int, Request]:
     """The next requests from `waiting`, one for each free row: pairs with the longest common beginning first, and of
     equal ones that with the row that holds the least."""
     requests = waiting[: len(free)]
