@@ -11,6 +11,7 @@ import pytest
 from tiny_llama import MAX_SEQ, corpus
 
 import pumice
+from pumice.llm.sampling import Sampling
 
 BATCH = 4
 # Of 1 to 75 tokens; the second and the third begin alike.
@@ -36,7 +37,7 @@ def calls(model) -> Iterator[list[tuple[str, int]]]:
     seen, call = [], model._call
 
     def spy(method, inputs, steps=1):
-        seen.append((method, inputs[0].shape[1] if method != "sample" else steps))
+        seen.append((method, steps if method == "sample" else inputs[0].shape[-1]))
         return call(method, inputs, steps)
 
     model._call = spy
@@ -139,6 +140,37 @@ def test_more_prompts_than_rows_take_turns(lm) -> None:
     steps = sum(count for method, count in seen if method == "sample")
     assert steps < sum(most) / BATCH + max(most), "rows waited"
     assert many.decode_tokens == sum(most) and many.prompt_tokens == sum(len(one.encode(prompt)) for prompt in prompts)
+
+
+def test_rows_are_copied(lm) -> None:
+    one, many = lm("none"), lm("none", BATCH)
+    texts = {row: one.encode(PROMPTS[row + 1]) for row in range(BATCH)}
+    want = {row: alone(one, [text], max_new_tokens=9)[0] for row, text in texts.items()}
+    many.read_rows({row: text[:-1] for row, text in texts.items()})
+    many.copy_rows({0: 2, 2: 1, 3: 3})
+    after = [2, 1, 1, 3]
+    assert [many.held(row) for row in range(BATCH)] == [texts[row][:-1] for row in after]
+    with endless(one, many), calls(many) as seen:
+        drawn = many.step_rows({row: (texts[source], Sampling()) for row, source in enumerate(after)}, 9)
+    assert seen == [("sample", 9)] and drawn == {row: want[source] for row, source in enumerate(after)}
+    for sources in ({4: 0}, {0: -1}):
+        with pytest.raises(pumice.InvalidInputError, match="of 4: export with a larger batch"):
+            many.copy_rows(sources)
+    with pytest.raises(pumice.InvalidInputError, match="a file of 1 rows without a method that copies them"):
+        one.copy_rows({0: 0})
+
+
+def test_a_long_beginning_that_another_row_holds_is_copied(lm) -> None:
+    one, many = lm("none"), lm("none", BATCH)
+    system = corpus()[:150]
+    prompts = [system + each for each in ("| arena", "A value", "The ", "one device", "| node |", "of")]
+    want = alone(one, prompts, max_new_tokens=12)
+    many.reset()
+    many.read_rows({0: one.encode(system)[:-1], 1: [1], 2: [2], 3: [3]})
+    with calls(many) as seen:
+        assert together(many, prompts, max_new_tokens=12) == want
+    assert [method for method, _ in seen].count("copy") == 1, "the next prompts find it in their rows"
+    assert read(seen) < 60
 
 
 def test_sixteen_rows(lm) -> None:

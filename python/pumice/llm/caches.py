@@ -117,6 +117,26 @@ class Caches:
         """The tokens that a row has."""
         return self._rows[row]
 
+    def copy_rows(self, sources: Mapping[int, int]) -> None:
+        """Gives rows what other rows hold, {row: the row it is copied from}, by one call; as all were before it.
+
+        A call copies all caches, whatever they hold. Raises InvalidInputError for a row that there is not and for a
+        file without the method `copy`: of one row, or exported before there was one.
+        """
+        for row in (*sources, *sources.values()):
+            self._check_row(row)
+        if not self.copies:
+            text = f"a file of {self.batch} rows without a method that copies them: export it again with a larger batch"
+            raise InvalidInputError(text, code="InvalidArgument", stage="input", path="rows")
+        rows = [sources.get(row, row) for row in range(self.batch)]
+        self._call("copy", [np.array(rows, np.int64)])
+        self._rows = [self._rows[row] for row in rows]
+
+    @property
+    def copies(self) -> bool:
+        """Whether the file can copy from row to row."""
+        return "copy" in self._methods
+
     def read_rows(self, texts: Mapping[int, Sequence[int]]) -> None:
         """Brings rows to their texts, {row: tokens}, of which the beginnings may be there.
 

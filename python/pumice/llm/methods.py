@@ -15,12 +15,12 @@ from pumice.format import ir
 from pumice.format.join import join
 from pumice.llm.decoder import Decoder
 from pumice.llm.prompt_lookup import CHECKED
-from pumice.llm.steps import Check, Steps
+from pumice.llm.steps import Check, Copy, Steps
 from pumice.lowering.report import Report
 
 CHUNK = 2048  # tokens of a prompt that one run takes
 SCORED = 512  # of a text to score, whose logits come to the host
-_DRAWING = {"sample": Steps, "check": Check}
+_MODULES = {"sample": Steps, "check": Check, "copy": Copy}  # by Method.rows
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
     """prefill takes up to CHUNK tokens of each sequence, score up to SCORED, decode and sample one, check CHECKED.
 
     prefill, decode: logits [B, V] of the last token. score: logits [B, n, V] of all. sample, check: tokens drawn.
+    copy: from row to row, where there are several.
     """
     first = torch.zeros(batch, dtype=torch.int64)
     one = torch.zeros(batch, 1, dtype=torch.int64), first
@@ -61,6 +62,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
         Method("score", "all", some, up_to(SCORED)),
         sample,
         *check,
+        *([Method("copy", "copy", (torch.arange(batch),))] if batch > 1 else []),
     ]
 
 
@@ -69,8 +71,8 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
     programs: dict[str, ir.Program] = {}
     report = Report([], {})
     for method in listed:
-        if method.rows in _DRAWING:
-            module: Decoder = _DRAWING[method.rows](decoder)
+        if method.rows in _MODULES:
+            module: Decoder = _MODULES[method.rows](decoder)
         else:
             module, decoder.rows = decoder, method.rows
         made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)

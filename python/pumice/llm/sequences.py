@@ -15,6 +15,7 @@ from pumice.llm.text import Stream
 from pumice.llm.tokens import common, next_count
 
 Prompt = str | Sequence[int]
+_WORTH_A_COPY = 64  # tokens that need not be read then; a guess: a call copies all caches
 Encode = Callable[[Prompt], list[int]]  # a prompt's tokens, checked
 
 
@@ -32,8 +33,15 @@ class Rows(Protocol):
     def draws(self) -> bool:
         """Whether the device draws the tokens."""
 
+    @property
+    def copies(self) -> bool:
+        """Whether rows can be copied."""
+
     def held(self, row: int) -> list[int]:
         """The tokens that a row has."""
+
+    def copy_rows(self, sources: Mapping[int, int]) -> None:
+        """Gives rows what others hold."""
 
     def read_rows(self, texts: Mapping[int, Sequence[int]]) -> None:
         """Brings rows to their texts."""
@@ -122,7 +130,10 @@ def run(lm: Rows, requests: Sequence[Request]) -> Iterator[tuple[Request, int]]:
     waiting, running, count = list(requests), {}, 1
     while waiting or running:
         begin = time.perf_counter()
-        running |= _admit(lm, waiting, [row for row in range(lm.batch) if row not in running])
+        admitted = _admit(lm, waiting, [row for row in range(lm.batch) if row not in running])
+        if sources := _sources(lm, admitted):
+            lm.copy_rows(sources)
+        running |= admitted
         lm.read_rows({row: request.tokens[:-1] for row, request in running.items()})
         read = time.perf_counter()
         lm.prompt_seconds += read - begin
@@ -152,6 +163,22 @@ def _admit(lm: Rows, waiting: list[Request], free: list[int]) -> dict[int, Reque
         if row not in given and request not in given.values():
             given[row] = request
     return given
+
+
+def _sources(lm: Rows, admitted: Mapping[int, Request]) -> dict[int, int]:
+    """The rows that hold so much more of a new text's beginning than its own row does that a copy is worth it."""
+    if not lm.copies:
+        return {}
+
+    def shared(request: Request, row: int) -> int:
+        return common(lm.held(row), request.tokens)
+
+    best = {row: max(range(lm.batch), key=lambda other: shared(each, other)) for row, each in admitted.items()}
+    return {
+        row: source
+        for row, source in best.items()
+        if shared(admitted[row], source) >= shared(admitted[row], row) + _WORTH_A_COPY
+    }
 
 
 def _bad(text: str, path: str) -> InvalidInputError:

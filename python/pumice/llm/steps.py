@@ -83,3 +83,16 @@ class Check(_Shared):
             torch.zeros(1, dtype=torch.int64),
         )
         return drawn.reshape(batch, count)
+
+
+class Copy(_Shared):
+    """Copies the caches of sequences to others."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__(decoder, "all")
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """rows [B], int64: whose caches each row takes, as all were before the call. Returns rows."""
+        for caches in self._buffers.values():
+            caches.copy_(caches.index_select(0, rows))
+        return rows + 0
