@@ -38,6 +38,15 @@ def test_export_writes_the_file_that_python_writes(tiny, file, tmp_path) -> None
     assert "MB" in done.stdout
 
 
+def test_torchs_default_dtype_does_not_matter(tiny, file, tmp_path) -> None:
+    torch.set_default_dtype(torch.float16)
+    try:
+        pumice.llm.export(tiny, tmp_path / "m.pumice", quantize="int4")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert (tmp_path / "m.pumice").read_bytes() == file("int4").read_bytes()
+
+
 def test_generate_streams_and_tells_the_speed(file, lm) -> None:
     done = run("generate", file("none"), "-p", "| word", "-n", 12)
     assert done.stdout == "".join(lm("none").generate("| word", max_new_tokens=12)) + "\n"
