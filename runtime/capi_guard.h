@@ -3,6 +3,7 @@
 // callers hand in.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -47,11 +48,12 @@ T& required(T* pointer, const char* what) {
   return *pointer;
 }
 
-// A struct of the size this library knows. A larger one, from a newer header, must be zero where it is unknown.
+// A struct as this library knows it. A larger one, from a newer header, must be zero where it is unknown; what an older
+// header's lacks is zero here. `older`: its size in that header.
 template <class T>
-T known(const T* given, const char* what) {
+T known(const T* given, const char* what, size_t older = sizeof(T)) {
   const uint32_t size = required(given, what).struct_size;
-  if (size < sizeof(T))
+  if (size < sizeof(T) && size != older)
     fail(Code::InvalidArgument, Stage::api, what, "struct_size is %u, expected %zu; was it made with PUMICE_INIT?",
          size, sizeof(T));
   if (size > 4096) fail(Code::InvalidArgument, Stage::api, what, "struct_size is %u", size);
@@ -61,7 +63,9 @@ T known(const T* given, const char* what) {
       fail(Code::UnsupportedVersion, Stage::api, what,
            "byte %zu is set, which this library (interface %d) does not know", i, PUMICE_API_VERSION);
   }
-  return *given;
+  T result{};
+  std::memcpy(&result, given, std::min<size_t>(size, sizeof(T)));
+  return result;
 }
 
 inline std::span<const std::byte> bytes_of(const void* file, uint64_t bytes) {

@@ -3,6 +3,7 @@
 // catches every exception.
 #include "pumice/pumice.h"
 
+#include <cstddef>
 #include <cstring>
 
 #include "runtime/bounds.h"
@@ -42,7 +43,8 @@ Budget budget_of(const pumice_options& options) {
 
 template <class Load>
 void load(const pumice_options* given, pumice_model* model, const Load& load_with) {
-  const pumice_options options = given == nullptr ? PUMICE_INIT(pumice_options) : known(given, "options");
+  const pumice_options options =
+      given == nullptr ? PUMICE_INIT(pumice_options) : known(given, "options", offsetof(pumice_options, max_memory));
   required(model, "model") = {};
   const auto open_device = [&] {
     return Device::open({or_empty(options.device), or_empty(options.features), or_empty(options.cache_dir)});

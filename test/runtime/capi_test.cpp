@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <thread>
 #include <type_traits>
@@ -99,6 +100,10 @@ TEST_F(CApi, StructSizes) {  // R10
     EXPECT_EQ(load(&none), PUMICE_INVALID_ARGUMENT) << size;
     EXPECT_STREQ(pumice_last_error()->path, "options");
   }
+  none.struct_size = offsetof(pumice_options, max_memory);  // of the header before there was a budget
+  none.max_memory = 1;                                      // not there: too little for any model
+  EXPECT_EQ(load(&none), PUMICE_OK) << pumice_last_error()->text;
+  EXPECT_EQ(pumice_model_free(loaded), PUMICE_OK);
   struct Newer {
     pumice_options options;
     uint64_t more;

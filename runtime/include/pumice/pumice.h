@@ -67,7 +67,8 @@ PUMICE_API const char* pumice_version(void);
 /* Frees a text that a function below returned (JSON, UTF-8, NUL-terminated); null is allowed. */
 PUMICE_API void pumice_text_free(char* text);
 
-/* An empty struct with its size set: `pumice_options options = PUMICE_INIT(pumice_options);` */
+/* An empty struct with its size set: `pumice_options options = PUMICE_INIT(pumice_options);`. A library takes the
+ * structs of older headers, too; what they lack has its default. */
 #ifdef __cplusplus
 }
 template <class T>
