@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice._pumice import version as _version
 from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
 from pumice.runtime.devices import Device, devices, why_no_devices
 from pumice.runtime.session import (
@@ -21,6 +22,8 @@ from pumice.runtime.session import (
     inspect,
     load,
 )
+
+__version__ = _version()
 
 # Loaded when they are first used; __init__.pyi has their types. No module has the name of its function: once imported,
 # it would take the function's place.

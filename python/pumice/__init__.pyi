@@ -17,3 +17,5 @@ from pumice.runtime.session import TensorSpec as TensorSpec
 from pumice.runtime.session import check as check
 from pumice.runtime.session import inspect as inspect
 from pumice.runtime.session import load as load
+
+__version__: str
