@@ -61,6 +61,8 @@ def test_generate_with_guesses(file, lm) -> None:
     assert "; guessed " in done.stderr and " of them right" in done.stderr
     refused = run("generate", file("none"), "-p", prompt, "-p", prompt, "--prompt-lookup", 7, code=2)
     assert "--prompt-lookup is for one prompt" in refused.output
+    refused = run("generate", file("none"), "-p", prompt, "--prompt-lookup", 8, code=2)
+    assert "8 is not in the range 0<=x<=7" in refused.output and "tok/s" not in refused.output
 
 
 @pytest.mark.parametrize("batch", [1, 4])

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from pumice.cli.llm_bench import bench
 from pumice.cli.options import device_options, model_argument
+from pumice.llm.prompt_lookup import CHECKED
 
 if TYPE_CHECKING:
     from pumice.llm import LanguageModel
@@ -115,6 +116,7 @@ def sampling_options(command: Any) -> Any:
             click.option(
                 "--prompt-lookup",
                 "prompt_lookup_num_tokens",
+                type=click.IntRange(0, CHECKED - 1),
                 default=0,
                 show_default=True,
                 help="Tokens that a call guesses from the text so far, up to 7.",
@@ -199,7 +201,9 @@ def _show(pieces: Iterator[str], may_stop: bool = False) -> str:
 
 
 def _speed(lm: LanguageModel) -> None:
-    """Tokens per second of the last answer, on stderr."""
+    """Tokens per second of the last answer, if there was one, on stderr."""
+    if not lm.prompt_tokens:
+        return
     prompt = lm.prompt_tokens / lm.prompt_seconds if lm.prompt_seconds else 0.0
     click.echo(
         f"prompt {lm.prompt_tokens} tokens, {prompt:.1f} tok/s; "
