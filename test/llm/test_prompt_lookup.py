@@ -85,8 +85,16 @@ def test_a_wrong_number_of_guesses(lm, count) -> None:
         lm("none").generate_tokens(PROMPT, prompt_lookup_num_tokens=count)
 
 
+def test_checks_that_cannot_be(lm) -> None:
+    for text, guesses in ([65], [1] * 8), ([], [1]):
+        with pytest.raises(pumice.InvalidInputError, match="this file checks up to 7"):
+            lm("none").check(text, guesses, Sampling())
+
+
 def test_a_file_of_before(file) -> None:
     model = pumice.llm.load(file("none"))
     model._methods.pop("check")
+    with pytest.raises(pumice.InvalidInputError, match="this file checks up to 0"):
+        model.check([65], [1], Sampling())
     with pytest.raises(pumice.InvalidInputError, match="export the model again"):
         model.generate(PROMPT, prompt_lookup_num_tokens=1)

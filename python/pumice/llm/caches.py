@@ -84,6 +84,12 @@ class Caches:
 
         The last token of `text` is not in the caches. There are at most CHECKED - 1 guesses. Raises as `read`.
         """
+        if not text or len(guesses) >= CHECKED or "check" not in self._methods:
+            most = CHECKED - 1 if "check" in self._methods else 0
+            error = (
+                f"{len(guesses)} guesses after {len(text)} tokens: this file checks up to {most}, after 1 token or more"
+            )
+            raise InvalidInputError(error, code="InvalidArgument", stage="input", path="guesses")
         first, tokens = len(text) - 1, [text[-1], *guesses]
         self._check_fits(CHECKED, first)
         padded = np.zeros((self.batch, CHECKED), np.int64)
