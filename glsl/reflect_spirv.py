@@ -52,7 +52,7 @@ TYPE_INT, TYPE_FLOAT, TYPE_ARRAY, TYPE_STRUCT, TYPE_POINTER, CONSTANT, VARIABLE 
 SPEC_CONSTANTS = (48, 49, 50)  # True, False, a number
 SPEC_COMPOSITE = 51
 DEBUG = {2, 3, 4, 5, 6, 7, 8, 317, 330}  # sources, names, strings, lines, processed
-SPEC_ID, ARRAY_STRIDE, BUILT_IN, BINDING, SET, OFFSET = 1, 6, 11, 33, 34, 35  # decorations
+SPEC_ID, ARRAY_STRIDE, BUILT_IN, NON_WRITABLE, BINDING, SET, OFFSET = 1, 6, 11, 24, 33, 34, 35  # decorations
 WORKGROUP_SIZE = 25  # a BuiltIn
 # Storage classes; those of resources must be accounted for, the others are the shader's own memory.
 UNIFORM_CONSTANT, UNIFORM, PUSH_CONSTANT, STORAGE_BUFFER = 0, 2, 9, 12
@@ -124,6 +124,7 @@ class Module:
         self._constants: dict[int, int] = {}
         self._structs: dict[int, list[int]] = {}
         self._pointees: dict[int, int] = {}
+        self._read_only: set[int] = set()  # structs
         self._images: dict[int, int] = {}  # whether the type is sampled or a storage image
         self._variables: list[tuple[int, int, int]] = []  # id, pointer type, storage class
         self._spec_constants: list[int] = []
@@ -140,6 +141,8 @@ class Module:
             self._member_names[words[0], words[1]] = _text(words[2:])
         elif opcode == DECORATE:
             self._decorations[words[0], words[1]] = words[2] if len(words) > 2 else 0
+        elif opcode == MEMBER_DECORATE and words[2] == NON_WRITABLE:
+            self._read_only.add(words[0])
         elif opcode == MEMBER_DECORATE and words[2] == OFFSET:
             self._offsets[words[0], words[1]] = words[3]
         elif opcode == TYPE_INT and words[1] == 32:
@@ -176,8 +179,9 @@ class Module:
         return bits
 
     def _bindings(self) -> list[int]:
-        """The kind of each binding, from 0 on."""
+        """The kind of each binding, from 0 on. A binding may have several blocks that only read, in words of other sizes."""
         bindings: dict[int, str] = {}
+        readers: set[int] = set()
         kinds: dict[int, int] = {}
         for variable, pointer, storage in self._variables:
             name = self._names.get(variable) or self._names.get(self._pointees.get(pointer, 0), "?")
@@ -189,9 +193,12 @@ class Module:
             binding = self._decorations.get((variable, BINDING))
             if binding is None:
                 self._fail(f"'{name}' needs layout(binding = N)")
-            if binding in bindings:
+            reads = self._pointees.get(pointer) in self._read_only
+            if binding in bindings and not (reads and binding in readers):
                 self._fail(f"'{bindings[binding]}' and '{name}' both have binding {binding}")
             bindings[binding], kinds[binding] = name, kind
+            if reads:
+                readers.add(binding)
         missing = next((i for i in range(len(bindings)) if i not in bindings), None)
         if missing is not None:
             self._fail(f"binding {missing} is not declared, but {max(bindings)} is: count from 0, outputs first")

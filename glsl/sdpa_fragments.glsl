@@ -109,18 +109,18 @@ void mask_scores(Place at, uint block) {
   }
 }
 
-// Scores to weights. `most`: the maxima of rows g and g + 8, in units of log2(e); `total`: the lane's parts of their sums.
+// Scores to weights. A score that is NaN makes its weight, and with it the row, NaN: the maximum need not be. `most`: the maxima of rows g and g + 8, in units of log2(e); `total`: the lane's parts of their sums.
 void update_rows(inout vec2 most, inout vec2 total) {
   const float unit = score_factor();
   vec2 now = vec2(-infinity());
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
-    [[unroll]] for (uint e = 0u; e < 4u; ++e) now = vec2(maximum(now.x, score_[n][e]), maximum(now.y, score_[n][e + 4u]));
+    [[unroll]] for (uint e = 0u; e < 4u; ++e) now = max(now, vec2(score_[n][e], score_[n][e + 4u]));
   }
   [[unroll]] for (uint d = 1u; d <= 2u; d *= 2u) {
     const vec2 other = subgroupShuffleXor(now, d);
-    now = vec2(maximum(now.x, other.x), maximum(now.y, other.y));
+    now = max(now, other);
   }
-  now = vec2(maximum(most.x, now.x * unit), maximum(most.y, now.y * unit));
+  now = max(most, now * unit);
   const vec2 base = vec2(now.x == -infinity() ? 0.0 : now.x, now.y == -infinity() ? 0.0 : now.y);
   const vec2 factor = exp2(most - base), from = base - LOG2_UNIT;  // the factor is 0 of the first block
   most = now;

@@ -153,7 +153,10 @@ std::span<const Op> cached_attention_ops() {
         // Positions enough for several workgroups a head.
         "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=T[2,1,700,16] value_cache=T[2,1,700,16] first=i32[2]{500..699} "
         "sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
-        "-> T[2,1,2,16] T[2,1,700,16] T[2,1,700,16]",
+        "-> T[2,1,2,16] T[2,1,700,16] T[2,1,700,16]; "
+        "q=T[1,1,16] k=T[1,1,8] v=T[1,1,8] key_cache=T[1,1,1500,8] value_cache=T[1,1,1500,8] "
+        "first=i32[1]{1300..1499} eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
+        "-> T[1,1,2,8] T[1,1,1500,8] T[1,1,1500,8]",
         "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
         "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
         "softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",

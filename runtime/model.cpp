@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include <future>
+#include <system_error>
+
 #include "graph/build.h"
 #include "graph/infer.h"
 #include "graph/layout.h"
@@ -46,6 +49,16 @@ std::vector<Layout> plan_all(const Program& program, std::span<const std::unique
   return layouts;
 }
 
+// Opens the device while a large file is checked: each takes some 0.2 s.
+std::future<std::shared_ptr<Device>> start(const Model::OpenDevice& open_device, std::span<const std::byte> file) {
+  constexpr size_t kLarge = size_t{256} << 20;
+  try {
+    if (file.size() >= kLarge) return std::async(std::launch::async, open_device);
+  } catch (const std::system_error&) {  // no thread
+  }
+  return std::async(std::launch::deferred, open_device);
+}
+
 }  // namespace
 
 std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, const Features& features,
@@ -58,13 +71,14 @@ std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, con
 std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
                                          const ExternalData& external, const Budget& budget) {
   const Deadline deadline(budget.max_seconds != 0 ? budget.max_seconds : kMaxSeconds);
+  std::future<std::shared_ptr<Device>> opening = start(open_device, file);
   const std::shared_ptr<Model> model(new Model);
   model->program_ = std::make_shared<Program>(read(file, op_signatures()));
   model->facts_ = std::make_shared<ConstantFacts>();
   model->facts_->external = external;
   const Program& program = *model->program_;
   plan_all(program, build_all(program, baseline_features(), model->facts_, deadline));
-  model->device_ = open_device();
+  model->device_ = opening.get();
   model->budget_ = effective(budget, model->device_->info());
   const auto graphs = build_all(program, model->device_->features(), model->facts_, deadline);
   const std::vector<Layout> layouts = plan_all(program, graphs);

@@ -68,20 +68,18 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
     return std::nullopt;
   const auto e_pitch = static_cast<uint32_t>(ceil_div(s.e, 16) * 2 + 1),
              v_pitch = static_cast<uint32_t>(ceil_div(s.ev, 16) * 2 + 1);
-  // Subgroups share the keys they load; fewer where workgroups would be too few. H200 (132 multiprocessors), 32 heads
-  // over 8, 2048 rows, us with 64 keys and 8 subgroups, 64 and 4, 32 and 8, 32 and 4: heads of 64 168, 143, 143, 134;
-  // of 128 224, 319, 264, 242.
+  // Subgroups share the keys they load; fewer where workgroups would be too few. H200 (132 multiprocessors), us with 8
+  // subgroups and 64 keys, 8 and 32, 4 and 32, 2 and 32. 32 heads over 8, 2048 rows, causal: heads of 64 106, 83, 90,
+  // -; of 128 163, 186, 196, -. 512 rows: 16.8, 19.8, 17.6, 17.7; 24.6, 25.5, 23.4, 28.7. 8 heads of 128, 256 rows,
+  // causal: 15.0, -, 13.5, 13.9 (sdpa_matrix.glsl: 22.6); 12 heads of 64, 197 rows: -, -, 9.6, 9.4 (14.0).
   const bool wide = std::max(s.e, s.ev) > 64;
-  // One subgroup alone has too many keys on their way: 12 heads of 64, 197 rows, 14.7 us against 13.6 of
-  // sdpa_matrix.glsl; 8 heads of 128, 256 rows, causal, 28.6 and 21.7.
-  for (uint32_t subgroups = wide ? 8 : 4; subgroups >= 2; subgroups /= 2) {
-    SdpaFragments found{subgroups, wide ? 64u : 32u, 0};
-    // A lane has four half8 of keys, and of values, on their way: more take the registers of the sums.
-    while (found.keys > 16 && found.keys * (std::max(e_pitch, v_pitch) - 1) > subgroups * 32 * 4) found.keys /= 2;
+  for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
+    SdpaFragments found{subgroups, wide && subgroups == 8 ? 64u : 32u, 0};
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
-    const bool few = s.heads * ceil_div(s.rows, found.rows()) < 128 || s.rows <= found.rows() / 2;
-    if (fits && !few) return found;
+    const bool few = s.rows <= found.rows() / 2 ||
+                     (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= 128);
+    if (fits && (!few || subgroups == 2)) return found;
   }
   return std::nullopt;
 }

@@ -64,9 +64,11 @@ void describe(Launch& launch, const Attention& a, uint32_t rows, uint32_t keys, 
   params.row_blocks = (params.l + rows - 1) / rows;
   launch.over_groups(uint64_t{params.batches} * params.heads * params.row_blocks, lanes);
   launch.params(params);
+  const int64_t sizes = a.q.size | a.v.size;
+  const uint32_t whole = sizes % 8 == 0 ? 8 : sizes % 4 == 0 ? 4 : 1;
   launch.spec.insert(
       launch.spec.end(),
-      {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, params.e % 4 == 0 && params.ev % 4 == 0, a.causal,
+      {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, whole, a.causal,
        static_cast<uint32_t>(a.positions ? glsl::sdpa::MASK::positions : mask_of(a.mask, a.dtype)), a.sinks});
   launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
 }

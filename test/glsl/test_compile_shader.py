@@ -145,10 +145,19 @@ def test_kinds_of_bindings_are_read_back(work: Work) -> None:
     assert "STORAGE storage_value = STORAGE::buffer" in text
 
 
+def test_blocks_that_only_read_may_share_a_binding(work: Work) -> None:
+    both = PARTS + "layout(binding = 1) readonly buffer Y { uvec4 y_[]; };" + BODY.replace("0u;", "y_[0].x;")
+    assert re.search(r'{"toy", [^}]*}', work.header(HEAD + both))
+
+
 VOTE = "#extension GL_KHR_shader_subgroup_vote : require\n"
 MISTAKES = [
     (PARTS.replace("binding = 1", "binding = 2") + BODY, "binding 1 is not declared, but 2 is"),
     (PARTS.replace("binding = 1", "binding = 0") + BODY, "both have binding 0"),
+    (
+        PARTS + "layout(binding = 1) buffer Y { uvec4 y_[]; };" + BODY.replace("0u;", "y_[0].x;"),
+        "both have binding 1",  # one of them writes
+    ),
     (PARTS.replace("binding = 1", "set = 1, binding = 1") + BODY, "set 1; everything is in set 0"),
     (PARTS.replace("int sizes[3]", "ivec4 sizes") + BODY, "'sizes' is not a uint, int or float"),
     (PARTS.replace("int sizes[3]", "int sizes[40]") + BODY, "168 bytes of push constants; every device has 128"),

@@ -59,14 +59,18 @@ TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
   EXPECT_FALSE(sdpa_fragments({32, 2048, 64, 64, DType::f16}, gpu()));
   const auto narrow = sdpa_fragments({32, 2048, 64, 64, DType::f16}, fragments());
   ASSERT_TRUE(narrow);
-  EXPECT_EQ(narrow->rows(), 64u);
+  EXPECT_EQ(narrow->rows(), 128u);
   EXPECT_EQ(narrow->keys, 32u);
   const auto wide = sdpa_fragments({32, 2048, 128, 128, DType::f16}, fragments());
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->rows(), 128u);
   EXPECT_EQ(wide->keys, 64u);
   EXPECT_FALSE(sdpa_fragments({32, 2048, 128, 160, DType::f16}, fragments())) << "too many registers";
-  EXPECT_FALSE(sdpa_fragments({12, 128, 32, 32, DType::f16}, fragments())) << "few heads";
+  const auto few = sdpa_fragments({12, 256, 128, 128, DType::f16}, fragments());
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->rows(), 64u) << "workgroups for more of the device";
+  EXPECT_EQ(few->keys, 32u);
+  EXPECT_EQ(sdpa_fragments({1000, 16, 64, 64, DType::f16}, fragments())->subgroups, 2u) << "one has no rows";
 }
 
 // Every choice fits the device, on the baseline and on others.
