@@ -179,7 +179,7 @@ class Module:
         return bits
 
     def _bindings(self) -> list[int]:
-        """The kind of each binding, from 0 on. A binding may have several blocks that only read, in words of other sizes."""
+        """The kind of each binding, from 0 on. Blocks that only read may share one, in words of other sizes."""
         bindings: dict[int, str] = {}
         readers: set[int] = set()
         kinds: dict[int, int] = {}

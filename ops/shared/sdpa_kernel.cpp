@@ -77,8 +77,7 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
     SdpaFragments found{subgroups, wide && subgroups == 8 ? 64u : 32u, 0};
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
-    const bool few = s.rows <= found.rows() / 2 ||
-                     (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= 128);
+    const bool few = s.rows <= found.rows() / 2 || (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= 128);
     if (fits && (!few || subgroups == 2)) return found;
   }
   return std::nullopt;
