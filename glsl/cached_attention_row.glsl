@@ -19,6 +19,7 @@ layout(constant_id = 9) const bool ROPE = true;
 layout(constant_id = 10) const bool Q_NORM = false;
 layout(constant_id = 11) const bool K_NORM = false;
 layout(constant_id = 12) const bool TABLES = false;
+layout(constant_id = 13) const bool INTERLEAVED = false;
 
 layout(set = 0, binding = 0) writeonly buffer Out { OCTET out_[]; };
 layout(set = 0, binding = 1) coherent buffer Partial { vec4 partial_[]; };

@@ -18,6 +18,7 @@ layout(constant_id = 3) const bool Q_NORM = false;
 layout(constant_id = 4) const bool K_NORM = false;
 layout(constant_id = 5) const bool COPY = false;
 layout(constant_id = 6) const bool TABLES = false;
+layout(constant_id = 7) const bool INTERLEAVED = false;
 
 layout(set = 0, binding = 0) writeonly buffer KeyCache { WORD(DTYPE) key_cache_[]; };
 layout(set = 0, binding = 1) writeonly buffer ValueCache { WORD(DTYPE) value_cache_[]; };

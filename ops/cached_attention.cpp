@@ -3,10 +3,13 @@
 // their heads side by side from element q_begin, k_begin, v_begin of a row on (three ranges of one tensor, mostly);
 // key_cache [B, G, S, E], value_cache [B, G, S, F]; first [B]: the position of each sequence's first new row.
 //   q, k = norm, then rotation, of each head (glsl/include/attention/prepare.glslh; both may be absent); cos and sin
-//   are of the new rows, [B or 1, L, R], or of all positions, [S or more, R] row first + l of the caches = row l of k
-//   and v out[b, l, h] = softmax_s(score) v[s], score = q . k[s] * scale, with a softcap c: c * tanh(score / c), over
+//   are of the new rows, [B or 1, L, R], or of all positions, [S or more, R]
+//   row first + l of the caches = row l of k and v
+//   out[b, l, h] = softmax_s(score) v[s], score = q . k[s] * scale, with a softcap c: c * tanh(score / c), over
 //   the positions s <= first + l, with a window also s > first + l - window; sinks [H]: one more score, whose value is
 //   0
+// cached_attention_interleaved rotates neighbours, 2i and 2i + 1, where cached_attention has i and i + R/2; its cos and
+// sin have R/2 columns, one for two neighbours.
 // A position outside of the caches ends the run with an error, and nothing is written for it.
 //
 // Error, against fp64: that of sdpa over the rounded q and k; these are off by one rounding to their type and 2^-22 of
@@ -22,8 +25,12 @@ namespace pumice::engine {
 namespace {
 
 constexpr const char* kOp = "cached_attention";
+constexpr const char* kSignature =
+    "Tensor q, Tensor k, Tensor v, Tensor key_cache, Tensor value_cache, Tensor first, Tensor? cos, Tensor? sin, "
+    "Tensor? q_norm, Tensor? k_norm, Tensor? sinks, float eps, int heads, int q_begin, int k_begin, int v_begin, "
+    "float scale, int window, float softcap -> Tensor, Tensor, Tensor";
 
-Caches read(const Args& args) {
+Caches read(const Args& args, bool interleaved) {
   Caches c{.q = args.tensor(0),
            .k = args.tensor(1),
            .v = args.tensor(2),
@@ -40,7 +47,8 @@ Caches read(const Args& args) {
            .softcap = static_cast<float>(args.real(18)),
            .heads = args.integer(12),
            .begin = {args.integer(13), args.integer(14), args.integer(15)},
-           .window = 0};
+           .window = 0,
+           .interleaved = interleaved};
   check(args.integer(17) >= 0, "%s: a window of %lld positions", kOp, static_cast<long long>(args.integer(17)));
   c.window = u32(args.integer(17));
   for (const Tensor& t : {c.q, c.k, c.v, c.key_cache, c.value_cache, c.cos, c.sin, c.q_norm, c.k_norm, c.sinks})
@@ -72,8 +80,8 @@ Tensor tickets(Graph& graph) {
   return words;
 }
 
-void cached_attention(Graph& graph, Args args) {
-  const Caches c = read(args);
+void attend(Graph& graph, const Args& args, bool interleaved) {
+  const Caches c = read(args, interleaved);
   const Tensor out = args.out(0), keys = args.out(1), values = args.out(2), q = c.q;
   const Tensor rotated = graph.scratch(q.dtype(), 4), partial = graph.scratch(DType::f32, 1), words = tickets(graph);
   const uint32_t call = graph.call_id();
@@ -122,14 +130,18 @@ void cached_attention(Graph& graph, Args args) {
   });
 }
 
+void cached_attention(Graph& graph, Args args) {
+  attend(graph, args, false);
+}
+void cached_attention_interleaved(Graph& graph, Args args) {
+  attend(graph, args, true);
+}
+
 }  // namespace
 
 std::span<const Op> cached_attention_ops() {
   static constexpr Op kOps[] = {
-      {{"cached_attention", 1,
-        "Tensor q, Tensor k, Tensor v, Tensor key_cache, Tensor value_cache, Tensor first, Tensor? cos, Tensor? sin, "
-        "Tensor? q_norm, Tensor? k_norm, Tensor? sinks, float eps, int heads, int q_begin, int k_begin, int v_begin, "
-        "float scale, int window, float softcap -> Tensor, Tensor, Tensor"},
+      {{"cached_attention", 1, kSignature},
        cached_attention,
        glsl::cached_attention_write::axes,
        {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=T[1,2,40,16] value_cache=T[1,2,40,16] first=i32[1]{0..39} "
@@ -160,7 +172,25 @@ std::span<const Op> cached_attention_ops() {
         "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
         "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
         "softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
-        reference::cached_attention}}};
+        reference::cached_attention}},
+      {{"cached_attention_interleaved", 1, kSignature},
+       cached_attention_interleaved,
+       glsl::cached_attention_write::axes,
+       // One row; several, with a part of the head and norms; and rows enough for matrices.
+       {"q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
+        "cos=T[41,8] sin=T[41,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+        "scale=0.0625 window=0 softcap=0 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
+        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
+        "cos=T[2,3,3] sin=T[2,3,3] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+        "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
+        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
+        "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
+        "cos=T[90,8] sin=T[90,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.125 window=0 "
+        "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]",
+        "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
+        "first=i32[1]{4095..4095} cos=f16[4096,32] sin=f16[4096,32] eps=0.000001 heads=32 q_begin=0 k_begin=2048 "
+        "v_begin=2560 scale=0.125 window=0 softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
+        reference::cached_attention_interleaved}}};
   return kOps;
 }
 

@@ -39,8 +39,9 @@ struct Head {
 };
 
 // `norm`: the argument with the norm's weight; kV: neither norm nor rotation. `at`: sequence, new row, head; `first`:
-// the position of new row 0.
-Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64_t begin, int64_t size, int64_t first) {
+// the position of new row 0; `interleaved`: the rotation is of pairs of neighbours.
+Head head_of(const HostCall& call, bool interleaved, size_t x, size_t norm, const Shape& at, int64_t begin,
+             int64_t size, int64_t first) {
   const HostTensor& rows = call.tensor(x);
   Head head;
   double squares = 0;
@@ -58,13 +59,16 @@ Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64
   }
   if (norm == kV || !call.has(kCos)) return head;
   const HostTensor &cos = call.tensor(kCos), &sin = call.tensor(kSin);
-  const int64_t rotated = cos.shape.back(), half = rotated / 2;
+  const int64_t angles = cos.shape.back(), rotated = interleaved ? 2 * angles : angles;
+  const int64_t apart = interleaved ? 1 : rotated / 2;
   const std::vector<double> before = head.values;
   for (int64_t i = 0; i < rotated; ++i) {
+    const int64_t column = interleaved ? i / 2 : i;
     const size_t angle = cos.shape.size() == 2
-                             ? index_at({std::clamp<int64_t>(first + at[1], 0, cos.dim(0) - 1), i}, cos.shape)
-                             : index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], i}, cos.shape);
-    const double other = i < half ? -before[i + half] : before[i - half];
+                             ? index_at({std::clamp<int64_t>(first + at[1], 0, cos.dim(0) - 1), column}, cos.shape)
+                             : index_at({cos.dim(0) == 1 ? 0 : at[0], at[1], column}, cos.shape);
+    const bool low = interleaved ? i % 2 == 0 : i < apart;
+    const double other = low ? -before[i + apart] : before[i - apart];
     head.values[i] = before[i] * cos.values[angle] + other * sin.values[angle];
     const double products = std::fabs(before[i] * cos.values[angle]) + std::fabs(other * sin.values[angle]);
     head.errors[i] = sum_error(2 + (normed ? kNormSteps : 0), products);
@@ -72,9 +76,7 @@ Head head_of(const HostCall& call, size_t x, size_t norm, const Shape& at, int64
   return head;
 }
 
-}  // namespace
-
-void cached_attention(HostCall& call) {
+void attend(HostCall& call, bool interleaved) {
   const HostTensor &keys = call.tensor(kKeyCache), &values = call.tensor(kValueCache), &first = call.tensor(kFirst);
   const int64_t batches = keys.dim(0), kv_heads = keys.dim(1), capacity = keys.dim(2), e = keys.dim(3);
   const int64_t f = values.dim(3), heads = call.integer(kHeads), rows = call.tensor(kQ).dim(1);
@@ -92,8 +94,8 @@ void cached_attention(HostCall& call) {
     }
     for (int64_t l = 0; l < rows; ++l) {
       for (int64_t g = 0; g < kv_heads; ++g) {
-        const Head key = head_of(call, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e, begin);
-        const Head value = head_of(call, kV, kV, {b, l, g}, call.integer(kVBegin), f, begin);
+        const Head key = head_of(call, interleaved, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e, begin);
+        const Head value = head_of(call, interleaved, kV, kV, {b, l, g}, call.integer(kVBegin), f, begin);
         for (int64_t i = 0; i < e; ++i) {
           const size_t at = index_at({b, g, begin + l, i}, keys.shape);
           new_keys.elements[at] = {key.values[i], key.errors[i]};
@@ -114,7 +116,7 @@ void cached_attention(HostCall& call) {
   for (size_t n = 0; n < static_cast<size_t>(batches * rows * heads); ++n) {
     const Shape at = coordinates(n, {batches, rows, heads});
     const int64_t b = at[0], g = at[2] / (heads / kv_heads), own = static_cast<int64_t>(first.values[b]) + at[1];
-    const Head query = head_of(call, kQ, kQNorm, at, call.integer(kQBegin), e, own - at[1]);
+    const Head query = head_of(call, interleaved, kQ, kQNorm, at, call.integer(kQBegin), e, own - at[1]);
     std::vector<double> scores;
     const int64_t oldest = window == 0 ? 0 : std::max<int64_t>(0, own - window + 1);
     double most = call.has(kSinks) ? call.tensor(kSinks).values[at[2]] : -INFINITY, sizes = 0, doubt = 0;
@@ -147,6 +149,15 @@ void cached_attention(HostCall& call) {
       out.elements[n * static_cast<size_t>(f) + i] = {sum, error, error + 0x1p-11 * largest};
     }
   }
+}
+
+}  // namespace
+
+void cached_attention(HostCall& call) {
+  attend(call, false);
+}
+void cached_attention_interleaved(HostCall& call) {
+  attend(call, true);
 }
 
 }  // namespace pumice::engine::reference

@@ -7,5 +7,6 @@
 namespace pumice::engine::reference {
 
 void cached_attention(HostCall& call);
+void cached_attention_interleaved(HostCall& call);
 
 }  // namespace pumice::engine::reference

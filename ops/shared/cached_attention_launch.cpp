@@ -156,7 +156,8 @@ void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
   launch.params(params);
   over_splits(launch, c, rows);
   few_rows_constants(launch, c, rows);
-  launch.spec.insert(launch.spec.end(), {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables()});
+  launch.spec.insert(launch.spec.end(),
+                     {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved});
   launch.shader = &glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()));
 }
 
@@ -202,7 +203,8 @@ void launch_write(Launch& launch, const Caches& c, bool in_place, uint32_t call)
   params.f4 = u32(c.value_size() / 4);
   set_new_rows(params, c, call);
   launch.params(params);
-  launch.spec.insert(launch.spec.end(), {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place, c.tables()});
+  launch.spec.insert(launch.spec.end(),
+                     {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place, c.tables(), c.interleaved});
   launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
   if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;
 }

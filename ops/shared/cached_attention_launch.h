@@ -15,6 +15,7 @@ struct Caches {
   float eps, scale, softcap;
   int64_t heads, begin[3];
   uint32_t window;
+  bool interleaved;  // pairs (2i, 2i + 1) are rotated, not (i, i + R/2); cos and sin have R/2 columns, not R
 
   int64_t batch() const { return key_cache.dim(0); }
   int64_t kv_heads() const { return key_cache.dim(1); }
@@ -23,9 +24,10 @@ struct Caches {
   int64_t key_size() const { return key_cache.dim(3); }
   int64_t value_size() const { return value_cache.dim(3); }
 
-  bool tables() const { return cos && cos.rank() == 2; }  // [S or more, R], of each position
-  int64_t rotated() const { return cos ? cos.shape().back() : 0; }
-  uint32_t angle_batch() const { return cos && !tables() && cos.dim(0) > 1 ? u32(cos.dim(1) * rotated()) : 0; }
+  bool tables() const { return cos && cos.rank() == 2; }  // [S or more, *], of each position
+  int64_t angles() const { return cos ? cos.shape().back() : 0; }
+  int64_t rotated() const { return interleaved ? 2 * angles() : angles(); }
+  uint32_t angle_batch() const { return cos && !tables() && cos.dim(0) > 1 ? u32(cos.dim(1) * angles()) : 0; }
   uint32_t angle_rows() const { return tables() ? u32(cos.dim(0)) : 0; }
 };
 

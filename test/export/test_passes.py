@@ -25,6 +25,7 @@ X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
         lambda x: x.expand(4, -1) + 1,
         lambda x: x[:, 0:6] + 1,
         lambda x: x.permute(0, 1) + 1,
+        lambda x: torch.cat([x]) + 1,
         lambda x: nn.functional.dropout(x, 0.3, training=False) + 1,
     ],
 )

@@ -9,8 +9,9 @@ import copy
 import pytest
 import torch
 from support.follow import WithIntegers, follow
+from support.roundings import roundings
 from support.schemes import pt2e
-from support.vision import NETWORKS, expected_error, images, network
+from support.vision import NETWORKS, images, network
 
 import pumice
 
@@ -23,8 +24,8 @@ def check(name: str, dtype: torch.dtype, size: int) -> None:
     model, x, other = network(name).to(dtype), images(size).to(dtype), images(size, seed=4)
     got = pumice.load(bytes(pumice.export(model, (x,))))(x)
     exact = copy.deepcopy(model).double()
-    want, expected = expected_error(exact, x.double(), UNITS[dtype])
-    error = float((got.double() - want).norm() / want.norm())
+    want, off = roundings(exact, lambda exact: exact(x.double()), UNITS[dtype])
+    error, expected = (float(e.norm() / want.norm()) for e in (got.double() - want, off))
     with torch.no_grad():
         distance = float((model.float()(other) - want).norm() / want.norm())
     errors = f"relative error {error:.3g}, by roundings {expected:.3g}, of another image {distance:.3g}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small decoders of every known architecture with the proportions of the real ones and random weights."""
+"""Decoders of every known architecture with random weights: small ones with the proportions of the real ones, and two
+layers of the published widths."""
 
 from __future__ import annotations
 
@@ -26,6 +27,13 @@ _ROPES = {
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
     "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
 }
+
+
+def _widths(hidden: int, intermediate: int, heads: int, kv_heads: int | None, **more: int) -> dict[str, Any]:
+    names = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
+    return {**dict(zip(names, (hidden, intermediate, heads, kv_heads), strict=True)), "vocab_size": 4096, **more}
+
+
 # What sets each apart, by transformers' model_type: a window, soft caps, two ropes, scales, biases, a part of the head.
 CASES: dict[str, dict[str, Any]] = {
     "llama": {
@@ -63,6 +71,22 @@ CASES: dict[str, dict[str, Any]] = {
     "qwen3_moe": {"head_dim": 32, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
     "olmoe": {"num_experts": 8, "num_experts_per_tok": 2, "clip_qkv": 1.0},
     "mixtral": {"sliding_window": 7, "num_local_experts": 8, "num_experts_per_tok": 2},
+}
+
+# Of a published model each; the vocabulary is cut so that the model fits in memory several times, also in fp64.
+WIDTHS: dict[str, dict[str, Any]] = {
+    "llama": _widths(2048, 8192, 32, 8),  # Llama-3.2-1B
+    "qwen2": _widths(1536, 8960, 12, 2),  # Qwen2-1.5B
+    "qwen3": _widths(1024, 3072, 16, 8, head_dim=128),  # Qwen3-0.6B
+    "gemma2": _widths(2304, 9216, 8, 4, head_dim=256),  # gemma-2-2b
+    "gemma3_text": _widths(1152, 6912, 4, 1, head_dim=256),  # gemma-3-1b
+    "phi3": _widths(3072, 8192, 32, 32),  # Phi-3-mini-4k
+    "mistral": _widths(4096, 14336, 32, 8, head_dim=128),  # Mistral-7B
+    "olmo2": _widths(2048, 8192, 16, 16),  # OLMo-2-0425-1B
+    "granite": _widths(2048, 8192, 32, 8),  # granite-3.1-2b
+    "stablelm": _widths(2560, 6912, 32, 32),  # stablelm-3b-4e1t
+    "gpt2": _widths(768, 3072, 12, None, n_inner=3072),  # gpt2
+    "gpt_neox": _widths(2048, 8192, 8, None),  # pythia-1b
 }
 
 

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Architectures of image models as transformers has them, with random weights, and how far an answer may be off."""
+"""Architectures of image models as transformers has them, with random weights."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 import transformers as t
@@ -57,27 +55,3 @@ def network(name: str) -> nn.Module:
     if norms:
         model.train()(images(96, 16, seed=2))
     return model.eval()
-
-
-@torch.no_grad()
-def expected_error(exact: nn.Module, x: torch.Tensor, unit: float) -> tuple[torch.Tensor, float]:
-    """The answer of a network in fp64, and the L2 norm of the error, relative, when every layer's result is rounded.
-
-    The result of a layer has an error of `unit`, the rounding to its dtype; sums of k products also have one of
-    2^-24 sqrt(k), because each addition rounds and the errors are independent. How the later layers change these errors
-    depends on the network, so this is measured with random errors of that size.
-    """
-    want = exact(x)
-    generator = torch.Generator().manual_seed(3)
-
-    def rounded(module: nn.Module, _: tuple, out: torch.Tensor) -> torch.Tensor:
-        products = module.weight[0].numel() if isinstance(module, nn.Conv2d | nn.Linear) else 0
-        size = unit + 2.0**-24 * math.sqrt(products)
-        return out * (1 + size * (2 * torch.rand(out.shape, generator=generator, dtype=out.dtype) - 1))
-
-    leaves = [module for module in exact.modules() if not list(module.children())]
-    hooks = [module.register_forward_hook(rounded) for module in leaves]
-    off = exact(x) - want
-    for hook in hooks:
-        hook.remove()
-    return want, float(off.norm() / want.norm())

@@ -133,7 +133,7 @@ def executorch_suite(arguments: list[str]) -> int:
 
 def large_models(arguments: list[str]) -> int:
     """What `./dev test` leaves out for its time; -s, because each test says how far off it was."""
-    folders = ["test/models", "test/negative"]
+    folders = ["test/models", "test/negative", "test/llm"]
     command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", *folders, *arguments]
     return show(command, check=False, cwd=ROOT, env=environment())
 

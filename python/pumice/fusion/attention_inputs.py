@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import torch
 
+from pumice.fusion.interleaved_rope import interleaved
 from pumice.fusion.layer import layer_before
 from pumice.fusion.merged_layers import Product, emit_merged
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
-from pumice.fusion.rope import Rotated, rotated, table
+from pumice.fusion.rope import Rotated, rotated
+from pumice.fusion.rope_table import table
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
 from pumice.lowering.quantized_activation import before_views
@@ -41,7 +43,7 @@ class _Heads:
 @fuses(TARGET)
 def attention_inputs(call: Call) -> Callable[[], None]:
     """Matches every cached attention: what it does not find, it leaves as it is."""
-    ropes = [rotated(call, call.tensor(name)) for name in ("query", "key")]
+    ropes = [_rotated(call, call.tensor(name)) for name in ("query", "key")]
     if not _alike(*ropes):
         ropes = [None, None]
     query, key = (_take_apart(call, name, rope) for name, rope in zip(("query", "key"), ropes, strict=True))
@@ -51,15 +53,26 @@ def attention_inputs(call: Call) -> Callable[[], None]:
     return lambda: emit(call, *_rows(call, [query, key, value]), _prepared(call, query, key))
 
 
+def _rotated(call: Call, heads: Ref) -> Rotated | None:
+    """The rotation that made [B, H, L, E]."""
+    found = rotated(call, heads)
+    if found is not None and not found.rows_first:
+        return found
+    inner, dims = look_through(call, heads)
+    found = rotated(call, inner) or interleaved(call, inner) if dims == HEADS_FIRST else None
+    return found if found is not None and found.rows_first else None
+
+
 def _alike(a: Rotated | None, b: Rotated | None) -> bool:
-    return a is not None and b is not None and a.cos.is_same(b.cos) and a.sin.is_same(b.sin)
+    known = a is not None and b is not None and a.interleaved == b.interleaved
+    return known and a.cos.is_same(b.cos) and a.sin.is_same(b.sin)
 
 
 def _take_apart(call: Call, name: str, rope: Rotated | None, norms: bool = True) -> _Heads:
     x = call.tensor(name) if rope is None else rope.x
     norm = _norm(call, x) if norms else None
     x = x if norm is None else norm.x
-    inner, dims = look_through(call, x)
+    inner, dims = (x, HEADS_FIRST) if rope is not None and rope.rows_first else look_through(call, x)
     if dims != HEADS_FIRST:
         return _Heads(x, False, rope, norm)
     if norms and norm is None and (norm := _norm(call, inner)) is not None:
@@ -75,17 +88,21 @@ def _norm(call: Call, ref: Ref) -> RmsNorm | None:
 
 def _prepared(call: Call, query: _Heads, key: _Heads) -> Prepared:
     dtype = query.x.dtype
-    cos, sin = (None, None) if query.rope is None else _angles(call, query.rope)
+    rope = query.rope
+    cos, sin = (None, None) if rope is None else _angles(call, rope)
     weights = [None if heads.norm is None else heads.norm.weight for heads in (query, key)]
     eps = next((heads.norm.eps for heads in (query, key) if heads.norm is not None), 0.0)
-    return Prepared(*(ref and call.cast(ref, dtype) for ref in (cos, sin, *weights)), eps)
+    neighbours = rope is not None and rope.interleaved
+    return Prepared(*(ref and call.cast(ref, dtype) for ref in (cos, sin, *weights)), eps, neighbours)
 
 
 def _angles(call: Call, rope: Rotated) -> list[Ref]:
     """cos and sin; the tables of all positions, where the attention can pick from them itself."""
     angles, capacity = [rope.cos, rope.sin], call.tensor("key_cache").shape[2]
     tables = [table(call, ref, call.tensor("first"), capacity) for ref in angles]
-    return angles if None in tables else tables
+    if None not in tables:
+        return tables
+    return [call.view(ref, [1, *ref.shape]) for ref in angles] if rope.rows_first else angles
 
 
 def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:

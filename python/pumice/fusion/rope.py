@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a rotary position embedding: x * cos + cat(-x[R/2:], x[:R/2]) * sin over the first R elements of each head, and
-the tables of all positions that cos and sin were picked from."""
+"""Finds a rotary position embedding: x * cos + cat(-x[R/2:], x[:R/2]) * sin over the first R elements of each head."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ import torch
 from pumice.lowering.call import Call
 from pumice.lowering.ref import Ref
 from pumice.lowering.sizes import same
-from pumice.ops.index import counts_all
 
 aten = torch.ops.aten
 _SLICES = (aten.slice.Tensor, aten.slice_copy.Tensor)
@@ -20,45 +18,34 @@ _END = 2**31  # a slice that ends later ends with the tensor
 
 @dataclass(frozen=True)
 class Rotated:
-    """x [B, H, L, E]; cos and sin [B or 1, L, R], R <= E."""
+    """x [B, H, L, E]; cos and sin [B or 1, L, R], R <= E. `rows_first`: x [B, L, H, E]; cos and sin [L, R].
+    `interleaved`: neighbours are rotated, cos and sin have R / 2 columns (interleaved_rope.py)."""
 
     x: Ref
     cos: Ref
     sin: Ref
+    rows_first: bool
+    interleaved: bool = False
 
 
 def rotated(call: Call, ref: Ref) -> Rotated | None:
-    """The rotation that made `ref` [B, H, L, E] for the node of `call` alone; None when there is none."""
+    """The rotation that made `ref`, [B, H, L, E] or [B, L, H, E], for the node of `call` alone; None when there is
+    none."""
     cat = call.producer(ref, aten.cat.default, single_use=True)
     if cat is None:
         return _whole(call, ref)
     parts = cat["tensors"]
     if len(parts) != 2 or cat["dim"] not in (-1, ref.rank - 1):
         return None
-    whole = _whole(cat, parts[0])
-    head, rest = _slice(cat, whole.x) if whole else None, _slice(cat, parts[1])
-    if whole is None or head is None or rest is None or not head.x.is_same(rest.x):
+    whole, rest = _whole(cat, parts[0]), _slice(cat, parts[1])
+    if whole is None or rest is None:
+        return None
+    # ExecuTorch's form adds the rest also where there is none.
+    head = _Slice(rest.x, 0, rest.begin) if whole.x.is_same(rest.x) else _slice(cat, whole.x)
+    if head is None or not head.x.is_same(rest.x):
         return None
     fits = head.begin == 0 and head.end == rest.begin == whole.cos.shape[-1] and rest.end == head.x.shape[-1]
-    return Rotated(head.x, whole.cos, whole.sin) if fits else None
-
-
-def table(call: Call, angles: Ref, first: Ref, capacity: int) -> Ref | None:
-    """[capacity or more, R], of which `angles` [B, L, R] are the rows first [B] + 0, 1, .. L - 1; None when they are
-    something else."""
-    picked = call.producer(angles, aten.index.Tensor)
-    if picked is None or len(picked["indices"]) != 1 or picked["indices"][0] is None:
-        return None
-    whole = picked.tensor("self")
-    add = picked.producer(picked["indices"][0], aten.add.Tensor)
-    if add is None or add["alpha"] != 1 or not isinstance(add["other"], Ref):
-        return None
-    begin = add.producer(add.tensor("self"), aten.unsqueeze.default)
-    counts = counts_all(add.tensor("other"), angles.shape[-2])
-    if begin is None or begin["dim"] not in (1, -1) or not begin.tensor("self").is_same(first) or not counts:
-        return None
-    enough = isinstance(whole.shape[0], int) and whole.shape[0] >= capacity
-    return whole if whole.is_constant and whole.rank == 2 and enough else None
+    return Rotated(head.x, whole.cos, whole.sin, whole.rows_first) if fits else None
 
 
 def _whole(call: Call, ref: Ref) -> Rotated | None:
@@ -73,9 +60,14 @@ def _whole(call: Call, ref: Ref) -> Rotated | None:
             x = _turned(turned, swapped)
             for own, cos in _orders(plain) if x is not None else ():
                 angles = _angles(plain, cos), _angles(turned, sin)
-                if own.is_same(x) and None not in angles and same(x.shape[-1], angles[0].shape[-1]):
-                    return Rotated(x, *angles)
+                if own.is_same(x) and _fit(x, *angles):
+                    return Rotated(x, *angles, rows_first=angles[0].rank == 2)
     return None
+
+
+def _fit(x: Ref, cos: Ref | None, sin: Ref | None) -> bool:
+    known = cos is not None and sin is not None and cos.rank == sin.rank
+    return known and same(x.shape[-1], cos.shape[-1])
 
 
 def _orders(mul: Call) -> list[tuple[Ref, Ref]]:
@@ -121,8 +113,8 @@ def _slice(call: Call, ref: Ref) -> _Slice | None:
 
 
 def _angles(call: Call, ref: Ref) -> Ref | None:
-    """[B or 1, L, R] of cos or sin [B or 1, 1, L, R]."""
+    """[B or 1, L, R] of cos or sin [B or 1, 1, L, R]; [L, R] of [L, 1, R]."""
     unsqueeze = call.producer(ref, aten.unsqueeze.default)
-    if unsqueeze is None or ref.rank != 4 or unsqueeze["dim"] not in (1, -3):
+    if unsqueeze is None or ref.rank not in (3, 4) or unsqueeze["dim"] not in (1, 1 - ref.rank):
         return None
     return unsqueeze.tensor("self")

@@ -10,6 +10,7 @@ import sympy
 import torch
 
 INT_MAX = 2**31 - 1
+NO_INDEX = -(2**31)  # of no tensor: what passes/items.py makes of an index that is not to count from the end
 
 
 def expression(size: int | torch.SymInt) -> sympy.Expr:

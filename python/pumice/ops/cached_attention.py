@@ -26,13 +26,15 @@ class Rows:
 @dataclass(frozen=True)
 class Prepared:
     """What is done to queries and keys first: cos and sin, of the new rows [B or 1, L, R] or of all positions
-    [S or more, R], rotate their first R elements; norms: weights [E], applied before."""
+    [S or more, R], rotate their first R elements, of neighbours by R / 2 columns where `interleaved`; norms: weights
+    [E], applied before."""
 
     cos: Ref | None = None
     sin: Ref | None = None
     q_norm: Ref | None = None
     k_norm: Ref | None = None
     eps: float = 0.0
+    interleaved: bool = False
 
 
 @lowers(TARGET)
@@ -70,4 +72,5 @@ def emit(call: Call, q: Rows, k: Rows, v: Rows, prepared: Prepared) -> None:
     begins = (q.begin, k.begin, v.begin)
     options = (call["scale"], call["window"], call["softcap"])
     caches = (call.tensor("key_cache"), call.tensor("value_cache"), call.tensor("first"))
-    call.emit("cached_attention", q.x, k.x, v.x, *caches, *factors, call.tensor("query").shape[1], *begins, *options)
+    name = "cached_attention_interleaved" if p.interleaved else "cached_attention"
+    call.emit(name, q.x, k.x, v.x, *caches, *factors, call.tensor("query").shape[1], *begins, *options)

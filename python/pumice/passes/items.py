@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from pumice.lowering.sizes import same
+from pumice.lowering.sizes import NO_INDEX, same
 from pumice.passes.rewrite import ITEMS, Before, arguments, change, value_of
 
 aten = torch.ops.aten
-_NO_INDEX = -(2**31)
 
 
 def rewrite_items(graph: Graph) -> bool:
@@ -71,7 +70,7 @@ def positions(before: Before, start: Node, length: Any) -> Node:
     would count from the end, they are no indices."""
     one, rows = before.view(start, [1]), before.arange(length)
     wrong = before.add(aten.lt.Scalar, one, 0, shape=[1], dtype=torch.bool)
-    first = before.add(aten.masked_fill.Scalar, one, wrong, _NO_INDEX, shape=[1], dtype=value_of(one).dtype)
+    first = before.add(aten.masked_fill.Scalar, one, wrong, NO_INDEX, shape=[1], dtype=value_of(one).dtype)
     return before.add(aten.add.Tensor, rows, first, shape=value_of(rows).shape, dtype=torch.int64)
 
 

@@ -138,10 +138,16 @@ def _uncast(node: Node) -> Node:
     return node
 
 
+def _narrow(node: Node, dtype: torch.dtype) -> Node:
+    """The tensor of this dtype that was cast to `node`, or `node`."""
+    source = node.args[0] if node.target in _CASTS else node
+    return source if value_of(source).dtype is dtype else node
+
+
 def _cached(sdpa: Node, key: _Cache, value: _Cache, gone: dict[Node, str]) -> None:
     given = arguments(sdpa)
     before, dtype = Before(sdpa, sdpa), value_of(key.state).dtype
-    query = before.cast(given["query"], dtype)
+    query = before.cast(_narrow(given["query"], dtype), dtype)
     tensors = [
         before.permute(node, _HEADS_FIRST) for node in (query, *(c.update.kwargs["value"] for c in (key, value)))
     ]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes out of the graph what computes nothing: identities, duplicates, assertions and dead code.
 
-    clone(x) -> x        _to_copy(x, same dtype) -> x        slice(x, 0, 0, whole) -> x        two equal nodes -> one
+    clone(x) -> x        _to_copy(x, same dtype) -> x        slice(x, 0, 0, whole) -> x        cat([x]) -> x
+    two equal nodes -> one
 
 and brings numbers that are read from tensors, and ExecuTorch's operators for language models, into forms that the
 lowerings know (items.py, llama.py).
@@ -115,6 +116,8 @@ def _frozen(value: Any) -> Any:
 def _identity(node: Node, device_dtype: Callable[[torch.dtype], Any]) -> Node | None:
     """The input that `node` equals, or None."""
     source = node.args[0] if node.args else None
+    if node.target is aten.cat.default and len(source) == 1:
+        return source[0]
     if not isinstance(source, Node) or not isinstance(source.meta.get("val"), torch.Tensor):
         return None
     before, after = source.meta["val"], node.meta.get("val")
