@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/log.h"
 #include "glsl/include/core/modes.glslh"
 #include "graph/convert.h"
 #include "graph/infer.h"
@@ -95,36 +94,6 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
   submit(method, chosen, steps);
   check_status(method, chosen);
   return chosen;
-}
-
-void Session::submit(const MethodState& method, Encoding& encoding, uint32_t steps) {
-  const Part& part = encoding.parts[0];
-  const double step_ns = encoding.runs > 0 ? static_cast<double>(part.measured_ns) : part.ns;
-  Run run{.timeout_ns = timeout_ns_,
-          .times = steps,
-          .times_a_submit = static_cast<uint32_t>(std::clamp(
-              static_cast<double>(submit_ns(device_->features())) / std::max(step_ns, 1.0), 1.0, 1.0 * kMostSteps)),
-          .first = encoding.save.get(),
-          .poll = [this] { poll(); }};
-  try {
-    device_->run(*encoding.commands, run);
-  } catch (const std::exception&) {
-    if (run.began) undo_stopped(method, encoding);
-    throw;
-  }
-  ++encoding.runs;
-  for (size_t p = 0; p < encoding.parts.size(); ++p)
-    encoding.parts[p].measured_ns = std::min(encoding.parts[p].measured_ns, run.part_ns[p]);
-}
-
-void Session::poll() const {
-  if (run_ == RunState::cancelled) fail(Code::Cancelled, Stage::execute, "", "the run was cancelled");
-  check_interrupt();
-}
-
-void Session::cancel() noexcept {
-  RunState runs = RunState::runs;
-  run_.compare_exchange_strong(runs, RunState::cancelled);
 }
 
 Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
@@ -290,37 +259,6 @@ void Session::refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4])
          position);
   fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
        op.c_str(), value, position, limit - 1);
-}
-
-void Session::run_once(const std::function<void(Commands&)>& record) {
-  Commands commands(device_);
-  commands.begin();
-  record(commands);
-  commands.end();
-  device_->run(commands, timeout_ns_);
-}
-
-// `saved`: the run began with saving them.
-void Session::undo_states(uint32_t method, bool saved) {
-  if (!undo_.is_needed(method)) return;
-  half_updated_ = true;  // also should the copies fail
-  if (!saved || !undo_.is_complete(method)) return;
-  run_once([&](Commands& commands) { undo_.restore(method, commands); });
-  half_updated_ = false;
-}
-
-// After a run that was stopped between two submits. Its error is the one to tell, so there is none here.
-void Session::undo_stopped(const MethodState& method, const Encoding& encoding) noexcept try {
-  const Graph::Impl& graph = method.graph->impl();
-  half_updated_ = undo_.is_needed(graph.method_index);
-  if (graph.status != kNone) clear_status();  // an error that nobody will hear of
-  undo_states(graph.method_index, encoding.saves);
-} catch (const std::exception& error) {
-  log(LogLevel::debug, "after a run that was stopped: %s", error.what());
-}
-
-void Session::clear_status() {
-  run_once([&](Commands& commands) { commands.fill({status_.handle(), 0, 16}, 0); });
 }
 
 void Session::reset() {

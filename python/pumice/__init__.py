@@ -36,8 +36,8 @@ _NEEDS_TORCH = {
 
 __all__ = [
     "CancelledError", "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError",
-    "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect", "load",
-    "quantize", "why_no_devices",
+    "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect",
+    "load", "quantize", "why_no_devices",
 ]  # fmt: skip
 
 
