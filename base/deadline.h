@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "base/error.h"
 
@@ -11,7 +12,8 @@ namespace pumice::engine {
 class Deadline {
  public:
   Deadline() = default;  // never
-  explicit Deadline(double seconds);
+  // `poll` is asked, too: what it throws ends the work. Any thread that works may call it.
+  explicit Deadline(double seconds, std::function<void()> poll = {});
   // Throws Timeout once the time is over. `doing`: what would come next, "packing weights".
   void require(Stage stage, const char* doing) const;
 
@@ -19,6 +21,7 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
   Clock::time_point end_ = Clock::time_point::max();
   double seconds_ = 0;
+  std::function<void()> poll_;
 };
 
 }  // namespace pumice::engine

@@ -7,8 +7,11 @@
 
 namespace pumice::engine {
 
-PipelineKey pipeline_key(const Dispatch& dispatch) {
-  return {.shader = dispatch.shader, .spec = dispatch.spec, .subgroup_size = dispatch.subgroup_size};
+PipelineKey pipeline_key(const Dispatch& dispatch, bool in_pieces) {
+  return {.shader = dispatch.shader,
+          .spec = dispatch.spec,
+          .subgroup_size = dispatch.subgroup_size,
+          .in_pieces = in_pieces};
 }
 
 Slice binding_range(const Slice& tensor, const BindingRange& range) {

@@ -17,7 +17,8 @@ namespace pumice::engine {
 namespace {
 
 constexpr size_t kEncodings = 8;       // kept for each method
-constexpr uint32_t kMostSteps = 4096;  // in one submit
+constexpr uint32_t kMostSteps = 4096;  // of one run
+constexpr uint32_t kRecordings = 4;    // of the same symbols, each in parts that fit better
 
 // In debug builds, and where tests set the variable.
 bool checks_hazards() {
@@ -87,22 +88,32 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
     fail(Code::WrongState, Stage::api, "",
          "a run failed when it had updated a part of the state; reset() gives the state its first values");
   method.rules.bind(inputs, method.symbols);
+  const Running running(*this);
   Encoding& chosen = encoding(method, timed, steps > 1);
   copy_in(method, chosen, inputs);
-  device_->run(*chosen.commands, timeout_ns_, steps, chosen.save.get());
+  submit(method, chosen, steps);
   check_status(method, chosen);
   return chosen;
 }
 
 Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
   ++clock_;
-  for (const auto& known : method.encodings) {
-    if (known->timed == timed && known->repeated == repeated && known->symbols == method.symbols) {
-      known->used = clock_;
-      return *known;
-    }
+  std::unique_ptr<Encoding> measured;  // a recording of the same, whose parts fit badly
+  for (auto& known : method.encodings) {
+    if (known->timed != timed || known->repeated != repeated || known->symbols != method.symbols) continue;
+    known->used = clock_;
+    if (fits(*known)) return *known;
+    measured = std::move(known);
+    std::swap(known, method.encodings.back());
+    method.encodings.pop_back();
+    break;
   }
-  std::unique_ptr<Encoding> fresh = encode(method, timed, repeated);
+  std::vector<double> factors;
+  if (measured) factors = measured_factors(measured->parts, measured->factors, measured->steps.size());
+  const uint32_t recordings = measured ? measured->recordings + 1 : 1;
+  measured.reset();  // gives its memory back
+  std::unique_ptr<Encoding> fresh = encode(method, timed, repeated, std::move(factors));
+  fresh->recordings = recordings;
   fresh->used = clock_;
   auto& all = method.encodings;
   if (all.size() >= kEncodings)
@@ -111,8 +122,14 @@ Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
   return *all.back();
 }
 
-std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated) {
-  const Deadline deadline(budget_.max_seconds);
+bool Session::fits(const Encoding& known) const {
+  const Features& features = device_->features();
+  return known.recordings == kRecordings || features.submit_us != 0 ||
+         !fit_badly(known.parts, known.runs, submit_ns(features));
+}
+
+std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors) {
+  const Deadline deadline(budget_.max_seconds, [this] { poll(); });
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
   check_pipelines(*method.graph);
@@ -121,6 +138,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   fresh->symbols = method.symbols;
   fresh->timed = timed;
   fresh->repeated = repeated;
+  fresh->factors = std::move(factors);
   // A step may write over the memory of an input that the next step reads: it is then copied in each of them.
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
@@ -215,7 +233,7 @@ void Session::check_status(const MethodState& method, const Encoding& encoding) 
   uint32_t status[4];
   std::copy_n(encoding.status, 4, status);
   const Graph::Impl& graph = method.graph->impl();
-  undo_states(graph.method_index);
+  undo_states(graph.method_index, encoding.saves);
   clear_status();
   refuse_data(graph, status);
 }
@@ -241,26 +259,6 @@ void Session::refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4])
          position);
   fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
        op.c_str(), value, position, limit - 1);
-}
-
-void Session::run_once(const std::function<void(Commands&)>& record) {
-  Commands commands(device_);
-  commands.begin();
-  record(commands);
-  commands.end();
-  device_->run(commands, timeout_ns_);
-}
-
-void Session::undo_states(uint32_t method) {
-  half_updated_ = !undo_.is_complete(method);
-  if (half_updated_ || !undo_.saves(method)) return;
-  half_updated_ = true;  // should the copies fail
-  run_once([&](Commands& commands) { undo_.restore(method, commands); });
-  half_updated_ = false;
-}
-
-void Session::clear_status() {
-  run_once([&](Commands& commands) { commands.fill({status_.handle(), 0, 16}, 0); });
 }
 
 void Session::reset() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "graph/budget.h"
 #include "graph/input_rules.h"
 #include "graph/profile.h"
@@ -43,8 +45,9 @@ class Session {
           const SessionOptions& options = {});
 
   // Each waits while another thread is inside. After an error there are no outputs, and state is as before. Where large
-  // states were updated before a kernel reported the error, they are half updated: calls throw WrongState until
-  // reset().
+  // states were updated before a kernel reported the error or the run was stopped, they are half updated: calls throw
+  // WrongState until reset(). Throws Timeout, and Cancelled after cancel(), between two submits of the run; the device
+  // goes on working (vulkan/run.h has the exception).
   void run(uint32_t method, std::span<const InputView> inputs, uint32_t steps = 1);
   // run() and a copy of its outputs, as one: no other thread's call comes between. `destination` tells where an output
   // goes; null: nowhere. Throws Busy when `destination` uses this session. `steps`: how often the method runs, in one
@@ -56,6 +59,8 @@ class Session {
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
   void reset();
+  // Ends the run under way in another thread, if it has anything left to submit; else does nothing. Never waits.
+  void cancel() noexcept;
   // A run with timestamps: outputs and state are as after run().
   std::vector<ProfileRow> profile(uint32_t method, std::span<const InputView> inputs);
   SessionMemory memory() const;
@@ -67,6 +72,7 @@ class Session {
   uint64_t launches() const { return num_launches_; }
 
  private:
+  enum class RunState : uint8_t { none, runs, cancelled };
   struct MethodState {
     std::unique_ptr<Graph> graph;
     InputRules rules;
@@ -79,7 +85,7 @@ class Session {
     explicit Lock(const Session& session) : session_(session) {
       if (session.inside_ == std::this_thread::get_id())
         fail(Code::Busy, Stage::api, "", "this session is used from inside of one of its own calls");
-      session.mutex_.lock();
+      while (!session.mutex_.try_lock_for(std::chrono::milliseconds(50))) check_interrupt();
       session.inside_ = std::this_thread::get_id();
     }
     ~Lock() {
@@ -92,9 +98,23 @@ class Session {
     const Session& session_;
   };
 
+  // From its beginning to its end a run can be cancelled.
+  class Running {
+   public:
+    explicit Running(Session& session) : run_(session.run_) { run_ = RunState::runs; }
+    ~Running() { run_ = RunState::none; }
+    Running(const Running&) = delete;
+
+   private:
+    std::atomic<RunState>& run_;
+  };
+
   Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed, uint32_t steps = 1);
   Encoding& encoding(MethodState& method, bool timed, bool repeated);
-  std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated);
+  bool fits(const Encoding& known) const;
+  std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors);
+  void submit(const MethodState& method, Encoding& encoding, uint32_t steps);
+  void poll() const;
   void make_room(const Ports& ports, const Layout& layout);
   void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
   uint64_t image_bytes() const;  // of the recordings
@@ -103,7 +123,8 @@ class Session {
   void check_status(const MethodState& method, const Encoding& encoding);
   [[noreturn]] void refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4]) const;
   void run_once(const std::function<void(Commands&)>& record);
-  void undo_states(uint32_t method);
+  void undo_states(uint32_t method, bool saved);
+  void undo_stopped(const MethodState& method, const Encoding& encoding) noexcept;
   void clear_status();
   void reset_state();
   MethodState& method_at(uint32_t method);
@@ -124,7 +145,8 @@ class Session {
   const bool in_place_;
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
-  mutable std::mutex mutex_;
+  std::atomic<RunState> run_ = RunState::none;
+  mutable std::timed_mutex mutex_;
   mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex
 };
 

@@ -32,7 +32,9 @@ struct Dispatch {
   std::array<uint32_t, 3> groups{0, 0, 0};  // workgroups; a zero: nothing to run
   uint32_t subgroup_size = 0;               // required; 0: the driver's choice
   uint64_t flops = 0;                       // for reports; 0: not counted
-  uint64_t bytes = 0;                       // for reports, read and written; 0: every tensor once, whole
+  // Steps of all invocations, where they are many more than flops and bytes show: of a search, a scan by one workgroup.
+  uint64_t operations = 0;
+  uint64_t bytes = 0;  // for reports, read and written; 0: every tensor once, whole
   std::vector<std::byte> push = {};
   std::vector<BindingRange> binding_ranges = {};  // of the bindings, in their order; after the last: whole tensors
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/profile.h"
 
-#include <algorithm>
+#include "graph/cost.h"
 
 namespace pumice::engine {
 namespace {
@@ -22,19 +22,6 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
     if (graph.tensors[id].memory != MemorySource::status) result += " " + text(graph, id);
   }
   return result;
-}
-
-// Bytes that a call reads and writes: those of its dispatches, else of every tensor once, even where it is bound twice.
-uint64_t moved(const Graph::Impl& graph, const Node& node) {
-  uint64_t bytes = 0;
-  for (const Dispatch& dispatch : node.dispatches) bytes += dispatch.bytes;
-  if (bytes != 0) return bytes;
-  std::vector<uint32_t> reads = node.reads;
-  std::sort(reads.begin(), reads.end());
-  reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
-  for (const uint32_t id : reads) bytes += id == kNone ? 0 : graph.bytes(id);
-  for (const uint32_t id : node.writes) bytes += graph.tensors[id].memory == MemorySource::status ? 0 : graph.bytes(id);
-  return bytes;
 }
 
 ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double end) {
@@ -66,7 +53,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     const Shader* last = node.dispatches.back().shader;
     if (last != nullptr && last != node.dispatches[0].shader) row.kernel += format(" + %s", last->name);
   }
-  if (node.kind == NodeKind::dispatch) row.bytes = moved(graph, node);
+  if (node.kind == NodeKind::dispatch) row.bytes = moved_bytes(graph, node);
   for (const Dispatch& dispatch : node.dispatches) row.flops += dispatch.flops;
   return row;
 }

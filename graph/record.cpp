@@ -79,64 +79,107 @@ void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Ten
 
 }  // namespace
 
-void dispatch(Device& device, const Node& node, const ResolveBinding& resolve, Commands& commands) {
+void dispatch(Device& device, const Node& node, const Piece& piece, const ResolveBinding& resolve, Commands& commands) {
+  const Dispatch& dispatch = node.dispatches[piece.dispatch];
   std::vector<uint32_t> tensors = node.writes;
   tensors.insert(tensors.end(), node.reads.begin(), node.reads.end());
-  for (const Dispatch& dispatch : node.dispatches) {
-    // Ranges of an output may overlap (columns of the same rows). A dispatch here is as large as a binding, so that a
-    // barrier costs little.
-    if (&dispatch != &node.dispatches[0]) commands.barrier();
-    std::vector<Slice> bindings;
-    for (size_t b = 0; b < tensors.size(); ++b)
-      bindings.push_back(
-          resolve(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
-    commands.dispatch(device.pipelines().get(pipeline_key(dispatch)), bindings, dispatch.push, dispatch.groups);
-  }
+  std::vector<Slice> bindings;
+  for (size_t b = 0; b < tensors.size(); ++b)
+    bindings.push_back(
+        resolve(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
+  commands.dispatch(device.pipelines().get(pipeline_key(dispatch, piece.is_cut)), bindings, dispatch.push, piece.groups,
+                    piece.first);
 }
+
+namespace {
+
+std::vector<PipelineKey> pipelines_of(const Graph::Impl& graph, const Encoding& encoding) {
+  std::vector<PipelineKey> keys;
+  for (const Part& part : encoding.parts) {
+    for (const Piece& piece : part.pieces) {
+      const Step& step = encoding.steps[piece.step];
+      if (step.kind == StepKind::dispatch)
+        keys.push_back(pipeline_key(graph.nodes[step.node].dispatches[piece.dispatch], piece.is_cut));
+    }
+  }
+  return keys;
+}
+
+// Records the pieces in their order: barriers and timestamps come before the first one of a step.
+class Recorder {
+ public:
+  Recorder(Device& device, const Graph::Impl& graph, const TensorMemory& memory, const Encoding& encoding)
+      : device_(device), graph_(graph), memory_(memory), encoding_(encoding), commands_(*encoding.commands) {}
+
+  void record() {
+    for (const Part& part : encoding_.parts) {
+      if (&part != &encoding_.parts[0]) commands_.cut();
+      for (const Piece& piece : part.pieces) record(piece);
+    }
+    begin_steps(static_cast<uint32_t>(encoding_.steps.size()));
+    if (!encoding_.timed) return;
+    commands_.barrier();
+    commands_.timestamp(next_step_);
+  }
+
+ private:
+  void begin_steps(uint32_t end) {
+    for (; next_step_ < end; ++next_step_) {
+      if (encoding_.steps[next_step_].barrier) commands_.barrier();
+      if (encoding_.timed) commands_.timestamp(next_step_);
+    }
+  }
+
+  void record(const Piece& piece) {
+    const Step& step = encoding_.steps[piece.step];
+    begin_steps(piece.step + 1);
+    if (step.kind == StepKind::copy) return commands_.copy(memory_.of(step.reads[0]), memory_.of(step.writes[0]));
+    // Ranges of an output may overlap (columns of the same rows), and the validation layer takes the pieces of a
+    // dispatch for writes of the same bytes. A piece is as large as a binding or a submit: a barrier costs little.
+    if (piece.dispatch > 0 || piece.first != std::array<uint32_t, 3>{0, 0, 0}) commands_.barrier();
+    const Node& node = graph_.nodes[step.node];
+    const ResolveBinding resolve = [&](uint32_t tensor, const BindingRange& range) {
+      return binding_range(tensor == kNone ? memory_.empty() : memory_.of(tensor).slice, range);
+    };
+    with_path(graph_, node.call, [&] { dispatch(device_, node, piece, resolve, commands_); });
+  }
+
+  Device& device_;
+  const Graph::Impl& graph_;
+  const TensorMemory& memory_;
+  const Encoding& encoding_;
+  Commands& commands_;
+  uint32_t next_step_ = 0;
+};
+
+}  // namespace
 
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
   const TensorMemory memory(impl, layout, buffers, encoding.images);
-  std::vector<PipelineKey> keys;
-  for (const Step& step : encoding.steps) {
-    if (step.kind != StepKind::dispatch) continue;
-    for (const Dispatch& dispatch : impl.nodes[step.node].dispatches) keys.push_back(pipeline_key(dispatch));
-  }
-  device->pipelines().prepare(keys, deadline);
+  encoding.parts =
+      parts(impl, encoding.steps, slow_pace(device->info()), submit_ns(device->features()), encoding.factors);
+  device->pipelines().prepare(pipelines_of(impl, encoding), deadline);
   set_data(impl, buffers, memory, encoding);
 
-  const ResolveBinding resolve = [&](uint32_t tensor, const BindingRange& range) {
-    return binding_range(tensor == kNone ? memory.empty() : memory.of(tensor).slice, range);
-  };
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;
-  uint32_t times = 0;
   commands.begin(encoding.timed ? static_cast<uint32_t>(encoding.steps.size()) + 1 : 0, encoding.repeated);
-  if (!encoding.repeated) {
+  // A run may end before it is through: by an error that a kernel reports, or between two submits.
+  const bool may_end = impl.status != kNone || encoding.repeated || encoding.parts.size() > 1;
+  encoding.saves = may_end && buffers.undo.saves(impl.method_index);
+  if (encoding.saves && !encoding.repeated) {
     buffers.undo.save(impl.method_index, commands);
-  } else if (buffers.undo.saves(impl.method_index)) {
+  } else if (encoding.saves) {
     encoding.save = std::make_unique<Commands>(device);
     encoding.save->begin();
     buffers.undo.save(impl.method_index, *encoding.save);
     encoding.save->end();
   }
   commands.discard(encoding.images);
-  for (const Step& step : encoding.steps) {
-    if (step.barrier) commands.barrier();
-    if (encoding.timed) commands.timestamp(times++);
-    if (step.kind == StepKind::dispatch) {
-      const Node& node = impl.nodes[step.node];
-      with_path(impl, node.call, [&] { dispatch(*device, node, resolve, commands); });
-    } else if (step.kind == StepKind::copy) {
-      commands.copy(memory.of(step.reads[0]), memory.of(step.writes[0]));
-    }
-  }
-  if (encoding.timed) {
-    commands.barrier();
-    commands.timestamp(times);
-  }
+  Recorder(*device, impl, memory, encoding).record();
   commands.host_barrier();
   commands.end();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/encode.h"
+#include "graph/parts.h"
 #include "graph/state_undo.h"
 #include "graph/weights.h"
 #include "vulkan/command.h"
@@ -34,17 +35,22 @@ struct Encoding {
   std::vector<Image> images;
   std::unique_ptr<Commands> commands;
   std::unique_ptr<Commands> save;    // of a repeated one: what saves the states, to be run once before it; else null
+  bool saves = false;                // a run begins with saving the states
+  std::vector<Part> parts;           // of `commands`
+  std::vector<double> factors = {};  // by which the parts were planned; empty: nothing was measured
+  uint32_t recordings = 1;           // of these symbols, this one included
+  uint64_t runs = 0;
   const uint32_t* status = nullptr;  // four words, or null when no kernel reports
   uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
 };
 
-// Prepares the pipelines, sets the ports' data and records. Throws Timeout between two pipelines.
+// Prepares the pipelines, plans the parts, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding);
 
 // Returns where a tensor of the graph lies, cut to a range. kNone: 16 bytes that no kernel reads.
 using ResolveBinding = std::function<Slice(uint32_t tensor, const BindingRange& range)>;
-// Adds the dispatches of a node to a recording under way.
-void dispatch(Device& device, const Node& node, const ResolveBinding& resolve, Commands& commands);
+// Adds a dispatch of a node, or a piece of it, to a recording under way.
+void dispatch(Device& device, const Node& node, const Piece& piece, const ResolveBinding& resolve, Commands& commands);
 
 }  // namespace pumice::engine

@@ -9,10 +9,8 @@
 namespace pumice::engine {
 namespace {
 
-// The states that a method updates, where a kernel of it may report an error.
-std::set<uint32_t> at_risk(const Graph::Impl& graph) {
+std::set<uint32_t> updated_states(const Graph::Impl& graph) {
   std::set<uint32_t> result;
-  if (graph.status == kNone) return result;
   for (const Update& update : graph.method().updates) result.insert(graph.tensors[update.state].ref);
   return result;
 }
@@ -24,7 +22,7 @@ struct Places {
 
 Places places(std::span<const StateInfo> infos, std::span<const std::unique_ptr<Graph>> graphs) {
   std::set<uint32_t> all;
-  for (const auto& graph : graphs) all.merge(at_risk(graph->impl()));
+  for (const auto& graph : graphs) all.merge(updated_states(graph->impl()));
   std::vector<uint32_t> smallest(all.begin(), all.end());
   std::stable_sort(smallest.begin(), smallest.end(),
                    [&](uint32_t a, uint32_t b) { return infos[a].bytes < infos[b].bytes; });
@@ -50,7 +48,7 @@ StateUndo::StateUndo(Device& device, const std::vector<Buffer>& states, std::spa
   const auto [offset, bytes] = places(infos, graphs);
   if (bytes != 0) buffer_ = device.memory().buffer(bytes, MemoryKind::device, "states before a run");
   for (size_t m = 0; m < graphs.size(); ++m) {
-    for (const uint32_t state : at_risk(graphs[m]->impl())) {
+    for (const uint32_t state : updated_states(graphs[m]->impl())) {
       if (offset[state] == kMostBytes) {
         methods_[m].complete = false;
         continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // States as they were before a run. A kernel may report an error, such as an index out of range, when others have
-// updated states already; they are then set back.
+// updated states already, or a run may end between two of its submits; they are then set back.
 #pragma once
 
 #include <span>
@@ -24,11 +24,13 @@ class StateUndo {
   // What it will allocate.
   static uint64_t bytes_of(std::span<const StateInfo> infos, std::span<const std::unique_ptr<Graph>> graphs);
 
-  // Records the copies of what the method updates, with a barrier; nothing for a method that reports no errors.
+  // Records the copies of what the method updates, with a barrier.
   void save(uint32_t method, Commands& commands) const;
   void restore(uint32_t method, Commands& commands) const;
   bool saves(uint32_t method) const { return !methods_[method].saved.empty(); }
   uint64_t bytes() const { return buffer_.bytes(); }
+  // Whether the method updates any state.
+  bool is_needed(uint32_t method) const { return saves(method) || !is_complete(method); }
   // Whether restore() sets back every state that the method updates.
   bool is_complete(uint32_t method) const { return methods_[method].complete; }
 

@@ -35,6 +35,7 @@ void index_add(Graph& graph, Args args) {
                                           .inner = u32(self.numel(dim + 1, self.rank())),
                                           .call = call});
     launch.shader = &glsl::index_add::variant(glsl::index_add::dtype(out.dtype()));
+    launch.operations = static_cast<uint64_t>(out.numel()) * positions;
     launch.over(std::max(vec4_groups(out), positions));
   });
 }

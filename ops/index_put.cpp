@@ -29,6 +29,7 @@ void index_put(Graph& graph, Args args) {
     if (!needed) return;
     launch.params(glsl::index_put_last::Params{.positions = u32(index.numel()), .rows = u32(self.dim(dim))});
     launch.shader = &glsl::index_put_last::variant();
+    launch.operations = static_cast<uint64_t>(self.dim(dim)) * static_cast<uint64_t>(index.numel());
     launch.over(static_cast<uint64_t>(self.dim(dim)));
   });
   graph.dispatch_in_place({out, graph.status()}, {self, index, values, table}, [=](Launch& launch) {

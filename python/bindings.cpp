@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "ops/op.h"
 #include "pumice/pumice.hpp"
 #include "python/bindings_kernel_bench.h"
@@ -102,6 +103,26 @@ struct Result {
   std::unique_ptr<std::byte[], Free> data;
 };
 
+// Lets go of the GIL for a call that may wait for long, and lets Python see to its signals meanwhile. What a handler
+// raises (Ctrl-C: KeyboardInterrupt) ends the wait, and is raised in place of the error of the call.
+template <class Call>
+void call_and_see_signals(const Call& call) {
+  std::exception_ptr raised;
+  try {
+    const py::gil_scoped_release waiting;
+    const pumice::engine::Interrupt interrupt([&raised] {
+      const py::gil_scoped_acquire working;
+      if (PyErr_CheckSignals() == 0) return;
+      raised = std::make_exception_ptr(py::error_already_set());
+      pumice::engine::fail(pumice::engine::Code::Cancelled, pumice::engine::Stage::execute, "", "interrupted");
+    });
+    call();
+  } catch (const pumice::Error&) {
+    if (!raised) throw;
+  }
+  if (raised) std::rethrow_exception(raised);
+}
+
 // Every method that uses the session lets go of the GIL first: it may wait for another thread's call.
 class NativeSession {
  public:
@@ -121,8 +142,7 @@ class NativeSession {
   py::list run(const std::vector<py::array>& arrays, uint32_t method, uint32_t steps) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
     std::vector<Result> results;
-    {
-      py::gil_scoped_release waiting;
+    call_and_see_signals([&] {
       session_.call_into(
           inputs, method,
           [&](uint32_t, const pumice_tensor& tensor) -> void* {
@@ -130,7 +150,7 @@ class NativeSession {
             return results.back().data.get();
           },
           steps);
-    }
+    });
     py::list arrays_out;
     for (Result& result : results) arrays_out.append(result.array());
     return arrays_out;
@@ -138,19 +158,22 @@ class NativeSession {
 
   std::string profile(const std::vector<py::array>& arrays, uint32_t method) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
-    py::gil_scoped_release waiting;
-    return session_.profile(inputs, method);
+    std::string rows;
+    call_and_see_signals([&] { rows = session_.profile(inputs, method); });
+    return rows;
   }
 
   void reset() {
-    py::gil_scoped_release waiting;
-    session_.reset();
+    call_and_see_signals([&] { session_.reset(); });
   }
 
   std::string memory() const {
-    py::gil_scoped_release waiting;
-    return session_.memory();
+    std::string bytes;
+    call_and_see_signals([&] { bytes = session_.memory(); });
+    return bytes;
   }
+
+  void cancel() { session_.cancel(); }
 
  private:
   static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {
@@ -223,5 +246,6 @@ PYBIND11_MODULE(_pumice, m) {
       .def("run", &NativeSession::run)
       .def("profile", &NativeSession::profile)
       .def("reset", &NativeSession::reset)
+      .def("cancel", &NativeSession::cancel)
       .def("memory", &NativeSession::memory);
 }

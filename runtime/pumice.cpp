@@ -282,6 +282,10 @@ pumice_status pumice_session_read(pumice_session session, uint32_t index, void* 
   return guarded([&] { sessions().get(session.handle)->session->read(index, data, bytes); });
 }
 
+pumice_status pumice_session_cancel(pumice_session session) {
+  return guarded([&] { sessions().get(session.handle)->session->cancel(); });
+}
+
 pumice_status pumice_session_reset(pumice_session session) {
   return guarded([&] { sessions().get(session.handle)->session->reset(); });
 }

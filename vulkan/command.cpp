@@ -22,11 +22,15 @@ struct Commands::Impl {
   void release() noexcept;
   void reset();
   void must_record() const;
+  VkCommandBuffer part() const { return recording.parts.back(); }
+  void begin_part();
 
   std::shared_ptr<Device> device;
   Core& core;
   State state = State::empty;
-  Submit submit;
+  Recording recording;
+  std::vector<VkCommandBuffer> buffers;  // of the parts, and of those of earlier recordings
+  VkCommandBufferUsageFlags usage = 0;
   VkCommandPool pool = VK_NULL_HANDLE;
   DescriptorSets sets;
   VkPipeline bound_pipeline = VK_NULL_HANDLE;
@@ -41,15 +45,11 @@ Commands::Impl::Impl(std::shared_ptr<Device> the_device)
     pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     pool_info.queueFamilyIndex = core.physical.queue_family;
     VK(core.vk, Stage::encode, "commands", CreateCommandPool, core.device, &pool_info, nullptr, &pool);
-    VkCommandBufferAllocateInfo info{};
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    info.commandPool = pool;
-    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    info.commandBufferCount = 1;
-    VK(core.vk, Stage::encode, "commands", AllocateCommandBuffers, core.device, &info, &submit.commands);
-    VkFenceCreateInfo fence{};
-    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    VK(core.vk, Stage::encode, "commands", CreateFence, core.device, &fence, nullptr, &submit.fence);
+    for (Submit& submit : recording.submits) {
+      VkFenceCreateInfo fence{};
+      fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+      VK(core.vk, Stage::encode, "commands", CreateFence, core.device, &fence, nullptr, &submit.fence);
+    }
   } catch (...) {
     release();
     throw;
@@ -58,7 +58,8 @@ Commands::Impl::Impl(std::shared_ptr<Device> the_device)
 
 Commands::Impl::~Impl() {
   // A submit whose wait was skipped by an error is waited for here, for a bounded time.
-  if (submit.pending) core.hang(submit.fence);
+  for (const Submit& submit : recording.submits)
+    if (submit.pending) core.hang(submit.fence);
   if (!core.must_leak()) release();
 }
 
@@ -66,7 +67,7 @@ void Commands::Impl::release() noexcept {
   const Vk& vk = core.vk;
   sets.destroy();
   vk.DestroyQueryPool(core.device, queries, nullptr);
-  vk.DestroyFence(core.device, submit.fence, nullptr);
+  for (const Submit& submit : recording.submits) vk.DestroyFence(core.device, submit.fence, nullptr);
   vk.DestroyCommandPool(core.device, pool, nullptr);
 }
 
@@ -75,12 +76,33 @@ void Commands::Impl::must_record() const {
 }
 
 void Commands::Impl::reset() {
-  if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer still runs");
+  for (const Submit& submit : recording.submits)
+    if (submit.pending) fail(Code::Busy, Stage::encode, "commands", "the command buffer still runs");
   state = State::empty;
   sets.reset();
-  bound_pipeline = VK_NULL_HANDLE;
+  recording.parts.clear();
   num_queries = 0;
   VK(core.vk, Stage::encode, "commands", ResetCommandPool, core.device, pool, 0);
+}
+
+void Commands::Impl::begin_part() {
+  if (recording.parts.size() == buffers.size()) {
+    VkCommandBufferAllocateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = pool;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    VkCommandBuffer buffer = nullptr;
+    buffers.reserve(buffers.size() + 1);
+    VK(core.vk, Stage::encode, "commands", AllocateCommandBuffers, core.device, &info, &buffer);
+    buffers.push_back(buffer);
+  }
+  recording.parts.push_back(buffers[recording.parts.size()]);
+  VkCommandBufferBeginInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  info.flags = usage;
+  VK(core.vk, Stage::encode, "commands", BeginCommandBuffer, part(), &info);
+  bound_pipeline = VK_NULL_HANDLE;
 }
 
 Commands::Commands(std::shared_ptr<Device> device) : impl_(std::make_unique<Impl>(std::move(device))) {}
@@ -88,14 +110,14 @@ Commands::Commands(Commands&&) noexcept = default;
 Commands& Commands::operator=(Commands&&) noexcept = default;
 Commands::~Commands() = default;
 
-Submit& Commands::submission() const {
-  return impl_->submit;
+Recording& Commands::submission() const {
+  return impl_->recording;
 }
 
-Submit& Commands::recorded() const {
+Recording& Commands::recorded() const {
   if (impl_->state != Impl::State::recorded)
     fail(Code::WrongState, Stage::execute, "commands", "the command buffer is not recorded to its end");
-  return impl_->submit;
+  return impl_->recording;
 }
 
 void Commands::begin(uint32_t num_timestamps, bool repeated) {
@@ -117,25 +139,32 @@ void Commands::begin(uint32_t num_timestamps, bool repeated) {
     VK(core.vk, Stage::encode, "timestamps", CreateQueryPool, core.device, &info, nullptr, &self.queries);
     self.max_queries = num_timestamps;
   }
-  VkCommandBufferBeginInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  if (repeated) info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
-  VK(core.vk, Stage::encode, "commands", BeginCommandBuffer, self.submit.commands, &info);
+  self.usage = repeated ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0;
+  self.begin_part();
   self.state = Impl::State::recording;
   self.num_queries = num_timestamps;
-  if (num_timestamps > 0) core.vk.CmdResetQueryPool(self.submit.commands, self.queries, 0, num_timestamps);
+  if (num_timestamps > 0) core.vk.CmdResetQueryPool(self.part(), self.queries, 0, num_timestamps);
   barrier();  // what earlier submits wrote, uploads among them
+}
+
+// Barriers order what comes before and after them on the whole queue, so a new part needs none of its own.
+void Commands::cut() {
+  impl_->must_record();
+  impl_->state = Impl::State::empty;
+  VK(impl_->core.vk, Stage::encode, "commands", EndCommandBuffer, impl_->part());
+  impl_->begin_part();
+  impl_->state = Impl::State::recording;
 }
 
 void Commands::end() {
   impl_->must_record();
   impl_->state = Impl::State::empty;
-  VK(impl_->core.vk, Stage::encode, "commands", EndCommandBuffer, impl_->submit.commands);
+  VK(impl_->core.vk, Stage::encode, "commands", EndCommandBuffer, impl_->part());
   impl_->state = Impl::State::recorded;
 }
 
 void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
-                        std::array<uint32_t, 3> groups) {
+                        std::array<uint32_t, 3> groups, std::array<uint32_t, 3> first) {
   Impl& self = *impl_;
   const Core& core = self.core;
   const Shader& shader = *pipeline.shader;
@@ -145,11 +174,12 @@ void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> binding
          shader.name, shader.num_bindings, shader.push_bytes, bindings.size(), push.size());
   }
   for (size_t i = 0; i < 3; ++i) {
-    if (groups[i] != 0 && groups[i] <= core.features.max_groups[i]) continue;
+    const uint32_t most = core.features.max_groups[i];
+    if (groups[i] != 0 && first[i] < most && groups[i] <= most - first[i]) continue;
     fail(Code::LimitExceeded, Stage::encode, shader.name, "%s: %u workgroups along axis %zu; %s runs 1 to %u",
-         shader.name, groups[i], i, core.vk.device.c_str(), core.features.max_groups[i]);
+         shader.name, first[i] + groups[i], i, core.vk.device.c_str(), most);
   }
-  const VkCommandBuffer commands = self.submit.commands;
+  const VkCommandBuffer commands = self.part();
   if (!bindings.empty()) {
     const VkDescriptorSet set = self.sets.get(pipeline, bindings);
     core.vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &set, 0, nullptr);
@@ -162,7 +192,11 @@ void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> binding
     core.vk.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                              static_cast<uint32_t>(push.size()), push.data());
   }
-  core.vk.CmdDispatch(commands, groups[0], groups[1], groups[2]);
+  if (first == std::array<uint32_t, 3>{0, 0, 0}) {
+    core.vk.CmdDispatch(commands, groups[0], groups[1], groups[2]);
+  } else {
+    core.vk.CmdDispatchBase(commands, first[0], first[1], first[2], groups[0], groups[1], groups[2]);
+  }
 }
 
 void Commands::copy(Slice from, Slice to) {
@@ -173,7 +207,7 @@ void Commands::copy(Slice from, Slice to) {
   }
   if (to.bytes == 0) return;
   const VkBufferCopy region{from.offset, to.offset, to.bytes};
-  impl_->core.vk.CmdCopyBuffer(impl_->submit.commands, from.buffer, to.buffer, 1, &region);
+  impl_->core.vk.CmdCopyBuffer(impl_->part(), from.buffer, to.buffer, 1, &region);
 }
 
 void Commands::discard(std::span<const Image> images) {
@@ -192,7 +226,7 @@ void Commands::discard(std::span<const Image> images) {
     barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
   }
   if (barriers.empty()) return;
-  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, kWork, 0, 0, nullptr, 0, nullptr,
+  impl_->core.vk.CmdPipelineBarrier(impl_->part(), kWork, kWork, 0, 0, nullptr, 0, nullptr,
                                     static_cast<uint32_t>(barriers.size()), barriers.data());
 }
 
@@ -204,7 +238,7 @@ void Commands::fill(Slice target, uint32_t word) {
          static_cast<unsigned long long>(target.offset));
   }
   // Up to the end of the last word; tensors reach to the next multiple of 16 bytes.
-  impl_->core.vk.CmdFillBuffer(impl_->submit.commands, target.buffer, target.offset, (target.bytes + 3) / 4 * 4, word);
+  impl_->core.vk.CmdFillBuffer(impl_->part(), target.buffer, target.offset, (target.bytes + 3) / 4 * 4, word);
 }
 
 void Commands::barrier() {
@@ -213,7 +247,7 @@ void Commands::barrier() {
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
   memory.srcAccessMask = kWrites;
   memory.dstAccessMask = kReads | kWrites;
-  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, kWork, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  impl_->core.vk.CmdPipelineBarrier(impl_->part(), kWork, kWork, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
 void Commands::host_barrier() {
@@ -222,8 +256,8 @@ void Commands::host_barrier() {
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
   memory.srcAccessMask = kWrites;
   memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-  impl_->core.vk.CmdPipelineBarrier(impl_->submit.commands, kWork, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0,
-                                    nullptr, 0, nullptr);
+  impl_->core.vk.CmdPipelineBarrier(impl_->part(), kWork, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0,
+                                    nullptr);
 }
 
 void Commands::timestamp(uint32_t index) {
@@ -231,7 +265,7 @@ void Commands::timestamp(uint32_t index) {
   if (index >= impl_->num_queries) {
     fail(Code::Internal, Stage::encode, "timestamps", "timestamp %u of %u", index, impl_->num_queries);
   }
-  impl_->core.vk.CmdWriteTimestamp(impl_->submit.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, impl_->queries, index);
+  impl_->core.vk.CmdWriteTimestamp(impl_->part(), VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, impl_->queries, index);
 }
 
 std::vector<double> Commands::timestamps_us() const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command buffer that is recorded once and submitted many times, with the descriptor sets it uses.
+// Commands that are recorded once and submitted many times, with the descriptor sets they use. They are one command
+// buffer, or several where they are long: parts, which are submitted one after another.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace pumice::engine {
 
-struct Submit;  // vulkan/queue.h
+struct Recording;  // vulkan/queue.h
 
 class Commands {
  public:
@@ -25,11 +26,14 @@ class Commands {
 
   // `repeated`: the commands may be submitted several times at once, see Device::run; each waits for the one before.
   void begin(uint32_t num_timestamps = 0, bool repeated = false);
+  // Begins the next part.
+  void cut();
   void end();
 
-  // `bindings` has shader->num_bindings entries; groups are within Features::max_groups and not zero.
+  // `bindings` has shader->num_bindings entries; groups are within Features::max_groups and not zero. `first`: the
+  // number of the first workgroup; other than 0 only for a pipeline that was made for it (PipelineKey::in_pieces).
   void dispatch(const Pipeline& pipeline, std::span<const Slice> bindings, std::span<const std::byte> push,
-                std::array<uint32_t, 3> groups);
+                std::array<uint32_t, 3> groups, std::array<uint32_t, 3> first = {0, 0, 0});
   void copy(Slice from, Slice to);              // to.bytes bytes
   void discard(std::span<const Image> images);  // before their first use; their contents are lost
   void fill(Slice target, uint32_t word);
@@ -42,8 +46,8 @@ class Commands {
 
   // ---- for vulkan/ alone ----
 
-  Submit& submission() const;
-  Submit& recorded() const;  // throws WrongState unless end() was the last call
+  Recording& submission() const;
+  Recording& recorded() const;  // throws WrongState unless end() was the last call
 
  private:
   struct Impl;

@@ -44,6 +44,10 @@ Core::~Core() {
   if (vk.DestroyDevice) vk.DestroyDevice(device, nullptr);
 }
 
+uint64_t Core::last_wait_ns() const {
+  return features.cpu ? kCpuLastWait : kLastWait;
+}
+
 bool Core::must_leak() noexcept {
   if (process != getpid()) return true;
   if (!any_hung_ || abandoned) return abandoned;
@@ -51,7 +55,7 @@ bool Core::must_leak() noexcept {
   // After the loss of the device nothing is in use any more.
   while (!hung_.empty() && !abandoned) {
     const auto [fence, owned] = hung_.back();
-    const VkResult result = vk.WaitForFences(device, 1, &fence, VK_TRUE, features.cpu ? kCpuLastWait : kLastWait);
+    const VkResult result = vk.WaitForFences(device, 1, &fence, VK_TRUE, last_wait_ns());
     if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
       log(LogLevel::warning, "%s does not finish its work; what it may still use is not given back", vk.device.c_str());
       abandoned = true;

@@ -40,6 +40,7 @@ struct Core {
   // A submit whose fence did not come in time. Until all such fences have come, nothing that the device may still use
   // is given back. `owned`: the fence is destroyed then. Twice the same fence counts once.
   void hang(VkFence fence, bool owned = false) noexcept;
+  uint64_t last_wait_ns() const;      // how long it is waited for then
   void came(VkFence fence) noexcept;  // it came after all, in a later wait; it may be reset now
 
   // Allocated now, by MemoryKind.

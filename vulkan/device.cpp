@@ -83,10 +83,13 @@ Queue& Device::queue() {
   return impl_->queue;
 }
 
-void Device::run(const Commands& commands, uint64_t timeout_ns, uint32_t times, const Commands* first) {
-  Submit& submit = commands.recorded();
-  impl_->queue.submit(submit, times, first == nullptr ? VK_NULL_HANDLE : first->recorded().commands);
-  impl_->queue.wait(submit, timeout_ns);
+void Device::run(const Commands& commands, Run& run) {
+  pumice::engine::run(impl_->queue, commands.recorded(), run);
+}
+
+void Device::run(const Commands& commands, uint64_t timeout_ns) {
+  Run once{.timeout_ns = timeout_ns};
+  run(commands, once);
 }
 
 std::shared_ptr<Device> Device::open(const DeviceOptions& options) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "vulkan/features.h"
+#include "vulkan/run.h"
 
 namespace pumice::engine {
 
@@ -50,10 +51,10 @@ class Device {
   // A lost device stays lost; open() then makes a new one.
   bool is_lost() const;
 
-  // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Throws Timeout (the
-  // device then counts as lost), DeviceLost (sticky). Releases nothing. A timeout of 0: a minute, ten on a CPU driver.
-  // `times`: of commands that were begun as repeated. `first`: commands that run once before them, in the same submit.
-  void run(const Commands& commands, uint64_t timeout_ns = 0, uint32_t times = 1, const Commands* first = nullptr);
+  // Submits and waits; the queue is locked inside, so sessions on several threads may call it. Errors: vulkan/run.h.
+  // Releases nothing.
+  void run(const Commands& commands, Run& run);
+  void run(const Commands& commands, uint64_t timeout_ns = 0);
 
   // ---- for vulkan/ alone ----
 

@@ -120,6 +120,14 @@ bool tighten(Features& features, std::string_view word) {
   return false;
 }
 
+void set_submit(Features& features, std::string_view value) {
+  const std::optional<uint64_t> us = number(value);
+  if (!us || *us < 1 || *us > 1'000'000)
+    fail(Code::InvalidArgument, Stage::device, "features", "feature 'submit_us=%s': from 1 to 1000000 microseconds",
+         printable(value).c_str());
+  features.submit_us = static_cast<uint32_t>(*us);
+}
+
 void choose_storage(Features& features, std::string_view value) {
   if (value != "buffers" && value != "textures")
     fail(Code::InvalidArgument, Stage::device, "features", "feature 'storage=%s': it is 'buffers' or 'textures'",
@@ -130,8 +138,8 @@ void choose_storage(Features& features, std::string_view value) {
 [[noreturn]] void unknown(std::string_view word) {
   std::vector<std::string_view> known;
   for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
-  known.insert(known.end(),
-               {"none", "subgroup=", "matrix=", "kernel=", "storage=", "like_gpu", "staged", "alignment="});
+  known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "submit_us=", "like_gpu", "staged",
+                             "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -157,7 +165,8 @@ Features baseline_features() {
 
 Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
-  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=", kStorage = "storage=";
+  constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=", kStorage = "storage=",
+                             kSubmit = "submit_us=";
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -178,6 +187,8 @@ Features apply(Features features, const std::string& text) {
       force_matrix(features, word.substr(kMatrix.size()));
     } else if (word.substr(0, kStorage.size()) == kStorage) {
       choose_storage(features, word.substr(kStorage.size()));
+    } else if (word.starts_with(kSubmit)) {
+      set_submit(features, word.substr(kSubmit.size()));
     } else if (tighten(features, word)) {
       continue;
     } else if (word.front() == '-') {

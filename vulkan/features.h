@@ -44,6 +44,7 @@ struct Features {
   bool staged = false;      // device memory counts as memory that the host does not see
   bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
+  uint32_t submit_us = 0;   // microseconds planned for a submit, without regard to what is measured; 0: the default
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -61,6 +62,7 @@ Features baseline_features();
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
 //   like_gpu               a CPU driver runs the kernels that a GPU would get
+//   submit_us=1            plans so many microseconds for a submit: long runs, and 1 any run, are cut into many
 //   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory
 //   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider
 //   max_allocation=, max_shared= (bytes), max_invocations=, max_groups= (along each axis), max_image_3d=,

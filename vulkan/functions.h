@@ -46,7 +46,7 @@ namespace pumice::engine {
   F(CreateDescriptorPool) F(DestroyDescriptorPool) F(ResetDescriptorPool) F(AllocateDescriptorSets) \
   F(UpdateDescriptorSets) F(CreateCommandPool) F(DestroyCommandPool) F(ResetCommandPool) F(AllocateCommandBuffers) \
   F(BeginCommandBuffer) F(EndCommandBuffer) F(CreateQueryPool) F(DestroyQueryPool) F(GetQueryPoolResults) \
-  F(CmdBindPipeline) F(CmdBindDescriptorSets) F(CmdPushConstants) F(CmdDispatch) F(CmdCopyBuffer) F(CmdFillBuffer) \
+  F(CmdBindPipeline) F(CmdBindDescriptorSets) F(CmdPushConstants) F(CmdDispatch) F(CmdDispatchBase) F(CmdCopyBuffer) F(CmdFillBuffer) \
   F(CmdPipelineBarrier) F(CmdResetQueryPool) F(CmdWriteTimestamp)
 // clang-format on
 

@@ -29,7 +29,7 @@ struct Layouts {
 }  // namespace
 
 size_t PipelineKeyHash::operator()(const PipelineKey& key) const {
-  size_t hash = std::hash<const void*>{}(key.shader) ^ key.subgroup_size;
+  size_t hash = std::hash<const void*>{}(key.shader) ^ key.subgroup_size ^ (key.in_pieces ? 1u << 31 : 0u);
   for (const uint32_t each : key.spec) hash = (hash ^ each) * 0x9e3779b97f4a7c15ull + (hash >> 29);
   return hash;
 }
@@ -127,6 +127,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   subgroup.requiredSubgroupSize = key.subgroup_size != 0 ? key.subgroup_size : core->required_subgroup;
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  if (key.in_pieces) info.flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
   info.layout = out.layout;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

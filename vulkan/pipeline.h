@@ -21,10 +21,12 @@ struct Core;  // vulkan/core.h
 
 // `spec`: values of specialization constants 0, 1, ...; [0] is local_size_x.
 // `subgroup_size`: 0 = the driver's choice, else required (needs subgroup_size_control).
+// `in_pieces`: for dispatches that begin at another workgroup than 0, see Commands::dispatch.
 struct PipelineKey {
   const Shader* shader = nullptr;
   std::vector<uint32_t> spec;
   uint32_t subgroup_size = 0;
+  bool in_pieces = false;
   bool operator==(const PipelineKey&) const = default;
 };
 struct PipelineKeyHash {

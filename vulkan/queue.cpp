@@ -25,7 +25,7 @@ Queue::Queue(Core& core) : core_(core) {
   core.vk.GetDeviceQueue(core.device, core.physical.queue_family, 0, &queue_);
 }
 
-void Queue::submit(Submit& submit, uint32_t times, VkCommandBuffer first) {
+void Queue::submit(Submit& submit, std::span<const VkCommandBuffer> commands) {
   if (core_.process != getpid()) {
     fail(Code::WrongState, Stage::execute, "device",
          "the device was opened by process %d and a forked child cannot use it; load the program in the child",
@@ -35,10 +35,6 @@ void Queue::submit(Submit& submit, uint32_t times, VkCommandBuffer first) {
   if (submit.pending) fail(Code::Busy, Stage::execute, "commands", "the command buffer already runs");
   VkSubmitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  std::vector<VkCommandBuffer> commands;
-  commands.reserve(size_t{times} + 1);
-  if (first != VK_NULL_HANDLE) commands.push_back(first);
-  commands.insert(commands.end(), times, submit.commands);
   info.commandBufferCount = static_cast<uint32_t>(commands.size());
   info.pCommandBuffers = commands.data();
   VkResult result;
@@ -85,20 +81,18 @@ void Queue::lose() noexcept {
   }
 }
 
-void Queue::wait(Submit& submit, uint64_t timeout_ns) {
-  if (!submit.pending) return;
+uint64_t Queue::timeout(uint64_t given_ns) const {
+  return given_ns != 0 ? given_ns : core_.features.cpu ? kCpuTimeout : kTimeout;
+}
+
+bool Queue::came(Submit& submit, uint64_t ns) {
+  if (!submit.pending) return true;
   const Vk& vk = core_.vk;
   const auto begin = Clock::now();
-  if (timeout_ns == 0) timeout_ns = core_.features.cpu ? kCpuTimeout : kTimeout;
-  if (timeout_ns > kSpin.count() * 2'000'000ull) spin(submit);  // the wait below returns an error of it again
-  const VkResult result = vk.WaitForFences(core_.device, 1, &submit.fence, VK_TRUE, timeout_ns);
+  if (ns > kSpin.count() * 2'000'000ull) spin(submit);  // the wait below returns an error of it again
+  const VkResult result = vk.WaitForFences(core_.device, 1, &submit.fence, VK_TRUE, ns);
   submit.is_long = Clock::now() - begin > kSpin;
-  if (result == VK_TIMEOUT) {
-    core_.lost = true;
-    core_.hang(submit.fence);
-    fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
-         vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
-  }
+  if (result == VK_TIMEOUT) return false;
   if (result != VK_SUCCESS) lose();  // the state of the submit is unknown now
   submit.pending = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
   if (submit.pending) {
@@ -110,6 +104,21 @@ void Queue::wait(Submit& submit, uint64_t timeout_ns) {
   const VkResult reset = vk.ResetFences(core_.device, 1, &submit.fence);
   if (reset != VK_SUCCESS) core_.lost = true;  // a fence that stays signalled would end the next wait too early
   must(reset, "vkResetFences", "commands", Stage::execute, vk);
+  return true;
+}
+
+void Queue::give_up(const Submit& submit) noexcept {
+  core_.lost = true;
+  core_.hang(submit.fence);
+}
+
+void Queue::wait(Recording& recording, uint64_t timeout_ns) {
+  timeout_ns = timeout(timeout_ns);
+  Submit& submit = recording.submits[0];
+  if (came(submit, timeout_ns)) return;
+  give_up(submit);
+  fail(Code::Timeout, Stage::execute, "commands", "%s did not finish within %llu ms (vkWaitForFences: VK_TIMEOUT)",
+       core_.vk.device.c_str(), static_cast<unsigned long long>(timeout_ns / 1'000'000));
 }
 
 }  // namespace pumice::engine

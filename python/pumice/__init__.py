@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice._pumice import version as _version
-from pumice.errors import DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
+from pumice.errors import CancelledError, DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
 from pumice.runtime.devices import Device, devices, why_no_devices
 from pumice.runtime.session import (
     ProfileRow,
@@ -35,9 +35,9 @@ _NEEDS_TORCH = {
 }
 
 __all__ = [
-    "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError", "ProfileRow", "Program",
-    "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect", "load", "quantize",
-    "why_no_devices",
+    "CancelledError", "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError",
+    "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect",
+    "load", "quantize", "why_no_devices",
 ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from pumice.errors import CancelledError as CancelledError
 from pumice.errors import DeviceError as DeviceError
 from pumice.errors import Error as Error
 from pumice.errors import InvalidFileError as InvalidFileError

@@ -43,6 +43,10 @@ class InvalidInputError(Error):
     """An argument, an option or a tensor that does not fit."""
 
 
+class CancelledError(Error):
+    """A run that `Session.cancel()` ended."""
+
+
 class DeviceError(Error):
     """No such device, or one that failed, was lost or ran out of memory."""
 
@@ -59,6 +63,12 @@ def require(name: str, known: Iterable[str], what: str) -> str:
 
 def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:
     """The exception for an error of the runtime, by the group its code is in (base/error.h, enum Code)."""
-    groups = ((range(1, 32), InvalidFileError), (range(32, 64), InvalidInputError), (range(64, 96), DeviceError))
+    cancelled = 35
+    groups = (
+        (range(1, 32), InvalidFileError),
+        (range(cancelled, cancelled + 1), CancelledError),
+        (range(32, 64), InvalidInputError),
+        (range(64, 96), DeviceError),
+    )
     kind = next((error for codes, error in groups if int(code) in codes), Error)
     return kind(f"{path}: {text}" if path and path not in text else text, code=name, stage=stage, path=path)

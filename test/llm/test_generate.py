@@ -202,3 +202,30 @@ def test_torch_is_not_imported(file) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_an_interrupted_run_leaves_the_model_usable(lm, monkeypatch) -> None:
+    """Ctrl-C in a run that updates more than 1 MiB of caches: as then, the session refuses runs until it is reset."""
+    model = lm("none")
+    prompt = model.encode(PROMPT)
+    want = list(model.generate_tokens(prompt, max_new_tokens=8))
+    run, reset, calls, refuses = pumice.Session.run_flat, pumice.Session.reset, [], []
+
+    def interrupted(self, arrays, steps=1):
+        if refuses:
+            raise pumice.InvalidInputError("reset() gives the state its first values", code="WrongState")
+        calls.append(run(self, arrays, steps))
+        if len(calls) == 2:
+            refuses.append(True)
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    def clear(self):
+        refuses.clear()
+        reset(self)
+
+    monkeypatch.setattr(pumice.Session, "run_flat", interrupted)
+    monkeypatch.setattr(pumice.Session, "reset", clear)
+    with pytest.raises(KeyboardInterrupt):
+        list(model.generate_tokens([*prompt, *want], max_new_tokens=64))
+    assert list(model.generate_tokens(prompt, max_new_tokens=8)) == want

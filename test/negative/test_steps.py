@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several steps of a method in one submit: as many calls one after another, and wrong numbers of steps."""
+"""Several steps of a method in one call: as many calls one after another, and wrong numbers of steps."""
 
 from __future__ import annotations
 

@@ -81,6 +81,8 @@ TEST_F(CApi, StaleHandlesAreWrongState) {  // R06
   pumice_session fresh;  // reuses the slot of the old one
   ASSERT_EQ(pumice_session_new(model.handle(), &fresh), PUMICE_OK);
   EXPECT_EQ(pumice_session_reset(session), PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_session_cancel(session), PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_session_cancel(fresh), PUMICE_OK) << "no run is under way";
   pumice_tensor output = PUMICE_INIT(pumice_tensor);
   EXPECT_EQ(pumice_session_output(fresh, 0, &output), PUMICE_WRONG_STATE);
   for (const uint64_t invented : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}, fresh.handle + 1})

@@ -116,6 +116,13 @@ TEST(Features, LimitsOnlyBecomeTighter) {
   EXPECT_THAT(error_of([] { pumice::engine::apply(rich(), "max_storrage=1m"); }).what(), HasSubstr("'max_storage='"));
 }
 
+TEST(Features, MicrosecondsOfASubmit) {
+  EXPECT_EQ(apply(Features{}, "").submit_us, 0u);
+  EXPECT_EQ(apply(Features{}, "staged,submit_us=250").submit_us, 250u);
+  for (const char* wrong : {"submit_us=", "submit_us=0", "submit_us=-1", "submit_us=2m", "submit_us=x"})
+    EXPECT_EQ(error_of([&] { apply(Features{}, wrong); }).code(), Code::InvalidArgument) << wrong;
+}
+
 TEST(Features, RunsWhatItHas) {
   Shader shader = test::kAdd;
   EXPECT_TRUE(baseline_features().runs(shader));

@@ -155,7 +155,8 @@ TEST(Faults, ATimeoutLosesTheDevice) {
       test::faults().fail_function = "vkWaitForFences";
       test::faults().result = VK_TIMEOUT;
       test::faults().forever = forever;
-      const Error error = error_of([&] { device->run(commands, 5'000'000); });
+      device->queue().submit(commands.recorded());
+      const Error error = error_of([&] { device->queue().wait(commands.recorded(), 5'000'000); });
       EXPECT_EQ(error.code(), Code::Timeout);
       EXPECT_THAT(error.what(), HasSubstr("within 5 ms"));
       EXPECT_EQ(error_of([&] { device->run(commands); }).code(), Code::DeviceLost);
@@ -196,11 +197,11 @@ TEST(Faults, TwoRunsThatTimeOutAreBothWaitedFor) {
     each->begin();
     each->end();
     device->queue().submit(each->recorded());
-    Stuck::fences.insert(each->recorded().fence);
+    Stuck::fences.insert(each->recorded().submits[0].fence);
   }
   for (Commands* each : {&first, &second})
     EXPECT_EQ(error_of([&] { device->queue().wait(each->recorded(), 1'000'000); }).code(), Code::Timeout);
-  Stuck::fences.erase(second.recorded().fence);
+  Stuck::fences.erase(second.recorded().submits[0].fence);
   EXPECT_TRUE(device->core().must_leak()) << "the first one still runs";
   Stuck::fences.clear();
 }

@@ -252,8 +252,14 @@ void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t
       commands.copy(slice(node.reads[0], slot), slice(node.writes[0], slot));
       continue;
     }
-    pumice::engine::dispatch(
-        device, node, [&](uint32_t tensor, const BindingRange& part) { return binding(tensor, part, slot); }, commands);
+    const ResolveBinding resolve = [&](uint32_t tensor, const BindingRange& part) {
+      return binding(tensor, part, slot);
+    };
+    for (uint32_t d = 0; d < node.dispatches.size(); ++d) {
+      if (d > 0) commands.barrier();
+      const Piece whole{.step = 0, .dispatch = d, .groups = node.dispatches[d].groups};
+      pumice::engine::dispatch(device, node, whole, resolve, commands);
+    }
   }
 }
 

@@ -28,6 +28,7 @@ int bench(const Arguments& arguments) {
   const auto begin = Clock::now();
   const pumice::Model model = pumice::Model::load_file(arguments.model, arguments.options);
   pumice::Session session(model);
+  const Interruptible interruptible(session);
   const auto loaded = Clock::now();
   const std::vector<Array> inputs = random_inputs(model, arguments.shapes);
   const std::vector<pumice_tensor> tensors = views(inputs);
@@ -103,6 +104,7 @@ void print_profile(const nlohmann::json& rows, const std::string& by) {
 int profile(const Arguments& arguments) {
   const pumice::Model model = pumice::Model::load_file(arguments.model, arguments.options);
   pumice::Session session(model);
+  const Interruptible interruptible(session);
   const std::vector<Array> inputs = random_inputs(model, arguments.shapes);
   const std::vector<pumice_tensor> tensors = views(inputs);
   session.run(tensors);

@@ -24,7 +24,9 @@ double seconds(Clock::time_point from, Clock::time_point to) {
 class Model {
  public:
   explicit Model(const Arguments& arguments)
-      : model_(pumice::Model::load_file(arguments.model, arguments.options)), session_(model_) {
+      : model_(pumice::Model::load_file(arguments.model, arguments.options)),
+        session_(model_),
+        interruptible_(session_) {
     const json facts = json::parse(model_.describe());
     device_ = facts.at("device").at("name");
     for (uint32_t m = 0; m < facts.at("methods").size(); ++m) {
@@ -119,6 +121,7 @@ class Model {
 
   pumice::Model model_;
   pumice::Session session_;
+  Interruptible interruptible_;
   pumice::Output logits_;
   std::string device_;
   uint32_t prefill_ = kNone, decode_ = kNone, sample_ = kNone;

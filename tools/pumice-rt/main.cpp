@@ -98,8 +98,13 @@ int dispatch(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    tool::see_interrupts();
     return dispatch(argc, argv);
   } catch (const pumice::Error& error) {
+    if (tool::is_interrupted() && error.code == PUMICE_CANCELLED) {
+      std::fprintf(stderr, "pumice-rt: interrupted\n");
+      return tool::kInterrupted;
+    }
     std::fprintf(stderr, "pumice-rt: %s\n", error.what());
     return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
   } catch (const pumice::engine::kernel_bench::Failure& error) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -110,7 +111,8 @@ void write_npy(const std::string& path, const Array& array) {
       std::string("{'descr': '") + kind(array.dtype).descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  const std::string part = path + ".part";  // the file is there as a whole or not at all
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
   const unsigned char start[10] = {0x93,
                                    'N',
                                    'U',
@@ -125,7 +127,12 @@ void write_npy(const std::string& path, const Array& array) {
   file.write(header.data(), static_cast<std::streamsize>(header.size()));
   file.write(reinterpret_cast<const char*>(array.data.data()), static_cast<std::streamsize>(array.data.size()));
   file.close();
-  if (!file) bad(path, "cannot be written");
+  std::error_code error;
+  if (file) std::filesystem::rename(part, path, error);
+  if (!file || error) {
+    std::filesystem::remove(part, error);
+    bad(path, "cannot be written");
+  }
 }
 
 }  // namespace tool

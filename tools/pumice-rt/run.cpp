@@ -51,6 +51,7 @@ int run(const Arguments& arguments) {
   for (const std::string& path : arguments.inputs) inputs.push_back(read_npy(path));
   const pumice::Model model = pumice::Model::load_file(arguments.model, arguments.options);
   pumice::Session session(model);
+  const Interruptible interruptible(session);
   session.run(views(inputs));
   if (!arguments.outputs.empty()) std::filesystem::create_directories(arguments.outputs);
   const auto infos = model.outputs();

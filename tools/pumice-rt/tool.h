@@ -10,6 +10,7 @@
 
 #include "pumice/pumice.hpp"
 #include "tools/kernel_bench/kernel_bench.h"
+#include "tools/pumice-rt/interrupt.h"
 #include "tools/pumice-rt/npy.h"
 #include "tools/pumice-rt/sampling.h"
 

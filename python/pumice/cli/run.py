@@ -39,6 +39,17 @@ def file_names(names: Sequence[str]) -> list[str]:
     return files
 
 
+def _save(path: Path, array: np.ndarray) -> None:
+    """Writes a .npy file, whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            np.save(file, array)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 @click.command()
 @model_argument
 @click.option(
@@ -91,7 +102,7 @@ def run(
         text = f"{spec.name}: {result.dtype} {list(result.shape)}"
         if outputs:
             path = outputs / file
-            np.save(path, result)
+            _save(path, result)
             text += f" -> {path}"
         elif result.size <= 64:
             text += f"\n{result}"

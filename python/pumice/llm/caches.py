@@ -243,7 +243,7 @@ class Caches:
     def _call(self, method: str, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
         try:
             return self._methods[method].run_flat(inputs, steps=steps)
-        except Error:
+        except (Error, KeyboardInterrupt):
             self.reset()
             with contextlib.suppress(Error):  # of a lost device
                 self.session.reset()  # what a run that failed has written in the caches

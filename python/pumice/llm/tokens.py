@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-MOST_STEPS = 32  # of one submit; the device does nothing else meanwhile
+MOST_STEPS = 32  # of one run
 _SUBMIT_SECONDS = 0.05
 
 

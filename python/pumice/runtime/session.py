@@ -107,12 +107,13 @@ class Session:
 
         Tensors are NumPy arrays or PyTorch tensors of the shapes and dtypes in `inputs`; dtypes are not converted. The
         results are contiguous tensors on the CPU: of PyTorch where an argument is one, else NumPy arrays.
-        Raises InvalidInputError for an argument that does not fit, DeviceError when the device fails.
+        Raises InvalidInputError for an argument that does not fit, DeviceError when the device fails, CancelledError
+        after `cancel`. Ctrl-C ends a long run in the same way, within two seconds.
         """
         return self._run(args, kwargs, 1)
 
     def run(self, *args: Any, steps: int = 1, **kwargs: Any) -> Any:
-        """As a call, with the method run `steps` times (1 to 4096) in one submit, each time with the same inputs.
+        """As a call, with the method run `steps` times (1 to 4096) in few submits, each time with the same inputs.
 
         Only its state moves on; the results are those of the last time. Raises InvalidInputError for other `steps`.
         """
@@ -139,6 +140,15 @@ class Session:
             ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"])
             for r in rows
         ]
+
+    def cancel(self) -> None:
+        """Ends the run that another thread waits in: that thread gets CancelledError, within two seconds.
+
+        Never waits. State is as before the run; where the run updates more than 1 MiB of state, calls raise
+        InvalidInputError until `reset`. A run of which nothing is left to submit ends as usual (long runs are submitted
+        in parts of about 100 ms). Does nothing when no run is under way.
+        """
+        self._native.cancel()
 
     def reset(self) -> None:
         """Gives all state (mutated buffers) its exported values again."""

@@ -87,7 +87,9 @@ extern "C" {
  * the defaults that `pumice devices --help` lists. */
 typedef struct pumice_options {
   uint32_t struct_size;
-  uint32_t timeout_ms;   /* of one run; 0 = 60 000, on a CPU driver 600 000 */
+  /* Of one run; 0 = 60 000, on a CPU driver 600 000. A run that takes longer ends with PUMICE_TIMEOUT as one that was
+   * cancelled; only where the device is not done 2 s later (a CPU driver: 60 s) with what was submitted, it is lost. */
+  uint32_t timeout_ms;
   const char* device;    /* index, part of the name, or UUID */
   const char* features;  /* "-coopmat,-int_dot" or "none" */
   const char* cache_dir; /* of the pipeline cache; "off" = none */
@@ -187,8 +189,8 @@ typedef int (*pumice_room)(void* user, uint32_t index, const pumice_tensor* outp
 PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                              uint32_t num_inputs, pumice_room room, void* user);
 
-/* The same, with the method run `steps` times (1 to 4096) in one submit, each time with the same inputs: only its state
- * moves on. The outputs are those of the last time. A time limit holds for all together. */
+/* The same, with the method run `steps` times (1 to 4096) in few submits, each time with the same inputs: only its
+ * state moves on. The outputs are those of the last time. A time limit holds for all together. */
 PUMICE_API pumice_status pumice_session_call_steps(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                    uint32_t num_inputs, uint32_t steps, pumice_room room, void* user);
 
@@ -201,6 +203,12 @@ PUMICE_API pumice_status pumice_session_output(pumice_session session, uint32_t 
 /* Copies an output of the last run to `data`. PUMICE_INVALID_ARGUMENT unless `bytes` is exactly what
  * pumice_session_output returned; PUMICE_WRONG_STATE as there. */
 PUMICE_API pumice_status pumice_session_read(pumice_session session, uint32_t index, void* data, uint64_t bytes);
+/* Ends the run under way: the thread that waits in it gets PUMICE_CANCELLED, within two seconds or so. May be called
+ * from any thread, and never waits. The device is done with the run then, the session is usable, and its state is as
+ * before the run; where the run updates more than 1 MiB of state, further runs get PUMICE_WRONG_STATE until
+ * pumice_session_reset. A run of which nothing is left to submit ends as usual (long runs are submitted in parts of
+ * about 100 ms). Does nothing when no run is under way. */
+PUMICE_API pumice_status pumice_session_cancel(pumice_session session);
 /* Sets the state back to its values in the file. */
 PUMICE_API pumice_status pumice_session_reset(pumice_session session);
 /* A run with timestamps; outputs, state and errors are those of pumice_session_run, and PUMICE_DEVICE_UNSUPPORTED where

@@ -227,7 +227,7 @@ class Session {
   pumice_session handle() const { return handle_; }
 
   // Runs, and copies the outputs. Threads may share a session: their calls wait for one another. `steps`: how often the
-  // method runs, in one submit and with the same inputs; the outputs are those of the last time.
+  // method runs, in few submits and with the same inputs; the outputs are those of the last time.
   std::vector<Output> call(std::span<const pumice_tensor> inputs, uint32_t method = 0, uint32_t steps = 1) {
     std::vector<Output> outputs;
     const auto destination = [&](uint32_t, const pumice_tensor& tensor) -> void* {
@@ -288,6 +288,8 @@ class Session {
     read(index, data.data(), data.size() * sizeof(T));
     return data;
   }
+  // Ends the run under way in another thread, which throws Error with PUMICE_CANCELLED (pumice_session_cancel).
+  void cancel() { throw_if(pumice_session_cancel(handle_)); }
   // Sets the state back to its values in the file.
   void reset() { throw_if(pumice_session_reset(handle_)); }
   // A run with timestamps: JSON of pumice_session_profile.
