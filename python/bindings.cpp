@@ -18,6 +18,7 @@
 #include "ops/op.h"
 #include "pumice/pumice.hpp"
 #include "python/bindings_kernel_bench.h"
+#include "python/gil.h"
 #include "vulkan/instance.h"
 
 namespace py = pybind11;
@@ -122,7 +123,7 @@ class NativeSession {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
     std::vector<Result> results;
     {
-      py::gil_scoped_release waiting;
+      GilReleased waiting;
       session_.call_into(
           inputs, method,
           [&](uint32_t, const pumice_tensor& tensor) -> void* {
@@ -138,17 +139,17 @@ class NativeSession {
 
   std::string profile(const std::vector<py::array>& arrays, uint32_t method) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
-    py::gil_scoped_release waiting;
+    GilReleased waiting;
     return session_.profile(inputs, method);
   }
 
   void reset() {
-    py::gil_scoped_release waiting;
+    GilReleased waiting;
     session_.reset();
   }
 
   std::string memory() const {
-    py::gil_scoped_release waiting;
+    GilReleased waiting;
     return session_.memory();
   }
 
@@ -163,11 +164,11 @@ class NativeSession {
     c.user = &data;
     if (py::isinstance<py::bytes>(source)) {
       const auto file = bytes_of(py::reinterpret_borrow<py::bytes>(source));
-      py::gil_scoped_release loading;
+      GilReleased loading;
       return Model::load(file, c);
     }
     const std::string path = py::cast<std::string>(source);
-    py::gil_scoped_release loading;
+    GilReleased loading;
     return Model::load_file(path, c);
   }
 
@@ -205,7 +206,7 @@ PYBIND11_MODULE(_pumice, m) {
   });
   m.def("version", [] { return std::string(pumice_version()); });
   m.def("devices", [] {
-    py::gil_scoped_release waiting;
+    GilReleased waiting;
     return pumice::devices();
   });
   m.def("check", [](const py::bytes& file) { pumice::check_bytes(bytes_of(file)); });

@@ -70,7 +70,7 @@ class Totals:
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
+def cpp_tests(preset: str, totals: Totals, only: str = "", **more: str) -> None:
     print(f"== C++ tests, {preset}", flush=True)
     if "san" in preset and launcher():
         print("left out: a driver with its own C library does not go with sanitizers", flush=True)
@@ -83,7 +83,7 @@ def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
     command += ["-j", jobs, "--timeout", "600", "--no-tests=ignore", "--progress"]
     if only:
         command += ["-R", only]
-    more = STRICT if "san" in preset else {}
+    more |= STRICT if "san" in preset else {}
     totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
 
 
@@ -136,6 +136,14 @@ def large_models(arguments: list[str]) -> int:
     folders = ["test/models", "test/negative"]
     command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", *folders, *arguments]
     return show(command, check=False, cwd=ROOT, env=environment())
+
+
+def long_forms(totals: Totals, arguments: list[str]) -> None:
+    """What `./dev test` repeats a few times, as often as it should hold; without arguments the C++ part as well."""
+    more = {"PUMICE_LONG": "1"}
+    if not arguments:
+        cpp_tests("release", totals, "Faults", **more)
+    python_tests(totals, ["test/reliability", "-s", "--durations=0", "--timeout=3600", *arguments], **more)
 
 
 def programs(folder: Path, pattern: str) -> list[Path]:
