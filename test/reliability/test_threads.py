@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from support.long_form import times
 from torch import nn
 
 import pumice
-from support.long_form import times
 
 THREADS, CALLS = 8, times(200, 10_000)
 
