@@ -19,8 +19,8 @@ from pumice._pumice import validation_messages
 
 quick_export.install()
 
-# Every process that a test starts writes into it, too; a worker of pytest has one of its own.
-_log = tempfile.NamedTemporaryFile("r", prefix="pumice-validation-", suffix=".log")  # noqa: SIM115: to the end
+# Every process that a test starts writes into it, too; a worker of pytest has one of its own. Open to the end.
+_log = tempfile.NamedTemporaryFile("r", prefix="pumice-validation-", suffix=".log")  # noqa: SIM115
 os.environ["PUMICE_VALIDATE_LOG"] = _log.name
 
 

@@ -8,5 +8,5 @@ from collections.abc import Iterable
 
 
 def complaints(lines: Iterable[str]) -> list[str]:
-    """Messages, and instances without the layer in processes where PUMICE_VALIDATE was lost (0: left out on purpose)."""
+    """Messages, and instances without the layer where PUMICE_VALIDATE was lost (0: without it on purpose)."""
     return [line for line in lines if " message " in line or line.endswith("not validated")]
