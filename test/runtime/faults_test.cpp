@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every Vulkan call in the life of a model fails with every error, once and from then on: a typed error or the right
-// answer, nothing left behind, and the next life is right. PUMICE_LONG=1: all of them; else a sample.
+// answer, nothing left behind, and the next life is right (ids D06-D08). PUMICE_LONG=1: all of them; else a sample.
 #include <iostream>
 
 #include "test/graph/make.h"
