@@ -44,7 +44,9 @@ def main() -> None:
     pytest.main(["-q", "-x", *sys.argv[1:]], plugins=[collect])
     SEEDS.mkdir(parents=True, exist_ok=True)
     for name, file in collect.smallest.items():
-        (SEEDS / f"{name}.pumice").write_bytes(file)
+        path = SEEDS / f"{name}.pumice"
+        if not path.exists() or path.stat().st_size > len(file):
+            path.write_bytes(file)
     print(f"{len(collect.smallest)} operators")
 
 
