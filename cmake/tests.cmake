@@ -37,6 +37,7 @@ if(PUMICE_FUZZ)
     target_link_libraries(${name} PRIVATE pumice_runtime -fsanitize=fuzzer,address)
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link,address)
   endforeach()
+  target_sources(fuzz_npy PRIVATE tools/pumice-rt/npy.cpp)
   add_custom_target(fuzz DEPENDS ${fuzz_targets})
 endif()
 

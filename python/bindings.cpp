@@ -19,6 +19,7 @@
 #include "ops/op.h"
 #include "pumice/pumice.hpp"
 #include "python/bindings_kernel_bench.h"
+#include "python/gil.h"
 #include "vulkan/instance.h"
 
 namespace py = pybind11;
@@ -109,11 +110,12 @@ template <class Call>
 void call_and_see_signals(const Call& call) {
   std::exception_ptr raised;
   try {
-    const py::gil_scoped_release waiting;
-    const pumice::engine::Interrupt interrupt([&raised] {
-      const py::gil_scoped_acquire working;
-      if (PyErr_CheckSignals() == 0) return;
-      raised = std::make_exception_ptr(py::error_already_set());
+    GilReleased waiting;
+    const pumice::engine::Interrupt interrupt([&] {
+      waiting.locked([&] {
+        if (PyErr_CheckSignals() != 0) raised = std::make_exception_ptr(py::error_already_set());
+      });
+      if (!raised) return;
       pumice::engine::fail(pumice::engine::Code::Cancelled, pumice::engine::Stage::execute, "", "interrupted");
     });
     call();
@@ -186,11 +188,11 @@ class NativeSession {
     c.user = &data;
     if (py::isinstance<py::bytes>(source)) {
       const auto file = bytes_of(py::reinterpret_borrow<py::bytes>(source));
-      py::gil_scoped_release loading;
+      GilReleased loading;
       return Model::load(file, c);
     }
     const std::string path = py::cast<std::string>(source);
-    py::gil_scoped_release loading;
+    GilReleased loading;
     return Model::load_file(path, c);
   }
 
@@ -228,7 +230,7 @@ PYBIND11_MODULE(_pumice, m) {
   });
   m.def("version", [] { return std::string(pumice_version()); });
   m.def("devices", [] {
-    py::gil_scoped_release waiting;
+    GilReleased waiting;
     return pumice::devices();
   });
   m.def("check", [](const py::bytes& file) { pumice::check_bytes(bytes_of(file)); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernel_bench as Python sees it: options are keywords, facts come as JSON text to a function.
 #include "python/bindings_kernel_bench.h"
+#include "python/gil.h"
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
@@ -45,7 +46,7 @@ Options options_of(py::dict given) {
 template <class Command>
 uint32_t run(const Command& command, const py::function& report, const py::kwargs& given) {
   const Options options = options_of(py::dict(given));
-  const py::gil_scoped_release waiting;
+  const GilReleased waiting;
   return command(options, [&](const std::string& fact) {
     const py::gil_scoped_acquire working;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();

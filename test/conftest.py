@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -12,19 +13,29 @@ os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 
 from support import quick_export
 from support.end_to_end import EndToEnd
+from support.validation_log import complaints
 
 from pumice._pumice import validation_messages
 
 quick_export.install()
 
+# Every process that a test starts writes into it, too; a worker of pytest has one of its own. Open to the end.
+_log = tempfile.NamedTemporaryFile("r", prefix="pumice-validation-", suffix=".log")  # noqa: SIM115
+os.environ["PUMICE_VALIDATE_LOG"] = _log.name
+
 
 @pytest.fixture(autouse=True)
 def silence() -> Iterator[None]:
-    """With PUMICE_VALIDATE=1 a test fails when Vulkan's validation layer says anything."""
+    """With PUMICE_VALIDATE=1 a test fails when Vulkan's validation layer says anything, in this process or in one that
+    it started, and when one used Vulkan without the layer and without PUMICE_VALIDATE=0."""
     before = validation_messages()
     yield
     said = validation_messages() - before
+    lines = _log.read().splitlines()
     assert said == 0, f"{said} messages of the validation layer; they are on stderr"
+    if os.environ.get("PUMICE_VALIDATE") == "1":
+        wrong = complaints(lines)
+        assert not wrong, f"in a process that the test started: {wrong}"
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/instance.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,12 +20,24 @@ namespace {
 constexpr const char* kValidation = "VK_LAYER_KHRONOS_validation";
 std::atomic<uint64_t> messages{0};
 
+// For tests of several processes: a line in the file PUMICE_VALIDATE_LOG for each instance and each message.
+void note(const std::string& what) {
+  const char* path = std::getenv("PUMICE_VALIDATE_LOG");
+  if (path == nullptr || *path == 0) return;
+  const std::string line = format("%d %s\n", getpid(), what.c_str());
+  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    log(LogLevel::error, "validation: cannot write %s", path);
+  if (file >= 0) ::close(file);
+}
+
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                           VkDebugUtilsMessageTypeFlagsEXT,
                                           const VkDebugUtilsMessengerCallbackDataEXT* data, void*) {
   ++messages;
   const bool is_error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0;
   const char* id = data->pMessageIdName != nullptr ? data->pMessageIdName : "";
+  note(format("message %s", id));
   log(is_error ? LogLevel::error : LogLevel::warning, "validation: %s: %s", id, data->pMessage);
   return VK_FALSE;
 }
@@ -104,6 +117,8 @@ std::shared_ptr<Instance> make_instance(std::string* why) {
     info.enabledExtensionCount = 2;
     info.ppEnabledExtensionNames = extensions;
   }
+  const bool said_so = !validate && std::getenv("PUMICE_VALIDATE") != nullptr;
+  note(validate ? "instance validated" : said_so ? "instance not validated, as asked" : "instance not validated");
   VkInstance handle = nullptr;
   const VkResult result = vk.CreateInstance(&info, nullptr, &handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {  // older loaders with no driver at all

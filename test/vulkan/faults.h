@@ -32,27 +32,40 @@ struct Faults {
   VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
   bool forever =
       false;  // of fail_function: every call, not only the first (for allocations always, because VMA tries again)
-  bool after = false;  // the driver does the work, and the call still returns an error
+  bool from_then_on = false;  // all calls from fail_call on
+  bool after = false;         // the driver does the work, and the call still returns an error
   // What has happened so far.
   size_t calls = 0;
   std::string failed;
-  std::map<std::string, int> ledger;  // objects created minus destroyed, by kind
+  std::vector<std::string> names;          // of the functions, by the number of the call
+  bool unknown = false;                    // a fence or a wait for one failed: nobody knows what the device still uses
+  std::map<std::string, int> by_function;  // how often a function was the first to fail; reset() keeps it
+  std::map<std::string, int> ledger;       // objects created minus destroyed, by kind
   std::mutex mutex;
 
   void reset() {
     const std::lock_guard lock(mutex);
     fail_call = ~size_t{0};
     fail_function.clear();
-    forever = after = false;
+    forever = from_then_on = after = unknown = false;
     calls = 0;
     failed.clear();
+    names.clear();
   }
   bool fires(const char* function) {
     const std::lock_guard lock(mutex);
     const size_t number = calls++;
+    const bool waits_here = std::strcmp(function, "vkWaitForFences") == 0;
+    names.push_back(function);
+    if (result == VK_TIMEOUT && !waits_here) return false;  // a success code, which only waits have
     const bool named = fail_function == function && (failed.empty() || forever || fail_function == "vkAllocateMemory");
-    if (number != fail_call && !named) return false;
-    failed = function;
+    const bool numbered = from_then_on ? number >= fail_call : number == fail_call;
+    if (!numbered && !named) return false;
+    unknown |= waits_here || std::strcmp(function, "vkCreateFence") == 0;
+    if (failed.empty()) {
+      failed = function;
+      by_function[failed] += 1;
+    }
     return true;
   }
   void count(std::string kind, int change) {
@@ -99,8 +112,9 @@ struct Thunk<id, R(VKAPI_PTR*)(A...)> {
   static R VKAPI_CALL call(A... arguments) {
     if constexpr (std::is_same_v<R, VkResult>) {
       const bool fails = faults().fires(name.c_str());
-      if (fails && !faults().after) return faults().result;
-      const VkResult result = real(arguments...);
+      if (fails && !faults().after && !waits_after_loss()) return faults().result;
+      VkResult result = real(arguments...);
+      while (fails && waits_after_loss() && result == VK_NOT_READY) result = real(arguments...);
       if (result == VK_SUCCESS) {
         std::string kind = kind_after("Create", name);
         if (kind.empty() && name == "vkAllocateMemory") kind = "Memory";
@@ -113,6 +127,11 @@ struct Thunk<id, R(VKAPI_PTR*)(A...)> {
       if (!kind.empty() && handle(arguments...)) faults().count(kind, -1);
       return real(arguments...);
     }
+  }
+  // A lost device uses nothing any more. The driver under test is not lost, so a fence that reports the loss comes
+  // first.
+  static bool waits_after_loss() {
+    return (id == Id::WaitForFences || id == Id::GetFenceStatus) && faults().result == VK_ERROR_DEVICE_LOST;
   }
   // Whether there is an object to destroy: the only handle of an instance or device, else the second argument.
   static bool handle(A... arguments) {

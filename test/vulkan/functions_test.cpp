@@ -89,7 +89,7 @@ struct Case {
   const char* object;
 };
 
-TEST(Faults, ErrorsNameCallObjectResultAndDevice) {
+TEST(Faults, ErrorsNameCallObjectResultAndDevice) {  // D10
   const std::string device = test::open()->info().name;
   const Case cases[] = {
       {"vkCreateInstance", VK_ERROR_OUT_OF_HOST_MEMORY, Code::OutOfHostMemory, "instance"},

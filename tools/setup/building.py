@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from setup.paths import (
@@ -74,7 +75,7 @@ def _fingerprint(arguments: list[str]) -> str:
     return hashlib.sha256(json.dumps([arguments, stamps]).encode()).hexdigest()
 
 
-def build(preset: str = IN_PLACE, targets: list[str] = (), jobs: int = 0) -> Path:
+def build(preset: str = IN_PLACE, targets: Sequence[str] = (), jobs: int = 0) -> Path:
     """Build one preset, all of it or `targets`; returns its folder. Raises StepFailed when a command fails."""
     if not (ROOT / "CMakeLists.txt").exists():
         raise StepFailed("there is no CMakeLists.txt to build from")

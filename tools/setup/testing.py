@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +21,11 @@ CHECKED = {
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
     "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
 }
+WITH_THREADS = ["runtime_test", "vulkan_test"]  # the programs whose tests of threads ThreadSanitizer looks at
 STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
+    # Drivers are not instrumented: what they do under locks of their own looks like a race.
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:second_deadlock_stack=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:allow_addr2line=1",
 }
 
@@ -70,12 +74,12 @@ class Totals:
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
+def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str] = (), **more: str) -> None:
     print(f"== C++ tests, {preset}", flush=True)
     if "san" in preset and launcher():
         print("left out: a driver with its own C library does not go with sanitizers", flush=True)
         return
-    folder, report = build(preset), JUNIT / f"ctest-{preset}.xml"
+    folder, report = build(preset, targets), JUNIT / f"ctest-{preset}.xml"
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     jobs = str(len(os.sched_getaffinity(0)))
@@ -83,7 +87,7 @@ def cpp_tests(preset: str, totals: Totals, only: str = "") -> None:
     command += ["-j", jobs, "--timeout", "600", "--no-tests=ignore", "--progress"]
     if only:
         command += ["-R", only]
-    more = STRICT if "san" in preset else {}
+    more |= STRICT if "san" in preset else {}
     totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
 
 
@@ -136,6 +140,14 @@ def large_models(arguments: list[str]) -> int:
     folders = ["test/models", "test/negative", "test/llm"]
     command = [*launcher(), PYTHON, "-m", "pytest", "-s", "-m", "large", "--durations=0", *folders, *arguments]
     return show(command, check=False, cwd=ROOT, env=environment())
+
+
+def long_forms(totals: Totals, arguments: list[str]) -> None:
+    """What `./dev test` repeats a few times, as often as it should hold; without arguments the C++ part as well."""
+    more = {"PUMICE_LONG": "1"}
+    if not arguments:
+        cpp_tests("release", totals, "Faults", **more)
+    python_tests(totals, ["test/reliability", "-s", "--durations=0", "--timeout=3600", *arguments], **more)
 
 
 def programs(folder: Path, pattern: str) -> list[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many threads on one session: every call gets the answer to its own inputs, and calls wait for one another."""
+"""Many threads on one session and on several: every call gets the answer to its own inputs (ids R07, G19)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from support.long_form import times
 from torch import nn
 
 import pumice
 
-THREADS, CALLS = 8, 200
+THREADS, CALLS = 8, times(200, 10_000)
 
 
 class Count(nn.Module):
@@ -49,7 +50,7 @@ def together(work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=times(120, 1200))
     assert not any(thread.is_alive() for thread in threads), "a thread hangs"
     if raised:
         raise raised[0]
@@ -68,6 +69,20 @@ def test_every_answer_belongs_to_its_call(data) -> None:
     session, counts = pumice.load(data), []
     together(lambda thread: counts.extend([call(session, thread, index) for index in range(CALLS)]))
     assert sorted(counts) == list(range(1, THREADS * CALLS + 1))  # no call was refused, lost or answered twice
+
+
+@pytest.mark.parametrize("count", [3, THREADS])
+def test_several_sessions_side_by_side(data, count) -> None:
+    """Sessions of one file, which share weights and pipelines; with three of them threads share sessions, too."""
+    sessions, counts = [pumice.load(data) for _ in range(count)], [[] for _ in range(count)]
+
+    def work(thread: int) -> None:
+        mine = thread % count
+        counts[mine].extend([call(sessions[mine], thread, index) for index in range(CALLS)])
+
+    together(work)
+    for seen in counts:
+        assert sorted(seen) == list(range(1, len(seen) + 1))
 
 
 def test_answers_of_one_shape_are_not_mixed_up(data) -> None:

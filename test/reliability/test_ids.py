@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every id of the list of bad inputs is named by a test, or said to be open."""
+
+from support.bad_inputs import IDS, OPEN, named
+
+
+def test_each_id_has_a_test_or_is_open() -> None:
+    assert len(IDS) == 89
+    files = named()
+    assert {name for name in IDS if not files[name]} == OPEN
