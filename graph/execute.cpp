@@ -143,6 +143,8 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
   fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed);
+  if (fresh->factors.empty() && device_->features().submit_us == 0)
+    fresh->factors.assign(fresh->steps.size(), pace_.factor());
   if (checks_hazards()) {
     const std::string hazard = find_hazard(fresh->steps);
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());

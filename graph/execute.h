@@ -145,6 +145,7 @@ class Session {
   const bool in_place_;
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
+  MeasuredPace pace_;
   std::atomic<RunState> run_ = RunState::none;
   mutable std::timed_mutex mutex_;
   mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex

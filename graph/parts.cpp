@@ -82,8 +82,19 @@ std::vector<double> measured_factors(std::span<const Part> parts, std::span<cons
   return result;
 }
 
+void MeasuredPace::note(std::span<const Part> parts, std::span<const double> factors, uint64_t runs) {
+  constexpr double kLeastNs = 1e6, kMargin = 4;  // of shorter ones the host is a large part
+  if (runs < 2) return;                          // kernels are compiled in the first run
+  double reckoned = 0, measured = 0;
+  for (const Part& part : parts) {
+    measured += static_cast<double>(part.measured_ns);
+    for (const Piece& piece : part.pieces) reckoned += piece.ns / (factors.empty() ? 1 : factors[piece.step]);
+  }
+  if (reckoned >= kLeastNs) factor_ = std::clamp(kMargin * measured / reckoned, factor_, 1.0);
+}
+
 bool fit_badly(std::span<const Part> parts, uint64_t runs, uint64_t submit_ns) {
-  if (runs == 0) return false;
+  constexpr uint64_t kFewRuns = 4;
   double total = 0, longest = 0;
   for (const Part& part : parts) {
     total += static_cast<double>(part.measured_ns);
@@ -91,7 +102,7 @@ bool fit_badly(std::span<const Part> parts, uint64_t runs, uint64_t submit_ns) {
   }
   const double wanted = static_cast<double>(submit_ns);
   return (runs > 1 && longest > 2 * wanted) ||
-         (parts.size() > 1 && total < static_cast<double>(parts.size()) * wanted / 8);
+         (parts.size() > 1 && runs >= kFewRuns && total < static_cast<double>(parts.size()) * wanted / 8);
 }
 
 }  // namespace pumice::engine

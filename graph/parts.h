@@ -35,8 +35,21 @@ std::vector<Part> parts(const Graph::Impl& graph, std::span<const Step> steps, c
 // What the measured parts say about the factors by which they were planned.
 std::vector<double> measured_factors(std::span<const Part> parts, std::span<const double> factors, size_t num_steps);
 
+// What the recordings of a session say about new ones: a device is seldom as slow as the first plan takes it to be.
+class MeasuredPace {
+ public:
+  // After a run of `parts`, planned by `factors`.
+  void note(std::span<const Part> parts, std::span<const double> factors, uint64_t runs);
+  // For every step of a new recording: four times that of the slowest one, at most 1.
+  double factor() const { return factor_ > 0 ? factor_ : 1; }
+
+ private:
+  double factor_ = 0;  // 0: none was measured
+};
+
 // Whether other parts would fit better: some took much longer than a submit may, or all together much shorter. The
-// first run does not count as long: a CPU driver compiles kernels in it.
+// first run does not count as long: a CPU driver compiles kernels in it. To record takes longer than some submits too
+// many, so that a few runs go on with these.
 bool fit_badly(std::span<const Part> parts, uint64_t runs, uint64_t submit_ns);
 
 }  // namespace pumice::engine

@@ -26,6 +26,7 @@ void Session::submit(const MethodState& method, Encoding& encoding, uint32_t ste
   ++encoding.runs;
   for (size_t p = 0; p < encoding.parts.size(); ++p)
     encoding.parts[p].measured_ns = std::min(encoding.parts[p].measured_ns, run.part_ns[p]);
+  pace_.note(encoding.parts, encoding.factors, encoding.runs);
 }
 
 void Session::poll() const {

@@ -88,7 +88,29 @@ TEST(Parts, WhatWasMeasuredDecidesTheNextTime) {
   EXPECT_THAT(measured_factors(all, factors, 2),
               ElementsAre(testing::DoubleNear(0.1, 1e-9), testing::DoubleNear(10, 1e-9)));
   for (Part& part : all) part.measured_ns = 5;
-  EXPECT_TRUE(fit_badly(all, 1, 100)) << "one part would do";
+  EXPECT_FALSE(fit_badly(all, 3, 100)) << "it may not run so often that a new recording pays";
+  EXPECT_TRUE(fit_badly(all, 4, 100)) << "one part would do";
+}
+
+TEST(Parts, NewRecordingsArePlannedByWhatOthersTook) {
+  const auto took = [](double planned_ns, uint64_t measured_ns) {
+    return std::vector<Part>{{.pieces = {{.step = 0, .ns = planned_ns}}, .ns = planned_ns, .measured_ns = measured_ns}};
+  };
+  const std::vector<double> one = {1.0}, half = {0.5};
+  MeasuredPace pace;
+  EXPECT_EQ(pace.factor(), 1);
+  pace.note(took(1e8, 1'000'000), one, 1);
+  EXPECT_EQ(pace.factor(), 1) << "kernels were compiled";
+  pace.note(took(1e5, 100), one, 2);
+  EXPECT_EQ(pace.factor(), 1) << "too short";
+  pace.note(took(1e8, 1'000'000), one, 2);
+  EXPECT_DOUBLE_EQ(pace.factor(), 0.04);
+  pace.note(took(1e8, 100'000), one, 2);
+  EXPECT_DOUBLE_EQ(pace.factor(), 0.04) << "the slowest decides";
+  pace.note(took(1e8, 5'000'000), half, 2);
+  EXPECT_DOUBLE_EQ(pace.factor(), 0.1) << "planned by half of what was reckoned";
+  pace.note(took(1e8, 900'000'000), one, 2);
+  EXPECT_EQ(pace.factor(), 1);
 }
 
 struct Loaded {
