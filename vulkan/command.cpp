@@ -192,7 +192,7 @@ void Commands::dispatch(const Pipeline& pipeline, std::span<const Slice> binding
     core.vk.CmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                              static_cast<uint32_t>(push.size()), push.data());
   }
-  if (first == std::array<uint32_t, 3>{0, 0, 0}) {
+  if (!pipeline.in_pieces) {
     core.vk.CmdDispatch(commands, groups[0], groups[1], groups[2]);
   } else {
     core.vk.CmdDispatchBase(commands, first[0], first[1], first[2], groups[0], groups[1], groups[2]);

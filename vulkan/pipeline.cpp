@@ -152,6 +152,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   vk.DestroyShaderModule(core->device, module, nullptr);
   must(result, "vkCreateComputePipelines", shader.name, Stage::encode, vk);
   out.handle = handle;
+  out.in_pieces = key.in_pieces;
 }
 
 // The calling thread works, too, so that pipelines are made where no thread can be started.

@@ -38,6 +38,7 @@ struct Pipeline {
   VkPipelineLayout layout;
   VkDescriptorSetLayout set_layout;  // one set, the shader's bindings
   const Shader* shader;
+  bool in_pieces = false;  // its dispatches may begin at another workgroup than 0
 };
 
 class Pipelines {

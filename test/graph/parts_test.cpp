@@ -20,6 +20,7 @@ constexpr Pace kPace{.bytes_per_ns = 1, .flops_per_ns = 1, .dispatch_ns = 0};
 // A graph of dispatches with these workgroups and as many operations.
 struct Dispatches {
   explicit Dispatches(const std::vector<std::array<uint32_t, 3>>& all) {
+    graph.features.cpu = true;
     for (const auto& groups : all) {
       Node node{.kind = NodeKind::dispatch};
       node.dispatches.push_back({.groups = groups, .operations = uint64_t{groups[0]} * groups[1] * groups[2]});
@@ -63,6 +64,17 @@ TEST(Parts, EveryWorkgroupIsInOnePiece) {
       EXPECT_EQ(count, uint64_t{groups[0]} * groups[1] * groups[2]);
     }
   }
+}
+
+TEST(Parts, OnAGpuADispatchIsWholeUnlessAskedFor) {
+  Dispatches dispatches({{4, 1, 1}, {100, 1, 1}});
+  dispatches.graph.features.cpu = false;
+  const auto all = dispatches.cut(10);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].pieces.size(), 1u);
+  EXPECT_FALSE(all[1].pieces[0].is_cut);
+  dispatches.graph.features.submit_us = 1;
+  EXPECT_EQ(dispatches.cut(10).size(), 11u);
 }
 
 TEST(Parts, NoneIsPlannedLonger) {
