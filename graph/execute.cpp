@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "glsl/include/core/modes.glslh"
+#include "base/log.h"
 #include "graph/convert.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "graph/need.h"
+#include "graph/refuse_data.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
@@ -156,6 +157,68 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   return fresh;
 }
 
+void Session::submit(const MethodState& method, Encoding& encoding, uint32_t steps) {
+  const Part& part = encoding.parts[0];
+  const double step_ns = encoding.runs > 0 ? static_cast<double>(part.measured_ns) : part.ns;
+  Run run{.timeout_ns = timeout_ns_,
+          .times = steps,
+          .times_a_submit = static_cast<uint32_t>(std::clamp(
+              static_cast<double>(submit_ns(device_->features())) / std::max(step_ns, 1.0), 1.0, 1.0 * steps)),
+          .first = encoding.save.get(),
+          .poll = [this] { poll(); }};
+  try {
+    device_->run(*encoding.commands, run);
+  } catch (const std::exception&) {
+    if (run.began) undo_stopped(method, encoding);
+    throw;
+  }
+  ++encoding.runs;
+  for (size_t p = 0; p < encoding.parts.size(); ++p)
+    encoding.parts[p].measured_ns = std::min(encoding.parts[p].measured_ns, run.part_ns[p]);
+  pace_.note(encoding.parts, encoding.factors, encoding.runs);
+}
+
+void Session::poll() const {
+  if (run_ == RunState::cancelled) fail(Code::Cancelled, Stage::execute, "", "the run was cancelled");
+  check_interrupt();
+}
+
+void Session::cancel() noexcept {
+  RunState runs = RunState::runs;
+  run_.compare_exchange_strong(runs, RunState::cancelled);
+}
+
+void Session::run_once(const std::function<void(Commands&)>& record) {
+  Commands commands(device_);
+  commands.begin();
+  record(commands);
+  commands.end();
+  device_->run(commands, timeout_ns_);
+}
+
+// `saved`: the run began with saving them.
+void Session::undo_states(uint32_t method, bool saved) {
+  if (!undo_.is_needed(method)) return;
+  half_updated_ = true;  // also should the copies fail
+  if (!saved || !undo_.is_complete(method)) return;
+  run_once([&](Commands& commands) { undo_.restore(method, commands); });
+  half_updated_ = false;
+}
+
+// After a run that was stopped between two submits. Its error is the one to tell, so there is none here.
+void Session::undo_stopped(const MethodState& method, const Encoding& encoding) noexcept try {
+  const Graph::Impl& graph = method.graph->impl();
+  half_updated_ = undo_.is_needed(graph.method_index);
+  if (graph.status != kNone) clear_status();  // an error that nobody will hear of
+  undo_states(graph.method_index, encoding.saves);
+} catch (const std::exception& error) {
+  log(LogLevel::debug, "after a run that was stopped: %s", error.what());
+}
+
+void Session::clear_status() {
+  run_once([&](Commands& commands) { commands.fill({status_.handle(), 0, 16}, 0); });
+}
+
 SessionBuffers Session::buffers(bool in_place) const {
   return {*weights_, arena_, upload_, download_, status_, states_, undo_, in_place};
 }
@@ -238,29 +301,6 @@ void Session::check_status(const MethodState& method, const Encoding& encoding) 
   undo_states(graph.method_index, encoding.saves);
   clear_status();
   refuse_data(graph, status);
-}
-
-void Session::refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4]) const {
-  const uint32_t call = status[0] - 1, position = status[1];
-  const int32_t value = static_cast<int32_t>(status[2]), limit = static_cast<int32_t>(status[3]);
-  if (call >= graph.method().ops.size())
-    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", call);
-  const std::string op = graph.op_name(graph.method().ops[call].op);
-  if (limit == STATUS_LEAVES_32_BITS)
-    fail(Code::InvalidArgument, Stage::execute, graph.path(call),
-         "%s: the int64 at position %u of the result needs more than the 32 bits that int64 has on the device",
-         op.c_str(), position);
-  if (limit == STATUS_DIVIDES_BY_ZERO)
-    fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: an integer is divided by 0 at position %u",
-         op.c_str(), position);
-  if (limit == STATUS_NO_NUMBER)
-    fail(Code::InvalidArgument, Stage::execute, graph.path(call),
-         "%s: no logit of row %u is a number: the model overflows", op.c_str(), position);
-  if (limit == STATUS_BAD_OPTION)
-    fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: option %u is out of its range", op.c_str(),
-         position);
-  fail(Code::InvalidArgument, Stage::execute, graph.path(call), "%s: index %d at position %u is outside 0..%d",
-       op.c_str(), value, position, limit - 1);
 }
 
 void Session::reset() {

@@ -121,7 +121,6 @@ class Session {
   SessionBuffers buffers(bool in_place) const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
-  [[noreturn]] void refuse_data(const Graph::Impl& graph, const uint32_t (&status)[4]) const;
   void run_once(const std::function<void(Commands&)>& record);
   void undo_states(uint32_t method, bool saved);
   void undo_stopped(const MethodState& method, const Encoding& encoding) noexcept;
