@@ -63,12 +63,8 @@ def require(name: str, known: Iterable[str], what: str) -> str:
 
 def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:
     """The exception for an error of the runtime, by the group its code is in (base/error.h, enum Code)."""
-    cancelled = 35
-    groups = (
-        (range(1, 32), InvalidFileError),
-        (range(cancelled, cancelled + 1), CancelledError),
-        (range(32, 64), InvalidInputError),
-        (range(64, 96), DeviceError),
-    )
+    groups = ((range(1, 32), InvalidFileError), (range(32, 64), InvalidInputError), (range(64, 96), DeviceError))
     kind = next((error for codes, error in groups if int(code) in codes), Error)
+    if name == "Cancelled":
+        kind = CancelledError
     return kind(f"{path}: {text}" if path and path not in text else text, code=name, stage=stage, path=path)

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from pumice.cli.options import budget_options, device_options, model_argument
+from pumice.format.replacing import replacing
 
 # Names that Windows reserves for devices, with any suffix.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
@@ -37,17 +38,6 @@ def file_names(names: Sequence[str]) -> list[str]:
         taken.add(text.lower())
         files.append(f"{text}.npy")
     return files
-
-
-def _save(path: Path, array: np.ndarray) -> None:
-    """Writes a .npy file, whole or not at all."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            np.save(file, array)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @click.command()
@@ -102,7 +92,8 @@ def run(
         text = f"{spec.name}: {result.dtype} {list(result.shape)}"
         if outputs:
             path = outputs / file
-            _save(path, result)
+            with replacing(path) as output:
+                np.save(output, result)
             text += f" -> {path}"
         elif result.size <= 64:
             text += f"\n{result}"

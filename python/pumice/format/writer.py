@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import flatbuffers
@@ -21,6 +19,7 @@ import xxhash
 
 from pumice.format import _schema as fb
 from pumice.format import ir
+from pumice.format.replacing import replacing
 
 _MAGIC = b"PMC1"
 _VERSION = 1
@@ -39,18 +38,9 @@ def to_bytes(program: ir.Program) -> bytes:
 
 
 def save(program: ir.Program, path: str | os.PathLike[str]) -> None:
-    """Writes under a temporary name in the folder of `path` and renames: a reader sees the old file or the new one."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            write(program, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """A reader sees the old file or the new one."""
+    with replacing(path) as file:
+        write(program, file)
 
 
 def write(program: ir.Program, file: BinaryIO) -> None:
