@@ -14,6 +14,7 @@ uint64_t moved_bytes(const Graph::Impl& graph, const Node& node);
 // What a slow device of a kind does with kernels that are not made for it: a run that nobody measured yet is cut by it.
 struct Pace {
   double bytes_per_ns, flops_per_ns, dispatch_ns;
+  double matrix_flops_per_ns;  // of kernels with cooperative matrices
 };
 Pace slow_pace(const DeviceInfo& info);
 

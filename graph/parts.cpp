@@ -12,10 +12,7 @@ constexpr double kMostPieces = 1024;  // of a dispatch
 
 class Cutter {
  public:
-  Cutter(std::vector<Part>& parts, double submit_ns, const Features& features)
-      : parts_(parts), submit_ns_(submit_ns), cuts_dispatches_(features.cpu || features.submit_us != 0) {
-    parts_.emplace_back();
-  }
+  Cutter(std::vector<Part>& parts, double submit_ns) : parts_(parts), submit_ns_(submit_ns) { parts_.emplace_back(); }
 
   void add(const Piece& piece) {
     if (!parts_.back().pieces.empty() && parts_.back().ns + piece.ns > submit_ns_) parts_.emplace_back();
@@ -25,12 +22,10 @@ class Cutter {
 
   // Kernels number their workgroups by x and y, and by how many there are along x (core/launch.glslh). So the axis to
   // cut is x only where there is no other.
-  // Not on a GPU, unless it is asked for by submit_us: on an H200 (driver 580.159.04) 15 of 16 cases of fused_linear
-  // and 120 of 127 of sample_token failed in pieces, and why is not known yet.
   void add(Piece piece, const Dispatch& dispatch) {
     const size_t axis = dispatch.groups[2] > 1 ? 2 : dispatch.groups[1] > 1 ? 1 : 0;
     const uint32_t all = dispatch.groups[axis];
-    const double most = cuts_dispatches_ ? std::min<double>(kMostPieces, all) : 1;
+    const double most = std::min<double>(kMostPieces, all);
     const auto pieces = static_cast<uint32_t>(std::clamp(std::ceil(piece.ns / submit_ns_), 1.0, most));
     piece.groups = dispatch.groups;
     piece.is_cut = pieces > 1;
@@ -46,7 +41,6 @@ class Cutter {
  private:
   std::vector<Part>& parts_;
   const double submit_ns_;
-  const bool cuts_dispatches_;
 };
 
 }  // namespace
@@ -58,7 +52,7 @@ uint64_t submit_ns(const Features& features) {
 std::vector<Part> parts(const Graph::Impl& graph, std::span<const Step> steps, const Pace& pace, uint64_t submit_ns,
                         std::span<const double> factors) {
   std::vector<Part> result;
-  Cutter cutter(result, static_cast<double>(submit_ns), graph.features);
+  Cutter cutter(result, static_cast<double>(submit_ns));
   for (uint32_t s = 0; s < steps.size(); ++s) {
     const double factor = factors.empty() ? 1 : factors[s];
     if (steps[s].kind == StepKind::copy)

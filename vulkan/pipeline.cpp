@@ -115,6 +115,16 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module_info.codeSize = size_t{shader.num_words} * 4;
   module_info.pCode = shader.words;
+  // NVIDIA's caches (seen with driver 580.159.04) take a pipeline with the flag below for the same one without it, and
+  // then the first workgroup of a dispatch is always 0. Its generator's version, which no compiler reads, tells them
+  // apart.
+  std::vector<uint32_t> words;
+  if (key.in_pieces) {
+    constexpr size_t kGenerator = 2;
+    words.assign(shader.words, shader.words + shader.num_words);
+    words[kGenerator] ^= 1;
+    module_info.pCode = words.data();
+  }
   VkShaderModule module = VK_NULL_HANDLE;
   VK(vk, Stage::encode, shader.name, CreateShaderModule, core->device, &module_info, nullptr, &module);
 

@@ -15,15 +15,16 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr Pace kPace{.bytes_per_ns = 1, .flops_per_ns = 1, .dispatch_ns = 0};
+constexpr Pace kPace{.bytes_per_ns = 1, .flops_per_ns = 1, .dispatch_ns = 0, .matrix_flops_per_ns = 20};
+constexpr Shader kPlain{}, kMatrix{.features = bit(Feature::coopmat)};
 
 // A graph of dispatches with these workgroups and as many operations.
 struct Dispatches {
-  explicit Dispatches(const std::vector<std::array<uint32_t, 3>>& all) {
-    graph.features.cpu = true;
+  explicit Dispatches(const std::vector<std::array<uint32_t, 3>>& all, const Shader& shader = kPlain) {
     for (const auto& groups : all) {
       Node node{.kind = NodeKind::dispatch};
-      node.dispatches.push_back({.groups = groups, .operations = uint64_t{groups[0]} * groups[1] * groups[2]});
+      node.dispatches.push_back(
+          {.shader = &shader, .groups = groups, .operations = uint64_t{groups[0]} * groups[1] * groups[2]});
       graph.nodes.push_back(std::move(node));
       steps.push_back({.kind = StepKind::dispatch, .node = static_cast<uint32_t>(steps.size())});
     }
@@ -66,15 +67,10 @@ TEST(Parts, EveryWorkgroupIsInOnePiece) {
   }
 }
 
-TEST(Parts, OnAGpuADispatchIsWholeUnlessAskedFor) {
-  Dispatches dispatches({{4, 1, 1}, {100, 1, 1}});
-  dispatches.graph.features.cpu = false;
-  const auto all = dispatches.cut(10);
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[1].pieces.size(), 1u);
-  EXPECT_FALSE(all[1].pieces[0].is_cut);
-  dispatches.graph.features.submit_us = 1;
-  EXPECT_EQ(dispatches.cut(10).size(), 11u);
+TEST(Parts, KernelsWithMatricesAreFaster) {
+  const std::vector<std::array<uint32_t, 3>> groups = {{100, 1, 1}, {100, 1, 1}};
+  EXPECT_EQ(Dispatches(groups).cut(10).size(), 20u);
+  EXPECT_EQ(Dispatches(groups, kMatrix).cut(10).size(), 1u);
 }
 
 TEST(Parts, NoneIsPlannedLonger) {
