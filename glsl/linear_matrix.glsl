@@ -44,7 +44,7 @@ uint w_lane() {
 
 void load_chunk(uint tile, uint h) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
-    x_next_[r] = load_half8(first_m() + x_row(r), tile * 8u + h * 4u + (lane() & 3u));
+    x_next_[r] = load_half8(within_m(first_m() + x_row(r)), tile * 8u + h * 4u + (lane() & 3u));
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint panel = within_n(first_n() / 16u + w_panel(r)), l = w_lane(), base = (panel * TILES + tile) * VECTORS * 32u + l;

@@ -21,6 +21,7 @@ const char* name(Feature feature) {
       "subgroup_size_control",
       "fragments",
       "robust",
+      "split",
   };
   const auto index = static_cast<uint32_t>(feature);
   return index < kNumFeatures ? kNames[index] : "?";

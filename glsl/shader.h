@@ -12,7 +12,8 @@ namespace pumice::engine {
 // Optional features that a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
 // `fragments` is measured when a device is opened: the registers hold a cooperative matrix as in vulkan/probe.h.
 // `robust` is needed by none: buffer accesses of all kernels stay within their bindings (robustBufferAccess), as a
-// second net.
+// second net. `split` is needed by none either: products of fp32 by two fp16 (glsl/linear_split.glsl), where the device
+// can.
 enum class Feature : uint8_t {
   float16,
   int8,
@@ -30,8 +31,9 @@ enum class Feature : uint8_t {
   subgroup_size_control,
   fragments,
   robust,
+  split,
 };
-inline constexpr uint32_t kNumFeatures = 16;
+inline constexpr uint32_t kNumFeatures = 17;
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
 constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);

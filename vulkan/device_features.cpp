@@ -156,7 +156,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   } else {
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
-  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
+  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments) | bit(Feature::split);
   out.pipeline_robustness = chain.robustness.pipelineRobustness != 0;
 }
 

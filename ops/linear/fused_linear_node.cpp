@@ -8,6 +8,7 @@
 #include "glsl/gate_multiply.h"
 #include "ops/linear/launch.h"
 #include "ops/linear/pick.h"
+#include "ops/linear/split_x.h"
 #include "ops/shared/norm_launch.h"
 #include "ops/shared/shape.h"
 
@@ -16,10 +17,14 @@ namespace {
 
 constexpr const char* kOp = "fused_linear";
 
-// What a launch of the product does: whether its kernel norms x and gates the sums.
+// What a launch of the product does: whether its kernel norms x and gates the sums, and whether it reads x split.
+struct Steps {
+  bool norm, gate, split;
+  bool operator==(const Steps&) const = default;
+};
 struct Fusion {
   const LinearKernel* kernel;
-  bool norm, gate;
+  Steps steps;
 };
 
 struct Layer {
@@ -40,14 +45,17 @@ Fusion Layer::fusion(const Launch& launch) const {
                           .dtype = x.dtype(),
                           .scale_f16 = weight.scale_f16};
   const LinearKernel* kernel = &choose_linear(shape, launch.features);
+  const bool split = kernel->input == Input::split;
+  Epilogue how = epilogue;
+  if (split) how.columns = Epilogue::Columns::tiles;
   // Kernels gate and norm whole weights and outputs only, not blocks that fit a binding.
-  const bool whole = is_one_launch(launch, *kernel, x.dtype(), weight, rows(), epilogue);
+  const bool whole = is_one_launch(launch, *kernel, x.dtype(), weight, rows(), how);
   const LinearKernel* gated = epilogue.gated && whole ? gated_kernel(*kernel) : nullptr;
   const bool gate = gated != nullptr && unsupported_reason(*gated, shape, launch.features).empty();
   if (gate) kernel = gated;
   // Sums without their gate are scratch, whose product reads the normed row: no dispatch norms without gating.
   const bool norm = epilogue.norm && whole && gate == epilogue.gated && fuses_norm(*kernel, shape, launch.features);
-  return {kernel, norm, gate};
+  return {kernel, {norm, gate, split}};
 }
 
 void check_layer(const Layer& layer, Tensor out) {
@@ -78,7 +86,7 @@ Tensor normed(Graph& graph, const Layer& layer) {
   const Tensor out = graph.scratch(layer.x.dtype(), layer.x.rank());
   graph.dispatch({out}, {layer.x, layer.epilogue.norm, layer.x}, [=](Launch& launch) {
     shape_of(layer, false);
-    const uint32_t rows = layer.fusion(launch).norm ? 0 : layer.rows();
+    const uint32_t rows = layer.fusion(launch).steps.norm ? 0 : layer.rows();
     Shape shape = layer.x.shape();
     if (rows == 0) shape.front() = 0;
     out.resize(shape);
@@ -93,26 +101,28 @@ Tensor normed(Graph& graph, const Layer& layer) {
   return out;
 }
 
-// The product into `out`, of which x is read, at launches that fuse `norm` and `gate`.
-void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, bool norm, bool gate) {
+// The product into `out` of x, which has `rows` where it is split, at launches with these steps.
+void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, Steps steps, Tensor rows = {}) {
   Epilogue epilogue = layer.epilogue;
-  epilogue.gated = gate;
-  if (!norm) epilogue.norm = {};
-  if (!gate && layer.epilogue.gated) epilogue.act = 0;
+  epilogue.gated = steps.gate;
+  epilogue.rows = rows;
+  if (!steps.norm) epilogue.norm = {};
+  if (!steps.gate && layer.epilogue.gated) epilogue.act = 0;
   graph.dispatch({out}, linear_reads(x, layer.weight, epilogue), [=](Launch& launch) {
     const Fusion now = layer.fusion(launch);
-    const bool live = now.norm == norm && now.gate == gate && layer.rows() != 0;
-    Shape shape = shape_of(layer, gate);
-    if (!live && !gate && layer.epilogue.gated) shape.front() = 0;  // scratch that no launch needs
+    const bool live = now.steps == steps && layer.rows() != 0;
+    Shape shape = shape_of(layer, steps.gate);
+    if (!steps.gate && layer.epilogue.gated && (now.steps.gate || layer.rows() == 0))
+      shape.front() = 0;  // scratch that no launch needs
     out.resize(shape);
-    if (live) launch_linear(launch, *now.kernel, x.dtype(), layer.weight, layer.rows(), epilogue);
+    if (live) launch_linear(launch, *now.kernel, layer.x.dtype(), layer.weight, layer.rows(), epilogue);
   });
 }
 
 void gate_multiply(Graph& graph, Tensor out, Tensor sums, const Layer& layer) {
   graph.dispatch({out}, {sums}, [=](Launch& launch) {
     out.resize(shape_of(layer, true));
-    if (layer.fusion(launch).gate || out.numel() == 0) return;
+    if (layer.fusion(launch).steps.gate || out.numel() == 0) return;
     const uint32_t count = u32(out.numel()) / 4;
     launch.over(count);
     launch.params(glsl::gate_multiply::Params{count});
@@ -127,11 +137,18 @@ void fused_linear(Graph& graph, Tensor out, Tensor x, const PackedWeight& weight
   const Layer layer{x, weight, epilogue};
   check_layer(layer, out);
   const Tensor row = epilogue.norm ? normed(graph, layer) : x;
-  if (epilogue.norm) product(graph, out, x, layer, true, epilogue.gated);
-  if (!epilogue.gated) return product(graph, out, row, layer, false, false);
-  product(graph, out, row, layer, false, true);
+  SplitX split;
+  if (may_split_x(graph.features(), x, weight))
+    split = split_x(graph, row, weight.k, [=](const Launch& launch) { return layer.fusion(launch).steps.split; });
+  const auto products = [&](Tensor to, bool gate) {
+    product(graph, to, row, layer, {.norm = false, .gate = gate, .split = false});
+    if (split.x) product(graph, to, split.x, layer, {.norm = false, .gate = gate, .split = true}, split.rows);
+  };
+  if (epilogue.norm) product(graph, out, x, layer, {.norm = true, .gate = epilogue.gated, .split = false});
+  products(out, epilogue.gated);
+  if (!epilogue.gated) return;
   const Tensor sums = graph.scratch(x.dtype(), x.rank());
-  product(graph, sums, row, layer, false, false);
+  products(sums, false);
   gate_multiply(graph, out, sums, layer);
 }
 

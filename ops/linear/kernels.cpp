@@ -30,6 +30,7 @@ constexpr LinearKernel kKernels[] = {
     {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
     {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
     {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
+    {"split64x128", Family::fragments, 0, 0, {64, 128, 64, 32}, Input::split},
     {"gemvf8", Family::gemv_fragments, 8, 1},
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
@@ -174,7 +175,8 @@ uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features)
   // What subgroups put out at a time: rows of sums and 8 of padding.
   const uint32_t stage = t.subtiles() * features.matrix_f16[0].m * (t.tn + 8) * 4;
   if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
-  return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);              // two buffers of 64 and 8
+  // Two buffers of rows of 64 halves and 8; or one of both parts of a split x.
+  return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);
 }
 
 Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
@@ -193,7 +195,10 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const MatrixShape& shape = features.matrix_f16[0];
   if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
   const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
-  if (s.dtype != DType::f16 && !whole) return format("computes in fp16, not in %s", name(s.dtype));
+  const bool split = kernel.input == Input::split;
+  if (split && !features.has(Feature::split)) return "needs the feature 'split', which was switched off";
+  if (split && (s.dtype != DType::f32 || s.integers)) return "takes fp32";
+  if (s.dtype != DType::f16 && !whole && !split) return format("computes in fp16, not in %s", name(s.dtype));
   const Tile& t = kernel.tile;
   const uint32_t lanes = tile_lanes(kernel, features);
   if (kernel.family == Family::matrix) {
@@ -212,6 +217,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
   if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";
+  if (split) return s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
     return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
   return "";
@@ -220,7 +226,8 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
 }  // namespace
 
 std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
-  if (kernel.input != Input::floats) return int8_unsupported_reason(kernel, shape, features);
+  if (kernel.input != Input::floats && kernel.input != Input::split)
+    return int8_unsupported_reason(kernel, shape, features);
   if (kernel.family == Family::gemv) return "";
   const bool textures = shape.textures || shape.weight_texture;
   if (textures && kernel.family != Family::tiled) return "takes no textures";

@@ -47,12 +47,13 @@ enum class Family : uint8_t {
   matrix_int8_groups,  // linear_matrix_int8_groups.glsl
 };
 
-// What a kernel reads when x is integers.
+// What a kernel reads when x is integers, or is not read as it is.
 enum class Input : uint8_t {
   floats,  // whole numbers as floats, made by linear_quantize.glsl, as it would read any floats
   halves,  // likewise in fp16, where x is not
   words,   // bytes, made by linear_quantize.glsl
   x,       // x itself, which it quantizes
+  split,   // not of integers: two fp16 for each fp32, made by linear_split.glsl
 };
 
 struct LinearKernel {
@@ -61,7 +62,7 @@ struct LinearKernel {
   uint32_t rows = 0;            // of x that a GEMV's pass takes
   uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
   Tile tile = {};               // outputs of a workgroup, of the others
-  Input input = Input::floats;  // others: x must be integers
+  Input input = Input::floats;  // others but split: x must be integers
   uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches
 };
 

@@ -109,7 +109,8 @@ void launch_block(Launch& launch, const Linear& l) {
       return;
     case Family::fragments:
       describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
-      launch.shader = &glsl::linear_fragments::variant();
+      launch.shader = &glsl::linear_fragments::variant(
+          l.kernel.input == Input::split ? glsl::linear_fragments::X::split : glsl::linear_fragments::X::halves);
       return;
     case Family::gemv_fragments:
       return launch_gemv_fragments(launch, l);

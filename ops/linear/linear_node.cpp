@@ -8,6 +8,7 @@
 #include "glsl/pad.h"
 #include "ops/linear/launch.h"
 #include "ops/linear/pick.h"
+#include "ops/linear/split_x.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/textures.h"
 
@@ -81,9 +82,16 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
     });
   };
-  if (textures || weight.k % 8 == 0) return add(x, epilogue, [](const Launch&) { return true; });
+  const auto by_split = [=](const Launch& launch) { return kernel_for(launch).input == Input::split; };
+  if (!textures && may_split_x(graph.features(), x, weight)) {
+    const SplitX split = split_x(graph, x, weight.k, by_split);
+    Epilogue how = epilogue;
+    how.rows = split.rows;
+    add(split.x, how, by_split);
+  }
+  if (textures || weight.k % 8 == 0) return add(x, epilogue, [=](const Launch& launch) { return !by_split(launch); });
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
-  const auto others = [=](const Launch& launch) { return !tail(launch); };
+  const auto others = [=](const Launch& launch) { return !tail(launch) && !by_split(launch); };
   epilogue.columns = Columns::tiles;
   add(padded(graph, x, weight.k, x_columns(weight, epilogue), others), epilogue, others);
   epilogue.columns = Columns::any;

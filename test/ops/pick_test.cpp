@@ -2,6 +2,7 @@
 // The choice of a kernel is a pure function of sizes and features. These are its important cases.
 #include <gtest/gtest.h>
 
+#include "ops/linear/error_bound.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
 
@@ -101,6 +102,37 @@ TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
   EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::matrix);
   features.bits &= ~bit(Feature::coopmat);
   EXPECT_EQ(pick_linear(int4(512, 14336, 4096), features).family, Family::tiled);
+}
+
+// Where the matrices of many rows beat arithmetic in fp32: the table in ops/linear/pick.cpp.
+TEST(PickLinear, Fp32AsTwoHalves) {
+  Features features = matrices();
+  const auto pick = [&](int64_t m, int64_t n, int64_t k) -> const LinearKernel& {
+    LinearShape shape = int4(m, n, k);
+    shape.dtype = DType::f32;
+    shape.scale_f16 = false;
+    return pick_linear(shape, features);
+  };
+  EXPECT_EQ(pick(512, 14336, 4096).input, Input::floats) << "a device without the feature";
+  features.bits |= bit(Feature::split);
+  for (const int64_t m : {64, 128, 512, 2048}) EXPECT_EQ(pick(m, 14336, 4096).name, "split64x128") << m;
+  EXPECT_EQ(pick(64, 4096, 4096).name, "split64x128");
+  EXPECT_EQ(pick(512, 1536, 384).name, "split64x128");
+  EXPECT_EQ(pick(1, 14336, 4096).family, Family::gemv);
+  EXPECT_EQ(pick(32, 4096, 4096).family, Family::gemv);
+  EXPECT_EQ(pick(128, 384, 1536).family, Family::gemv);
+  LinearShape shape = int4(512, 14336, 4096);
+  const LinearKernel& split = linear_kernel("split64x128");
+  EXPECT_EQ(unsupported_reason(split, shape, features), "takes fp32");
+  shape.dtype = DType::f32;
+  EXPECT_EQ(unsupported_reason(split, shape, features), "");
+  EXPECT_GT(linear_error(split, shape), linear_error(linear_kernel("gemv1"), shape));
+  EXPECT_LT(linear_error(split, shape), linear_error(linear_kernel("matrix64x64"), shape));
+  shape.group = 16;
+  EXPECT_NE(unsupported_reason(split, shape, features), "");
+  shape.group = 0;
+  shape.weight = WeightType::q8;
+  EXPECT_NE(unsupported_reason(split, shape, features), "");
 }
 
 TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
@@ -207,7 +239,7 @@ TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
 
 TEST(PickIntegers, FloatsAreNotForThem) {
   for (const LinearKernel& kernel : linear_kernels()) {
-    if (kernel.input == Input::floats) continue;
+    if (kernel.input == Input::floats || kernel.input == Input::split) continue;
     EXPECT_NE(unsupported_reason(kernel, {1, 64, 64, 32, WeightType::q4}, dots(gpu())), "") << kernel.name;
   }
 }

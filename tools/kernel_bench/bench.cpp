@@ -62,7 +62,7 @@ class Bench {
       for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
       const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
       for (size_t i = 0; i < names.size(); ++i) {
-        const double error = bound(bench_op, names[i], c, device_->features());
+        const Bound error = bound(bench_op, names[i], c, device_->features());
         json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, expected, error);
         row["is"] = resolved(bench_op, names[i], c, device_->features());
         failed += row.at("status") == "failed";
@@ -109,7 +109,7 @@ class Bench {
   };
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
-               std::span<const ExpectedOutput> expected, double error) {
+               std::span<const ExpectedOutput> expected, const Bound& error) {
     const int64_t m = case_data.shape().m;
     json row = {{"status", "ok"}, {"compared", compared(case_data.has_reference())}};
     uint64_t slot_bytes = 0;

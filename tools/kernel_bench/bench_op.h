@@ -41,9 +41,15 @@ struct Argument {
 };
 
 // The expected value of an output element, and the sum of the absolute values of its terms, which its error bound is
-// proportional to. `slack`: an error that is allowed in addition.
+// proportional to. `slack`: an error that is allowed in addition. `reach`: of a linear, max|x| * sum|w|.
 struct Expected {
-  double want = 0, size = 0, slack = 0;
+  double want = 0, size = 0, slack = 0, reach = 0;
+};
+
+// How much of `size` and of `reach` an element may be off.
+struct Bound {
+  Bound(double of_size, double of_reach = 0) : size(of_size), reach(of_reach) {}
+  double size, reach;
 };
 
 struct Output {

@@ -83,14 +83,15 @@ double element(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
   return dtype == DType::i8 ? static_cast<int8_t>(*at) : std::to_integer<int>(*at);
 }
 
-double allowed(const Expected& expected, DType dtype, double bound) {
+double allowed(const Expected& expected, DType dtype, const Bound& bound) {
   if (!is_float(dtype)) return expected.slack;
   const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-24, least = dtype == DType::f16 ? 0x1p-25 : 0x1p-150;
   // The error of the sum comes before the rounding of the result.
-  return (unit * std::fabs(expected.want) + bound * expected.size) * (1 + unit) + expected.slack + least;
+  return (unit * std::fabs(expected.want) + bound.size * expected.size + bound.reach * expected.reach) * (1 + unit) +
+         expected.slack + least;
 }
 
-Checked ExpectedOutput::compare(std::span<const std::byte> output, int64_t m, double bound) const {
+Checked ExpectedOutput::compare(std::span<const std::byte> output, int64_t m, const Bound& bound) const {
   const DType dtype = output_.dtype;
   const auto n = static_cast<uint64_t>(columns_of(output_.shape));
   const double most = dtype == DType::f16 ? 65504 : dtype == DType::f32 ? 3.4028234663852886e38 : INFINITY;

@@ -31,6 +31,7 @@ Expected finished(Expected e, double bias, uint32_t act) {
   e.size += std::fabs(bias);
   e.slack = act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
   e.size *= reference::slope(act);
+  e.reach *= reference::slope(act);
   e.want = reference::activated(e.want, act);
   return e;
 }

@@ -91,12 +91,12 @@ std::string resolved(const BenchOp& bench_op, const std::string& kernel, const C
   return std::string(pick_linear(bench_op.linear(c), features).name);
 }
 
-double bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
+Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
   if (bench_op.is_conv()) return conv_error(resolved(bench_op, kernel, c, features), bench_op.conv(c));
   if (!bench_op.is_linear()) return 0;
   // The baseline has the error bound of the pick.
   const std::string name = resolved(bench_op, kernel == kPlain ? std::string(kPick) : kernel, c, features);
-  return linear_error(linear_kernel(name), bench_op.linear(c));
+  return {linear_error(linear_kernel(name), bench_op.linear(c)), split_error(linear_kernel(name))};
 }
 
 std::string forced(const std::string& kernel) {

@@ -26,7 +26,7 @@ std::string not_recommended_reason(const BenchOp& bench_op, const std::string& k
 // The kernel that runs: for "pick" the one that is picked for the case.
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The factor of sum|a b| in the error bound of `kernel`.
-double bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
+Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The value of Features::kernel: empty for the pick.
 std::string forced(const std::string& kernel);
 // The operator to write into the file so that `kernel` runs.

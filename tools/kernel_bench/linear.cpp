@@ -256,7 +256,14 @@ class Linear : public CaseData {
 
   Expected answer(uint64_t index, const double* weights) const {
     const auto n = static_cast<uint64_t>(c_.n);
-    const Expected sum = dot(&x_[index / n * static_cast<uint64_t>(c_.k)], weights, static_cast<size_t>(c_.k));
+    const double* row = &x_[index / n * static_cast<uint64_t>(c_.k)];
+    Expected sum = dot(row, weights, static_cast<size_t>(c_.k));
+    double most = 0, all = 0;
+    for (int64_t k = 0; k < c_.k; ++k) {
+      if (std::isfinite(row[k])) most = std::max(most, std::fabs(row[k]));
+      all += std::fabs(weights[k]);
+    }
+    sum.reach = most * all;
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
     // The roundings that ops/linear/error_bound.cpp counts for every kernel.

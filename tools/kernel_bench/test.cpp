@@ -89,7 +89,7 @@ class Test {
     const CaseData& data;
     int64_t m;
     uint64_t macs;
-    double error;
+    Bound error;
     std::span<const ExpectedOutput> expected;
   };
   struct Wanted {
@@ -115,7 +115,7 @@ class Test {
           const size_t num_symbols = loaded.program->methods[0].symbols.size();
           infer(*loaded.graphs[i], std::span(&m, num_symbols));
           check_bindings(*loaded.graphs[i]);
-          const double error = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
+          const Bound error = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
           const uint64_t macs = case_data.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
           why = run(loaded, *loaded.graphs[i], session, {case_data, m, macs, error, expected}, row);
         } catch (const Error& error) {
@@ -154,7 +154,7 @@ class Test {
       if (is_first) {
         is_first = false;
         first = std::move(output);
-        const double error = is_call_ && harness.has_matrices() ? 1 : run.error;
+        const Bound error = is_call_ && harness.has_matrices() ? Bound(1) : run.error;
         const std::string wrong = kernel_bench::wrong(harness, run.data, run.expected, run.m, error, row);
         if (!wrong.empty()) return wrong;
       } else if (output != first) {

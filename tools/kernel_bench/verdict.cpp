@@ -30,7 +30,7 @@ std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::spa
 }
 
 std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
-                  double error, nlohmann::json& row) {
+                  const Bound& error, nlohmann::json& row) {
   const std::vector<HostReport> reports = case_data.reports();
   if (case_data.has_reference()) {
     const std::string reported = wrong_report(harness.report(), reports);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/linear/split_x.h"
+
+#include <algorithm>
+
+#include "glsl/linear_split.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+
+bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight) {
+  const LinearShape shape{.m = 1,
+                          .n = weight.n,
+                          .k = weight.k,
+                          .group = weight.group,
+                          .weight = weight.type,
+                          .dtype = x.dtype(),
+                          .scale_f16 = weight.scale_f16,
+                          .weight_texture = weight.texture};
+  const auto kernels = linear_kernels();
+  return std::any_of(kernels.begin(), kernels.end(), [&](const LinearKernel& kernel) {
+    return kernel.input == Input::split && unsupported_reason(kernel, shape, features).empty();
+  });
+}
+
+SplitX split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {
+  const SplitX made{graph.scratch(DType::f16, 3), graph.scratch(DType::i32, 2)};
+  graph.dispatch({made.x, made.rows}, {x}, [=](Launch& launch) {
+    const uint32_t m = wanted(launch) ? u32(x.numel() / k) : 0, tiles = panel_tiles(k);
+    made.x.resize({m, 2, int64_t{tiles} * kTileColumns});
+    made.rows.resize({m, 2});
+    const uint64_t split_bytes = uint64_t{4} * tiles * kTileColumns, x_bytes = uint64_t{4} * k, row_bytes = 8;
+    const auto blocks = m == 0 ? std::vector<RowRange>{} : split_rows(m, {split_bytes, x_bytes}, launch.features);
+    for (const RowRange& block : blocks) {
+      launch.params(glsl::linear_split::Params{.m = block.count, .k = k, .tiles = tiles});
+      launch.over_groups(block.count, std::min(256u, launch.features.max_invocations));
+      launch.spec.push_back(k % 4 == 0);
+      launch.shader = &glsl::linear_split::variant();
+      if (blocks.size() == 1) return;
+      launch.binding_ranges = {binding_range(block, m, split_bytes), binding_range(block, m, row_bytes),
+                               binding_range(block, m, x_bytes)};
+      launch.next_dispatch();
+    }
+  });
+  return made;
+}
+
+}  // namespace pumice::engine

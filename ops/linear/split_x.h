@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// x in fp32 as two fp16 for each element, for kernels that multiply fp16 (Input::split).
+#pragma once
+
+#include <functional>
+
+#include "ops/linear/packed_weight.h"
+
+namespace pumice::engine {
+
+// Whether a kernel that reads x so can multiply x, in a buffer, with that weight on this device at some size.
+bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight);
+
+// What glsl/linear_split.glsl makes: x of fp16, [m, 2, whole tiles of k], and rows [m, 2]. Empty at launches where it
+// is not wanted.
+struct SplitX {
+  Tensor x, rows;
+};
+SplitX split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted);
+
+}  // namespace pumice::engine
