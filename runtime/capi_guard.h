@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/process_end.h"
 #include "pumice/pumice.h"
 
 namespace pumice::engine {
@@ -43,6 +44,7 @@ template <class Body>
 pumice_status guarded(const Body& body) noexcept {
   try {
     must_be_parent();
+    const Inside inside;
     const DefaultFloats floats;
     body();
     return PUMICE_OK;
