@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of one call, for operators whose tests load nothing as small: seeds of fuzz_execute (support/op_seeds.py)."""
+"""Programs of one call, for operators whose tests load nothing as small: seeds of fuzz_execute (op_seeds.py)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from support.one_call import OneCall
 
 from pumice.format import ir
+from support.one_call import OneCall
 
 F32, I8, I32 = torch.float32, torch.int8, torch.int32
 WINDOW = [[3, 3], [1, 1], [1, 1, 1, 1], [1, 1], 1, False, 0]
