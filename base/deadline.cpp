@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/process_end.h"
+
 namespace pumice::engine {
 
 Deadline::Deadline(double seconds, std::function<void()> poll) : seconds_(seconds), poll_(std::move(poll)) {
@@ -12,6 +14,7 @@ Deadline::Deadline(double seconds, std::function<void()> poll) : seconds_(second
 }
 
 void Deadline::require(Stage stage, const char* doing) const {
+  refuse_at_exit();
   if (poll_) poll_();
   if (Clock::now() < end_) return;
   fail(Code::Timeout, stage, "max_seconds",

@@ -14,7 +14,8 @@ class Deadline {
   Deadline() = default;  // never
   // `poll` is asked, too: what it throws ends the work. Any thread that works may call it.
   explicit Deadline(double seconds, std::function<void()> poll = {});
-  // Throws Timeout once the time is over. `doing`: what would come next, "packing weights".
+  // Throws Timeout once the time is over, and WrongState when the process is ending. `doing`: what would come next,
+  // "packing weights".
   void require(Stage stage, const char* doing) const;
 
  private:

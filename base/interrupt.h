@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread asks while it waits for long: Python's Ctrl-C.
+// What a thread asks while it waits for long: Python's Ctrl-C, and whether the process is ending.
 #pragma once
 
 #include <functional>
 #include <utility>
+
+#include "base/process_end.h"
 
 namespace pumice::engine {
 
@@ -12,8 +14,9 @@ inline std::function<void()>& interrupt_check() {
   return check;
 }
 
-// Calls what this thread's Interrupt has; what it throws ends the wait.
+// Calls what this thread's Interrupt has; what it throws ends the wait. Throws WrongState when the process is ending.
 inline void check_interrupt() {
+  refuse_at_exit();
   if (interrupt_check()) interrupt_check()();
 }
 

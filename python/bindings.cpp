@@ -112,6 +112,9 @@ void call_and_see_signals(const Call& call) {
   try {
     GilReleased waiting;
     const pumice::engine::Interrupt interrupt([&] {
+      if (python_is_ending())  // the lock would never come: this call must end first
+        pumice::engine::fail(pumice::engine::Code::WrongState, pumice::engine::Stage::execute, "",
+                             "the interpreter is ending");
       waiting.locked([&] {
         if (PyErr_CheckSignals() != 0) raised = std::make_exception_ptr(py::error_already_set());
       });

@@ -7,6 +7,15 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
+// Whether the interpreter has begun to end: a daemon thread no longer gets the lock.
+inline bool python_is_ending() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // Lets go of the lock while this lives. When the interpreter ends, Python before 3.14 ends each daemon thread that asks
 // for the lock by unwinding its stack, and that ends the process in a destructor, where nothing may be thrown. Such a
 // thread stays here until the process is gone, as it does in Python 3.14.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cfenv>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/process_end.h"
 #include "pumice/pumice.h"
 
 namespace pumice::engine {
@@ -23,10 +25,27 @@ const pumice_error& last_error();
 // Throws WrongState in a child that was forked after the first call: it has the handles, but not their device.
 void must_be_parent();
 
+// Numbers are rounded to nearest and denormal ones kept during a call, whatever the host has set for its thread: also
+// in the threads that a driver starts meanwhile, which inherit this.
+class DefaultFloats {
+ public:
+  DefaultFloats() {
+    std::fegetenv(&hosts_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloats() { std::fesetenv(&hosts_); }
+  DefaultFloats(const DefaultFloats&) = delete;
+
+ private:
+  std::fenv_t hosts_;
+};
+
 template <class Body>
 pumice_status guarded(const Body& body) noexcept {
   try {
     must_be_parent();
+    const Inside inside;
+    const DefaultFloats floats;
     body();
     return PUMICE_OK;
   } catch (const Error& error) {

@@ -3,6 +3,7 @@
 // catches every exception.
 #include "pumice/pumice.h"
 
+#include <cinttypes>
 #include <cstddef>
 #include <cstring>
 
@@ -30,6 +31,9 @@ ExternalData external_of(const pumice_options& options) {
     const void* data = nullptr;
     uint64_t bytes = 0;
     if (options.external(options.user, std::string(key).c_str(), &data, &bytes) != 0) return std::nullopt;
+    if (data == nullptr && bytes != 0)
+      fail(Code::InvalidArgument, Stage::api, format("external '%s'", printable(key).c_str()),
+           "the function gave a null pointer for %" PRIu64 " bytes", bytes);
     return bytes_of(data, bytes);
   };
 }

@@ -122,6 +122,13 @@ class Decoder {
       fail(Code::BadSchema, Stage::semantics, Where{&at, "list"}.text(), "got %zu items, a %s has no list",
            out.list.size(), name(out.kind));
     }
+    const bool real = out.kind == ArgKind::real, integer = !lists && !real && out.kind != ArgKind::none;
+    if (!integer && out.i != 0)
+      fail(Code::BadSchema, Stage::semantics, Where{&at, "i"}.text(), "got %" PRId64 ", a %s has no integer", out.i,
+           name(out.kind));
+    if (!real && out.f != 0)
+      fail(Code::BadSchema, Stage::semantics, Where{&at, "f"}.text(), "got %g, a %s has no real number", out.f,
+           name(out.kind));
     if (out.kind == ArgKind::boolean) enumerator<bool>(out.i, 1, {&at, "i"});
     if (out.kind == ArgKind::dtype) enumerator<DType>(out.i, fb::DType_MAX, {&at, "i"});
     return out;

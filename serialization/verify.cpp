@@ -39,7 +39,8 @@ constexpr Field kValue[] = {{"kind", fb::Value::VT_KIND, Kind::scalar, 1, kOptio
                             {"dtype", fb::Value::VT_DTYPE, Kind::scalar, 1, kOptional},
                             {"dims", fb::Value::VT_DIMS, Kind::scalars, 8, kRequired},
                             {"ref", fb::Value::VT_REF, Kind::scalar, 4, kOptional},
-                            {"name", fb::Value::VT_NAME, Kind::string, 0, kOptional}};
+                            {"name", fb::Value::VT_NAME, Kind::string, 0, kOptional},
+                            {"storage", fb::Value::VT_STORAGE, Kind::scalar, 1, kOptional}};
 constexpr Field kArg[] = {{"kind", fb::Arg::VT_KIND, Kind::scalar, 1, kOptional},
                           {"i", fb::Arg::VT_I, Kind::scalar, 8, kOptional},
                           {"f", fb::Arg::VT_F, Kind::scalar, 8, kOptional},

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/process_end.h"
 #include "vulkan/command.h"
 #include "vulkan/device_choice.h"
 #include "vulkan/memory.h"
@@ -119,6 +120,7 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
                                        const std::string& features, const std::string& cache_dir) {
   auto impl = std::make_unique<Impl>(create_core(std::move(instance), physical, features), cache_dir);
   std::shared_ptr<Device> device(new Device(std::move(impl)));
+  wait_at_exit();
   uint64_t& bits = device->core().features.bits;
   // What the probe itself needs may be switched off.
   const Features& found = device->features();

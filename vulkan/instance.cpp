@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/process_end.h"
 
 namespace pumice::engine {
 namespace {
@@ -130,6 +131,7 @@ std::shared_ptr<Instance> make_instance(std::string* why) {
     return nullptr;
   }
   must(result, "vkCreateInstance", "instance", Stage::device, vk);
+  wait_at_exit();
   instance->handle = handle;
   load_instance(vk, handle);
   if (validate) {

@@ -22,7 +22,7 @@ TEST(Log, TakesWhatReachesTheThreshold) {
   EXPECT_EQ(texts[1].size(), 5006u);
 }
 
-TEST(Log, AThrowingOrReenteringFunctionIsHarmless) {
+TEST(Log, AThrowingOrReenteringFunctionIsHarmless) {  // R11
   set_log([](LogLevel, const std::string&) -> void { throw std::runtime_error("no"); });
   EXPECT_NO_THROW(log(LogLevel::error, "text"));
   int depth = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a recording is cut, and sessions whose runs are cut and stopped.
+// Where a recording is cut, and sessions whose runs are cut and stopped: R08 and D09 of the list of bad inputs.
 #include "graph/parts.h"
 
 #include <atomic>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long runs: cancelled, interrupted, beside short ones, and in many parts. A run of ROWS rows takes half a minute."""
+"""Long runs (ids R08, D09): cancelled, interrupted, beside short ones, and in many parts. A run of ROWS rows takes
+half a minute."""
 
 from __future__ import annotations
 

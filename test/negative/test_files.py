@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from support.hostile import resealed
 from support.make_seeds import PROGRAMS
 
 import pumice
@@ -22,14 +23,6 @@ from pumice.format import ir
 from pumice.format.writer import to_bytes
 
 GOOD = to_bytes(PROGRAMS["linear"]())
-
-
-def resealed(data: bytes) -> bytes:
-    data = bytearray(data)
-    offset, length = struct.unpack_from("<QQ", data, 16)
-    struct.pack_into("<Q", data, 32, xxhash.xxh3_64_intdigest(bytes(data[offset : offset + length])))
-    struct.pack_into("<Q", data, 56, xxhash.xxh3_64_intdigest(bytes(data[:56])))
-    return bytes(data)
 
 
 def header(at: int, form: str, value: int) -> bytes:

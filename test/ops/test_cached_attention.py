@@ -74,6 +74,7 @@ def test_a_session_follows_eager(case, dtype) -> None:
 
 
 def test_positions_out_of_the_caches_end_the_run_and_write_nothing() -> None:
+    """R14"""
     module = CachedAttention(heads=4, kv_heads=2, size=16, capacity=8, rotated=16).eval()
     dim = torch.export.Dim("rows", min=1, max=8)
     module.cos, module.sin = (torch.randn(32, 16) for _ in range(2))

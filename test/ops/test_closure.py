@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 import torch
 from support import schemes
+from support.op_seeds import SEEDS, operators
 from torch.testing._internal.common_methods_invocations import op_db
 
 import pumice
 from pumice import ops as _  # noqa: F401 (fills the table of records)
+from pumice._pumice import op_table
 from pumice.lowering import registry
 
 # The dtypes that take different roads through our records; each operator's own test has all of them.
@@ -34,6 +36,14 @@ OPERATORS = [
 OPEN = {
     "empty_like": "its values are anything", "new_empty": "its values are anything", "empty": "its values are anything",
 }  # fmt: skip
+
+
+def test_every_operator_has_a_seed_of_fuzz_execute() -> None:
+    """python -m support.op_seeds makes them; an operator that is new and has none is not fuzzed."""
+    seeds = {path.stem: path.read_bytes() for path in SEEDS.glob("*.pumice")}
+    assert seeds.keys() >= {row[0] for row in op_table()}
+    for name, file in seeds.items():
+        assert name in operators(file)
 
 
 class Call(torch.nn.Module):

@@ -170,7 +170,7 @@ TEST_F(CApi, EveryThreadGetsItsOwnOutputs) {
   EXPECT_THAT(right, testing::Each(300));
 }
 
-TEST_F(CApi, RoomForOutputs) {
+TEST_F(CApi, RoomForOutputs) {  // R11
   pumice::Session session(model);
   const auto call = [&](pumice_room room, void* user) {
     return pumice_session_call(session.handle(), 0, &input, 1, room, user);
@@ -194,6 +194,63 @@ TEST_F(CApi, RoomForOutputs) {
   ASSERT_EQ(outputs.size(), 1u);
   EXPECT_THAT(outputs[0].dims, ElementsAre(1, 3));
   EXPECT_THAT(outputs[0].values<float>(), ElementsAre(3, 5, 7));
+}
+
+// All inputs are copied before anything runs, so an output may go where an input came from.
+TEST_F(CApi, R09_OutputOverInput) {
+  pumice::Session session(model);
+  std::vector<float> memory{1, 2, 3, 4, 5, 6};
+  const auto into = [&](uint64_t at) {
+    return [&memory, at](uint32_t, const pumice_tensor&) -> void* { return &memory[at]; };
+  };
+  const std::vector<int64_t> one{1, 3}, two{2, 3};
+  session.call_into(std::vector{pumice::view(PUMICE_F32, two, memory.data(), 24)}, 0, into(0));
+  EXPECT_THAT(memory, ElementsAre(3, 5, 7, 9, 11, 13));
+  session.call_into(std::vector{pumice::view(PUMICE_F32, one, memory.data(), 12)}, 0, into(1));
+  EXPECT_THAT(memory, ElementsAre(3, 7, 11, 15, 11, 13));
+}
+
+// A function that misbehaves as far as C lets it: nothing unwinds or hangs.
+TEST_F(CApi, R11_BytesFromOutside) {
+  pumice::engine::test::Maker maker = pumice::engine::test::lookup();
+  maker.model.program.constants[0].external = true;
+  const auto bytes = std::exchange(maker.model.constants, {});
+  const std::vector<std::byte> outside = maker.file();
+  const pumice::Options chosen = options();
+  pumice_options given = chosen.c();
+  pumice_model loaded;
+  const auto load = [&](auto function, void* user) {
+    given.external = function;
+    given.user = user;
+    return pumice_model_load(outside.data(), outside.size(), &given, &loaded);
+  };
+  using Data = const void**;
+  EXPECT_EQ(load([](void*, const char*, Data, uint64_t*) { return 1; }, nullptr), PUMICE_WEIGHTS_MISMATCH);
+  EXPECT_EQ(load([](void*, const char*, Data, uint64_t*) { return 0; }, nullptr), PUMICE_WEIGHTS_MISMATCH);
+  EXPECT_THAT(text(), HasSubstr("got 0 bytes for 'c0', want 40"));
+  const auto null = [](void*, const char*, Data, uint64_t* size) {
+    *size = 40;
+    return 0;
+  };
+  EXPECT_EQ(load(null, nullptr), PUMICE_INVALID_ARGUMENT);
+  EXPECT_STREQ(pumice_last_error()->path, "external 'c0'");
+  EXPECT_THAT(text(), HasSubstr("null pointer for 40 bytes"));
+  EXPECT_EQ(load([](void*, const char*, Data, uint64_t*) -> int { throw std::runtime_error("thrown"); }, nullptr),
+            PUMICE_INTERNAL);
+  EXPECT_EQ(text(), "thrown");
+  const auto enters = [](void* user, const char*, Data data, uint64_t* size) {
+    char* json = nullptr;
+    EXPECT_EQ(pumice_devices(&json), PUMICE_OK);
+    pumice_text_free(json);
+    const auto& right = *static_cast<const std::vector<std::byte>*>(user);
+    *data = right.data();
+    *size = right.size();
+    return 0;
+  };
+  std::vector<std::byte> right = bytes;
+  right.resize(40);
+  ASSERT_EQ(load(enters, &right), PUMICE_OK) << text();
+  EXPECT_EQ(pumice_model_free(loaded), PUMICE_OK);
 }
 
 TEST_F(CApi, FreedWhileRunning) {  // R07

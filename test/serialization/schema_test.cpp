@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gate 2 and single fields: F11 to F16 and F24 of the list of bad inputs.
 #include <chrono>
+#include <cmath>
 
 #include "serialization/schema_generated.h"
 #include "test/serialization/expect.h"
@@ -89,6 +90,7 @@ TEST(Schema, F11_OffsetsOutside) {
   expect_error(Code::BadSchema, "program", "identifier", [&] { read_file(identifier.file()); });
 }
 
+// No table of the schema can hold one of its own kind, so depth ends at four; sharing is what a file can do.
 TEST(Schema, F12_ManyOffsetsToOneTable) {
   flatbuffers::FlatBufferBuilder b;
   const auto dims = b.CreateVector(std::vector<int64_t>{});
@@ -150,6 +152,29 @@ TEST(Schema, F13_VectorsAndTexts) {
   expect_error(Code::LimitExceeded, "constants[0].key", "4096", [&] { read_file(file(long_name)); });
   long_spec.method().in_spec = std::string((1 << 20) + 1, 's');
   expect_error(Code::LimitExceeded, "methods[0].in_spec", "1048576", [&] { read_file(file(long_spec)); });
+}
+
+// An argument is a union by hand: a tag and three fields. F16 has unknown tags.
+TEST(Schema, F14_TagsAndTheirValues) {
+  const auto refused = [](const char* field, const char* part, const Arg& arg) {
+    Model m = sample();
+    m.arg(0, 2) = arg;
+    expect_error(Code::BadSchema, std::string("methods[0].ops[0].args[2].") + field, part, [&] { read_file(file(m)); });
+  };
+  refused("i", "got 3, a none has no integer", {ArgKind::none, 3, 0, {}});
+  refused("f", "a none has no real number", {ArgKind::none, 0, 0.5, {}});
+  refused("f", "got nan", {ArgKind::none, 0, NAN, {}});
+  refused("list", "got 1 items, a none has no list", {ArgKind::none, 0, 0, {0}});
+  refused("f", "got 1, a tensor has no real number", {ArgKind::value, kBias, 1, {}});
+  refused("list", "a tensor has no list", {ArgKind::value, kBias, 0, {kBias}});
+  refused("i", "a float has no integer", {ArgKind::real, 1, 1, {}});
+  for (const ArgKind kind : {ArgKind::ints, ArgKind::exprs, ArgKind::values})
+    refused("i", "has no integer", {kind, 1, 0, {0}});
+  Model without = sample();  // a tag without its value has 0 or an empty list, which must fit as any other
+  without.arg(kMakeFull, 0) = {ArgKind::exprs, 0, 0, {}};
+  EXPECT_EQ(read_file(file(without)).methods[0].ops[kMakeFull].args[0].list.size(), 0u);
+  without.arg(kCat, 1) = {ArgKind::value, 0, 0, {}};
+  expect_error(Code::BadGraph, "methods[0].ops[6].args[1]", "'dim' is a int", [&] { read_file(file(without)); });
 }
 
 TEST(Schema, F16_EachEnum) {

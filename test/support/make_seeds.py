@@ -117,6 +117,26 @@ def affine() -> ir.Program:
     return b.program
 
 
+def nested() -> ir.Program:
+    """A size of 40 expressions, each of the one before it; two methods that share a state and a constant."""
+    b = Builder()
+    one, size = b.expr(ExprOp.constant, 1), SizeExpr(0)
+    for op in [ExprOp.min, ExprOp.max, ExprOp.add, ExprOp.sub, ExprOp.mul, ExprOp.floordiv] * 6:
+        size = b.expr(op, size.index, 0 if op in (ExprOp.min, ExprOp.max) else one.index)
+    b.call("relu", [ValueId(b.input(DType.f32, [ROWS, 8]))], [b.scratch(DType.f32, [ROWS, 8])])
+    b.call("view", [ValueId(1), [size, 8]], [b.output(DType.f32, [size, 8])])
+    b.method.in_spec, b.method.out_spec = '{"t":[' * 20 + "null" + "]}" * 20, "null"
+    second = Builder()
+    second.method.name = "second"
+    second.call("relu", [ValueId(second.input(DType.f32, [ROWS]))], [second.output(DType.f32, [ROWS])])
+    for each in (b, second):
+        each.value(ValueKind.state, DType.i64, [1], 0, "count")
+    b.program.methods.append(second.method)
+    b.program.constants.append(ir.Constant("count", 8, lambda: bytes(8)))
+    b.program.states.append(ir.State("count", 0))
+    return b.program
+
+
 PROGRAMS = {
     "relu": relu,
     "linear": linear,
@@ -124,6 +144,7 @@ PROGRAMS = {
     "counter": counter,
     "sizes": sizes,
     "affine": affine,
+    "nested": nested,
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds of fuzz_execute: the smallest file for each operator among those that tests load.
+"""Seeds of fuzz_execute: the smallest file for each operator among those of call_seeds.py and those that tests load.
 
-python -m support.op_seeds TESTS...   writes test/fuzz/corpus/execute/OPERATOR.pumice"""
+python -m support.op_seeds [TESTS...]   writes test/fuzz/corpus/execute/OPERATOR.pumice"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pumice
+from support import call_seeds
 
 SEEDS = Path(__file__).parents[1] / "fuzz/corpus/execute"
 MOST_BYTES = 8000
@@ -20,7 +21,7 @@ class Collect:
     """A plug-in of pytest that keeps what pumice.load gets."""
 
     def __init__(self) -> None:
-        self.smallest: dict[str, bytes] = {}
+        self.smallest = call_seeds.seeds()
         self.load = pumice.load
 
     def pytest_configure(self) -> None:
@@ -41,7 +42,8 @@ def operators(file: bytes) -> set[str]:
 
 def main() -> None:
     collect = Collect()
-    pytest.main(["-q", "-x", *sys.argv[1:]], plugins=[collect])
+    if sys.argv[1:]:
+        pytest.main(["-q", "-x", *sys.argv[1:]], plugins=[collect])
     SEEDS.mkdir(parents=True, exist_ok=True)
     for name, file in collect.smallest.items():
         path = SEEDS / f"{name}.pumice"

@@ -6,7 +6,9 @@
  * has its text, for the calling thread. Handles are numbers with a generation: a freed or invented handle gives
  * PUMICE_WRONG_STATE, never a crash. Structs begin with their size (PUMICE_INIT), so that they can grow. A null pointer
  * where none is allowed gives PUMICE_INVALID_ARGUMENT. In a process that was forked after the first call, every call
- * gives PUMICE_WRONG_STATE. Any call can give PUMICE_OUT_OF_HOST_MEMORY or PUMICE_INTERNAL.
+ * gives PUMICE_WRONG_STATE; so it does once exit() has begun, which waits for the calls under way, at most 2 s. During
+ * a call the thread rounds to nearest, keeps denormal numbers and raises no floating-point exceptions. Any call can
+ * give PUMICE_OUT_OF_HOST_MEMORY or PUMICE_INTERNAL.
  *
  * Threads: every function may be called from any thread. A session serves one call at a time; a second one waits.
  * pumice_session_run and pumice_session_read are two calls, and another thread's run may come between them: threads
