@@ -23,6 +23,9 @@ if(PUMICE_TESTS AND GTest_FOUND)
     target_compile_definitions(${name} PRIVATE PUMICE_TEST_DIR="${PROJECT_SOURCE_DIR}/test")
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${folder} TIMEOUT 300)
   endforeach()
+  # For a GPU's machine: a program to copy there, which ctest does not run.
+  add_executable(faults_gpu test/gpu/faults_gpu.cpp)
+  target_link_libraries(faults_gpu PRIVATE pumice_runtime GTest::gmock ${pumice_static_cxx})
 endif()
 
 if(PUMICE_FUZZ)

@@ -144,6 +144,12 @@ def large_models(arguments: list[str]) -> int:
     return show(command, check=False, cwd=ROOT, env=environment())
 
 
+def gpu_faults(small: bool) -> int:
+    """Faults of a real GPU: a line for each part. The program needs no other file, and may be copied."""
+    program = build(targets=["faults_gpu"]) / "bin/faults_gpu"
+    return show([*launcher(), program, *(["--small"] if small else [])], check=False, cwd=ROOT, env=environment())
+
+
 def long_forms(totals: Totals, arguments: list[str]) -> None:
     """What `./dev test` repeats a few times, as often as it should hold; without arguments the C++ part as well."""
     more = {"PUMICE_LONG": "1"}
