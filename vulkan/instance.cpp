@@ -43,16 +43,21 @@ VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT
   return VK_FALSE;
 }
 
-bool wants_validation() {
+// Of PUMICE_VALIDATE. bounds: the layer changes every shader to check each access against its binding (GPU-assisted
+// validation), and looks at nothing else.
+enum class Validation : uint8_t { none, usage, bounds };
+
+Validation wanted_validation() {
   const char* text = std::getenv("PUMICE_VALIDATE");
-  return text != nullptr && *text != 0 && std::string_view(text) != "0";
+  const std::string_view word = text != nullptr ? text : "";
+  return word.empty() || word == "0" ? Validation::none : word == "bounds" ? Validation::bounds : Validation::usage;
 }
 
-VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
+VkDebugUtilsMessengerCreateInfoEXT messenger_info(Validation validation) {
   VkDebugUtilsMessengerCreateInfoEXT info{};
   info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
-  info.messageSeverity =
-      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  if (validation == Validation::usage) info.messageSeverity |= VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT;
   info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
   info.pfnUserCallback = on_message;
   return info;
@@ -96,20 +101,25 @@ std::shared_ptr<Instance> make_instance(std::string* why) {
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
 
+  const Validation validation = wanted_validation();
+  const bool validate = validation != Validation::none;
   // Without the heuristic two racing dispatches on one buffer are not reported.
-  const VkBool32 yes = VK_TRUE;
+  // The look at races in shared memory knows nothing of subgroupBarrier.
+  const VkBool32 usage = validation == Validation::usage, bounds = validation == Validation::bounds, no = VK_FALSE;
   const VkLayerSettingEXT settings[] = {
-      {kValidation, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
-      {kValidation, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &yes},
+      {kValidation, "validate_core", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &usage},
+      {kValidation, "validate_sync", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &usage},
+      {kValidation, "syncval_shader_accesses_heuristic", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &usage},
+      {kValidation, "gpuav_enable", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &bounds},
+      {kValidation, "gpuav_shared_memory_data_race", VK_LAYER_SETTING_TYPE_BOOL32_EXT, 1, &no},
   };
   VkLayerSettingsCreateInfoEXT layer_settings{};
   layer_settings.sType = VK_STRUCTURE_TYPE_LAYER_SETTINGS_CREATE_INFO_EXT;
-  layer_settings.settingCount = 2;
+  layer_settings.settingCount = static_cast<uint32_t>(std::size(settings));
   layer_settings.pSettings = settings;
-  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(validation);
   messenger.pNext = &layer_settings;
   const char* extensions[] = {"VK_EXT_debug_utils", "VK_EXT_layer_settings"};
-  const bool validate = wants_validation();
   if (validate) {
     require_layer(vk);
     info.pNext = &messenger;

@@ -28,8 +28,9 @@ std::shared_ptr<Instance> get_instance(std::string* why = nullptr);
 // The next get_instance makes a new one; the old one ends with its last device.
 void forget_instance();
 
-// The number of messages of the validation layer in this process (PUMICE_VALIDATE=1 turns it on: core and
-// synchronization checks; each message goes to the log too).
+// The number of messages of the validation layer in this process. PUMICE_VALIDATE=1 turns on its core and
+// synchronization checks, PUMICE_VALIDATE=bounds its GPU-assisted check of each access against its binding alone. Each
+// message goes to the log, too.
 uint64_t validation_messages();
 
 }  // namespace pumice::engine

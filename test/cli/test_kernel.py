@@ -104,6 +104,28 @@ def test_calls(tool, op) -> None:
     assert op in run(*tool, "list", "--op", op).stdout
 
 
+PRODUCT = ("--case", "m=1|5|33,n=37,k=96,bias=1", "--kernel", "pick", "--kernel", "tile32x64")
+CONVOLUTION = ("--case", "b=1|3,c=33,o=20,h=9,w=8,k=3,s=2,bias=1")
+
+
+def operators() -> list[tuple[str, bool]]:
+    """The name of each operator, and whether it has kernels to choose from: a linear layer or a convolution."""
+    listed = json.loads(run(BIN / "pumice-rt", "kernel", "list", "--json").stdout)["operators"]
+    return [(row["op"], len(row["kernels"]) > 1) for row in listed]
+
+
+def test_every_operator_between_guards() -> None:
+    """All cases in memory of two fill patterns, each tensor between guard bands: docs/testing.md."""
+    tool = (BIN / "pumice-rt", "kernel", "test", "--replays", "1", "--json")
+    calls = [op for op, has_kernels in operators() if not has_kernels]
+    rows = json.loads(run(*tool, *(word for op in calls for word in ("--op", op))).stdout)["rows"]
+    for op in (op for op, has_kernels in operators() if has_kernels):
+        rows += json.loads(run(*tool, "--op", op, *(CONVOLUTION if "conv" in op else PRODUCT)).stdout)["rows"]
+    assert {row["status"] for row in rows} <= {"ok", "skipped"}
+    ran = {row["title"].split()[0] for row in rows if row["status"] == "ok"}
+    assert ran == {op for op, _ in operators()}
+
+
 @pytest.mark.parametrize("op", ["softmax", "permute", "exp"])  # exp: in place of its input
 @pytest.mark.parametrize("mistake", ["value", "unwritten", "guard", "replay"])
 def test_a_planted_mistake_of_a_call_is_found(op, mistake) -> None:

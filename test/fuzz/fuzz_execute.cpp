@@ -92,7 +92,9 @@ void execute(std::span<const std::byte> file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool kQuiet = (set_log([](LogLevel, const std::string&) {}, LogLevel::error), true);
+  static const bool kOpens = (device(), true);  // or PUMICE_FEATURES is wrong, and nothing would run
   (void)kQuiet;
+  (void)kOpens;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   test::Bytes file(bytes, bytes + size);
   test::reseal(file);

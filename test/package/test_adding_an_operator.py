@@ -124,6 +124,37 @@ def test_it_is_in_the_docs(tree: Path) -> None:
     assert "| `spread` | `Tensor x, float scale -> Tensor` | DTYPE: f32 f16 |" in page
 
 
+PLANTS = {  # what the shader of the copy then does wrong, and whether the kernel tool's guards and patterns find it
+    "reads": ("high = max(high, LOAD1(DTYPE, x_, params.rows * params.width));", True),
+    "reads and forgets": ("if (LOAD1(DTYPE, x_, params.rows * params.width) == 7.25) low = 0;", False),
+    "writes": ("STORE4(DTYPE, out_, (params.rows + 3u) / 4u, vec4(low));", True),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_an_access_past_a_tensor_is_found(tree: Path, plant: str) -> None:
+    """By the kernel tool's guards and two fill patterns, which stand around what it binds; by the validation layer in
+    the session that runs after them, where the value read goes nowhere."""
+    line, found = PLANTS[plant]
+    shader, tool = tree / "glsl/spread.glsl", tree / "build/release/bin/pumice-rt"
+    before = shader.read_text()
+    try:
+        shader.write_text(before.replace("  return params.scale", f"  {line}\n  return params.scale"))
+        run(tree, ROOT / ".venv/bin/cmake", "--build", tree / "build/release", "--target", "pumice-rt")
+        command = [tool, "kernel", "test", *OP, "--case", "x=T[8,16] scale=2 -> T[8]"]
+        done = subprocess.run(command, env=environment(tree), capture_output=True, text=True, timeout=300)
+        rows = json.loads(done.stdout)["rows"]
+        assert [row["status"] for row in rows] == [("failed" if found else "ok")] * 2, rows
+        log = tree / "build/bounds.log"
+        log.unlink(missing_ok=True)
+        more = {"PUMICE_VALIDATE": "bounds", "PUMICE_FEATURES": "-robust", "PUMICE_VALIDATE_LOG": str(log)}
+        subprocess.run(command, env=environment(tree) | more, capture_output=True, text=True, timeout=300)
+        said = [each for each in log.read_text().splitlines() if " message " in each]
+        assert bool(said) != found and all("OOB" in each or "VUID" in each for each in said), said
+    finally:
+        shader.write_text(before)
+
+
 def test_four_files_are_new_and_none_is_changed(tree: Path) -> None:
     added, changed = difference({name: (ROOT / name).read_bytes() for name in tracked()}, files(tree))
     assert len(ADDED) == 4 and added == sorted(ADDED)

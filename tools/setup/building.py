@@ -29,6 +29,7 @@ from setup.progress import StepFailed, show
 
 IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
 SANITIZED = "asan-ubsan"  # the one with the fuzz targets, made by clang
+COVERAGE = "coverage"  # the fuzz targets again, which count the lines that they reach
 
 
 def cmake_arguments(preset: str) -> list[str]:
@@ -47,7 +48,7 @@ def cmake_arguments(preset: str) -> list[str]:
     }
     if not has_python_headers() and PYDEV.exists():
         entries["Python_INCLUDE_DIR"] = next(PYDEV.glob("python3.*"))
-    if preset == SANITIZED:
+    if preset in (SANITIZED, COVERAGE):
         entries["CMAKE_C_COMPILER"], entries["CMAKE_CXX_COMPILER"] = clang()
     if preset == "aarch64-linux" and not shutil.which("aarch64-linux-gnu-g++"):
         for key, tool in (("C", "gcc"), ("CXX", "g++")):
@@ -65,6 +66,14 @@ def clang() -> tuple[str, str]:
     if shutil.which("clang") and shutil.which("clang++") and not (PREFIX / "clang").exists():
         return shutil.which("clang"), shutil.which("clang++")
     return str(PREFIX / "clang/wrap/clang"), str(PREFIX / "clang/wrap/clang++")
+
+
+def llvm_tool(name: str) -> Path:
+    """A tool of clang's own version: the one beside it. Raises StepFailed where there is none."""
+    tool = Path(clang()[0]).resolve().parent / name
+    if not tool.exists():
+        raise StepFailed(f"there is no {tool}: install the package llvm of clang's version")
+    return tool
 
 
 def _fingerprint(arguments: list[str]) -> str:

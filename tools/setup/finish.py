@@ -153,7 +153,7 @@ def ccache(work: Work) -> None:
 
 def clang(work: Work) -> None:
     libraries = f"{work.place}/{work.lib}:{work.place}/usr/lib/llvm-14/lib"
-    for tool in ("clang", "clang++"):
+    for tool in ("clang", "clang++", "llvm-cov", "llvm-profdata"):
         text = (
             f"#!/bin/sh\nLD_LIBRARY_PATH='{libraries}'${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} "
             f"exec '{work.place}/usr/lib/llvm-14/bin/{tool}' \"$@\"\n"

@@ -91,7 +91,11 @@ RECIPES = {
     "val": Recipe((Part(("forky",), ("vulkan-validationlayers",), resolve=False),), "layer"),
     "swiftshader": Recipe((Part(("bookworm",), ("chromium-common",), resolve=False),), "swiftshader"),
     "clang": Recipe(
-        (Part(("bookworm",), ("clang-14", "libclang-rt-14-dev"), present=SYSTEM + COMPILER + UNUSED_32_BIT),), "clang"
+        (
+            Part(("bookworm",), ("clang-14", "libclang-rt-14-dev"), present=SYSTEM + COMPILER + UNUSED_32_BIT),
+            Part(("bookworm",), ("llvm-14",), resolve=False),  # llvm-cov and llvm-profdata
+        ),
+        "clang",
     ),
     "cross": Recipe(
         (Part(("bookworm",), ("g++-aarch64-linux-gnu", "qemu-user-static"), present=("libc6", "debconf", "dpkg")),),

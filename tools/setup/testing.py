@@ -16,6 +16,8 @@ from setup.building import SANITIZED, build
 from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show
 
+# fuzz_execute runs as each of these devices, by PUMICE_FEATURES: kernels for GPUs run on the CPU driver, too.
+FUZZ_FEATURES = ("", "like_gpu,-coopmat", "none", "storage=textures", "max_storage=4096,max_groups=64")
 JUNIT = BUILD / "junit"
 CHECKED = {
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
@@ -142,6 +144,12 @@ def large_models(arguments: list[str]) -> int:
     return show(command, check=False, cwd=ROOT, env=environment())
 
 
+def gpu_faults(small: bool) -> int:
+    """Faults of a real GPU: a line for each part. The program needs no other file, and may be copied."""
+    program = build(targets=["faults_gpu"]) / "bin/faults_gpu"
+    return show([*launcher(), program, *(["--small"] if small else [])], check=False, cwd=ROOT, env=environment())
+
+
 def long_forms(totals: Totals, arguments: list[str]) -> None:
     """What `./dev test` repeats a few times, as often as it should hold; without arguments the C++ part as well."""
     more = {"PUMICE_LONG": "1"}
@@ -160,20 +168,28 @@ def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
     """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME."""
     targets = [p for p in programs(build(SANITIZED, ["fuzz"]), "fuzz_*") if only in p.name]
     for target in targets:
-        share = max(1, seconds // len(targets))
-        print(f"== {target.name}, {share} s", flush=True)
-        found, seeds = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
-        corpus = BUILD / "fuzz-corpus" / target.name
-        for path in (found, corpus):
-            path.mkdir(parents=True, exist_ok=True)
-        command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
-        command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
-        status = show(command, check=False, cwd=BUILD, env=environment(**STRICT))
-        if status:
-            print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
-        totals.add(status == 0)
+        totals.add(fuzz_target(target, max(1, seconds // len(targets)), BUILD / "fuzz-corpus" / target.name))
     if not targets:
         print("no fuzz target was built", flush=True)
+
+
+def fuzz_target(target: Path, seconds: int, corpus: Path, **more: str) -> bool:
+    """Run one fuzz target from its seeds and from `corpus`, into which it puts what reaches something new."""
+    found, seeds = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
+    for path in (found, corpus):
+        path.mkdir(parents=True, exist_ok=True)
+    devices = FUZZ_FEATURES if target.name == "fuzz_execute" else FUZZ_FEATURES[:1]
+    good = True
+    for features in devices:
+        share = max(1, seconds // len(devices))
+        print(f"== {target.name}{f', PUMICE_FEATURES={features}' if features else ''}, {share} s", flush=True)
+        command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
+        command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
+        status = show(command, check=False, cwd=BUILD, env=environment(PUMICE_FEATURES=features, **STRICT, **more))
+        if status:
+            print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
+        good &= status == 0
+    return good
 
 
 def bench(arguments: list[str]) -> int:
