@@ -55,7 +55,9 @@ def llm() -> None:
     "--max-seq", type=int, help="Tokens that fit, prompt and answer. Default: 4096, or what the model allows."
 )
 @click.option("--batch", default=1, show_default=True, help="Sequences at a time.")
-@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values; so far as --dtype.")
+@click.option(
+    "--cache", type=click.Choice(["f16", "f32", "int8"]), help="Keys and values: as --dtype, or int8 of half that size."
+)
 @click.option(
     "--dtype", type=click.Choice(["f16", "f32"]), help="Floats. Default: f32 for a float32 checkpoint, else f16."
 )

@@ -24,6 +24,7 @@ from pumice.llm.source import Source, bad
 from pumice.llm.texts import add_texts
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16}
+_CACHES = {**_DTYPES, "int8": torch.int8}
 _MAX_SEQ = 4096
 Progress = Callable[[str, int], None]
 
@@ -51,7 +52,8 @@ def export(
     embedding: "int4", "int8" or "f16"; None keeps floats. Where the head is the same matrix, both are quantized once:
         by `embedding` where it is given, else by `quantize`.
     max_seq: tokens that fit, prompt and answer together; None: 4096, or what the model was made for if that is less.
-    batch: sequences at a time. cache: "f16" or "f32" of keys and values, which is dtype so far.
+    batch: sequences at a time. cache: of keys and values: "int8", with an fp32 scale for each row
+        of a head; None: as dtype, which "f16" and "f32" must be.
     dtype: "f32" or "f16" of floats; None: "f32" where the checkpoint is float32, else "f16".
     tokenizer: a folder with tokenizer.json, for a model in memory.
     progress: called with the name and the bytes of each constant before it is read.
@@ -62,7 +64,7 @@ def export(
     an operator that Pumice lacks; nothing is written then.
     """
     require(quantize, ("none", "int4", "int8", "8da4w"), "quantization scheme")
-    for value, known, what in ((cache, _DTYPES, "cache"), (dtype, _DTYPES, "dtype")):
+    for value, known, what in ((cache, _CACHES, "cache"), (dtype, _DTYPES, "dtype")):
         require(value or "f32", known, what)
     require(embedding or "f16", ("int4", "int8", "f16"), "kind of embedding")
     _positive(batch=batch, group_size=group_size, max_seq=1 if max_seq is None else max_seq)
@@ -76,13 +78,14 @@ def export(
     length = _length(source, max_seq)
     if embedding == "f16" and floats is not torch.float16:
         raise bad("embedding='f16' needs dtype='f16'", "embedding")
-    if cache is not None and _DTYPES[cache] is not floats:
+    rows = _CACHES[cache] if cache else floats
+    if rows not in (floats, torch.int8):
         raise bad(f"cache='{cache}' needs dtype='{cache}'", "cache")
     how = _quantization(source, quantize, group_size, embedding)
     made = skeleton(source.config, floats, length, source.weight, how, source.rope_factors)
     for names, shape in made.wanted:
         source.check(names, shape)
-    decoder = Decoder(made.model, batch, length, _DTYPES[cache] if cache else floats).eval()
+    decoder = Decoder(made.model, batch, length, rows).eval()
     weights = {f"model.{name}": read for name, read in made.weights.items()}
     program = lower_methods(decoder, methods(batch, length), ExportOptions(weights=weights))
     program.report.notes += source.notes
