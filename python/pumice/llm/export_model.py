@@ -50,11 +50,11 @@ def export(
         report's notes name the types of a .gguf file that were quantized anew.
     quantize: "none", "int4", "int8" or "8da4w", of the linear layers, as pumice.quantize; None: "none", or what a .gguf
         file has. group_size: weights that share a scale, for int4 and 8da4w.
-    embedding: "int4", "int8" or "f16"; None keeps floats, or what a .gguf file has. Where the head is the same matrix, both are quantized once:
-        by `embedding` where it is given, else by `quantize`.
+    embedding: "int4", "int8" or "f16"; None keeps floats, or what a .gguf file has. Where the head is the same matrix,
+        both are quantized once: by `embedding` where it is given, else by `quantize`.
     max_seq: tokens that fit, prompt and answer together; None: 4096, or what the model was made for if that is less.
-    batch: sequences at a time. cache: of keys and values: "int8", with an fp32 scale for each row
-        of a head; None: as dtype, which "f16" and "f32" must be.
+    batch: sequences at a time. cache: of keys and values: "int8", with an fp32 scale for each row of a head; None: as
+        dtype, which "f16" and "f32" must be.
     dtype: "f32" or "f16" of floats; None: "f32" where the checkpoint is float32, else "f16".
     tokenizer: a folder with tokenizer.json, for a model in memory.
     progress: called with the name and the bytes of each constant before it is read.

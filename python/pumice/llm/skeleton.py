@@ -35,7 +35,7 @@ class Skeleton:
     chosen: dict[str, Integers | Scheme | None]
 
 
-# What a weight becomes, by its names, as the checkpoint has it: integers, the scheme for what it was quantized to, floats.
+# What a weight becomes, by its names, as the checkpoint has it: integers, a scheme for other quantized types, or floats.
 Stored = Callable[[Sequence[str]], Integers | Scheme | None]
 
 
