@@ -35,7 +35,7 @@ class Skeleton:
     chosen: dict[str, Integers | Scheme | None]
 
 
-# What a weight becomes, by its names, as the checkpoint has it: integers, a scheme for other quantized types, or floats.
+# What a weight becomes, by its names, as the checkpoint has it: integers, a scheme for other quantized types, floats.
 Stored = Callable[[Sequence[str]], Integers | Scheme | None]
 
 
