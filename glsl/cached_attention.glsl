@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of few new rows over caches that already have their keys and values: attention/few_rows.glslh.
-// Bindings: 0 out, 1 partial sums, 2 tickets, 3 q, 4 key cache, 5 value cache, 6 first, 7 sinks.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 q, 4 key cache, 5 value cache, 6 first, 7 sinks, 8 scales (of caches of bytes).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
+#pragma variant CACHE own i8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -14,10 +15,13 @@ layout(set = 0, binding = 0) writeonly buffer Out { OCTET out_[]; };
 layout(set = 0, binding = 1) coherent buffer Partial { vec4 partial_[]; };
 layout(set = 0, binding = 2) coherent buffer Tickets { uint tickets_[]; };
 layout(set = 0, binding = 3) readonly buffer Q { OCTET q_[]; };
-layout(set = 0, binding = 4) readonly buffer KeyCache { OCTET key_cache_[]; };
-layout(set = 0, binding = 5) readonly buffer ValueCache { OCTET value_cache_[]; };
+layout(set = 0, binding = 4) readonly buffer KeyCache { CACHE_OCTET key_cache_[]; };
+layout(set = 0, binding = 5) readonly buffer ValueCache { CACHE_OCTET value_cache_[]; };
 layout(set = 0, binding = 6) readonly buffer First { WORD(i32) first_[]; };
 layout(set = 0, binding = 7) readonly buffer Sinks { WORD(DTYPE) sinks_[]; };
+#if defined(CACHE_i8)
+layout(set = 0, binding = 8) readonly buffer Scales { uvec2 scales_[]; };  // of each row of a head: of its key, of its value
+#endif
 layout(push_constant) uniform Params {
   uint batches;
   uint l;         // new rows of a sequence

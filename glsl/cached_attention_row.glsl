@@ -2,11 +2,12 @@
 // One new row of each sequence: its queries and key normed and rotated (attention/prepare.glslh), its key and value written to the
 // caches, and its attention (attention/few_rows.glslh), in one dispatch. Every workgroup prepares the queries that it needs; the
 // one whose share has the new position also writes the row, and reads it from shared memory.
-// Bindings: 0 out, 1 partial sums, 2 tickets, 3 key cache, 4 value cache, 5 status, 6 q, 7 k, 8 v, 9 first, 10 cos, 11 sin, 12 q's
-// norm weight, 13 k's, 14 sinks.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 key cache, 4 value cache, of bytes: scales, then status, q, k, v, first, cos, sin, q's
+// norm weight, k's, sinks.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
+#pragma variant CACHE own i8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -24,19 +25,24 @@ layout(constant_id = 13) const bool INTERLEAVED = false;
 layout(set = 0, binding = 0) writeonly buffer Out { OCTET out_[]; };
 layout(set = 0, binding = 1) coherent buffer Partial { vec4 partial_[]; };
 layout(set = 0, binding = 2) coherent buffer Tickets { uint tickets_[]; };
-layout(set = 0, binding = 3) buffer KeyCache { OCTET key_cache_[]; };
-layout(set = 0, binding = 4) buffer ValueCache { OCTET value_cache_[]; };
+layout(set = 0, binding = 3) buffer KeyCache { CACHE_OCTET key_cache_[]; };
+layout(set = 0, binding = 4) buffer ValueCache { CACHE_OCTET value_cache_[]; };
+#if defined(CACHE_i8)
+layout(set = 0, binding = 5) buffer Scales { uvec2 scales_[]; };  // of each row of a head: of its key, of its value
+#define STATUS_BINDING 6
+#else
 #define STATUS_BINDING 5
+#endif
 #include "core/status.glslh"
-layout(set = 0, binding = 6) readonly buffer Q { WORD(DTYPE) q_[]; };
-layout(set = 0, binding = 7) readonly buffer K { WORD(DTYPE) k_[]; };
-layout(set = 0, binding = 8) readonly buffer V { WORD(DTYPE) v_[]; };
-layout(set = 0, binding = 9) readonly buffer First { WORD(i32) first_[]; };
-layout(set = 0, binding = 10) readonly buffer Cos { WORD(DTYPE) cos_[]; };
-layout(set = 0, binding = 11) readonly buffer Sin { WORD(DTYPE) sin_[]; };
-layout(set = 0, binding = 12) readonly buffer QNorm { WORD(DTYPE) q_norm_[]; };
-layout(set = 0, binding = 13) readonly buffer KNorm { WORD(DTYPE) k_norm_[]; };
-layout(set = 0, binding = 14) readonly buffer Sinks { WORD(DTYPE) sinks_[]; };
+layout(set = 0, binding = STATUS_BINDING + 1) readonly buffer Q { WORD(DTYPE) q_[]; };
+layout(set = 0, binding = STATUS_BINDING + 2) readonly buffer K { WORD(DTYPE) k_[]; };
+layout(set = 0, binding = STATUS_BINDING + 3) readonly buffer V { WORD(DTYPE) v_[]; };
+layout(set = 0, binding = STATUS_BINDING + 4) readonly buffer First { WORD(i32) first_[]; };
+layout(set = 0, binding = STATUS_BINDING + 5) readonly buffer Cos { WORD(DTYPE) cos_[]; };
+layout(set = 0, binding = STATUS_BINDING + 6) readonly buffer Sin { WORD(DTYPE) sin_[]; };
+layout(set = 0, binding = STATUS_BINDING + 7) readonly buffer QNorm { WORD(DTYPE) q_norm_[]; };
+layout(set = 0, binding = STATUS_BINDING + 8) readonly buffer KNorm { WORD(DTYPE) k_norm_[]; };
+layout(set = 0, binding = STATUS_BINDING + 9) readonly buffer Sinks { WORD(DTYPE) sinks_[]; };
 layout(push_constant) uniform Params {
   uint batches;
   uint heads;     // of q
@@ -63,6 +69,9 @@ layout(push_constant) uniform Params {
 #define NEWEST_IN_SHARED
 #include "attention/few_rows.glslh"
 #include "attention/prepare.glslh"
+#if defined(CACHE_i8)
+#include "attention/int8_rows.glslh"
+#endif
 
 // The queries to query_, the new key and value to newest_*.
 void prepare_row(Share s) {
@@ -81,6 +90,12 @@ void prepare_row(Share s) {
 #if defined(DTYPE_f16)
     x = half_round(x);  // packed and unpacked in registers, NVIDIA's driver leaves it as it was
 #endif
+#if defined(CACHE_i8)
+    const float scale = row_scale(x);
+    if (key || value) x = to_bytes(x, scale);
+    if (live && column == 0u && key) newest_scale_.x = scale;
+    if (live && column == 0u && value) newest_scale_.y = scale;
+#endif
     if (live) {
       if (query) query_[slot * width + column] = x * params.scale;
       else if (key) newest_key_[column] = x;
@@ -93,8 +108,11 @@ void prepare_row(Share s) {
 // `s` has the new position.
 void write_row(Share s) {
   const uint row = s.head_row + uint(s.first);
-  for (uint j = lane(); j < E8; j += LANES) key_cache_[row * E8 + j] = to_octet(newest_key_[2u * j], newest_key_[2u * j + 1u]);
-  for (uint j = lane(); j < V8; j += LANES) value_cache_[row * V8 + j] = to_octet(newest_value_[2u * j], newest_value_[2u * j + 1u]);
+  for (uint j = lane(); j < E8; j += LANES) key_cache_[row * E8 + j] = to_cache_octet(newest_key_[2u * j], newest_key_[2u * j + 1u]);
+  for (uint j = lane(); j < V8; j += LANES) value_cache_[row * V8 + j] = to_cache_octet(newest_value_[2u * j], newest_value_[2u * j + 1u]);
+#if defined(CACHE_i8)
+  if (lane() == 0u) scales_[row] = floatBitsToUint(newest_scale_);
+#endif
 }
 
 void main() {

@@ -2,11 +2,12 @@
 // What comes before attention over caches: norm and rotation of the new queries and keys, and new rows of the caches.
 // PER lanes have a head of a row of q, k or v: each has one vec4 group of it (attention/prepare.glslh). Results are rounded once.
 // With COPY the caches are not written in place: the rows that do not change are copied.
-// Bindings: 0 key cache, 1 value cache, 2 q, 3 status, 4 and 5 the old caches, 6 q, 7 k, 8 v, 9 first, 10 cos, 11 sin, 12 q's norm
-// weight, 13 k's.
+// Bindings: 0 key cache, 1 value cache, of bytes: scales, then q, status, the old caches and scales, q, k, v, first, cos, sin, q's norm
+// weight, k's.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
+#pragma variant CACHE own i8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -20,21 +21,31 @@ layout(constant_id = 5) const bool COPY = false;
 layout(constant_id = 6) const bool TABLES = false;
 layout(constant_id = 7) const bool INTERLEAVED = false;
 
-layout(set = 0, binding = 0) writeonly buffer KeyCache { WORD(DTYPE) key_cache_[]; };
-layout(set = 0, binding = 1) writeonly buffer ValueCache { WORD(DTYPE) value_cache_[]; };
-layout(set = 0, binding = 2) writeonly buffer Rotated { WORD(DTYPE) rotated_[]; };
-#define STATUS_BINDING 3
+#if defined(CACHE_i8)
+#define ELEMENT i8
+#define SCALES 1
+layout(set = 0, binding = 2) writeonly buffer Scales { uint scales_[]; };  // [row of a head][of its key, of its value]
+layout(set = 0, binding = 7) readonly buffer OldScales { uint old_scales_[]; };
+#else
+#define ELEMENT DTYPE
+#define SCALES 0
+#endif
+#define STATUS_BINDING (3 + SCALES)
+#define INPUTS (6 + 2 * SCALES)
+layout(set = 0, binding = 0) writeonly buffer KeyCache { WORD(ELEMENT) key_cache_[]; };
+layout(set = 0, binding = 1) writeonly buffer ValueCache { WORD(ELEMENT) value_cache_[]; };
+layout(set = 0, binding = 2 + SCALES) writeonly buffer Rotated { WORD(DTYPE) rotated_[]; };
 #include "core/status.glslh"
-layout(set = 0, binding = 4) readonly buffer OldKeys { WORD(DTYPE) old_keys_[]; };
-layout(set = 0, binding = 5) readonly buffer OldValues { WORD(DTYPE) old_values_[]; };
-layout(set = 0, binding = 6) readonly buffer Q { WORD(DTYPE) q_[]; };
-layout(set = 0, binding = 7) readonly buffer K { WORD(DTYPE) k_[]; };
-layout(set = 0, binding = 8) readonly buffer V { WORD(DTYPE) v_[]; };
-layout(set = 0, binding = 9) readonly buffer First { WORD(i32) first_[]; };
-layout(set = 0, binding = 10) readonly buffer Cos { WORD(DTYPE) cos_[]; };
-layout(set = 0, binding = 11) readonly buffer Sin { WORD(DTYPE) sin_[]; };
-layout(set = 0, binding = 12) readonly buffer QNorm { WORD(DTYPE) q_norm_[]; };
-layout(set = 0, binding = 13) readonly buffer KNorm { WORD(DTYPE) k_norm_[]; };
+layout(set = 0, binding = 4 + SCALES) readonly buffer OldKeys { WORD(ELEMENT) old_keys_[]; };
+layout(set = 0, binding = 5 + SCALES) readonly buffer OldValues { WORD(ELEMENT) old_values_[]; };
+layout(set = 0, binding = INPUTS) readonly buffer Q { WORD(DTYPE) q_[]; };
+layout(set = 0, binding = INPUTS + 1) readonly buffer K { WORD(DTYPE) k_[]; };
+layout(set = 0, binding = INPUTS + 2) readonly buffer V { WORD(DTYPE) v_[]; };
+layout(set = 0, binding = INPUTS + 3) readonly buffer First { WORD(i32) first_[]; };
+layout(set = 0, binding = INPUTS + 4) readonly buffer Cos { WORD(DTYPE) cos_[]; };
+layout(set = 0, binding = INPUTS + 5) readonly buffer Sin { WORD(DTYPE) sin_[]; };
+layout(set = 0, binding = INPUTS + 6) readonly buffer QNorm { WORD(DTYPE) q_norm_[]; };
+layout(set = 0, binding = INPUTS + 7) readonly buffer KNorm { WORD(DTYPE) k_norm_[]; };
 layout(push_constant) uniform Params {
   uint batches;
   uint l;          // new rows of a sequence
@@ -57,19 +68,25 @@ layout(push_constant) uniform Params {
 } params;
 
 #include "attention/prepare.glslh"
+#if defined(CACHE_i8)
+#include "attention/int8_rows.glslh"
+#endif
 
 // Copies vec4 group q of both caches, where it is in no new row.
 void copy(uint q) {
   const uint keys = params.batches * params.kv_heads * params.s * params.e4;
   const bool key = q < keys;
   uint rest = key ? q : q - keys;
-  take(rest, key ? params.e4 : params.f4);
+  const uint column = take(rest, key ? params.e4 : params.f4), scale = rest;
   const uint row = take(rest, params.s), batch = rest / params.kv_heads;
   if (batch >= params.batches) return;
   const int first = LOAD1(i32, first_, batch);
   if (int(row) >= first && int(row) < first + int(params.l)) return;
   if (key) key_cache_[q] = old_keys_[q];
   if (!key) value_cache_[q - keys] = old_values_[q - keys];
+#if defined(CACHE_i8)
+  if (column == 0u) scales_[scale * 2u + uint(!key)] = old_scales_[scale * 2u + uint(!key)];
+#endif
 }
 
 void main() {
@@ -92,6 +109,12 @@ void main() {
   }
   const int first = LOAD1(i32, first_, batch);
   x = prepare(x, query, !query && !value, column, width, batch, row, first);
+#if defined(CACHE_i8)
+#if defined(DTYPE_f16)
+  x = half_round(x);  // as where the row is attended to at once (cached_attention_row.glsl)
+#endif
+  const float scale = row_scale(x);  // of what is 0 after the end of the head
+#endif
   if (!live || column >= width) return;
   if (query) {
     STORE4(DTYPE, rotated_, (input_row * params.heads + head) * width + column, x);
@@ -101,7 +124,13 @@ void main() {
     if (row == (first < 0 ? 0u : params.l - 1u)) report_index(params.call, input_row, first + int(row), int(params.s));
     return;
   }
-  const uint to = ((batch * params.kv_heads + head) * params.s + uint(first) + row) * width + column;
-  if (value) STORE4(DTYPE, value_cache_, to, x);
-  else STORE4(DTYPE, key_cache_, to, x);
+  const uint to_row = (batch * params.kv_heads + head) * params.s + uint(first) + row, to = to_row * width + column;
+#if defined(CACHE_i8)
+  const ivec4 y = ivec4(to_bytes(x, scale));
+  if (column == 0u) scales_[to_row * 2u + uint(value)] = floatBitsToUint(scale);
+#else
+  const vec4 y = x;
+#endif
+  if (value) STORE4(ELEMENT, value_cache_, to, y);
+  else STORE4(ELEMENT, key_cache_, to, y);
 }

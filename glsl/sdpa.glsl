@@ -5,11 +5,12 @@
 //
 // Rounding: fp32. A score has E products in order, |error| <= 2^-24 (E + 2) scale sum|q k|; a weight is exp of a difference (the
 // driver's exp: 3 + 2|x| ulp) rescaled at most ceil(S / BC) times; the sums over s are in order within a block.
-// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks, 6 scales (CACHE i8).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
+#pragma variant CACHE own i8
 #pragma choice MASK none boolean f32 f16 positions
 #include "linear/sdpa.glslh"
 

@@ -5,7 +5,7 @@
 //
 // Rounding: as sdpa_matrix.glsl: products are exact, sums fp32 (2^-23 each, as matrix units may truncate); a weight, 1024 exp(score -
 // maximum), is rounded to fp16: its error is 2^-11 of itself, or 2^-24 of the largest one where it is subnormal.
-// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks.
+// Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks, 6 scales (CACHE i8).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -14,6 +14,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#pragma variant CACHE own i8
 #pragma choice MASK none boolean f32 f16 positions
 #define DTYPE f16
 #define DTYPE_f16 1

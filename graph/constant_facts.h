@@ -4,7 +4,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
+#include "base/thread_pool.h"
 #include "graph/graph.h"
 #include "serialization/constants.h"
 
@@ -12,6 +14,9 @@ namespace pumice::engine {
 
 class ConstantFacts {
  public:
+  // Up to `threads` threads share the bytes of a constant. What they find does not depend on how many there are.
+  explicit ConstantFacts(size_t threads = 16) : threads_(threads) {}
+
   // The bytes of external constants, while the program is loaded. Without it their facts are unknown.
   ExternalData external;
 
@@ -20,9 +25,19 @@ class ConstantFacts {
   std::optional<Graph::Exponents> half_exponents(const Program& program, uint32_t index);
   std::optional<Graph::Scale> bad_scale(const Program& program, uint32_t index, DType dtype);
 
+  // The program is loaded: the bytes go, and threads end.
+  void loaded() {
+    external = {};
+    pool_.reset();
+  }
+
  private:
   bool has_bytes(const Program& program, uint32_t index) const;
+  // work(first, count) for pieces of `bytes` bytes, each but the last a multiple of 4.
+  void over_pieces(size_t bytes, const std::function<void(size_t first, size_t count)>& work);
 
+  const size_t threads_;
+  std::unique_ptr<ThreadPool> pool_;  // made for the first constant of several pieces
   std::map<uint32_t, bool> zeros_;
   std::map<uint32_t, std::optional<Graph::Exponents>> exponents_;
   std::map<uint32_t, std::optional<Graph::Scale>> scales_;

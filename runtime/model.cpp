@@ -96,7 +96,7 @@ std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::spa
   model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs, allow, deadline);
   for (const Method& method : program.methods) model->bounds_.push_back(pumice::engine::bounds(method));
   model->program_->data = {};
-  model->facts_->external = {};
+  model->facts_->loaded();
   return model;
 }
 

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
-#include <exception>
-#include <thread>
 
 #include "base/checked.h"
+#include "base/thread_pool.h"
 #include "serialization/hash.h"
 #include "serialization/header.h"
 
@@ -74,25 +73,14 @@ std::span<const std::byte> segment(const Program& program, const Constant& c) {
 // Hashing runs at memory speed, so a few threads are enough; fewer when the system refuses them.
 void check_hashes(const Program& program, std::span<const uint32_t> order) {
   constexpr uint64_t kPerThread = uint64_t{8} << 20;
-  std::atomic<size_t> next{0}, bad{SIZE_MAX};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < order.size();) {
-      const Constant& c = program.constants[order[i]];
-      if (hash64(segment(program, c)) == c.hash) continue;
-      for (size_t seen = bad; i < seen && !bad.compare_exchange_weak(seen, i);) {
-      }
+  std::atomic<size_t> bad{SIZE_MAX};
+  ThreadPool pool(std::min<uint64_t>({program.data.size() / kPerThread, order.size(), 8}));
+  pool.run(order.size(), 1, [&](size_t i, size_t) {
+    const Constant& c = program.constants[order[i]];
+    if (hash64(segment(program, c)) == c.hash) return;
+    for (size_t seen = bad; i < seen && !bad.compare_exchange_weak(seen, i);) {
     }
-  };
-  const uint64_t wanted =
-      std::min<uint64_t>({program.data.size() / kPerThread, order.size(), std::thread::hardware_concurrency(), 8});
-  std::vector<std::thread> threads;
-  threads.reserve(wanted);
-  try {
-    while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::exception&) {
-  }
-  work();
-  for (std::thread& thread : threads) thread.join();
+  });
   if (bad == SIZE_MAX) return;
   const uint32_t index = order[bad];
   const Constant& c = program.constants[index];

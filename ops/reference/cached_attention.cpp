@@ -27,6 +27,7 @@ enum Argument : size_t {
   kScale,
   kWindow,
   kSoftcap,
+  kScales,
 };
 
 // A head's elements in a row of q, k or v after norm and rotation, rounded to the dtype of the tensors.
@@ -37,6 +38,50 @@ struct Head {
     return stored(values[i] + errors[i], dtype) - stored(values[i] - errors[i], dtype);
   }
 };
+
+// A head's elements as a cache keeps them, what they stand for, and how far both may be off in a kernel.
+struct Row {
+  std::vector<HostResult> elements;
+  std::vector<double> values, doubts;
+  HostResult scale;
+};
+
+Row as_it_is(const Head& head, DType dtype) {
+  Row row;
+  for (size_t i = 0; i < head.values.size(); ++i) {
+    row.elements.push_back({head.values[i], head.errors[i]});
+    row.values.push_back(stored(head.values[i], dtype));
+    row.doubts.push_back(head.doubt(i, dtype));
+  }
+  return row;
+}
+
+// int8, of elements that are rounded to `dtype` before.
+Row as_int8(const Head& head, DType dtype) {
+  double least = 0, most = 0, nominal = 0;  // of the largest element
+  for (size_t i = 0; i < head.values.size(); ++i) {
+    const double size = std::fabs(head.values[i]);
+    least = std::max(least, stored(std::max(size - head.errors[i], 0.0), dtype));
+    most = std::max(most, stored(size + head.errors[i], dtype));
+    nominal = std::max(nominal, stored(size, dtype));
+  }
+  const double low = in_f32(least / 127), high = in_f32(most / 127), scale = in_f32(nominal / 127);
+  const auto integer = [](double x, double s) {
+    return s == 0 ? 0 : std::clamp(std::nearbyint(in_f32(x / s)), -127.0, 127.0);
+  };
+  Row row;
+  row.scale = {scale, high - low};
+  for (size_t i = 0; i < head.values.size(); ++i) {
+    const double q = integer(stored(head.values[i], dtype), scale);
+    double off = 0;
+    for (const double x : {head.values[i] - head.errors[i], head.values[i] + head.errors[i]})
+      for (const double s : {low, high}) off = std::max(off, std::fabs(integer(stored(x, dtype), s) - q));
+    row.elements.push_back({q, off});
+    row.values.push_back(q * scale);
+    row.doubts.push_back(off * high + std::fabs(q) * (high - low));
+  }
+  return row;
+}
 
 // `norm`: the argument with the norm's weight; kV: neither norm nor rotation. `at`: sequence, new row, head; `first`:
 // the position of new row 0; `interleaved`: the rotation is of pairs of neighbours.
@@ -76,14 +121,23 @@ Head head_of(const HostCall& call, bool interleaved, size_t x, size_t norm, cons
   return head;
 }
 
-void attend(HostCall& call, bool interleaved) {
+void attend(HostCall& call, bool int8, bool interleaved) {
   const HostTensor &keys = call.tensor(kKeyCache), &values = call.tensor(kValueCache), &first = call.tensor(kFirst);
   const int64_t batches = keys.dim(0), kv_heads = keys.dim(1), capacity = keys.dim(2), e = keys.dim(3);
   const int64_t f = values.dim(3), heads = call.integer(kHeads), rows = call.tensor(kQ).dim(1);
   HostOutput &out = call.out(0), &new_keys = call.out(1), &new_values = call.out(2);
+  for (const double value : keys.values) new_keys.push(value);
+  for (const double value : values.values) new_values.push(value);
   std::vector<double> k = keys.values, v = values.values, doubts(k.size(), 0);  // after the new rows
-  for (const double value : k) new_keys.push(value);
-  for (const double value : v) new_values.push(value);
+  if (int8) {
+    const std::vector<double>& scales = call.tensor(kScales).values;
+    for (const double scale : scales) call.out(3).push(scale);
+    for (size_t i = 0; i < k.size(); ++i) k[i] *= scales[i / static_cast<size_t>(e) * 2];
+    for (size_t i = 0; i < v.size(); ++i) v[i] *= scales[i / static_cast<size_t>(f) * 2 + 1];
+  }
+  const auto row_of = [&](const Head& head) {
+    return int8 ? as_int8(head, out.dtype) : as_it_is(head, new_keys.dtype);
+  };
   for (int64_t b = 0; b < batches; ++b) {
     const auto begin = static_cast<int64_t>(first.values[b]);
     if (begin < 0 || begin + rows > capacity) {
@@ -94,19 +148,19 @@ void attend(HostCall& call, bool interleaved) {
     }
     for (int64_t l = 0; l < rows; ++l) {
       for (int64_t g = 0; g < kv_heads; ++g) {
-        const Head key = head_of(call, interleaved, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e, begin);
-        const Head value = head_of(call, interleaved, kV, kV, {b, l, g}, call.integer(kVBegin), f, begin);
-        for (int64_t i = 0; i < e; ++i) {
-          const size_t at = index_at({b, g, begin + l, i}, keys.shape);
-          new_keys.elements[at] = {key.values[i], key.errors[i]};
-          k[at] = stored(key.values[i], new_keys.dtype);
-          doubts[at] = key.doubt(static_cast<size_t>(i), new_keys.dtype);
+        const Row key = row_of(head_of(call, interleaved, kK, kKNorm, {b, l, g}, call.integer(kKBegin), e, begin));
+        const Row value = row_of(head_of(call, interleaved, kV, kV, {b, l, g}, call.integer(kVBegin), f, begin));
+        const size_t at = index_at({b, g, begin + l}, {batches, kv_heads, capacity});
+        for (size_t i = 0, to = at * static_cast<size_t>(e); i < key.values.size(); ++i, ++to) {
+          new_keys.elements[to] = key.elements[i];
+          k[to] = key.values[i];
+          doubts[to] = key.doubts[i];
         }
-        for (int64_t i = 0; i < f; ++i) {
-          const size_t at = index_at({b, g, begin + l, i}, values.shape);
-          new_values.elements[at] = {value.values[i]};
-          v[at] = value.values[i];
+        for (size_t i = 0, to = at * static_cast<size_t>(f); i < value.values.size(); ++i, ++to) {
+          new_values.elements[to] = value.elements[i];
+          v[to] = value.values[i];
         }
+        if (int8) call.out(3).elements[2 * at] = key.scale, call.out(3).elements[2 * at + 1] = value.scale;
       }
     }
   }
@@ -137,7 +191,9 @@ void attend(HostCall& call, bool interleaved) {
     }
     double total = call.has(kSinks) ? std::exp(call.tensor(kSinks).values[at[2]] - most) : 0;
     for (const double score : scores) total += std::exp(score - most);
-    const double score_error = sum_error(static_cast<double>(e) + 10, sizes) + doubt;
+    const double score_error = sum_error(static_cast<double>(e) + 11, sizes) + doubt;
+    // Matrices: weights are rounded to fp16; so are keys and values of bytes times their scale.
+    const double by_matrices = int8 ? 0x1p-11 * (2 + 4 * sizes) : 0x1p-11;
     for (int64_t i = 0; i < f; ++i) {
       double sum = 0, largest = 0;
       for (size_t s = 0; s < scores.size(); ++s) {
@@ -145,8 +201,8 @@ void attend(HostCall& call, bool interleaved) {
         sum += std::exp(scores[s] - most) / total * value;
         largest = std::max(largest, std::fabs(value));
       }
-      const double error = (sum_error(static_cast<double>(e + capacity) + 16, 1) + 4 * score_error) * largest;
-      out.elements[n * static_cast<size_t>(f) + i] = {sum, error, error + 0x1p-11 * largest};
+      const double error = (sum_error(static_cast<double>(e + capacity) + 17, 1) + 4 * score_error) * largest;
+      out.elements[n * static_cast<size_t>(f) + i] = {sum, error, error + by_matrices * largest};
     }
   }
 }
@@ -154,10 +210,16 @@ void attend(HostCall& call, bool interleaved) {
 }  // namespace
 
 void cached_attention(HostCall& call) {
-  attend(call, false);
+  attend(call, false, false);
 }
 void cached_attention_interleaved(HostCall& call) {
-  attend(call, true);
+  attend(call, false, true);
+}
+void cached_attention_int8(HostCall& call) {
+  attend(call, true, false);
+}
+void cached_attention_int8_interleaved(HostCall& call) {
+  attend(call, true, true);
 }
 
 }  // namespace pumice::engine::reference

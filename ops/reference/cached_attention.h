@@ -8,5 +8,7 @@ namespace pumice::engine::reference {
 
 void cached_attention(HostCall& call);
 void cached_attention_interleaved(HostCall& call);
+void cached_attention_int8(HostCall& call);
+void cached_attention_int8_interleaved(HostCall& call);
 
 }  // namespace pumice::engine::reference

@@ -27,6 +27,19 @@ void check_row(const Caches& c, const char* what, const Tensor& x, int64_t begin
         static_cast<long long>(x.dim(2)), what);
 }
 
+const Shader& one_row_shader(const Caches& c) {
+  using namespace glsl::cached_attention_row;
+  return variant(dtype(c.q.dtype()), c.int8() ? CACHE::i8 : CACHE::own);
+}
+const Shader& few_rows_shader(const Caches& c) {
+  using namespace glsl::cached_attention;
+  return variant(dtype(c.q.dtype()), c.int8() ? CACHE::i8 : CACHE::own);
+}
+const Shader& write_shader(const Caches& c) {
+  using namespace glsl::cached_attention_write;
+  return variant(dtype(c.q.dtype()), c.int8() ? CACHE::i8 : CACHE::own);
+}
+
 // A vec4 group each.
 uint32_t lanes_of_head(const Caches& c) {
   return u32(std::bit_ceil(static_cast<uint64_t>(std::max(c.key_size(), c.value_size()) / 4)));
@@ -39,7 +52,7 @@ uint32_t lanes_of(const Caches& c, int64_t rows, const Features& features) {
   const auto shared = [&](uint32_t lanes) {
     const uint64_t subgroups = lanes / subgroup;
     return 32u * (u32(rows) + 1) * e8 + 32 * v8 + 4u * lanes * (u32(rows) + 5) + u32(subgroups * rows) * (8 + 32 * v8) +
-           16;
+           32;
   };
   uint32_t lanes = std::max(256u, subgroup);
   while (lanes > subgroup && (lanes > features.max_invocations || shared(lanes) > features.max_shared_bytes))
@@ -102,6 +115,8 @@ void check_sizes(const Caches& c) {
   const int64_t e = c.key_size(), f = c.value_size(), groups = c.kv_heads();
   check(c.value_cache.dim(0) == c.batch() && c.value_cache.dim(1) == groups && c.value_cache.dim(2) == c.capacity(),
         "%s: the caches differ in sequences, heads or rows", kOp);
+  check(!c.int8() || c.scales.shape() == (Shape{c.batch(), groups, c.capacity(), 2}),
+        "%s: the scales are not two for each row of the caches", kOp);
   check(groups >= 1 && c.heads >= 1 && c.heads <= c.q.dim(2) && c.heads % groups == 0,
         "%s: %lld heads of the caches do not divide %lld", kOp, static_cast<long long>(groups),
         static_cast<long long>(c.heads));
@@ -136,16 +151,14 @@ int64_t cache_splits(const Caches& c, const Features& features) {
 int64_t few_rows(const Caches& c, const Features& features) {
   const int64_t rows = c.heads / c.kv_heads() * c.rows();
   const bool whole = c.key_size() % 8 == 0 && c.value_size() % 8 == 0;
-  const bool can = features.runs(glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()))) &&
-                   features.subgroup_size >= 4;
+  const bool can = features.runs(few_rows_shader(c)) && features.subgroup_size >= 4;
   return can && whole && rows <= 8 ? rows : 0;
 }
 
 bool is_one_row(const Caches& c, const Features& features) {
   const int64_t rows = few_rows(c, features);
   if (c.rows() != 1 || rows == 0 || c.batch() * c.kv_heads() > kTickets) return false;
-  return features.runs(glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()))) &&
-         lanes_of(c, rows, features) >= lanes_of_head(c);
+  return features.runs(one_row_shader(c)) && lanes_of(c, rows, features) >= lanes_of_head(c);
 }
 
 void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
@@ -158,7 +171,7 @@ void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
   few_rows_constants(launch, c, rows);
   launch.spec.insert(launch.spec.end(),
                      {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved});
-  launch.shader = &glsl::cached_attention_row::variant(glsl::cached_attention_row::dtype(c.q.dtype()));
+  launch.shader = &one_row_shader(c);
 }
 
 void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
@@ -168,7 +181,7 @@ void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
   launch.params(params);
   over_splits(launch, c, rows);
   few_rows_constants(launch, c, rows);
-  launch.shader = &glsl::cached_attention::variant(glsl::cached_attention::dtype(c.q.dtype()));
+  launch.shader = &few_rows_shader(c);
 }
 
 void launch_many_rows(Launch& launch, const Caches& c) {
@@ -187,6 +200,7 @@ void launch_many_rows(Launch& launch, const Caches& c) {
                             .mask = c.first,
                             .positions = true,
                             .sinks = bool(c.sinks),
+                            .int8_rows = c.int8(),
                             .window = c.window,
                             .softcap = c.softcap});
 }
@@ -205,7 +219,7 @@ void launch_write(Launch& launch, const Caches& c, bool in_place, uint32_t call)
   launch.params(params);
   launch.spec.insert(launch.spec.end(),
                      {per, bool(c.cos), bool(c.q_norm), bool(c.k_norm), !in_place, c.tables(), c.interleaved});
-  launch.shader = &glsl::cached_attention_write::variant(glsl::cached_attention_write::dtype(c.q.dtype()));
+  launch.shader = &write_shader(c);
   if (in_place) launch.bytes = 2 * (c.batch() * c.rows() * (c.heads + 2 * c.kv_heads())) * c.key_size() * 4;
 }
 

@@ -15,8 +15,10 @@ struct Caches {
   float eps, scale, softcap;
   int64_t heads, begin[3];
   uint32_t window;
+  Tensor scales;     // of rows of int8, [B, G, S, 2] f32; else empty
   bool interleaved;  // pairs (2i, 2i + 1) are rotated, not (i, i + R/2); cos and sin have R/2 columns, not R
 
+  bool int8() const { return bool(scales); }
   int64_t batch() const { return key_cache.dim(0); }
   int64_t kv_heads() const { return key_cache.dim(1); }
   int64_t capacity() const { return key_cache.dim(2); }

@@ -79,7 +79,8 @@ void launch_blocks(Launch& launch, const Attention& a, const SdpaBlocks& blocks)
         std::max(a.q.size, a.v.size));
   describe<glsl::sdpa::Params>(launch, a, blocks.rows, blocks.keys, SdpaBlocks::kLanes);
   launch.spec.insert(launch.spec.end(), {blocks.staged, vec4s + 1});
-  launch.shader = &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype));
+  launch.shader =
+      &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype), a.int8_rows ? glsl::sdpa::CACHE::i8 : glsl::sdpa::CACHE::own);
 }
 
 void launch_matrices(Launch& launch, const Attention& a, const SdpaMatrices& m) {
@@ -87,14 +88,16 @@ void launch_matrices(Launch& launch, const Attention& a, const SdpaMatrices& m) 
   describe<glsl::sdpa_matrix::Params>(launch, a, m.rows(), m.keys, m.subgroups * subgroup);
   launch.spec.insert(launch.spec.end(), {m.shape.m, m.shape.n, m.shape.k, subgroup, m.staged});
   require_subgroups(launch);
-  launch.shader = &glsl::sdpa_matrix::variant();
+  launch.shader =
+      &glsl::sdpa_matrix::variant(a.int8_rows ? glsl::sdpa_matrix::CACHE::i8 : glsl::sdpa_matrix::CACHE::own);
 }
 
 void launch_fragments(Launch& launch, const Attention& a, const SdpaFragments& f) {
   describe<glsl::sdpa_fragments::Params>(launch, a, f.rows(), f.keys, f.subgroups * 32);
   launch.spec.push_back(f.shared);
   require_subgroups(launch);
-  launch.shader = &glsl::sdpa_fragments::variant();
+  launch.shader =
+      &glsl::sdpa_fragments::variant(a.int8_rows ? glsl::sdpa_fragments::CACHE::i8 : glsl::sdpa_fragments::CACHE::own);
 }
 
 }  // namespace

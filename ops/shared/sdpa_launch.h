@@ -21,13 +21,15 @@ struct Attention {
   DType dtype;
   Tensor mask;
   bool positions = false, sinks = false;
-  uint32_t window = 0;  // positions that a row sees; 0: all before it
-  float softcap = 0;    // 0: none
+  bool int8_rows = false;  // k and v are rows of bytes with scales, heads first; their sizes are multiples of 4
+  uint32_t window = 0;     // positions that a row sees; 0: all before it
+  float softcap = 0;       // 0: none
 };
 
 // Throws when the mask is neither bool nor of `dtype`, or not of rank 4.
 void check_attention_mask(const Tensor& mask, DType dtype);
-// Bindings: out, q, k, v, mask, sinks; where there is no mask or no sinks, q again.
+// Bindings: out, q, k, v, mask, sinks; where there is no mask or no sinks, q again. With int8_rows then
+// scales.
 void launch_attention(Launch& launch, const Attention& attention);
 
 }  // namespace pumice::engine

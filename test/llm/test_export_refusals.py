@@ -63,7 +63,7 @@ def test_a_folder_that_is_not_whole(tiny, tmp_path, damage, match) -> None:
     [
         ({"quantize": "int44"}, "did you mean 'int4'"),
         ({"dtype": "f64"}, "unknown dtype 'f64'"),
-        ({"cache": "int8"}, "unknown cache 'int8'; known: f16, f32"),
+        ({"cache": "int4"}, "unknown cache 'int4'; did you mean 'int8'"),
         ({"cache": "f16"}, "cache='f16' needs dtype='f16'"),
         ({"embedding": "int2"}, "did you mean 'int"),
         ({"embedding": "f16"}, "needs dtype='f16'"),

@@ -52,7 +52,7 @@ def test_other_types_become_int8(model, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(export_model, "methods", lambda batch, max_seq: score)
     meant = gguf_file.write(tmp_path / "m.gguf", model, "Q4_1", TOKENS)
     program = pumice.llm.export(tmp_path / "m.gguf", tmp_path / "m.pumice", dtype="f32", max_seq=64)
-    assert any("Q4_1 is quantized anew to int8" in note for note in program.report.notes)
+    assert program.report.notes == ["Q4_1: requantized to int8, a scale for each row (15 weights)"]
     lm = pumice.llm.load(tmp_path / "m.pumice")
     tokens = lm.encode(TEXT)
     with torch.no_grad():
@@ -61,6 +61,44 @@ def test_other_types_become_int8(model, tmp_path, monkeypatch) -> None:
     difference = float((got - want).abs().sum(-1).max()) / 2
     print(f"of the probability, int8 moves {difference:.4f}")
     assert difference < 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "note"),
+    [
+        ("Q4_1", {"quantize": "int4"}, "Q4_1: requantized to int4, groups of 32 (15 weights)"),
+        ("Q8_0", {"quantize": "int4", "group_size": 16}, "Q8_0: requantized to int4, groups of 16 (15 weights)"),
+        ("Q4_0", {"quantize": "int8"}, "Q4_0: requantized to int8, a scale for each row (15 weights)"),
+        ("Q8_0", {"quantize": "8da4w", "embedding": "int8"}, "Q8_0: requantized to 8da4w, groups of 32 (14 weights)"),
+        ("Q4_0", {"quantize": "none"}, "Q4_0: dequantized to f32 (15 weights)"),
+        ("F16", {"quantize": "int4"}, None),
+    ],
+)
+def test_a_scheme_replaces_the_types_of_the_file(model, tiny, tmp_path, monkeypatch, kind, options, note) -> None:
+    """The weights that the file means become what those of a model in memory do: the logits have the same bits."""
+    score = [method for method in methods(1, 64) if method.name == "score"]
+    monkeypatch.setattr(export_model, "methods", lambda batch, max_seq: score)
+    meant = gguf_file.write(tmp_path / "m.gguf", model, kind, TOKENS)
+    how = {"dtype": "f32", "max_seq": 64, **options}
+    program = pumice.llm.export(tmp_path / "m.gguf", tmp_path / "m.pumice", **how)
+    pumice.llm.export(meant, tmp_path / "same.pumice", tokenizer=tiny, **how)
+    assert note in program.report.notes if note else not program.report.notes
+    lm, same = (pumice.llm.load(tmp_path / name) for name in ("m.pumice", "same.pumice"))
+    tokens = lm.encode(TEXT)
+    assert np.array_equal(lm.score(tokens), same.score(tokens))
+
+
+def test_an_embedding_alone_leaves_the_layers_as_they_are(model, tmp_path, monkeypatch) -> None:
+    score = [method for method in methods(1, 64) if method.name == "score"]
+    monkeypatch.setattr(export_model, "methods", lambda batch, max_seq: score)
+    gguf_file.write(tmp_path / "m.gguf", model, "Q8_0", TOKENS)
+    sizes = {}
+    for embedding in (None, "int4"):
+        program = pumice.llm.export(tmp_path / "m.gguf", embedding=embedding, max_seq=64)
+        sizes[embedding] = sum(constant.size for constant in program.ir.constants)
+        expected = ["Q8_0: requantized to int4, groups of 32 (1 weight)"] if embedding else []
+        assert program.report.notes == expected
+    assert sizes[None] - sizes["int4"] == len(TOKENS) * 96 // 2
 
 
 @pytest.mark.parametrize(("write", "read"), [(gguf_file.q4_0, q4_0), (gguf_file.q8_0, q8_0)])
@@ -103,6 +141,3 @@ def test_a_file_that_is_cut_or_newer(model, tmp_path) -> None:
     path.write_bytes(data[:4] + b"\x09" + data[5:])
     with pytest.raises(pumice.InvalidInputError, match="v9"):
         pumice.llm.export(path, tmp_path / "m.pumice")
-    path.write_bytes(data)
-    with pytest.raises(pumice.InvalidInputError, match="keeps its own quantization"):
-        pumice.llm.export(path, tmp_path / "m.pumice", quantize="int4")

@@ -135,7 +135,7 @@ def test_matrices(rows, keys, e, ev, mask, options) -> None:
     if not {"coopmat", "memory_model", "float16"} <= set(session.device.features):
         pytest.skip("no cooperative matrices")
     got = session(*inputs).double()
-    assert {row.kernel for row in session.profile(*inputs)} == {"sdpa_matrix"}
+    assert {row.kernel for row in session.profile(*inputs)} == {"sdpa_matrix[own]"}
     assert torch.equal(got, session(*inputs).double())
     want = Attention(**options)(*(t.double() if t.is_floating_point() else t for t in inputs)).nan_to_num(0)
     scale = options.get("scale", e**-0.5)

@@ -5,14 +5,27 @@ from __future__ import annotations
 
 import torch
 
-from pumice.passes import cached_attention  # noqa: F401 (defines the operator)
+from pumice.passes.cached_attention import int8_rows
 
 
 class CachedAttention(torch.nn.Module):
-    """Projections, norms, rotation and attention, as transformers writes them. x: [B, L, width]; first: [B]."""
+    """Projections, norms, rotation and attention, as transformers writes them. x: [B, L, width]; first: [B].
+
+    int8: the caches are of int8 with scales, which `.to(dtype)` must leave as they are: `of_floats`."""
 
     def __init__(
-        self, heads, kv_heads, size, capacity, batch=1, rotated=0, norm=None, sinks=False, bias=False, **options
+        self,
+        heads,
+        kv_heads,
+        size,
+        capacity,
+        batch=1,
+        rotated=0,
+        norm=None,
+        sinks=False,
+        bias=False,
+        int8=False,
+        **options,
     ):
         super().__init__()
         width, self.size, self.rotated, self.norm, self.options = 32, size, rotated, norm, options
@@ -20,11 +33,22 @@ class CachedAttention(torch.nn.Module):
         self.k, self.v = (torch.nn.Linear(width, kv_heads * size, bias=bias) for _ in range(2))
         for name in ("key_cache", "value_cache"):
             self.register_buffer(name, torch.randn(batch, kv_heads, capacity, size))
+        self.register_buffer("scales", None)
+        if int8:
+            (self.key_cache, keys), (self.value_cache, values) = map(int8_rows, (self.key_cache, self.value_cache))
+            self.scales = torch.cat((keys, values), dim=-1)
         self.q_norm, self.k_norm = (torch.nn.Parameter(1 + 0.1 * torch.randn(size)) for _ in range(2))
         angle = torch.outer(torch.arange(capacity), 1e4 ** -torch.linspace(0, 1, max(rotated // 2, 1))).repeat(1, 2)
         self.register_buffer("cos", angle.cos())
         self.register_buffer("sin", angle.sin())
         self.sinks = torch.nn.Parameter(torch.randn(heads)) if sinks else None
+
+    def of_floats(self, dtype: torch.dtype) -> CachedAttention:
+        """`.to(dtype)`, but for the scales of int8 caches."""
+        scales = self.scales
+        self.to(dtype)
+        self.scales = scales
+        return self
 
     def normed(self, x, weight):
         return weight * (x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
@@ -50,11 +74,10 @@ class CachedAttention(torch.nn.Module):
             positions = first[:, None] + torch.arange(rows)
             cos, sin = self.cos[positions], self.sin[positions]
             q, k = self.rope(q, cos, sin), self.rope(k, cos, sin)
-        caches = (self.key_cache, self.value_cache)
-        scale = self.size**-0.5
-        out, keys, values = torch.ops.pumice.cached_attention(
-            q, k, v, *caches, first, scale, sinks=self.sinks, **self.options
-        )
-        self.key_cache.copy_(keys)
-        self.value_cache.copy_(values)
+        caches, attend = (self.key_cache, self.value_cache), torch.ops.pumice.cached_attention
+        if self.scales is not None:
+            caches, attend = (*caches, self.scales), torch.ops.pumice.cached_attention_int8
+        out, *new = attend(q, k, v, *caches, first, self.size**-0.5, sinks=self.sinks, **self.options)
+        for cache, written in zip(caches, new, strict=True):
+            cache.copy_(written)
         return out.reshape(batch, rows, -1)

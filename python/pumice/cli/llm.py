@@ -41,9 +41,7 @@ def llm() -> None:
 @click.option(
     "--quantize",
     type=click.Choice(["none", "int4", "int8", "8da4w"]),
-    default="none",
-    show_default=True,
-    help="Of the linear layers; int4 is the smallest and the quickest.",
+    help="Of the linear layers; int4 is the smallest and the quickest. Default: none; of a .gguf file its own types.",
 )
 @click.option("--group-size", default=32, show_default=True, help="Weights that share a scale, for int4 and 8da4w.")
 @click.option(
@@ -55,7 +53,9 @@ def llm() -> None:
     "--max-seq", type=int, help="Tokens that fit, prompt and answer. Default: 4096, or what the model allows."
 )
 @click.option("--batch", default=1, show_default=True, help="Sequences at a time.")
-@click.option("--cache", type=click.Choice(["f16", "f32"]), help="Keys and values; so far as --dtype.")
+@click.option(
+    "--cache", type=click.Choice(["f16", "f32", "int8"]), help="Keys and values: as --dtype, or int8 of half that size."
+)
 @click.option(
     "--dtype", type=click.Choice(["f16", "f32"]), help="Floats. Default: f32 for a float32 checkpoint, else f16."
 )
@@ -63,7 +63,7 @@ def export(source: Path, output: Path, **options: Any) -> None:
     """Turn a model into a .pumice file; weights are read and quantized one at a time.
 
     FOLDER is one that transformers saves or the Hugging Face Hub has: config.json, *.safetensors, tokenizer.json. A
-    .gguf file keeps its own quantization.
+    .gguf file keeps its own types where --quantize and --embedding do not say otherwise.
     Tokenizer and chat template travel in the file. When something is missing or cannot run, nothing is written.
 
     \b

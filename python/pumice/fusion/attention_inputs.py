@@ -24,7 +24,7 @@ from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
 from pumice.lowering.sizes import same
-from pumice.ops.cached_attention import HEADS_FIRST, TARGET, Prepared, Rows, as_rows, emit, rows_of
+from pumice.ops.cached_attention import HEADS_FIRST, TARGETS, Prepared, Rows, as_rows, emit, rows_of
 
 aten = torch.ops.aten
 
@@ -40,7 +40,7 @@ class _Heads:
     norm: RmsNorm | None = None
 
 
-@fuses(TARGET)
+@fuses(*TARGETS)
 def attention_inputs(call: Call) -> Callable[[], None]:
     """Matches every cached attention: what it does not find, it leaves as it is."""
     ropes = [_rotated(call, call.tensor(name)) for name in ("query", "key")]

@@ -22,7 +22,8 @@ _running: contextvars.ContextVar[Decoder] = contextvars.ContextVar("decoder")
 
 
 class Decoder(nn.Module):
-    """`rows`: "last", logits [B, V] of the last row; "all", logits [B, n, V]."""
+    """`rows`: "last", logits [B, V] of the last row; "all", logits [B, n, V]. cache: a dtype of floats for keys and
+    values, or torch.int8, where each row of a head has a scale."""
 
     def __init__(self, model: nn.Module, batch: int, max_seq: int, cache: torch.dtype) -> None:
         super().__init__()
@@ -34,6 +35,8 @@ class Decoder(nn.Module):
             for name in ("keys", "values"):
                 zeros = torch.zeros(batch, shared, max_seq, size, dtype=cache)
                 self.register_buffer(f"{name}_{layer}", zeros, persistent=False)
+            if cache is torch.int8:
+                self.register_buffer(f"scales_{layer}", torch.zeros(batch, shared, max_seq, 2), persistent=False)
 
     def forward(self, tokens: Tensor, first: Tensor) -> Tensor:
         """tokens [B, n], int64: new tokens. first [B], int64: the position of each sequence's first new token."""
@@ -63,22 +66,14 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """What transformers calls: query [B, H, n, E], key and value [B, G, n, E] of the new rows."""
     decoder, layer = _running.get(), module.layer_idx
-    keys, values = getattr(decoder, f"keys_{layer}"), getattr(decoder, f"values_{layer}")
+    names = [name for name in ("keys", "values", "scales") if hasattr(decoder, f"{name}_{layer}")]
+    caches = [getattr(decoder, f"{name}_{layer}") for name in names]
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    out, new_keys, new_values = torch.ops.pumice.cached_attention(
-        query,
-        key.to(keys.dtype),
-        value.to(values.dtype),
-        keys,
-        values,
-        decoder.first,
-        scale,
-        sliding_window or 0,
-        softcap or 0.0,
-        s_aux,
-    )
-    keys.copy_(new_keys)
-    values.copy_(new_values)
+    attend = torch.ops.pumice.cached_attention_int8 if "scales" in names else torch.ops.pumice.cached_attention
+    key, value = (rows.to(query.dtype if "scales" in names else caches[0].dtype) for rows in (key, value))
+    out, *new = attend(query, key, value, *caches, decoder.first, scale, sliding_window or 0, softcap or 0.0, s_aux)
+    for cache, rows in zip(caches, new, strict=True):
+        cache.copy_(rows)
     return out, None
 
 

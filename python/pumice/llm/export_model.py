@@ -18,12 +18,13 @@ from pumice.llm.decoder import Decoder
 from pumice.llm.folder import texts_of
 from pumice.llm.methods import CHUNK, SCORED, lower_methods, methods
 from pumice.llm.open_source import open_source
-from pumice.llm.quantized import Scheme
-from pumice.llm.skeleton import Quantization, skeleton
+from pumice.llm.quantized import Integers, Scheme
+from pumice.llm.skeleton import Quantization, Skeleton, skeleton
 from pumice.llm.source import Source, bad
 from pumice.llm.texts import add_texts
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16}
+_CACHES = {**_DTYPES, "int8": torch.int8}
 _MAX_SEQ = 4096
 Progress = Callable[[str, int], None]
 
@@ -32,7 +33,7 @@ def export(
     model_or_path: nn.Module | str | os.PathLike[str],
     output: str | os.PathLike[str] | None = None,
     *,
-    quantize: str = "none",
+    quantize: str | None = None,
     group_size: int = 32,
     embedding: str | None = None,
     max_seq: int | None = None,
@@ -45,13 +46,15 @@ def export(
     """Lowers a decoder and writes it to `output`, if that is given. Weights are read one at a time while writing.
 
     model_or_path: a folder as transformers saves it, a .gguf file, which keeps its own quantization (Q4_0 and Q8_0
-        exactly; the report's notes name what had to be quantized anew), or a model of transformers in memory (float).
-    quantize: "none", "int4", "int8" or "8da4w", of the linear layers, as pumice.quantize; group_size: weights that
-        share a scale, for int4 and 8da4w.
-    embedding: "int4", "int8" or "f16"; None keeps floats. Where the head is the same matrix, both are quantized once:
-        by `embedding` where it is given, else by `quantize`.
+        exactly) where neither quantize nor embedding says otherwise, or a model of transformers in memory (float). The
+        report's notes name the types of a .gguf file that were quantized anew.
+    quantize: "none", "int4", "int8" or "8da4w", of the linear layers, as pumice.quantize; None: "none", or what a .gguf
+        file has. group_size: weights that share a scale, for int4 and 8da4w.
+    embedding: "int4", "int8" or "f16"; None keeps floats, or what a .gguf file has. Where the head is the same matrix,
+        both are quantized once: by `embedding` where it is given, else by `quantize`.
     max_seq: tokens that fit, prompt and answer together; None: 4096, or what the model was made for if that is less.
-    batch: sequences at a time. cache: "f16" or "f32" of keys and values, which is dtype so far.
+    batch: sequences at a time. cache: of keys and values: "int8", with an fp32 scale for each row of a head; None: as
+        dtype, which "f16" and "f32" must be.
     dtype: "f32" or "f16" of floats; None: "f32" where the checkpoint is float32, else "f16".
     tokenizer: a folder with tokenizer.json, for a model in memory.
     progress: called with the name and the bytes of each constant before it is read.
@@ -61,8 +64,8 @@ def export(
     Raises InvalidInputError for an argument, a folder or a model that does not fit, UnsupportedError for a model with
     an operator that Pumice lacks; nothing is written then.
     """
-    require(quantize, ("none", "int4", "int8", "8da4w"), "quantization scheme")
-    for value, known, what in ((cache, _DTYPES, "cache"), (dtype, _DTYPES, "dtype")):
+    require(quantize or "none", ("none", "int4", "int8", "8da4w"), "quantization scheme")
+    for value, known, what in ((cache, _CACHES, "cache"), (dtype, _DTYPES, "dtype")):
         require(value or "f32", known, what)
     require(embedding or "f16", ("int4", "int8", "f16"), "kind of embedding")
     _positive(batch=batch, group_size=group_size, max_seq=1 if max_seq is None else max_seq)
@@ -76,18 +79,19 @@ def export(
     length = _length(source, max_seq)
     if embedding == "f16" and floats is not torch.float16:
         raise bad("embedding='f16' needs dtype='f16'", "embedding")
-    if cache is not None and _DTYPES[cache] is not floats:
+    rows = _CACHES[cache] if cache else floats
+    if rows not in (floats, torch.int8):
         raise bad(f"cache='{cache}' needs dtype='{cache}'", "cache")
     how = _quantization(source, quantize, group_size, embedding)
     made = skeleton(source.config, floats, length, source.weight, how, source.rope_factors)
     for names, shape in made.wanted:
         source.check(names, shape)
-    decoder = Decoder(made.model, batch, length, _DTYPES[cache] if cache else floats).eval()
+    decoder = Decoder(made.model, batch, length, rows).eval()
     weights = {f"model.{name}": read for name, read in made.weights.items()}
     program = lower_methods(decoder, methods(batch, length), ExportOptions(weights=weights))
-    program.report.notes += source.notes
+    program.report.notes += _requantized(source, made, "f32" if floats is torch.float32 else "f16")
     sizes = {"max_seq": length, "batch": batch, "chunk": min(CHUNK, length), "scored": min(SCORED, length)}
-    _add_facts(source, quantize=quantize, **sizes)
+    _add_facts(source, quantize=quantize or "none", **sizes)
     add_texts(program.ir, source.texts)
     if progress is not None:
         _watch(program, progress)
@@ -119,17 +123,26 @@ def _length(source: Source, max_seq: int | None) -> int:
     return max_seq
 
 
-def _quantization(source: Source, quantize: str, group_size: int, embedding: str | None) -> Quantization:
-    if source.stored is not None:
-        if quantize != "none" or embedding:
-            raise bad("a .gguf file keeps its own quantization: leave quantize and embedding out", "quantize")
-        return Quantization(None, None, None, lambda names: source.stored(source.find(names)))
-    linear = None if quantize == "none" else Scheme(quantize, group_size)
-    table = Scheme(embedding, group_size) if embedding in ("int4", "int8") else None
+def _quantization(source: Source, quantize: str | None, group_size: int, embedding: str | None) -> Quantization:
+    stored = None if source.stored is None else lambda names: source.stored(source.find(names))
+    linear = stored if quantize is None else None if quantize == "none" else Scheme(quantize, group_size)
     if embedding is None:
-        return Quantization(linear, None, linear)
+        return Quantization(linear, stored, linear)
+    table = Scheme(embedding, group_size) if embedding in ("int4", "int8") else None
     same_integers = table is not None and quantize == "8da4w" and embedding == "int4"
     return Quantization(linear, table, linear if same_integers else table)
+
+
+def _requantized(source: Source, made: Skeleton, floats: str) -> list[str]:
+    """A line for each type of the checkpoint and what its weights became, where that is not taken over exactly."""
+    counts: dict[str, int] = {}
+    names = {group[0]: group for group, _ in made.wanted}
+    for name, chosen in made.chosen.items():
+        kind = source.kind(source.find(names[name]))
+        if kind is not None and not isinstance(chosen, Integers):
+            what = f"{kind}: dequantized to {floats}" if chosen is None else f"{kind}: requantized to {chosen}"
+            counts[what] = counts.get(what, 0) + 1
+    return [f"{what} ({count} weight{'s' * (count > 1)})" for what, count in counts.items()]
 
 
 def _add_facts(source: Source, **facts: Any) -> None:

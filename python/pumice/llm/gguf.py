@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A .gguf file of llama.cpp: Llama, Mistral, Qwen2 and Qwen3.
 
-Q4_0 and Q8_0 weights are taken over exactly, other quantized types are quantized anew. transformers reads the file.
+Q4_0 and Q8_0 weights are taken over exactly, other quantized types are quantized anew, unless the caller asks for a
+scheme: then all are. transformers reads the file.
 """
 
 from __future__ import annotations
@@ -61,9 +62,8 @@ def open_gguf(path: Path) -> Source:
     factors = tensors.pop(_FACTORS, None)
     names = {_name(name): name for name in tensors}
     weights = _Weights(config if kind == "llama" else None, {ours: tensors[theirs] for ours, theirs in names.items()})
-    notes = weights.notes()
     frequencies = None if factors is None else _floats(factors)
-    return Source(config, names, weights.read, weights.shape, texts, notes, weights.stored, frequencies)
+    return Source(config, names, weights.read, weights.shape, texts, weights.stored, weights.kind, frequencies)
 
 
 def _check_length(path: Path, header: GgufHeader) -> None:
@@ -146,7 +146,7 @@ class _Weights:
     def stored(self, name: str) -> Integers | Scheme | None:
         """Integers of Q4_0 and Q8_0; other quantized types become int8, since a second rounding to 4 bits costs a small
         model half of its quality: SmolLM2-135M in Q4_1 has perplexity 9.4 on a few sentences, then 16.3."""
-        kind = GGML_NAME.get(self._tensors[name].ggml_type)
+        kind = self.kind(name)
         if kind == "Q4_0":
             return Integers(4, _BLOCK, True, lambda: tuple(self._rows(name, part) for part in q4_0(self._bytes(name))))
         if kind == "Q8_0":
@@ -155,13 +155,9 @@ class _Weights:
             return None
         return Scheme("int8", _BLOCK)
 
-    def notes(self) -> list[str]:
-        """What is quantized anew."""
-        kinds: dict[str, list[str]] = {}
-        for name, tensor in self._tensors.items():
-            if isinstance(scheme := self.stored(name), Scheme):
-                kinds.setdefault(f"{GGML_NAME[tensor.ggml_type]} is quantized anew to {scheme.name}", []).append(name)
-        return [f"{what}: {len(names)} weights, {names[0]} the first" for what, names in kinds.items()]
+    def kind(self, name: str) -> str | None:
+        """llama.cpp's name of a quantized type."""
+        return GGML_NAME.get(self._tensors[name].ggml_type)
 
     def _bytes(self, name: str) -> Tensor:
         return self._tensors[name][:]

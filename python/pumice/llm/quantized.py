@@ -30,6 +30,10 @@ class Scheme:
     name: str
     group_size: int
 
+    def __str__(self) -> str:
+        how = f"groups of {self.group_size}" if self.name in INT4_SCHEMES else "a scale for each row"
+        return f"{self.name}, {how}"
+
     def group(self, columns: int, layer: str) -> int:
         """Weights of a row that share a scale; raises InvalidInputError when that does not divide the row."""
         if self.name not in INT4_SCHEMES:

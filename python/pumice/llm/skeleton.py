@@ -26,30 +26,32 @@ _POSITIONS = ("wpe", "embed_positions")  # embeddings of positions, which stay f
 @dataclass
 class Skeleton:
     """`model`: the module; `weights`: what reads its parameters and buffers, by their names in the module; `wanted`:
-    the names of each weight that a checkpoint must have, and its shape there."""
+    the names of each weight that a checkpoint must have, and its shape there; `chosen`: what became of each weight of a
+    linear layer or an embedding, by its first name; None: floats."""
 
     model: nn.Module
     weights: dict[str, Read]
     wanted: list[tuple[list[str], list[int]]]
+    chosen: dict[str, Integers | Scheme | None]
+
+
+# What a weight becomes, by its names, as the checkpoint has it: integers, a scheme for other quantized types, floats.
+Stored = Callable[[Sequence[str]], Integers | Scheme | None]
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """Schemes of the linear layers and of the embedding; None keeps floats. `tied`: of a matrix that is both.
+    """Schemes of the linear layers and of the embedding; None keeps floats. `tied`: of a matrix that is both."""
 
-    stored: what the checkpoint has for a weight, by its names, where that is better kept: integers, or the scheme for
-    what it was quantized to.
-    """
-
-    linear: Scheme | None
-    embedding: Scheme | None
-    tied: Scheme | None
-    stored: Callable[[Sequence[str]], Integers | Scheme | None] = lambda names: None
+    linear: Scheme | Stored | None
+    embedding: Scheme | Stored | None
+    tied: Scheme | Stored | None
 
     def of(self, layer: nn.Module, names: Sequence[str]) -> Integers | Scheme | None:
         """What becomes of the weight of a layer; `names`: more than one where it is tied."""
         own = self.linear if isinstance(layer, nn.Linear) else self.embedding
-        return self.stored(names) or (self.tied if len(names) > 1 else own)
+        chosen = self.tied if len(names) > 1 else own
+        return chosen if chosen is None or isinstance(chosen, Scheme) else chosen(names)
 
 
 def skeleton(
@@ -76,8 +78,8 @@ def skeleton(
         turned = like.dim() == 2 and group[0].rpartition(".")[0] in transposed
         wanted.append((group, list(like.shape)[::-1] if turned else list(like.shape)))
         weights.update(dict.fromkeys(group, _reader(read, group, like.dtype, turned)))
-    _quantize(model, weights, {name: group for group in names for name in group}, how)
-    return Skeleton(model, weights, wanted)
+    chosen = _quantize(model, weights, {name: group for group in names for name in group}, how)
+    return Skeleton(model, weights, wanted, chosen)
 
 
 def _plain_linears(model: nn.Module) -> set[str]:
@@ -103,14 +105,18 @@ def _reader(read: Callable[[Sequence[str]], Tensor], names: list[str], dtype: to
     return lambda: (read(names).t() if turned else read(names)).to(dtype)
 
 
-def _quantize(model: nn.Module, weights: dict[str, Read], names: dict[str, list[str]], how: Quantization) -> None:
-    """Quantizes in place; a matrix that is embedding and head is quantized once, and both have the same tensors."""
+def _quantize(
+    model: nn.Module, weights: dict[str, Read], names: dict[str, list[str]], how: Quantization
+) -> dict[str, Integers | Scheme | None]:
+    """Quantizes in place; a matrix that is embedding and head is quantized once, and both have the same tensors.
+    Returns Skeleton.chosen."""
     tied: dict[str, nn.Module] = {}
+    made_of: dict[str, Integers | Scheme | None] = {}
     for name, layer in list(model.named_modules()):
         if not isinstance(layer, nn.Linear | nn.Embedding) or name.endswith(_POSITIONS):
             continue
         group = names[f"{name}.weight"]
-        chosen = how.of(layer, group)
+        chosen = made_of[group[0]] = how.of(layer, group)
         if chosen is None:
             continue
         read = weights.pop(f"{name}.weight")
@@ -121,3 +127,4 @@ def _quantize(model: nn.Module, weights: dict[str, Read], names: dict[str, list[
         first = tied.setdefault(group[0], layer)
         layer.integers, layer.scale, layer.zero = first.integers, first.scale, first.zero
         weights.update({f"{name}.{buffer}": made_read for buffer, made_read in made.items()})
+    return made_of

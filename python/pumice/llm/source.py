@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,16 +21,17 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 @dataclass
 class Source:
     """`config`: transformers' configuration; `names`: of the weights that `read` gives, one at a time,
-    `shape` their shapes. `stored`: what of a quantized checkpoint is kept (skeleton.Quantization). `rope_factors`: what
-    the frequencies of the rotary embedding are divided by."""
+    `shape` their shapes. Of a quantized checkpoint, `stored`: what a weight becomes if nothing else is asked for
+    (skeleton.Stored), `kind`: the name of its type, None for floats. `rope_factors`: what the frequencies of the rotary
+    embedding are divided by."""
 
     config: Any
     names: Collection[str]
     read: Callable[[str], Tensor]
     shape: Callable[[str], list[int]]
     texts: Texts
-    notes: list[str] = field(default_factory=list)
     stored: Callable[[str], Integers | Scheme | None] | None = None
+    kind: Callable[[str], str | None] = lambda name: None
     rope_factors: Tensor | None = None
 
     def find(self, names: Iterable[str]) -> str:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 
-TARGET = "pumice.cached_attention.default"
+TARGETS = ("pumice.cached_attention.default", "pumice.cached_attention_int8.default")
 HEADS_FIRST = [0, 2, 1, 3]
 
 
@@ -37,7 +38,7 @@ class Prepared:
     interleaved: bool = False
 
 
-@lowers(TARGET)
+@lowers(*TARGETS)
 def cached_attention(call: Call) -> None:
     """Caches should be states, mutated buffers: they are then written in place."""
     emit(call, *(rows_of(call, call.tensor(name)) for name in ("query", "key", "value")), Prepared())
@@ -64,13 +65,17 @@ def emit(call: Call, q: Rows, k: Rows, v: Rows, prepared: Prepared) -> None:
         if not isinstance(size, int) or size % 4 != 0 or size > 256:
             call.refuse(f"attention heads of {size} elements; a multiple of 4 up to 256 is needed")
     dtype = call.tensor("query").dtype
-    for name in ("key", "value", "key_cache", "value_cache", "sinks"):
-        if call.has(name) and call.tensor(name).dtype is not dtype:
+    int8 = call.has("scales")
+    rows = DType.i8 if int8 else dtype
+    known = {"key": dtype, "value": dtype, "key_cache": rows, "value_cache": rows, "sinks": dtype, "scales": DType.f32}
+    for name, wanted in known.items():
+        if call.has(name) and call.tensor(name).dtype is not wanted:
             call.refuse(f"attention of {dtype.name} queries with {name} of {call.tensor(name).dtype.name}")
     p = prepared
     factors = (p.cos, p.sin, p.q_norm, p.k_norm, call["sinks"], p.eps)
     begins = (q.begin, k.begin, v.begin)
     options = (call["scale"], call["window"], call["softcap"])
     caches = (call.tensor("key_cache"), call.tensor("value_cache"), call.tensor("first"))
-    name = "cached_attention_interleaved" if p.interleaved else "cached_attention"
-    call.emit(name, q.x, k.x, v.x, *caches, *factors, call.tensor("query").shape[1], *begins, *options)
+    name = f"cached_attention{'_int8' if int8 else ''}{'_interleaved' if p.interleaved else ''}"
+    scales = [call.tensor("scales")] if int8 else []
+    call.emit(name, q.x, k.x, v.x, *caches, *factors, call.tensor("query").shape[1], *begins, *options, *scales)
