@@ -162,109 +162,110 @@ void cached_attention(Graph& graph, Args args) {
   attend(graph, args, int8, interleaved);
 }
 
+constexpr Op kOps[] = {
+    {{"cached_attention", 1, kSignature},
+     cached_attention<false, false>,
+     glsl::cached_attention_write::axes,
+     {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=T[1,2,40,16] value_cache=T[1,2,40,16] first=i32[1]{0..39} "
+      "eps=0.000001 heads=2 q_begin=0 k_begin=32 v_begin=64 scale=0.25 window=0 softcap=0 "
+      "-> T[1,1,2,16] T[1,2,40,16] T[1,2,40,16]; "
+      "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
+      "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
+      // Rows enough for matrices.
+      "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
+      "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
+      "cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0|30 "
+      "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]; "
+      // Angles of all positions; one row, then several.
+      "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
+      "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=5 softcap=1 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
+      "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
+      "cos=T[40,16] sin=T[40,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=0 softcap=0 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
+      // Positions enough for several workgroups a head.
+      "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=T[2,1,700,16] value_cache=T[2,1,700,16] first=i32[2]{500..699} "
+      "sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
+      "-> T[2,1,2,16] T[2,1,700,16] T[2,1,700,16]; "
+      "q=T[1,1,16] k=T[1,1,8] v=T[1,1,8] key_cache=T[1,1,1500,8] value_cache=T[1,1,1500,8] "
+      "first=i32[1]{1300..1499} eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
+      "-> T[1,1,2,8] T[1,1,1500,8] T[1,1,1500,8]",
+      "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
+      "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
+      "softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
+      reference::cached_attention}},
+    {{"cached_attention_interleaved", 1, kSignature},
+     cached_attention<false, true>,
+     glsl::cached_attention_write::axes,
+     // One row; several, with a part of the head and norms; and rows enough for matrices.
+     {"q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
+      "cos=T[41,8] sin=T[41,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=0 softcap=0 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
+      "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
+      "cos=T[2,3,3] sin=T[2,3,3] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
+      "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
+      "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
+      "cos=T[90,8] sin=T[90,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.125 window=0 "
+      "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]",
+      "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
+      "first=i32[1]{4095..4095} cos=f16[4096,32] sin=f16[4096,32] eps=0.000001 heads=32 q_begin=0 k_begin=2048 "
+      "v_begin=2560 scale=0.125 window=0 softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
+      reference::cached_attention_interleaved}},
+    {{"cached_attention_int8", 1, kInt8Signature},
+     cached_attention<true, false>,
+     glsl::cached_attention_write::axes,
+     // One row, alone and with all options; several; enough for matrices, of whole and of other vec4 groups; rows
+     // shared by workgroups.
+     {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=i8[1,2,40,16] value_cache=i8[1,2,40,16] first=i32[1]{0..39} "
+      "eps=0.000001 heads=2 q_begin=0 k_begin=32 v_begin=64 scale=0.25 window=0 softcap=0 "
+      "scales=f32[1,2,40,2]{0..0.02} -> T[1,1,2,16] i8[1,2,40,16] i8[1,2,40,16] f32[1,2,40,2]; "
+      "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..39} "
+      "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] sinks=T[4] eps=0.000001 heads=4 q_begin=0 k_begin=0 "
+      "v_begin=0 scale=0.0625 window=0|5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
+      "-> T[2,1,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
+      "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..36} "
+      "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
+      "-> T[2,3,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
+      "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=i8[2,2,90,16] value_cache=i8[2,2,90,16] "
+      "first=i32[2]{0..70} cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.25 window=0|30 softcap=0 scales=f32[2,2,90,2]{0..0.01} "
+      "-> T[2,20,4,16] i8[2,2,90,16] i8[2,2,90,16] f32[2,2,90,2]; "
+      "q=T[1,9,40]{-1..1} k=T[1,9,20]{-1..1} v=T[1,9,12] key_cache=i8[1,1,50,20] value_cache=i8[1,1,50,12] "
+      "first=i32[1]{0..41} sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 "
+      "softcap=0 scales=f32[1,1,50,2]{0..0.01} -> T[1,9,2,12] i8[1,1,50,20] i8[1,1,50,12] f32[1,1,50,2]; "
+      "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=i8[2,1,700,16] value_cache=i8[2,1,700,16] "
+      "first=i32[2]{500..699} sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 "
+      "softcap=0 scales=f32[2,1,700,2]{0..0.02} -> T[2,1,2,16] i8[2,1,700,16] i8[2,1,700,16] f32[2,1,700,2]",
+      "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=i8[1,8,4096,64] value_cache=i8[1,8,4096,64] "
+      "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
+      "softcap=0 scales=f32[1,8,4096,2]{0..0.01} -> f16[1,1,32,64] i8[1,8,4096,64] i8[1,8,4096,64] f32[1,8,4096,2]",
+      reference::cached_attention_int8}},
+    {{"cached_attention_int8_interleaved", 1, kInt8Signature},
+     cached_attention<true, true>,
+     glsl::cached_attention_write::axes,
+     {"q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..39} "
+      "cos=T[41,8] sin=T[41,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.0625 window=0 softcap=0 "
+      "scales=f32[2,2,40,2]{0..0.01} -> T[2,1,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
+      "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..36} "
+      "cos=T[2,3,3] sin=T[2,3,3] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
+      "scale=0.0625 window=5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
+      "-> T[2,3,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
+      "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=i8[2,2,90,16] value_cache=i8[2,2,90,16] "
+      "first=i32[2]{0..70} cos=T[90,8] sin=T[90,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.125 "
+      "window=0 softcap=0 scales=f32[2,2,90,2]{0..0.01} "
+      "-> T[2,20,4,16] i8[2,2,90,16] i8[2,2,90,16] f32[2,2,90,2]",
+      "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=i8[1,8,4096,64] value_cache=i8[1,8,4096,64] "
+      "first=i32[1]{4095..4095} cos=f16[4096,32] sin=f16[4096,32] eps=0.000001 heads=32 q_begin=0 k_begin=2048 "
+      "v_begin=2560 scale=0.125 window=0 softcap=0 scales=f32[1,8,4096,2]{0..0.01} "
+      "-> f16[1,1,32,64] i8[1,8,4096,64] i8[1,8,4096,64] f32[1,8,4096,2]",
+      reference::cached_attention_int8_interleaved}}};
+
 }  // namespace
 
 std::span<const Op> cached_attention_ops() {
-  static constexpr Op kOps[] = {
-      {{"cached_attention", 1, kSignature},
-       cached_attention<false, false>,
-       glsl::cached_attention_write::axes,
-       {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=T[1,2,40,16] value_cache=T[1,2,40,16] first=i32[1]{0..39} "
-        "eps=0.000001 heads=2 q_begin=0 k_begin=32 v_begin=64 scale=0.25 window=0 softcap=0 "
-        "-> T[1,1,2,16] T[1,2,40,16] T[1,2,40,16]; "
-        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
-        "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
-        // Rows enough for matrices.
-        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
-        "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
-        "cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0|30 "
-        "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]; "
-        // Angles of all positions; one row, then several.
-        "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
-        "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=5 softcap=1 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
-        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
-        "cos=T[40,16] sin=T[40,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=0 softcap=0 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
-        // Positions enough for several workgroups a head.
-        "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=T[2,1,700,16] value_cache=T[2,1,700,16] first=i32[2]{500..699} "
-        "sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
-        "-> T[2,1,2,16] T[2,1,700,16] T[2,1,700,16]; "
-        "q=T[1,1,16] k=T[1,1,8] v=T[1,1,8] key_cache=T[1,1,1500,8] value_cache=T[1,1,1500,8] "
-        "first=i32[1]{1300..1499} eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 softcap=0 "
-        "-> T[1,1,2,8] T[1,1,1500,8] T[1,1,1500,8]",
-        "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
-        "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
-        "softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
-        reference::cached_attention}},
-      {{"cached_attention_interleaved", 1, kSignature},
-       cached_attention<false, true>,
-       glsl::cached_attention_write::axes,
-       // One row; several, with a part of the head and norms; and rows enough for matrices.
-       {"q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
-        "cos=T[41,8] sin=T[41,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=0 softcap=0 -> T[2,1,4,16] T[2,2,40,16] T[2,2,40,16]; "
-        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..36} "
-        "cos=T[2,3,3] sin=T[2,3,3] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=5 softcap=1 -> T[2,3,4,16] T[2,2,40,16] T[2,2,40,16]; "
-        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=T[2,2,90,16]{-1..1} "
-        "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
-        "cos=T[90,8] sin=T[90,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.125 window=0 "
-        "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]",
-        "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=f16[1,8,4096,64] value_cache=f16[1,8,4096,64] "
-        "first=i32[1]{4095..4095} cos=f16[4096,32] sin=f16[4096,32] eps=0.000001 heads=32 q_begin=0 k_begin=2048 "
-        "v_begin=2560 scale=0.125 window=0 softcap=0 -> f16[1,1,32,64] f16[1,8,4096,64] f16[1,8,4096,64]",
-        reference::cached_attention_interleaved}},
-      {{"cached_attention_int8", 1, kInt8Signature},
-       cached_attention<true, false>,
-       glsl::cached_attention_write::axes,
-       // One row, alone and with all options; several; enough for matrices, of whole and of other vec4 groups; rows
-       // shared by workgroups.
-       {"q=T[1,1,96] k=T[1,1,96] v=T[1,1,96] key_cache=i8[1,2,40,16] value_cache=i8[1,2,40,16] first=i32[1]{0..39} "
-        "eps=0.000001 heads=2 q_begin=0 k_begin=32 v_begin=64 scale=0.25 window=0 softcap=0 "
-        "scales=f32[1,2,40,2]{0..0.02} -> T[1,1,2,16] i8[1,2,40,16] i8[1,2,40,16] f32[1,2,40,2]; "
-        "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..39} "
-        "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] sinks=T[4] eps=0.000001 heads=4 q_begin=0 k_begin=0 "
-        "v_begin=0 scale=0.0625 window=0|5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
-        "-> T[2,1,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
-        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..36} "
-        "cos=T[1,3,8] sin=T[1,3,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
-        "-> T[2,3,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
-        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=i8[2,2,90,16] value_cache=i8[2,2,90,16] "
-        "first=i32[2]{0..70} cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.25 window=0|30 softcap=0 scales=f32[2,2,90,2]{0..0.01} "
-        "-> T[2,20,4,16] i8[2,2,90,16] i8[2,2,90,16] f32[2,2,90,2]; "
-        "q=T[1,9,40]{-1..1} k=T[1,9,20]{-1..1} v=T[1,9,12] key_cache=i8[1,1,50,20] value_cache=i8[1,1,50,12] "
-        "first=i32[1]{0..41} sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 "
-        "softcap=0 scales=f32[1,1,50,2]{0..0.01} -> T[1,9,2,12] i8[1,1,50,20] i8[1,1,50,12] f32[1,1,50,2]; "
-        "q=T[2,1,32] k=T[2,1,16] v=T[2,1,16] key_cache=i8[2,1,700,16] value_cache=i8[2,1,700,16] "
-        "first=i32[2]{500..699} sinks=T[2] eps=0.000001 heads=2 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0 "
-        "softcap=0 scales=f32[2,1,700,2]{0..0.02} -> T[2,1,2,16] i8[2,1,700,16] i8[2,1,700,16] f32[2,1,700,2]",
-        "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=i8[1,8,4096,64] value_cache=i8[1,8,4096,64] "
-        "first=i32[1]{4095..4095} eps=0.000001 heads=32 q_begin=0 k_begin=2048 v_begin=2560 scale=0.125 window=0 "
-        "softcap=0 scales=f32[1,8,4096,2]{0..0.01} -> f16[1,1,32,64] i8[1,8,4096,64] i8[1,8,4096,64] f32[1,8,4096,2]",
-        reference::cached_attention_int8}},
-      {{"cached_attention_int8_interleaved", 1, kInt8Signature},
-       cached_attention<true, true>,
-       glsl::cached_attention_write::axes,
-       {"q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..39} "
-        "cos=T[41,8] sin=T[41,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.0625 window=0 softcap=0 "
-        "scales=f32[2,2,40,2]{0..0.01} -> T[2,1,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
-        "q=T[2,3,64] k=T[2,3,32] v=T[2,3,32] key_cache=i8[2,2,40,16] value_cache=i8[2,2,40,16] first=i32[2]{0..36} "
-        "cos=T[2,3,3] sin=T[2,3,3] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "
-        "scale=0.0625 window=5 softcap=1 scales=f32[2,2,40,2]{0..0.01} "
-        "-> T[2,3,4,16] i8[2,2,40,16] i8[2,2,40,16] f32[2,2,40,2]; "
-        "q=T[2,20,64]{-1..1} k=T[2,20,32]{-1..1} v=T[2,20,32] key_cache=i8[2,2,90,16] value_cache=i8[2,2,90,16] "
-        "first=i32[2]{0..70} cos=T[90,8] sin=T[90,8] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.125 "
-        "window=0 softcap=0 scales=f32[2,2,90,2]{0..0.01} "
-        "-> T[2,20,4,16] i8[2,2,90,16] i8[2,2,90,16] f32[2,2,90,2]",
-        "q=f16[1,1,3072] k=f16[1,1,3072] v=f16[1,1,3072] key_cache=i8[1,8,4096,64] value_cache=i8[1,8,4096,64] "
-        "first=i32[1]{4095..4095} cos=f16[4096,32] sin=f16[4096,32] eps=0.000001 heads=32 q_begin=0 k_begin=2048 "
-        "v_begin=2560 scale=0.125 window=0 softcap=0 scales=f32[1,8,4096,2]{0..0.01} "
-        "-> f16[1,1,32,64] i8[1,8,4096,64] i8[1,8,4096,64] f32[1,8,4096,2]",
-        reference::cached_attention_int8_interleaved}}};
   return kOps;
 }
 

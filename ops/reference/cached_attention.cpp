@@ -121,22 +121,28 @@ Head head_of(const HostCall& call, bool interleaved, size_t x, size_t norm, cons
   return head;
 }
 
-void attend(HostCall& call, bool int8, bool interleaved) {
+// The caches after the new rows, as numbers, and how far a key may be off.
+struct CacheValues {
+  std::vector<double> k, v, doubts;
+};
+
+// Writes the new rows to the outputs, and reports those that are out of the caches.
+CacheValues write_rows(HostCall& call, bool int8, bool interleaved) {
   const HostTensor &keys = call.tensor(kKeyCache), &values = call.tensor(kValueCache), &first = call.tensor(kFirst);
   const int64_t batches = keys.dim(0), kv_heads = keys.dim(1), capacity = keys.dim(2), e = keys.dim(3);
-  const int64_t f = values.dim(3), heads = call.integer(kHeads), rows = call.tensor(kQ).dim(1);
-  HostOutput &out = call.out(0), &new_keys = call.out(1), &new_values = call.out(2);
+  const int64_t f = values.dim(3), rows = call.tensor(kQ).dim(1);
+  HostOutput &new_keys = call.out(1), &new_values = call.out(2);
   for (const double value : keys.values) new_keys.push(value);
   for (const double value : values.values) new_values.push(value);
-  std::vector<double> k = keys.values, v = values.values, doubts(k.size(), 0);  // after the new rows
+  CacheValues caches{keys.values, values.values, std::vector<double>(keys.values.size(), 0)};
   if (int8) {
     const std::vector<double>& scales = call.tensor(kScales).values;
     for (const double scale : scales) call.out(3).push(scale);
-    for (size_t i = 0; i < k.size(); ++i) k[i] *= scales[i / static_cast<size_t>(e) * 2];
-    for (size_t i = 0; i < v.size(); ++i) v[i] *= scales[i / static_cast<size_t>(f) * 2 + 1];
+    for (size_t i = 0; i < caches.k.size(); ++i) caches.k[i] *= scales[i / static_cast<size_t>(e) * 2];
+    for (size_t i = 0; i < caches.v.size(); ++i) caches.v[i] *= scales[i / static_cast<size_t>(f) * 2 + 1];
   }
   const auto row_of = [&](const Head& head) {
-    return int8 ? as_int8(head, out.dtype) : as_it_is(head, new_keys.dtype);
+    return int8 ? as_int8(head, call.out(0).dtype) : as_it_is(head, new_keys.dtype);
   };
   for (int64_t b = 0; b < batches; ++b) {
     const auto begin = static_cast<int64_t>(first.values[b]);
@@ -153,17 +159,26 @@ void attend(HostCall& call, bool int8, bool interleaved) {
         const size_t at = index_at({b, g, begin + l}, {batches, kv_heads, capacity});
         for (size_t i = 0, to = at * static_cast<size_t>(e); i < key.values.size(); ++i, ++to) {
           new_keys.elements[to] = key.elements[i];
-          k[to] = key.values[i];
-          doubts[to] = key.doubts[i];
+          caches.k[to] = key.values[i];
+          caches.doubts[to] = key.doubts[i];
         }
         for (size_t i = 0, to = at * static_cast<size_t>(f); i < value.values.size(); ++i, ++to) {
           new_values.elements[to] = value.elements[i];
-          v[to] = value.values[i];
+          caches.v[to] = value.values[i];
         }
         if (int8) call.out(3).elements[2 * at] = key.scale, call.out(3).elements[2 * at + 1] = value.scale;
       }
     }
   }
+  return caches;
+}
+
+void attend(HostCall& call, bool int8, bool interleaved) {
+  const auto [k, v, doubts] = write_rows(call, int8, interleaved);
+  const HostTensor &keys = call.tensor(kKeyCache), &values = call.tensor(kValueCache), &first = call.tensor(kFirst);
+  const int64_t batches = keys.dim(0), kv_heads = keys.dim(1), capacity = keys.dim(2), e = keys.dim(3);
+  const int64_t f = values.dim(3), heads = call.integer(kHeads), rows = call.tensor(kQ).dim(1);
+  HostOutput& out = call.out(0);
   out.elements.resize(out.count());
   const double scale = in_f32(call.real(kScale)), softcap = in_f32(call.real(kSoftcap));
   const int64_t window = call.integer(kWindow);
