@@ -137,12 +137,12 @@ void fused_linear(Graph& graph, Tensor out, Tensor x, const PackedWeight& weight
   const Layer layer{x, weight, epilogue};
   check_layer(layer, out);
   const Tensor row = epilogue.norm ? normed(graph, layer) : x;
-  SplitX split;
+  std::shared_ptr<SplitX> split;
   if (may_split_x(graph.features(), x, weight))
     split = split_x(graph, row, weight.k, [=](const Launch& launch) { return layer.fusion(launch).steps.split; });
   const auto products = [&](Tensor to, bool gate) {
     product(graph, to, row, layer, {.norm = false, .gate = gate, .split = false});
-    if (split.x) product(graph, to, split.x, layer, {.norm = false, .gate = gate, .split = true}, split.rows);
+    if (split) product(graph, to, split->x, layer, {.norm = false, .gate = gate, .split = true}, split->rows);
   };
   if (epilogue.norm) product(graph, out, x, layer, {.norm = true, .gate = epilogue.gated, .split = false});
   products(out, epilogue.gated);

@@ -84,10 +84,10 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   };
   const auto by_split = [=](const Launch& launch) { return kernel_for(launch).input == Input::split; };
   if (!textures && may_split_x(graph.features(), x, weight)) {
-    const SplitX split = split_x(graph, x, weight.k, by_split);
+    const auto split = split_x(graph, x, weight.k, by_split);
     Epilogue how = epilogue;
-    how.rows = split.rows;
-    add(split.x, how, by_split);
+    how.rows = split->rows;
+    add(split->x, how, by_split);
   }
   if (textures || weight.k % 8 == 0) return add(x, epilogue, [=](const Launch& launch) { return !by_split(launch); });
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };

@@ -23,17 +23,24 @@ bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& 
   });
 }
 
-SplitX split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {
-  const SplitX made{graph.scratch(DType::f16, 3), graph.scratch(DType::i32, 2)};
-  graph.dispatch({made.x, made.rows}, {x}, [=](Launch& launch) {
-    const uint32_t m = wanted(launch) ? u32(x.numel() / k) : 0, tiles = panel_tiles(k);
-    made.x.resize({m, 2, int64_t{tiles} * kTileColumns});
-    made.rows.resize({m, 2});
+std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {
+  const auto made = graph.shared<SplitX>(format("split %u %u", x.id(), k));
+  made->wanted.push_back(std::move(wanted));
+  if (made->x) return made;
+  made->x = graph.scratch(DType::f16, 3);
+  made->rows = graph.scratch(DType::i32, 2);
+  graph.dispatch({made->x, made->rows}, {x}, [=](Launch& launch) {
+    const bool runs =
+        std::any_of(made->wanted.begin(), made->wanted.end(), [&](const auto& each) { return each(launch); });
+    const uint32_t m = runs ? u32(x.numel() / k) : 0, tiles = panel_tiles(k);
+    made->x.resize({m, 2, int64_t{tiles} * kTileColumns});
+    made->rows.resize({m, 2});
+    const uint32_t lanes = std::min(256u, launch.features.max_invocations);
     const uint64_t split_bytes = uint64_t{4} * tiles * kTileColumns, x_bytes = uint64_t{4} * k, row_bytes = 8;
     const auto blocks = m == 0 ? std::vector<RowRange>{} : split_rows(m, {split_bytes, x_bytes}, launch.features);
     for (const RowRange& block : blocks) {
       launch.params(glsl::linear_split::Params{.m = block.count, .k = k, .tiles = tiles});
-      launch.over_groups(block.count, std::min(256u, launch.features.max_invocations));
+      launch.over_groups(block.count, lanes);
       launch.spec.push_back(k % 4 == 0);
       launch.shader = &glsl::linear_split::variant();
       if (blocks.size() == 1) return;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "ops/linear/packed_weight.h"
 
@@ -11,11 +13,12 @@ namespace pumice::engine {
 // Whether a kernel that reads x so can multiply x, in a buffer, with that weight on this device at some size.
 bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight);
 
-// What glsl/linear_split.glsl makes: x of fp16, [m, 2, whole tiles of k], and rows [m, 2]. Empty at launches where it
-// is not wanted.
+// What glsl/linear_split.glsl makes: x of fp16, [m, 2, whole tiles of k], and rows [m, 2]. Made once for all
+// that read the same x; empty at launches where none wants it.
 struct SplitX {
   Tensor x, rows;
+  std::vector<std::function<bool(const Launch&)>> wanted;
 };
-SplitX split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted);
+std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted);
 
 }  // namespace pumice::engine
