@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serialization/read.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
@@ -19,7 +20,8 @@ Program read(std::span<const std::byte> file, std::span<const Signature> signatu
 
   // Checked and used in a copy: it is aligned, and a process that writes to a mapped file cannot change it afterwards.
   std::vector<uint64_t> copy((header.program_size + 7) / 8);
-  std::memcpy(copy.data(), file.data() + header.program_offset, header.program_size);
+  std::ranges::copy(file.subspan(header.program_offset, header.program_size),
+                    reinterpret_cast<std::byte*>(copy.data()));
   const std::span bytes(reinterpret_cast<const std::byte*>(copy.data()), header.program_size);
   if (const uint64_t hash = hash64(bytes); hash != header.program_hash) {
     fail(Code::ChecksumMismatch, Stage::header, "program",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads arbitrary bytes on the CPU driver and runs each method twice: errors are typed, and the device is not lost.
+// Loads arbitrary bytes on the CPU driver and runs each method in a session twice, and in another: errors are typed,
+// the device is not lost, no barrier is missing (PUMICE_CHECK_HAZARDS), and both sessions have the same bits.
 //
 //   fuzz_execute -max_len=20000 build/fuzz-corpus test/fuzz/corpus/execute
 #include "base/dtype.h"
@@ -61,6 +62,15 @@ std::vector<Input> inputs_of(const Method& method) {
   return inputs;
 }
 
+using Outputs = std::vector<std::vector<std::byte>>;
+
+Outputs outputs_of(Session& session, uint32_t method, std::span<const InputView> views) {
+  Outputs outputs;
+  session.call(method, views,
+               [&](uint32_t, const OutputInfo& output) { return outputs.emplace_back(output.bytes).data(); });
+  return outputs;
+}
+
 void execute(std::span<const std::byte> file) {
   std::shared_ptr<const pumice::engine::Model> model;
   try {
@@ -69,19 +79,18 @@ void execute(std::span<const std::byte> file) {
     return test::must_be_typed(error, error.code() != Code::DeviceLost);
   }
   try {
-    const auto session = model->session();
+    const auto session = model->session(), other = model->session();
     for (uint32_t m = 0; m < model->program().methods.size(); ++m) {
       const std::vector<Input> inputs = inputs_of(model->program().methods[m]);
       std::vector<InputView> views;
       for (const Input& input : inputs)
         views.push_back({input.dtype, input.dims, input.data.data(), input.data.size()});
-      std::vector<std::byte> out;
-      for (int i = 0; i < 2; ++i) {
-        session->call(m, views, [&](uint32_t, const OutputInfo& output) {
-          out.resize(output.bytes);
-          return out.data();
-        });
+      const Outputs first = outputs_of(*session, m, views);
+      if (outputs_of(*other, m, views) != first) {
+        std::fprintf(stderr, "methods[%u]: two sessions differ\n", m);
+        std::abort();
       }
+      outputs_of(*session, m, views);
     }
   } catch (const Error& error) {
     test::must_be_typed(error, error.code() != Code::DeviceLost && error.code() != Code::Timeout);

@@ -39,11 +39,12 @@ OPEN = {
 
 
 def test_every_operator_has_a_seed_of_fuzz_execute() -> None:
-    """python -m support.op_seeds makes them; an operator that is new and has none is not fuzzed."""
+    """python -m support.op_seeds makes OPERATOR.pumice, reach_seeds OPERATOR-N.pumice; an operator that is new and has
+    none is not fuzzed."""
     seeds = {path.stem: path.read_bytes() for path in SEEDS.glob("*.pumice")}
     assert seeds.keys() >= {row[0] for row in op_table()}
     for name, file in seeds.items():
-        assert name in operators(file)
+        assert name.split("-")[0] in operators(file)
 
 
 class Call(torch.nn.Module):

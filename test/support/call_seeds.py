@@ -41,20 +41,21 @@ def _conv(name: str, x_dtype: torch.dtype, out: torch.dtype, more: list[Any]) ->
     return b.bytes()
 
 
-def _interleaved() -> bytes:
+def _attention(name: str, int8: bool) -> bytes:
     b = OneCall()
     q, k, v = (b.input(F32, (1, 1, size)) for size in (32, 16, 16))
-    caches = [b.input(F32, (1, 2, 6, 8)) for _ in range(2)]
+    caches = [b.input(I8 if int8 else F32, (1, 2, 6, 8)) for _ in range(2)]
     first = b.input(I32, (1,))
-    cos, sin = b.constant(_floats(6, 4)), b.constant(_floats(6, 4))
-    out = b.call(
-        "cached_attention_interleaved",
-        [q, k, v, *caches, first, cos, sin, None, None, None, 1e-6, 4, 0, 0, 0, 0.5, 0, 0.0],
-        F32,
-        (1, 1, 4, 8),
-    )
-    for index in range(2):
-        b.method.values.append(ir.Value(ir.ValueKind.output, ir.DType.f32, [1, 2, 6, 8], name=f"cache{index}"))
+    angles = 4 if "interleaved" in name else 8
+    cos, sin = b.constant(_floats(6, angles)), b.constant(_floats(6, angles))
+    args = [q, k, v, *caches, first, cos, sin, None, None, None, 1e-6, 4, 0, 0, 0, 0.5, 0, 0.0]
+    if int8:
+        args.append(b.input(F32, (1, 2, 6, 2)))
+    out = b.call(name, args, F32, (1, 1, 4, 8))
+    dtype = ir.DType.i8 if int8 else ir.DType.f32
+    more = [(dtype, [1, 2, 6, 8])] * 2 + [(ir.DType.f32, [1, 2, 6, 2])] * int8
+    for index, (each, dims) in enumerate(more):
+        b.method.values.append(ir.Value(ir.ValueKind.output, each, dims, name=f"cache{index}"))
         b.method.outputs.append(len(b.method.values) - 1)
     b.method.ops[0].outputs[:] = [out.index, *b.method.outputs[1:]]
     return b.bytes()
@@ -104,7 +105,9 @@ def seeds() -> dict[str, bytes]:
         "conv2d_q8csw": _conv("conv2d_q8csw", F32, F32, []),
         "conv2d_q8ta_q8csw": _conv("conv2d_q8ta_q8csw", I8, F32, [0.02, 3]),
         "q8ta_conv2d": _conv("q8ta_conv2d", I8, I8, [0.02, 3, 0.05, -2, -128, 127]),
-        "cached_attention_interleaved": _interleaved(),
+        "cached_attention_interleaved": _attention("cached_attention_interleaved", int8=False),
+        "cached_attention_int8": _attention("cached_attention_int8", int8=True),
+        "cached_attention_int8_interleaved": _attention("cached_attention_int8_interleaved", int8=True),
         "expert_linear": _expert_linear(),
         "fused_linear": _fused_linear(),
         "linear_q8ta_q8csw": _linear_q8ta(),

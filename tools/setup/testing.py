@@ -185,7 +185,12 @@ def fuzz_target(target: Path, seconds: int, corpus: Path, **more: str) -> bool:
         print(f"== {target.name}{f', PUMICE_FEATURES={features}' if features else ''}, {share} s", flush=True)
         command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
         command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
-        status = show(command, check=False, cwd=BUILD, env=environment(PUMICE_FEATURES=features, **STRICT, **more))
+        status = show(
+            command,
+            check=False,
+            cwd=BUILD,
+            env=environment(PUMICE_FEATURES=features, PUMICE_CHECK_HAZARDS="1", **STRICT, **more),
+        )
         if status:
             print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
         good &= status == 0
