@@ -132,6 +132,17 @@ TEST(Header, F07_F08_SectionsInPlace) {
   expect_error(Code::BadHeader, "header.constants_size", "more", [&] { read_file(patched(kConstantsSize, 0, 8)); });
 }
 
+// Found by fuzzing under UBSan: a copy of nothing from a null pointer.
+TEST(Header, ASectionOfNothing) {
+  Bytes nothing = file(sample());
+  put(nothing, kConstantsSize, nothing.size() - 64, 8);
+  put(nothing, kConstantsOffset, 64, 8);
+  put(nothing, kProgramSize, 0, 8);
+  put(nothing, kProgramHash, hash64({}), 8);
+  put(nothing, kHash, hash64(std::span(nothing).first(56)), 8);
+  expect_error(Code::BadSchema, "program", "outside of the program", [&] { read_file(nothing); });
+}
+
 TEST(Header, F08_AnyAddressOfTheCaller) {
   const Bytes good = file(sample());
   for (size_t shift = 0; shift < 8; shift++) {
