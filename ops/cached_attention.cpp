@@ -102,6 +102,10 @@ void attend(Graph& graph, const Args& args, bool int8, bool interleaved) {
   const Tensor out = args.out(0), q = c.q;
   std::vector<Tensor> old_caches = {c.key_cache, c.value_cache}, caches = {args.out(1), args.out(2)};
   if (int8) old_caches.push_back(c.scales), caches.push_back(args.out(3));
+  check(out.dtype() == q.dtype(), "%s: q is %s, the output %s", kOp, name(q.dtype()), name(out.dtype()));
+  for (size_t i = 0; i < caches.size(); ++i)
+    check(caches[i].dtype() == old_caches[i].dtype(), "%s: a cache of %s becomes one of %s", kOp,
+          name(old_caches[i].dtype()), name(caches[i].dtype()));
   const Tensor rotated = graph.scratch(q.dtype(), 4), partial = graph.scratch(DType::f32, 1), words = tickets(graph);
   const uint32_t call = graph.call_id();
   const auto or_q = [&](const Tensor& t) { return t ? t : q; };
