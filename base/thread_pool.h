@@ -3,6 +3,7 @@
 // link.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -34,5 +35,11 @@ class ThreadPool {
   std::exception_ptr error_;
   bool stop_ = false;
 };
+
+// least = min(least, value), from several threads.
+inline void lower_to(std::atomic<size_t>& least, size_t value) {
+  for (size_t seen = least; value < seen && !least.compare_exchange_weak(seen, value);) {
+  }
+}
 
 }  // namespace pumice::engine

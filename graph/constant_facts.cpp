@@ -21,11 +21,6 @@ Word word(std::span<const std::byte> bytes, size_t i) {
   return value;
 }
 
-void lower_to(std::atomic<size_t>& least, size_t value) {
-  for (size_t seen = least; value < seen && !least.compare_exchange_weak(seen, value);) {
-  }
-}
-
 // The first in bytes that is not 0, -0, or a number above 0 and below `infinity`; the number of words where there is
 // none.
 template <class Word>
@@ -113,7 +108,7 @@ std::optional<Graph::Scale> ConstantFacts::bad_scale(const Program& program, uin
     const size_t size = half ? 2 : 4;
     std::atomic<size_t> least{SIZE_MAX};
     over_pieces(bytes.size(), [&](size_t first, size_t count) {
-      if (first / size > least) return;  // what is behind a bad one need not be looked at
+      if (first / size > least) return;  // bytes after a bad scale need no check
       const std::span<const std::byte> piece = bytes.subspan(first, count);
       const size_t found = half ? first_bad<uint16_t>(piece, 0x7c00) : first_bad<uint32_t>(piece, 0x7f800000);
       if (found < count / size) lower_to(least, first / size + found);

@@ -22,6 +22,7 @@ void choose_qparams(Graph& graph, Args args) {
   const std::vector<int64_t> block = args.ints(1);
   const int64_t mapping = args.integer(2), low = args.integer(3), high = args.integer(4), steps = args.integer(6);
   const auto eps = static_cast<float>(args.real(5));
+  check(zero.dtype() != DType::boolean, "%s: the zero points are bool", kOp);
   check(mapping >= 0 && mapping <= QPARAMS_TENSOR, "%s: mapping %" PRId64 " is not in 0..%u", kOp, mapping,
         QPARAMS_TENSOR);
   check(steps >= 0 && steps <= STEPS_F16_THEN_F32 && (steps == STEPS_F32 || x.dtype() == DType::f16),

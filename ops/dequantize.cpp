@@ -23,6 +23,7 @@ void dequantize(Graph& graph, Args args) {
   const std::vector<int64_t> block = args.ints(3);
   const int64_t steps = args.integer(4);
   const bool integers = args.boolean(5);
+  check(x.dtype() != DType::boolean, "%s: x is bool", kOp);
   check(steps == STEPS_F32 || steps == STEPS_F16, "%s: steps %" PRId64, kOp, steps);
   check(!integers || !zero.tensor || !is_float(zero.tensor.dtype()), "%s: zero points are %s, not integers", kOp,
         name(zero.tensor ? zero.tensor.dtype() : DType::f32));

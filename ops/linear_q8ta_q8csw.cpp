@@ -15,6 +15,7 @@ namespace {
 void linear_q8ta_q8csw(Graph& graph, Args args) {
   constexpr const char* kOp = "linear_q8ta_q8csw";
   const PackedWeight packed = pack_q8csw(graph, args, kOp);
+  check(is_float(args.out().dtype()), "%s: the output is %s, not f32 or f16", kOp, name(args.out().dtype()));
   RowSource rows{.x = args.tensor(0), .source = ROWS_NUMBERS};
   rows.low = args.integer(9);
   rows.high = args.integer(10);

@@ -51,6 +51,7 @@ void quantize(Graph& graph, Args args) {
   const std::vector<int64_t> block = args.ints(3);
   const int64_t low = args.integer(4), high = args.integer(5), steps = args.integer(6);
   const bool last = args.boolean(7);
+  check(out.dtype() != DType::boolean, "%s: the output is bool", kOp);
   check(low <= high && low >= INT32_MIN && high <= INT32_MAX, "%s: %" PRId64 "..%" PRId64 " is no range of integers",
         kOp, low, high);
   const bool texture = take_textures(graph, x, out);

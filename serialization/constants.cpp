@@ -77,9 +77,7 @@ void check_hashes(const Program& program, std::span<const uint32_t> order) {
   ThreadPool pool(std::min<uint64_t>({program.data.size() / kPerThread, order.size(), 8}));
   pool.run(order.size(), 1, [&](size_t i, size_t) {
     const Constant& c = program.constants[order[i]];
-    if (hash64(segment(program, c)) == c.hash) return;
-    for (size_t seen = bad; i < seen && !bad.compare_exchange_weak(seen, i);) {
-    }
+    if (hash64(segment(program, c)) != c.hash) lower_to(bad, i);
   });
   if (bad == SIZE_MAX) return;
   const uint32_t index = order[bad];

@@ -40,7 +40,8 @@ void linear_dynamic_int8(Graph& graph, const Args& args, const char* op, DType w
         name(weight));
   const PackedWeight packed = pack_weight(graph, op, args.tensor(1), args.tensor(2), args.tensor(3), group, true);
   RowSource rows{.x = args.tensor(0), .source = ROWS_CHOSEN};
-  check(is_float(rows.x.dtype()), "%s: x is %s, not f32 or f16", op, name(rows.x.dtype()));
+  check(is_float(rows.x.dtype()) && is_float(args.out().dtype()), "%s: x is %s and the output %s, not f32 or f16", op,
+        name(rows.x.dtype()), name(args.out().dtype()));
   const int64_t mapping = args.integer(act + 2), per_token = args.integer(act + 6);
   check(mapping >= 0 && mapping <= QPARAMS_NO_CLIPPING, "%s: mapping %" PRId64 " is not 0, 1 or 2", op, mapping);
   check(per_token >= 0 && per_token <= 2, "%s: per_token is %" PRId64 ", not 0, 1 or 2", op, per_token);

@@ -16,16 +16,6 @@
 namespace pumice::engine {
 namespace {
 
-LinearShape shape_of(const Experts& e, int64_t m) {
-  return {.m = m,
-          .n = e.weight.n,
-          .k = e.weight.k,
-          .group = e.weight.group,
-          .weight = e.weight.type,
-          .dtype = e.x.dtype(),
-          .scale_f16 = e.weight.scale_f16};
-}
-
 void check_sizes(const Experts& e) {
   const Shape &x = e.x.shape(), &chosen = e.chosen.shape();
   check(x.back() == e.weight.k, "expert_linear: x has %" PRId64 " columns, the weight %u", x.back(), e.weight.k);
@@ -80,7 +70,9 @@ void launch_product(Launch& launch, const Experts& e, bool list, uint32_t call) 
 const LinearKernel* matrix_kernel(const Experts& e, bool many, bool list, const Features& features) {
   const bool two = e.weight.n % 32 == 0;
   const LinearKernel& kernel = linear_kernel(many ? (two ? "gemvf16x2" : "gemvf16") : two ? "gemvf8x2" : "gemvf8");
-  return unsupported_reason(kernel, shape_of(e, list ? kernel.rows : 1), features).empty() ? &kernel : nullptr;
+  return unsupported_reason(kernel, product_shape(e.weight, e.x.dtype(), list ? kernel.rows : 1), features).empty()
+             ? &kernel
+             : nullptr;
 }
 
 }  // namespace

@@ -37,13 +37,8 @@ struct Layer {
 };
 
 Fusion Layer::fusion(const Launch& launch) const {
-  const LinearShape shape{.m = std::max<int64_t>(rows(), 1),
-                          .n = weight.n,
-                          .k = weight.k,
-                          .group = weight.group,
-                          .weight = weight.type,
-                          .dtype = x.dtype(),
-                          .scale_f16 = weight.scale_f16};
+  LinearShape shape = product_shape(weight, x.dtype(), std::max<int64_t>(rows(), 1));
+  shape.may_split = true;
   const LinearKernel* kernel = &choose_linear(shape, launch.features);
   const bool split = kernel->input == Input::split;
   Epilogue how = epilogue;

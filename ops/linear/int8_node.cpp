@@ -147,27 +147,13 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
   });
 }
 
-// Whether a kernel that reads x in that form can run on this device at some size.
-bool may_run(const IntegerProduct& p, Input input, const Features& features) {
-  for (const LinearKernel& kernel : linear_kernels()) {
-    if (form_of(kernel, p.shape(1)) == input && unsupported_reason(kernel, p.shape(1), features).empty()) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 LinearShape IntegerProduct::shape(int64_t m) const {
-  return {.m = m,
-          .n = weight.n,
-          .k = weight.k,
-          .group = weight.group,
-          .weight = weight.type,
-          .dtype = rows.real_dtype(),
-          .scale_f16 = weight.scale_f16,
-          .integers = !(bytes() && requantize.is_extreme()),
-          .textures = textures,
-          .weight_texture = weight.texture};
+  LinearShape shape = product_shape(weight, rows.real_dtype(), m);
+  shape.integers = !(bytes() && requantize.is_extreme());
+  shape.textures = textures;
+  return shape;
 }
 
 void linear_int8(Graph& graph, IntegerProduct p) {
@@ -180,13 +166,13 @@ void linear_int8(Graph& graph, IntegerProduct p) {
   p.textures = take_textures(graph, p.rows.x, p.out, &p.epilogue.residual);
   add_floats(graph, p, Input::floats);
   const Features& features = graph.features();
-  if (may_run(p, Input::halves, features)) add_floats(graph, p, Input::halves);
+  if (may_read(Input::halves, p.shape(1), features)) add_floats(graph, p, Input::halves);
   Tensor sums;
   const bool may_pad = std::any_of(linear_kernels().begin(), linear_kernels().end(), [&](const LinearKernel& kernel) {
     return pads_rows(p, kernel) && unsupported_reason(kernel, p.shape(1), features).empty();
   });
   for (const Input input : {Input::words, Input::x}) {
-    if (!may_run(p, input, features)) continue;
+    if (!may_read(input, p.shape(1), features)) continue;
     if (!sums) sums = weight_sums(graph, p.weight);
     add_integers(graph, p, input, false, sums);
     if (input == Input::words && may_pad) add_integers(graph, p, input, true, sums);

@@ -197,7 +197,8 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
   const bool split = kernel.input == Input::split;
   if (split && !features.has(Feature::split)) return "needs the feature 'split', which was switched off";
-  if (split && (s.dtype != DType::f32 || s.integers)) return "takes fp32";
+  if (split && !s.may_split) return "takes no integers";
+  if (split && s.dtype != DType::f32) return "takes fp32";
   if (s.dtype != DType::f16 && !whole && !split) return format("computes in fp16, not in %s", name(s.dtype));
   const Tile& t = kernel.tile;
   const uint32_t lanes = tile_lanes(kernel, features);
@@ -243,6 +244,13 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
                   features.max_shared_bytes);
   }
   return "";
+}
+
+bool may_read(Input form, LinearShape shape, const Features& features) {
+  shape.m = 1;  // what a kernel cannot do does not depend on it
+  return std::any_of(std::begin(kKernels), std::end(kKernels), [&](const LinearKernel& kernel) {
+    return form_of(kernel, shape) == form && unsupported_reason(kernel, shape, features).empty();
+  });
 }
 
 // lavapipe, 2 cores, processor time by that of the pick, 1024 x 1024, M = 1 and 128, int4 and int8, x as it is and in 8

@@ -30,6 +30,7 @@ struct LinearShape {
   DType dtype = DType::f32;  // of x and out
   bool scale_f16 = false;    // scales are fp16, not fp32
   bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
+  bool may_split = false;    // the operator has nodes for Input::split (ops/linear/split_x.h)
   bool textures = false;     // x and out are
   bool weight_texture = false;
 };
@@ -74,6 +75,8 @@ const LinearKernel& linear_kernel(std::string_view name);
 Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.
 std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Whether a kernel that reads x in that form can compute that shape, at some m, on that device.
+bool may_read(Input form, LinearShape shape, const Features& features);
 // Why it is not recommended for that shape on that device, though it can run, in the same form; empty for the kernels
 // that are meant for it. The pick is one of these.
 std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);

@@ -128,8 +128,7 @@ void launch_block(Launch& launch, const Linear& l) {
 // pick_matrix_tail, where the binding ranges of the rows after the whole tiles are aligned.
 const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const PackedWeight& w, uint32_t m, bool gated,
                                 const Features& features) {
-  const LinearShape shape{
-      .m = m, .n = w.n, .k = w.k, .group = w.group, .weight = w.type, .dtype = dtype, .scale_f16 = w.scale_f16};
+  const LinearShape shape = product_shape(w, dtype, m);
   const uint64_t least = kernel.tile.bm * std::min<uint64_t>(kRowBytes, device_bytes(dtype));
   const LinearKernel* tail =
       least % features.storage_alignment == 0 ? pick_matrix_tail(kernel, shape, features) : nullptr;

@@ -61,15 +61,9 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   const bool textures = take_textures(graph, x, out, &epilogue.residual);
   epilogue.height = textures;
   const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
-    const LinearShape shape{.m = std::max<int64_t>(x.numel() / weight.k, 1),
-                            .n = weight.n,
-                            .k = weight.k,
-                            .group = weight.group,
-                            .weight = weight.type,
-                            .dtype = dtype,
-                            .scale_f16 = weight.scale_f16,
-                            .textures = textures,
-                            .weight_texture = weight.texture};
+    LinearShape shape = product_shape(weight, dtype, std::max<int64_t>(x.numel() / weight.k, 1));
+    shape.textures = textures;
+    shape.may_split = true;
     return choose_linear(shape, launch.features);
   };
   const auto add = [&](Tensor rows, Epilogue how, std::function<bool(const Launch&)> wanted) {

@@ -100,6 +100,17 @@ Tensor pack_pairs(Graph& graph, Tensor x, uint32_t n, uint32_t groups, uint32_t 
 
 }  // namespace
 
+LinearShape product_shape(const PackedWeight& w, DType dtype, int64_t m) {
+  return {.m = m,
+          .n = w.n,
+          .k = w.k,
+          .group = w.group,
+          .weight = w.type,
+          .dtype = dtype,
+          .scale_f16 = w.scale_f16,
+          .weight_texture = w.texture};
+}
+
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale, Tensor zero, int64_t group,
                          bool textures) {
   check(weight.is_constant() && weight.rank() == 2, "%s: the weight must be a constant of rank 2", op);

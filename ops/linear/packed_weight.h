@@ -42,6 +42,9 @@ struct PackedWeight {
   } scales = {};
 };
 
+// Of the product of m >= 1 rows in `dtype` with it, on buffers.
+LinearShape product_shape(const PackedWeight& weight, DType dtype, int64_t m);
+
 // `weight`: f32, f16, i8 or i4 constant [N, K]; quantized ones have `scale` [N, G] (f32, f16), maybe `zero` [N, G]
 // (i8), and groups of `group` columns: G * group == K, and one group or a multiple of 4 columns. `textures`: the
 // operator takes the weight in a texture, too, where the file has it so.

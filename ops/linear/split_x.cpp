@@ -9,18 +9,9 @@
 namespace pumice::engine {
 
 bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight) {
-  const LinearShape shape{.m = 1,
-                          .n = weight.n,
-                          .k = weight.k,
-                          .group = weight.group,
-                          .weight = weight.type,
-                          .dtype = x.dtype(),
-                          .scale_f16 = weight.scale_f16,
-                          .weight_texture = weight.texture};
-  const auto kernels = linear_kernels();
-  return std::any_of(kernels.begin(), kernels.end(), [&](const LinearKernel& kernel) {
-    return kernel.input == Input::split && unsupported_reason(kernel, shape, features).empty();
-  });
+  LinearShape shape = product_shape(weight, x.dtype(), 1);
+  shape.may_split = true;
+  return may_read(Input::split, shape, features);
 }
 
 std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {

@@ -5,23 +5,10 @@
 #include "ops/linear/error_bound.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
+#include "test/ops/pick_cases.h"
 
 namespace pumice::engine {
 namespace {
-
-Features gpu() {
-  Features features = baseline_features();
-  features.max_invocations = 1024;
-  features.max_shared_bytes = 49152;
-  return features;
-}
-
-Features cpu() {
-  Features features = gpu();
-  features.max_shared_bytes = 32768;
-  features.cpu = true;
-  return features;
-}
 
 TEST(PickLinear, FewRowsAreAGemvThatHoldsThemAll) {
   for (const auto& [m, rows] : {std::pair{1, 1u}, {2, 2u}, {3, 4u}, {4, 4u}, {5, 8u}, {8, 8u}}) {
@@ -62,19 +49,6 @@ TEST(PickLinear, ACpuReadsXOnceASubgroup) {
   }
 }
 
-// A GPU with cooperative matrices whose elements are in the expected registers.
-Features matrices() {
-  Features features = gpu();
-  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments);
-  features.subgroup_size = 32;
-  features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
-  return features;
-}
-
-LinearShape int4(int64_t m, int64_t n, int64_t k) {
-  return {m, n, k, 32, WeightType::q4, DType::f16, true};
-}
-
 TEST(PickLinear, MatricesByRows) {
   const auto name = [](int64_t m, int64_t n, int64_t k) { return pick_linear(int4(m, n, k), matrices()).name; };
   EXPECT_EQ(name(1, 14336, 4096), "gemvf8x2");
@@ -111,6 +85,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
     LinearShape shape = int4(m, n, k);
     shape.dtype = DType::f32;
     shape.scale_f16 = false;
+    shape.may_split = true;
     return pick_linear(shape, features);
   };
   EXPECT_EQ(pick(512, 14336, 4096).input, Input::floats) << "a device without the feature";
@@ -123,6 +98,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_EQ(pick(128, 384, 1536).family, Family::gemv);
   LinearShape shape = int4(512, 14336, 4096);
   const LinearKernel& split = linear_kernel("split64x128");
+  shape.may_split = true;
   EXPECT_EQ(unsupported_reason(split, shape, features), "takes fp32");
   shape.dtype = DType::f32;
   EXPECT_EQ(unsupported_reason(split, shape, features), "");
@@ -135,6 +111,19 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_NE(unsupported_reason(split, shape, features), "");
 }
 
+// A product of integers whose scale of the output takes fp32 sums: none of its nodes makes two fp16 of an fp32.
+TEST(PickLinear, OperatorsWithoutNodesForASplitXTakeNoKernelThatReadsIt) {
+  Features features = matrices();
+  features.bits |= bit(Feature::split);
+  LinearShape shape = int4(512, 14336, 4096);
+  shape.dtype = DType::f32;
+  EXPECT_EQ(pick_linear(shape, features).input, Input::floats);
+  EXPECT_FALSE(may_read(Input::split, shape, features));
+  EXPECT_EQ(unsupported_reason(linear_kernel("split64x128"), shape, features), "takes no integers");
+  shape.may_split = true;
+  EXPECT_TRUE(may_read(Input::split, shape, features));
+}
+
 TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
   const auto tail = [](const char* name, int64_t m) {
     const LinearKernel* kernel = pick_matrix_tail(linear_kernel(name), int4(m, 14336, 4096), matrices());
@@ -144,104 +133,6 @@ TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
   EXPECT_EQ(tail("matrix128x128", 520), "gemvf8x2");
   for (const int64_t m : {1, 127, 128, 512, 521}) EXPECT_EQ(tail("matrix128x128", m), "none") << m;
   EXPECT_EQ(tail("fragments64x256", 513), "none");
-}
-
-LinearShape integers(int64_t m, uint32_t group, WeightType weight = WeightType::q4, int64_t k = 4096,
-                     int64_t n = 14336) {
-  return {.m = m,
-          .n = n,
-          .k = k,
-          .group = group,
-          .weight = weight,
-          .dtype = DType::f16,
-          .scale_f16 = true,
-          .integers = true};
-}
-
-Features dots(Features features) {
-  features.bits |= bit(Feature::int_dot) | bit(Feature::subgroup_arithmetic);
-  return features;
-}
-
-TEST(PickIntegers, FloatsWhereNothingElseIsThere) {
-  for (const int64_t m : {1, 4, 64, 512}) {
-    EXPECT_EQ(pick_linear(integers(m, 32), gpu()).input, Input::floats) << m;
-    EXPECT_EQ(pick_linear(integers(m, 0, WeightType::q8), baseline_features()).input, Input::floats) << m;
-  }
-}
-
-TEST(PickIntegers, DotsWithoutMatrices) {
-  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1x2");
-  EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8), dots(gpu())).name, "dot1");
-  EXPECT_EQ(pick_linear(integers(1, 32, WeightType::q4, 4096, 4096), dots(gpu())).name, "dot1");
-  EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8, 11008, 4096), dots(gpu())).name, "dot1x2");
-  EXPECT_EQ(pick_linear(integers(4, 32), dots(gpu())).input, Input::floats);
-  EXPECT_EQ(pick_linear(integers(512, 32), dots(gpu())).name, "dot_tile64x128");
-  EXPECT_EQ(pick_linear(integers(512, 20), dots(gpu())).input, Input::floats);
-  for (const int64_t m : {1, 8, 128}) EXPECT_EQ(pick_linear(integers(m, 32), dots(cpu())).input, Input::floats) << m;
-}
-
-TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
-  Features features = dots(gpu());
-  features.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8);
-  features.subgroup_size = 32;
-  features.matrix_s8 = {{{16, 16, 32}}};
-  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q8), features).name, "int8_128x128");
-  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q4), features).name, "int8_128x128d2");
-  EXPECT_EQ(pick_linear(integers(100, 0, WeightType::q8, 4096, 4096), features).name, "int8_64x64");
-  EXPECT_EQ(pick_linear(integers(512, 128), features).name, "int8g_64x128");
-  EXPECT_EQ(pick_linear(integers(512, 20), features).input, Input::floats);
-  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1x2");
-  features.matrix_s8 = {{{16, 16, 24}}};
-  EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
-}
-
-// For x of fp32, too: these kernels read its quantized values as whole numbers in fp16.
-TEST(PickIntegers, FragmentsForFewRows) {
-  Features features = dots(matrices());
-  features.bits |= bit(Feature::int8);
-  features.matrix_s8 = {{{16, 16, 32}}};
-  for (const DType dtype : {DType::f16, DType::f32}) {
-    const auto pick = [&](int64_t m, int64_t n, uint32_t group = 0) {
-      LinearShape shape = integers(m, group, WeightType::q8, 4096, n);
-      shape.dtype = dtype;
-      const LinearKernel& kernel = pick_linear(shape, features);
-      if (kernel.family == Family::gemv_fragments) {
-        EXPECT_EQ(form_of(kernel, shape), dtype == DType::f16 ? Input::floats : Input::halves);
-      }
-      return kernel.name;
-    };
-    EXPECT_EQ(pick(2, 14336), "gemvf8x2");
-    EXPECT_EQ(pick(16, 14336), "gemvf16x2");
-    EXPECT_EQ(pick(16, 14336, 32), "gemvf16x2");
-    EXPECT_EQ(pick(64, 8192), "gemvf16x2");
-    EXPECT_EQ(pick(64, 14336), "int8_64x64");
-    EXPECT_EQ(pick(4, 512), "dot1");
-    EXPECT_EQ(pick(4, 4096), "dot1x2");
-    EXPECT_EQ(pick(5, 4096), "gemvf8");
-    EXPECT_EQ(pick(16, 512, 32), "dot1x2");
-    EXPECT_EQ(pick(64, 512), "dotw4");
-    EXPECT_EQ(pick(512, 512), "gemvf16x2");  // too few tiles
-  }
-  EXPECT_EQ(pick_linear(integers(128, 0, WeightType::q8, 14336, 4096), features).name, "gemvf16x2");
-  EXPECT_EQ(pick_linear(integers(16, 0, WeightType::q8), dots(gpu())).name, "dotw4");
-  LinearShape floats = int4(16, 14336, 4096);
-  floats.dtype = DType::f32;
-  EXPECT_NE(unsupported_reason(linear_kernel("gemvf16x2"), floats, features), "");
-}
-
-TEST(PickIntegers, SumsThatPass32BitsAreFloats) {
-  EXPECT_NE(unsupported_reason(linear_kernel("dot1"), integers(1, 0, WeightType::q8, 40000), dots(gpu())), "");
-  EXPECT_EQ(pick_linear(integers(512, 0, WeightType::q8, 40000), dots(gpu())).input, Input::floats);
-  EXPECT_EQ(unsupported_reason(linear_kernel("dot_tile64x64"), integers(512, 32, WeightType::q4, 40000), dots(gpu())),
-            "");
-}
-
-TEST(PickIntegers, FloatsAreNotForThem) {
-  for (const LinearKernel& kernel : linear_kernels()) {
-    if (kernel.input == Input::floats || kernel.input == Input::split) continue;
-    EXPECT_NE(unsupported_reason(kernel, {1, 64, 64, 32, WeightType::q4}, dots(gpu())), "") << kernel.name;
-  }
 }
 
 // One row and many, on devices with and without each feature: the pick can run, and quantized rows use dot products.

@@ -110,36 +110,18 @@ def test_positions_out_of_the_caches_end_the_run_and_write_nothing(int8) -> None
     assert torch.equal(session(*after), other(*after))
 
 
+@pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("features", [None, "like_gpu", "none"])
-def test_what_is_left_after_the_last_position_counts_for_nothing(features) -> None:
-    """The caches hold infinities and NaN where no row has been written yet."""
+def test_what_is_left_after_the_last_position_counts_for_nothing(features, int8) -> None:
+    """Caches of f16, and scales of caches of int8, hold infinities and NaN where no row has been written yet."""
     torch.manual_seed(4)
-    module = CachedAttention(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
-    clean = CachedAttention(heads=4, kv_heads=2, size=16, capacity=64, rotated=16).eval().half()
-    clean.load_state_dict(module.state_dict())
-    for name in ("key_cache", "value_cache"):
-        getattr(module, name)[:] = torch.tensor([float("nan"), float("inf")], dtype=torch.float16).repeat(8)
-        getattr(clean, name)[:] = 0
-    dim = torch.export.Dim("rows", min=1, max=64)
-    sessions = []
-    for each in (module, clean):
-        example = (torch.randn(1, 5, 32).half(), torch.zeros(1, dtype=torch.int64))
-        program = pumice.export(each, example, dynamic_shapes={"x": {1: dim}, "first": None})
-        sessions.append(pumice.load(bytes(program), features=features))
-    for x, first in steps(1, (17, 1, 3)):
-        got, want = (session(x.half(), first) for session in sessions)
-        assert torch.isfinite(want).all()
-        assert torch.equal(got, want)
-
-
-@pytest.mark.parametrize("features", [None, "like_gpu", "none"])
-def test_scales_that_are_left_after_the_last_position_count_for_nothing(features) -> None:
-    torch.manual_seed(4)
-    options = {"heads": 4, "kv_heads": 2, "size": 16, "capacity": 64, "rotated": 16, "int8": True}
+    options = {"heads": 4, "kv_heads": 2, "size": 16, "capacity": 64, "rotated": 16, "int8": int8}
     module, clean = (CachedAttention(**options).eval().of_floats(torch.float16) for _ in range(2))
     clean.load_state_dict(module.state_dict())
-    module.scales[:] = torch.tensor([float("nan"), float("inf")])
-    clean.scales[:] = 0
+    for name in ("scales",) if int8 else ("key_cache", "value_cache"):
+        left = getattr(module, name)
+        left[:] = torch.tensor([float("nan"), float("inf")], dtype=left.dtype).repeat(left.shape[-1] // 2)
+        getattr(clean, name)[:] = 0
     dim = torch.export.Dim("rows", min=1, max=64)
     sessions = []
     for each in (module, clean):
@@ -175,9 +157,8 @@ def test_integers_and_scales_are_those_of_eager(rows, dtype) -> None:
     x[0, 0, 0] = torch.arange(16).to(dtype) * 0.25 + 59.75  # 63.5 / 0.5 = 127; every other one is a tie
     if rows > 1:
         x[0, 0, 1] = 0
-        small = torch.finfo(dtype).tiny * (
-            2.0**-5 if dtype is torch.float16 else 1
-        )  # subnormal fp32 may be taken for 0
+        subnormal = 2.0**-5 if dtype is torch.float16 else 1  # of fp32 it may be taken for 0
+        small = torch.finfo(dtype).tiny * subnormal
         x[0, 0, 2] = small * torch.arange(16).to(dtype)
     if rows > 3:
         x[0, 0, 3] = torch.finfo(dtype).max / 3 * torch.linspace(-1, 1, 16).to(dtype)
