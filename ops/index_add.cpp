@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = self, then out[.., index[p], ..] += values[.., p, ..] along `dim`, for every position p in order. A negative
-// index counts from the end; one out of range, and an i64 sum that 32 bits cannot hold, are errors of the run.
+// out = self, then out[.., index[p], ..] += values[.., p, ..] along `dim`, for every position p, in order where they
+// are fewer than 65536. A negative index counts from the end; one out of range, and an i64 sum that 32 bits cannot
+// hold, are errors of the run.
+//
+// An element searches all positions for its own, so that the work is quadratic.
 //
 // Error of floats: |err| <= u |y| + 2^-24 * the sum of the sizes of the partial sums of the element.
 #include "glsl/index_add.h"
@@ -10,6 +13,7 @@
 #include "ops/op.h"
 #include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -36,7 +40,11 @@ void index_add(Graph& graph, Args args) {
                                           .call = call});
     launch.shader = &glsl::index_add::variant(glsl::index_add::dtype(out.dtype()));
     launch.operations = static_cast<uint64_t>(out.numel()) * positions;
-    launch.over(std::max(vec4_groups(out), positions));
+    if (search_together(positions))
+      launch.over_groups(vec4_groups(out), kTogetherLanes);
+    else
+      launch.over(std::max(vec4_groups(out), positions));
+    launch.spec.push_back(search_together(positions));
   });
 }
 
@@ -51,7 +59,9 @@ std::span<const Op> index_add_ops() {
         "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1; "
         "self=i64[3,9] index=i64[4]{-9..8}|i64[4]{8..12} values=i64[3,4] dim=1; "
         "self=i64[2]{2000000000..2100000000} index=i64[3]{0..1} "
-        "values=i64[3]{2000000000..2100000000} dim=0",
+        "values=i64[3]{2000000000..2100000000} dim=0; "
+        "self=T[2,3,5] index=i32[65600]{0..2} values=T[2,65600,5] dim=1; "
+        "self=i64[3] index=i64[65600]{-3..2}|i64[65600]{2..3} values=i64[65600] dim=0",
         "self=f32[1024,768] index=i32[64]{0..1023} values=f32[64,768] dim=0", reference::index_add}}};
   return kOps;
 }

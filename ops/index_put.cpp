@@ -8,6 +8,7 @@
 #include "ops/op.h"
 #include "ops/reference/indices.h"
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
 namespace {
@@ -30,7 +31,12 @@ void index_put(Graph& graph, Args args) {
     launch.params(glsl::index_put_last::Params{.positions = u32(index.numel()), .rows = u32(self.dim(dim))});
     launch.shader = &glsl::index_put_last::variant();
     launch.operations = static_cast<uint64_t>(self.dim(dim)) * static_cast<uint64_t>(index.numel());
-    launch.over(static_cast<uint64_t>(self.dim(dim)));
+    const auto rows = static_cast<uint64_t>(self.dim(dim));
+    if (search_together(index.numel()))
+      launch.over_groups(rows, kTogetherLanes);
+    else
+      launch.over(rows);
+    launch.spec.push_back(search_together(index.numel()));
   });
   graph.dispatch_in_place({out, graph.status()}, {self, index, values, table}, [=](Launch& launch) {
     out.resize(self.shape());
@@ -67,7 +73,8 @@ std::span<const Op> index_put_ops() {
        glsl::index_put::axes,
        {"self=T[9,8] index=i32[3]{0..8} values=T[3,8] dim=0; "
         "self=T[3,9,2] index=i64[4]{-9..8}|i64[4]{8..12} values=T[3,4,2] dim=1; "
-        "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0",
+        "self=T[40,7] index=i32[20]{0..39} values=T[20,7] dim=0; "
+        "self=T[5,3] index=i32[65600]{-5..4} values=T[65600,3] dim=0",
         "self=f16[1024,768] index=i32[64]{0..1023} values=f16[64,768] dim=0", reference::index_put}}};
   return kOps;
 }

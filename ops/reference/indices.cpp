@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reference/indices.h"
 
+#include <array>
 #include <cmath>
 
 #include "ops/shared/shape.h"
+#include "ops/shared/workgroups.h"
 
 namespace pumice::engine::reference {
 namespace {
@@ -81,13 +83,44 @@ void index_put(HostCall& call) {
   scatter(call, [](HostResult& to, double value) { to.value = value; });
 }
 
+namespace {
+
+void add(HostResult& to, const HostResult& by, DType dtype) {
+  to.value += by.value;
+  to.error += by.error;
+  if (is_float(dtype)) to.error += 0x1p-24 * std::fabs(to.value);
+  if (!is_float(dtype) && dtype != DType::i64) to.value = wrapped(static_cast<int64_t>(to.value), dtype);
+}
+
+// Lane p % kTogetherLanes adds the value of position p, then halves of the lanes are added.
+void add_by_lanes(HostCall& call) {
+  const HostTensor &self = call.tensor(0), &index = call.tensor(1), &values = call.tensor(2);
+  const Slabs slabs(self.shape, axis_of(call.integer(3), self.shape));
+  const size_t positions = index.values.size();
+  std::vector<std::vector<size_t>> places(slabs.extent);
+  for (size_t p = 0; p < positions; ++p)
+    places[static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent)))].push_back(p);
+  for (size_t e = 0; e < self.values.size(); ++e) {
+    const size_t i = e % slabs.inner, row = e / slabs.inner % slabs.extent, o = e / slabs.inner / slabs.extent;
+    std::array<HostResult, kTogetherLanes> lanes = {};
+    for (const size_t p : places[row])
+      add(lanes[p % kTogetherLanes], {values.values.at((o * positions + p) * slabs.inner + i), 0}, call.out().dtype);
+    for (size_t step = kTogetherLanes / 2; step > 0; step /= 2)
+      for (size_t lane = 0; lane < step; ++lane) add(lanes[lane], lanes[lane + step], call.out().dtype);
+    HostResult sum{self.values[e], 0};
+    add(sum, lanes[0], call.out().dtype);
+    call.out().elements.push_back(sum);
+  }
+}
+
+}  // namespace
+
 void index_add(HostCall& call) {
   const DType dtype = call.out().dtype;
-  scatter(call, [&](HostResult& to, double value) {
-    to.value += value;
-    if (is_float(dtype)) to.error += 0x1p-24 * std::fabs(to.value);
-    if (!is_float(dtype) && dtype != DType::i64) to.value = wrapped(static_cast<int64_t>(to.value), dtype);
-  });
+  if (search_together(static_cast<int64_t>(call.tensor(1).values.size())))
+    add_by_lanes(call);
+  else
+    scatter(call, [&](HostResult& to, double value) { add(to, {value, 0}, dtype); });
   if (dtype == DType::i64) check_i64(call);
 }
 

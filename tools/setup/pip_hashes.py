@@ -90,7 +90,12 @@ def _report(pins: list[str], python: str, machine: str, log: Path) -> tuple[dict
         installs = json.loads(result.read_text())["install"] if pins else []
     by_name = {_normal(each["metadata"]["name"]): each["download_info"] for each in installs}
     files = {pin: by_name[_normal(pin.split("==")[0])] for pin in pins}
-    return {pin: (info["url"], info["archive_info"]["hashes"]["sha256"]) for pin, info in files.items()}, missing
+    return {pin: (info["url"], _sha256(info["archive_info"])) for pin, info in files.items()}, missing
+
+
+def _sha256(archive: dict) -> str:
+    """From pip's report: pip before 23.1, which Debian 12 has, knows no "hashes"."""
+    return archive["hashes"]["sha256"] if "hashes" in archive else archive["hash"].removeprefix("sha256=")
 
 
 def _normal(name: str) -> str:
