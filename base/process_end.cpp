@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process_end.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "base/error.h"
@@ -23,6 +25,9 @@ std::atomic<int> inside{0};        // calls, of all threads
 thread_local int inside_here = 0;  // of this thread: exit() may be called from inside of one
 std::atomic<uint64_t> ended{0};    // calls, since the first wait_at_exit()
 std::atomic<pid_t> process{0};     // of wait_at_exit()
+// Held by a thread that registers a handler, and during a fork: a child forked in the middle of std::atexit() would
+// find the C library's lock taken for ever, and hang in exit().
+constinit std::mutex registering;
 
 void wait() {
   if (process != getpid()) return;
@@ -35,6 +40,11 @@ void wait() {
 }  // namespace
 
 void wait_at_exit() {
+  const auto lock = [] { registering.lock(); };
+  const auto unlock = [] { registering.unlock(); };
+  static const bool kKnowsForks = pthread_atfork(lock, unlock, unlock) == 0;
+  if (!kKnowsForks) return;  // no memory for that
+  const std::lock_guard held(registering);
   process = getpid();
   // Handlers and destructors run in the reverse order of their registration; without memory for one more there is none.
   (void)std::atexit(wait);

@@ -3,6 +3,7 @@
 #include "base/process_end.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -97,6 +98,32 @@ TEST(ProcessEnd, AForkedChildWaitsForNobody) {
     std::exit(3);
   };
   EXPECT_EXIT(end(), testing::ExitedWithCode(0), "child");
+}
+
+TEST(ProcessEnd, AChildForkedWhileAThreadRegistersCanExit) {
+  const auto end = [] {
+    static std::atomic<bool> done{false};
+    std::thread beside([] {
+      while (!done) wait_at_exit();
+    });
+    for (int count = 0; count < 300; ++count) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(10);           // a hang
+        std::atexit([] {});  // needs what exit() needs
+        _exit(0);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status == 0) continue;
+      say("a child did not end");
+      _exit(1);
+    }
+    done = true;
+    beside.join();
+    _exit(0);
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(0), "^$");
 }
 
 }  // namespace

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 import torch
 from support import cpp_host
-from support.cpp_host import DRIVER
 from support.decoder import SLOTS, VOCAB, Decoder, greedy
 from support.lowered import Lowered
 
@@ -71,9 +70,8 @@ def test_minilm(tmp_path, scheme, linear, shapes) -> None:
         else:
             assert distance(got, want) <= 1e-5
             torch.testing.assert_close(got, want, atol=2e-5, rtol=0)
-    if DRIVER.exists():
-        for (other,), got in zip(cpp_host.run(lowered.path, calls, [torch.float32]), gots, strict=True):
-            assert torch.equal(other, got)
+    for (other,), got in zip(cpp_host.run(lowered.path, calls, [torch.float32]), gots, strict=True):
+        assert torch.equal(other, got)
 
 
 def test_a_decoder_with_caches_generates_the_same_tokens(tmp_path) -> None:
@@ -94,8 +92,7 @@ def test_a_decoder_with_caches_generates_the_same_tokens(tmp_path) -> None:
     for a, b in zip(got, want, strict=True):
         torch.testing.assert_close(a, b, atol=2e-4, rtol=0)
     assert got_tokens == want_tokens
-    if DRIVER.exists():
-        calls = [(prompt, torch.arange(5))]
-        calls += [(torch.tensor([[token]]), torch.tensor([5 + i])) for i, token in enumerate(want_tokens[:4])]
-        for (logits,), step in zip(cpp_host.run(lowered.path, calls, [torch.float32]), want[:5], strict=True):
-            torch.testing.assert_close(logits[:, -1], step, atol=2e-4, rtol=0)
+    calls = [(prompt, torch.arange(5))]
+    calls += [(torch.tensor([[token]]), torch.tensor([5 + i])) for i, token in enumerate(want_tokens[:4])]
+    for (logits,), step in zip(cpp_host.run(lowered.path, calls, [torch.float32]), want[:5], strict=True):
+        torch.testing.assert_close(logits[:, -1], step, atol=2e-4, rtol=0)

@@ -62,18 +62,16 @@ def test_half_after_quantize_is_refused(e2e, dtype) -> None:
         e2e.refuses(module, *inputs(dtype), match="dequantized weight f32", options={"bf16": "f16"})
 
 
-def test_tiny_weights_of_fp16() -> None:
-    """Scales that are denormal in fp16, or 0."""
-    for size in (1e-5, 1e-6, 1e-8):
-        module = layers(torch.float16)
-        for layer in (module[0], module[2]):
-            layer.weight.data *= size
+def test_tiny_scales_of_fp16() -> None:
+    """Scales that are denormal in fp16, or 0. torchao chooses none below fp16's epsilon."""
+    for size in (1e-4, 1e-6, 0):
+        module = nn.Linear(64, 32, bias=False).half()
         quantize_(module, INT4)
-        args = inputs(torch.float16)
-        program = pumice.export(module, args)
-        got, want = pumice.load(bytes(program))(*args), module(*args)
-        assert torch.isfinite(want).all() and torch.isfinite(got).all()
-        torch.testing.assert_close(got, want, rtol=2e-2, atol=1e-3)
+        module.weight.scale.data *= size / module.weight.scale.max()
+        x = 1000 * torch.randn(9, 64).half()
+        got, want = pumice.load(bytes(pumice.export(module, (x,))))(x), module(x)
+        assert (want.abs().max() > size * 1000) if size else (want == 0).all()
+        close(got, want, 2e-3)
 
 
 def test_tokens_of_zeros_and_fp16_denormals() -> None:
@@ -341,9 +339,6 @@ def test_per_axis_weights_of_convolutions_are_not_per_channel() -> None:
     """PerAxis(0) of a Conv2d has a scale for each tap: no operator takes it packed."""
     module = nn.Sequential(nn.Conv2d(4, 6, 3)).eval()
     config = IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0))
-    try:
-        quantize_(module, config, filter_fn=lambda m, _: isinstance(m, nn.Conv2d))
-    except Exception as error:
-        pytest.skip(f"torchao does not quantize convolutions here: {error}")
+    quantize_(module, config, filter_fn=lambda m, _: isinstance(m, nn.Conv2d))
     with pytest.raises(pumice.UnsupportedError):
         pumice.export(module, (torch.randn(1, 4, 8, 8),))

@@ -173,12 +173,7 @@ def test_the_longest_rows_of_the_largest_integers(rows, k) -> None:
     program = OneCall()
     args = [program.input(torch.float32, ["m", k]), program.constant(q), program.constant(scale), None, None]
     program.call("linear_q8ta_q8csw", [*args, 0, None, 1.0, 0, -128, 127], torch.float32, ["m", 5])
-    try:
-        session = pumice.load(program.bytes())
-    except pumice.Error as error:
-        assert error.code == "LimitExceeded"
-        return
-    got = session(torch.full((rows, k), -128.0))
+    got = pumice.load(program.bytes())(torch.full((rows, k), -128.0))
     assert torch.allclose(got, torch.full((rows, 5), 16384.0 * k * 2.0**-20), rtol=1e-5)
 
 

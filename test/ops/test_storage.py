@@ -84,8 +84,7 @@ def test_epilogues(e2e, n, act) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_a_mixed_graph(e2e, dtype, monkeypatch) -> None:
-    monkeypatch.setenv("PUMICE_CHECK_HAZARDS", "1")
+def test_a_mixed_graph(e2e, dtype) -> None:
     x = torch.randn(5, 33).to(dtype)
     budget = Budget(2.0**-7 if dtype is torch.float16 else 1e-6, 2e-3, MATMUL.of_max, why="three operators in a row")
     program = e2e.check(Mixed().to(dtype), x, budget=budget, options=TEXTURE, all_features=True)

@@ -13,7 +13,11 @@ from support.command_line import ROOT
 from support.long_form import times
 
 BYTES_A_CYCLE = 1024
-COUNTS = {"runs": times(10_000, 100_000), "loads": times(1_000, 10_000), "devices": times(0, 1_000)}
+COUNTS = {
+    "runs": times(10_000, 100_000),
+    "loads": times(1_000, 10_000),
+    "devices": times(0, 4_000),  # the first thousand still take memory of the driver
+}
 
 
 def soak(*words: object) -> dict[str, float]:
@@ -33,7 +37,7 @@ def soak(*words: object) -> dict[str, float]:
 @pytest.mark.parametrize("work", COUNTS)
 def test_nothing_grows(work: str) -> None:
     if COUNTS[work] == 0:
-        pytest.skip("only in ./dev test-long: a minute")
+        pytest.skip("only in ./dev test-long: 3 minutes")
     found = soak(work, COUNTS[work])
     assert found["bytes"] < BYTES_A_CYCLE and found["files"] == found["threads"] == 0, found
 
