@@ -25,6 +25,7 @@ void sdpa(Graph& graph, Args args) {
   const DType dtype = q.dtype();
   for (const Tensor& t : {q, k, v, out})
     check(t.rank() == 4 && t.dtype() == dtype, "sdpa: q, k, v and the output must have rank 4 and one dtype");
+  check(!mask || mask.rank() == 4, "sdpa: the mask has rank %u, not 4", mask ? mask.rank() : 0);
   check_attention_mask(mask, dtype);
 
   graph.dispatch({out}, {q, k, v, mask ? mask : q, q}, [=](Launch& launch) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.budget import ATTENTION
+from support.one_call import OneCall
 from torch.nn import functional as F
 
 import pumice
@@ -143,3 +144,13 @@ def test_matrices(rows, keys, e, ev, mask, options) -> None:
     score = 2.0**-23 * (e + 2) * sums
     bound = 2.0**-11 * want.abs() + (2.0**-11 + 2.0**-23 * (e + keys + 8) + 4 * score) * v.double().abs().max()
     assert ((got - want).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("dims", [(), (5,), (4, 5), (1, 4, 5), (1, 1, 1, 4, 5)], ids=len)
+def test_a_mask_of_another_rank_is_refused(dims) -> None:
+    b = OneCall()
+    q, k, v = (b.input(torch.float32, (1, 2, rows, 8)) for rows in (4, 5, 5))
+    args = [q, k, v, b.input(torch.float32, dims), False, 1.0, False, False, False, False]
+    b.call("sdpa", args, torch.float32, (1, 2, 4, 8))
+    with pytest.raises(pumice.InvalidFileError, match=f"mask has rank {len(dims)}"):
+        pumice.load(b.bytes())
