@@ -260,7 +260,7 @@ TEST(Cancel, AShortRunDoesNotWaitForALongOne) {
 
 // The sums of index_add take longer than planned: a step of its search is more than one operation.
 TEST(Cancel, PartsThatFitBadlyAreRecordedAgain) {
-  constexpr int64_t kRows = 4096, kPositions = 90000;
+  constexpr int64_t kRows = 8192, kPositions = 60000;
   Maker maker;
   const uint32_t x = maker.value(ValueKind::input, DType::f32, {fixed(kRows)}, -1, "x");
   const uint32_t index = maker.value(ValueKind::input, DType::i32, {fixed(kPositions)}, -1, "index");
