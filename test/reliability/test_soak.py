@@ -16,7 +16,7 @@ BYTES_A_CYCLE = 1024
 COUNTS = {
     "runs": times(10_000, 100_000),
     "loads": times(1_000, 10_000),
-    "devices": times(0, 4_000),  # the first thousand still take memory of the driver
+    "devices": times(0, 12_000),  # the driver takes memory in steps of 1 MB during the first 3000
 }
 
 
@@ -37,7 +37,7 @@ def soak(*words: object) -> dict[str, float]:
 @pytest.mark.parametrize("work", COUNTS)
 def test_nothing_grows(work: str) -> None:
     if COUNTS[work] == 0:
-        pytest.skip("only in ./dev test-long: 3 minutes")
+        pytest.skip("only in ./dev test-long: 5 minutes")
     found = soak(work, COUNTS[work])
     assert found["bytes"] < BYTES_A_CYCLE and found["files"] == found["threads"] == 0, found
 
