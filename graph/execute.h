@@ -85,7 +85,7 @@ class Session {
     explicit Lock(const Session& session) : session_(session) {
       if (session.inside_ == std::this_thread::get_id())
         fail(Code::Busy, Stage::api, "", "this session is used from inside of one of its own calls");
-      while (!session.mutex_.try_lock_for(std::chrono::milliseconds(50))) check_interrupt();
+      while (!wait(session.mutex_, std::chrono::milliseconds(50))) check_interrupt();
       session.inside_ = std::this_thread::get_id();
     }
     ~Lock() {
@@ -95,6 +95,13 @@ class Session {
     Lock(const Lock&) = delete;
 
    private:
+    static bool wait(std::timed_mutex& mutex, std::chrono::milliseconds time) {
+#ifdef __SANITIZE_THREAD__  // which does not see locks that wait by the steady clock, before GCC 13
+      return mutex.try_lock_until(std::chrono::system_clock::now() + time);
+#else
+      return mutex.try_lock_for(time);
+#endif
+    }
     const Session& session_;
   };
 

@@ -149,8 +149,8 @@ std::string constant_text(const json& value) {
   return word != value.end() && word->is_string() ? word->get<std::string>() : "...";
 }
 
-// Adds what is no tensor in `nest`: python/pumice/nesting.py has its form. Damaged parts, and what lies deeper than any
-// model nests, are passed over: a nesting is for Python alone.
+// Adds what is no tensor in `nest`, whose form python/pumice/runtime/nesting.py has. Damaged parts, and what lies
+// deeper than any model nests, are passed over: a nesting is for Python alone.
 void add_fixed(json& list, const json& nest, const std::string& path, int depth = 0) {
   if (!nest.is_object() || depth > 32) return;
   if (const auto constant = nest.find("c"); constant != nest.end() || nest.contains("n")) {

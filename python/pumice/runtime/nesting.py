@@ -136,18 +136,19 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Any:
     """The nest with its tensors taken from `leaves` in order."""
     if spec is None:
         return next(leaves)
-    if "t" in spec:
+    kind = next(iter(spec))  # as _count read it: a damaged file may have several
+    if kind == "t":
         return tuple(unflatten(item, leaves) for item in spec["t"])
-    if "l" in spec:
+    if kind == "l":
         return [unflatten(item, leaves) for item in spec["l"]]
-    if "d" in spec:
+    if kind == "d":
         return {key: unflatten(item, leaves) for key, item in spec["d"]}
-    if "o" in spec:
+    if kind == "o":
         return Fields((key, unflatten(item, leaves)) for key, item in spec["o"])
-    if "N" in spec:
+    if kind == "N":
         tuple_type = _tuple_type(spec["name"], tuple(field for field, _ in spec["N"]))
         return tuple_type(*(unflatten(item, leaves) for _, item in spec["N"]))
-    return spec.get("c")
+    return spec["c"] if kind == "c" else None
 
 
 def flatten(spec: Any, args: tuple, kwargs: Mapping[str, Any], names: list[str]) -> list[Any]:
@@ -274,7 +275,7 @@ def _collect(spec: Any, value: Any, path: str, leaves: list[Any]) -> None:
             raise _bad(f"'{path}': expected a sequence of {len(spec[kind])}, got {_short(value)}")
         parts = list(value)
     else:
-        if not same_constant(value, spec.get("c")):
+        if not same_constant(value, spec["c"] if kind == "c" else None):
             raise _bad(_changed(path, _repr(spec), value))
         return
     for (key, item), part in zip(items(spec), parts, strict=True):
