@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serialization/decode.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 
@@ -22,10 +23,16 @@ using Vector = flatbuffers::Vector<T>;
 template <class T>
 using Tables = Vector<flatbuffers::Offset<T>>;
 
+// The host memory that a program's structs may take.
+uint64_t most_host_bytes(uint64_t program_bytes) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return program_bytes + std::min(program_bytes, 32 * kMiB) + 16 * kMiB;
+}
+
 class Decoder {
  public:
   Decoder(const Limits& limits, uint64_t program_bytes)
-      : limits_(limits), budget_(program_bytes + (uint64_t{16} << 20)) {}
+      : limits_(limits), program_bytes_(program_bytes), budget_(most_host_bytes(program_bytes)) {}
 
   Program program(const fb::Program* in, std::vector<OpName>& op_names) {
     known(in, fb::Program::VT_METHODS, nullptr);
@@ -210,13 +217,14 @@ class Decoder {
   void charge(uint64_t bytes, const Where& at) {
     if (bytes > budget_) {
       fail(Code::LimitExceeded, Stage::semantics, at.text(),
-           "the program takes more host memory than its own size + 16 MiB");
+           "the program takes more than %" PRIu64 " bytes of host memory, the limit for its %" PRIu64 " bytes",
+           most_host_bytes(program_bytes_), program_bytes_);
     }
     budget_ -= bytes;
   }
 
   const Limits& limits_;
-  uint64_t budget_;
+  uint64_t program_bytes_, budget_;
 };
 
 }  // namespace

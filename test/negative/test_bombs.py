@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from support import hostile
 
+import pumice
+
 GRANTED = 256 << 20  # max_memory
 SECONDS, SLACK = 1.0, 64 << 20
 
@@ -87,3 +89,7 @@ def test_bombs(make, code, tmp_path: Path) -> None:
     assert facts["code"] == code, facts
     assert facts["bytes"] <= 2 * len(data) + SLACK + facts["device"], facts
     assert facts["seconds"] <= SECONDS, facts
+
+
+def test_a_long_program_is_no_bomb() -> None:
+    pumice.load(hostile.relus(100_000), max_seconds=60)
