@@ -31,6 +31,8 @@ from typing import Any
 
 from pumice.errors import InvalidFileError, InvalidInputError
 
+_CALL = ("names", "positional", "defaults")  # the fields of a call's arguments beside their nest
+
 
 class Fields(dict):
     """A dict in field order whose items are attributes and, by number or slice, positions, too."""
@@ -84,7 +86,7 @@ def parse_results(text: str, tensors: int) -> Any:
 def _parse(text: str, tensors: int, field: str) -> Any:
     try:
         spec = json.loads(text) if text else None
-        count = _count(spec) if text else tensors
+        count = _count(spec, _CALL if field == "in_spec" else ()) if text else tensors
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged(field, str(error)) from None
     if count != tensors:
@@ -92,11 +94,14 @@ def _parse(text: str, tensors: int, field: str) -> Any:
     return spec
 
 
-def _count(spec: Any) -> int:
-    """The leaves of a nest that comes from a file."""
+def _count(spec: Any, beside: tuple[str, ...] = ()) -> int:
+    """The leaves of a nest that comes from a file. It may have the fields `beside` its kind, and no others."""
     if spec is None:
         return 1
     kind = next(iter(spec), "") if isinstance(spec, dict) else ""
+    fields = {kind, *beside, "name" if kind == "N" else kind}
+    if kind and (more := set(spec) - fields):
+        raise ValueError(f"a nest '{kind}' has no field {sorted(more)[0]!r}")
     if kind in ("n", "c"):
         return 0
     inside = spec[kind] if kind in ("t", "l", "d", "o", "N") else None
@@ -136,7 +141,7 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Any:
     """The nest with its tensors taken from `leaves` in order."""
     if spec is None:
         return next(leaves)
-    kind = next(iter(spec))  # as _count read it: a damaged file may have several
+    kind = next(iter(spec))
     if kind == "t":
         return tuple(unflatten(item, leaves) for item in spec["t"])
     if kind == "l":

@@ -23,6 +23,8 @@ ARGUMENTS = {
 }
 RESULTS = {"d": [["a", FIELDS], [3, {"t": [None, POINT, {"t": []}]}]]}
 WORDS = ["t", "l", "d", "o", "N", "n", "c", "name", "names", "positional", "defaults", "x", "mask", "class", "_a", ""]
+CONSTANTS = [None, 1, -1.5, True, "", float("nan"), 10**400]
+JUNK = [*CONSTANTS, [], {}, [[]], {"n": 1}, {"c": [1]}, {"t": [None]}, WORDS, *WORDS]
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
@@ -42,25 +44,9 @@ def damaged(text: str, chance: random.Random) -> str:
         if not inside:
             return text
         (here, key), (there, other) = chance.choice(inside), chance.choice(inside)
-        junk = [
-            None,
-            1,
-            -1.5,
-            True,
-            "",
-            [],
-            {},
-            [[]],
-            {"n": 1},
-            {"c": [1]},
-            {"t": [None]},
-            float("nan"),
-            10**400,
-            WORDS,
-        ]
         change = chance.randrange(5)
         if change == 0:
-            here[key] = copy.deepcopy(chance.choice(junk + WORDS))
+            here[key] = copy.deepcopy(chance.choice(JUNK))
         elif change == 1:
             here[key] = copy.deepcopy(there[other])
         elif change == 2:
