@@ -73,47 +73,10 @@ layout(push_constant) uniform Params {
 #include "attention/int8_rows.glslh"
 #endif
 
-// The queries to query_, the new key and value to newest_*.
-void prepare_row(Share s) {
-  const uint column = lane() % PER, q_head = s.kv_head * ROWS;
-  for (uint slot = lane() / PER; slot < (ROWS + 2u + HEADS - 1u) / HEADS * HEADS; slot += HEADS) {
-    const bool query = slot < ROWS, key = slot == ROWS, value = slot == ROWS + 1u;
-    const uint width = 2u * (value ? V8 : E8);
-    const bool live = column < width && slot < ROWS + 2u;
-    vec4 x = vec4(0.0);
-    if (live) {
-      if (query) x = LOAD4(DTYPE, q_, s.batch * params.q_row + params.q_begin + (q_head + slot) * width + column);
-      else if (key) x = LOAD4(DTYPE, k_, s.batch * params.k_row + params.k_begin + s.kv_head * width + column);
-      else x = LOAD4(DTYPE, v_, s.batch * params.v_row + params.v_begin + s.kv_head * width + column);
-    }
-    x = prepare(x, query, key, column, width, s.batch, 0u, s.first);
-#if defined(DTYPE_f16)
-    x = half_round(x);  // packed and unpacked in registers, NVIDIA's driver leaves it as it was
-#endif
-#if defined(CACHE_i8)
-    const float scale = row_scale(x);
-    if (key || value) x = to_bytes(x, scale);
-    if (live && column == 0u && key) newest_scale_.x = scale;
-    if (live && column == 0u && value) newest_scale_.y = scale;
-#endif
-    if (live) {
-      if (query) query_[slot * width + column] = x * params.scale;
-      else if (key) newest_key_[column] = x;
-      else newest_value_[column] = x;
-    }
-    barrier();
-  }
-}
-
-// `s` has the new position.
-void write_row(Share s) {
-  const uint row = s.head_row + uint(s.first);
-  for (uint j = lane(); j < E8; j += LANES) key_cache_[row * E8 + j] = to_cache_octet(newest_key_[2u * j], newest_key_[2u * j + 1u]);
-  for (uint j = lane(); j < V8; j += LANES) value_cache_[row * V8 + j] = to_cache_octet(newest_value_[2u * j], newest_value_[2u * j + 1u]);
-#if defined(CACHE_i8)
-  if (lane() == 0u) scales_[row] = floatBitsToUint(newest_scale_);
-#endif
-}
+vec4 new_query(uint batch, uint at) { return LOAD4(DTYPE, q_, batch * params.q_row + params.q_begin + at); }
+vec4 new_key(uint batch, uint at) { return LOAD4(DTYPE, k_, batch * params.k_row + params.k_begin + at); }
+vec4 new_value(uint batch, uint at) { return LOAD4(DTYPE, v_, batch * params.v_row + params.v_begin + at); }
+#include "attention/new_row.glslh"
 
 void main() {
   Share share;

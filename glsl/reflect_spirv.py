@@ -15,7 +15,7 @@ MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
     "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments", "robust",
-    "split",
+    "split", "addresses", "atomic64", "persistent",
 )  # fmt: skip
 
 # SPIR-V capability -> the Feature it needs; None: every Vulkan 1.1 device has it in compute shaders.
@@ -27,6 +27,7 @@ CAPABILITIES = {
     39: "int8",
     22: "int16",
     11: "int64",
+    12: "atomic64",  # Int64Atomics
     4433: "storage16",  # StorageBuffer16BitAccess
     4434: "storage16",  # UniformAndStorageBuffer16BitAccess
     4448: "storage8",  # StorageBuffer8BitAccess
@@ -37,6 +38,8 @@ CAPABILITIES = {
     6019: "int_dot",  # DotProduct
     6022: "coopmat",  # CooperativeMatrixKHR
     5345: "memory_model",  # VulkanMemoryModel
+    5346: "memory_model",  # VulkanMemoryModelDeviceScope
+    5347: "addresses",  # PhysicalStorageBufferAddresses
     5116: "bfloat16",  # BFloat16TypeKHR
     5117: "bfloat16",  # BFloat16DotProductKHR
     5118: "bfloat16",  # BFloat16CooperativeMatrixKHR

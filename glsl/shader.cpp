@@ -22,6 +22,9 @@ const char* name(Feature feature) {
       "fragments",
       "robust",
       "split",
+      "addresses",
+      "atomic64",
+      "persistent",
   };
   const auto index = static_cast<uint32_t>(feature);
   return index < kNumFeatures ? kNames[index] : "?";

@@ -13,7 +13,8 @@ namespace pumice::engine {
 // `fragments` is measured when a device is opened: the registers hold a cooperative matrix as in vulkan/probe.h.
 // `robust` is needed by none: buffer accesses of all kernels stay within their bindings (robustBufferAccess), as a
 // second net. `split` is needed by none either: products of fp32 by two fp16 (glsl/linear_split.glsl), where the device
-// can.
+// can. `addresses`: kernels may be given the addresses of buffers. `persistent`, needed by none: dispatches whose
+// workgroups wait for each other (glsl/decoder_layers.glsl), where the device can and its compute units are known.
 enum class Feature : uint8_t {
   float16,
   int8,
@@ -32,8 +33,11 @@ enum class Feature : uint8_t {
   fragments,
   robust,
   split,
+  addresses,
+  atomic64,
+  persistent,
 };
-inline constexpr uint32_t kNumFeatures = 17;
+inline constexpr uint32_t kNumFeatures = 20;
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
 constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);

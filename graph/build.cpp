@@ -94,6 +94,7 @@ std::unique_ptr<Graph> build(const Program& program, uint32_t method, const Feat
   impl.features = features;
   impl.op_name = operators.op_name;
   impl.copy_storage = operators.copy_storage;
+  impl.merge = operators.merge;
   impl.facts = facts;
   impl.symbols = hints(impl.method());
   impl.exprs = evaluate(impl.method(), impl.symbols);

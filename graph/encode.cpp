@@ -65,7 +65,13 @@ Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
   return ports;
 }
 
-std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate) {
+std::span<const Dispatch> dispatches(const Graph::Impl& graph, const Step& step) {
+  if (step.merged) return {&step.merged->dispatch, 1};
+  return graph.nodes[step.node].dispatches;
+}
+
+std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate,
+                        std::span<const std::shared_ptr<const Merged>> merged) {
   const Graph::Impl& impl = graph.impl();
   const auto at = [&](uint32_t tensor) { return range(impl, layout, tensor); };
   std::vector<Step> steps;
@@ -80,6 +86,15 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   }
   for (uint32_t n = 0; n < impl.nodes.size(); ++n) {
     const Node& node = impl.nodes[n];
+    if (!merged.empty() && merged.front()->first == n) {
+      Step step{.kind = StepKind::dispatch, .node = n, .merged = merged.front()};
+      for (const uint32_t id : step.merged->writes) step.writes.push_back(at(id));
+      for (const uint32_t id : step.merged->reads) step.reads.push_back(at(id));
+      n = step.merged->last;
+      merged = merged.subspan(1);
+      steps.push_back(std::move(step));
+      continue;
+    }
     const bool copies = node.kind == NodeKind::copy && impl.bytes(node.writes[0]) > 0;
     if (!copies && node.dispatches.empty()) continue;
     Step step{.kind = copies ? StepKind::copy : StepKind::dispatch, .node = n};
@@ -102,6 +117,10 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
                        .reads = {at(impl.status)}});
   }
   place_barriers(steps);
+  for (size_t s = 0; s < steps.size(); ++s) {  // all its workgroups must run at once
+    if (steps[s].merged) steps[s].barrier = true;
+    if (s > 0 && steps[s - 1].merged) steps[s].barrier = true;
+  }
   if (separate) {
     for (Step& step : steps) step.barrier = step.kind != StepKind::host;
   }

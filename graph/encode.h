@@ -6,6 +6,7 @@
 
 #include "graph/hazard.h"
 #include "graph/layout.h"
+#include "graph/merge.h"
 
 namespace pumice::engine {
 
@@ -27,7 +28,11 @@ struct Ports {
 // `in_place`: the host sees the device's memory, nothing is staged.
 Ports ports(const Graph& graph, const Layout& layout, bool in_place);
 
-// What runs, in order. `separate`: a barrier before each step, for timing.
-std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate);
+// What runs, in order. `separate`: a barrier before each step, for timing. `merged`: dispatches that replace nodes.
+std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate,
+                        std::span<const std::shared_ptr<const Merged>> merged = {});
+
+// What a step of kind dispatch runs.
+std::span<const Dispatch> dispatches(const Graph::Impl& graph, const Step& step);
 
 }  // namespace pumice::engine

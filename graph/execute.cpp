@@ -90,11 +90,26 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
          "a run failed when it had updated a part of the state; reset() gives the state its first values");
   method.rules.bind(inputs, method.symbols);
   const Running running(*this);
-  Encoding& chosen = encoding(method, timed, steps > 1);
-  copy_in(method, chosen, inputs);
-  submit(method, chosen, steps);
-  check_status(method, chosen);
-  return chosen;
+  while (true) {
+    Encoding& chosen = encoding(method, timed, steps > 1);
+    copy_in(method, chosen, inputs);
+    submit(method, chosen, steps);
+    if (merging_.gave_up(chosen)) {
+      run_unmerged(method, chosen);
+      continue;
+    }
+    check_status(method, chosen);
+    return chosen;
+  }
+}
+
+// After a run whose merged dispatch gave up. States that are not set back will be written again, the same rows.
+void Session::run_unmerged(const MethodState& method, const Encoding& encoding) {
+  merging_.stop(*device_);
+  undo_states(method.graph->impl().method_index, encoding.saves);
+  half_updated_ = false;
+  clear_status();
+  for (MethodState& each : methods_) each.encodings.clear();
 }
 
 Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
@@ -143,7 +158,8 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   // A step may write over the memory of an input that the next step reads: it is then copied in each of them.
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
-  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed);
+  const auto keeps = [&](uint32_t state) { return undo_.saves(method.graph->impl().method_index, states_[state]); };
+  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merging_.find(device_, *method.graph, keeps));
   if (fresh->factors.empty() && device_->features().submit_us == 0)
     fresh->factors.assign(fresh->steps.size(), pace_.factor());
   if (checks_hazards()) {

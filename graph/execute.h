@@ -17,7 +17,7 @@
 #include "graph/budget.h"
 #include "graph/input_rules.h"
 #include "graph/profile.h"
-#include "graph/record.h"
+#include "graph/merging.h"
 #include "graph/states.h"
 
 namespace pumice::engine {
@@ -128,6 +128,7 @@ class Session {
   SessionBuffers buffers(bool in_place) const;
   void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
+  void run_unmerged(const MethodState& method, const Encoding& encoding);
   void run_once(const std::function<void(Commands&)>& record);
   void undo_states(uint32_t method, bool saved);
   void undo_stopped(const MethodState& method, const Encoding& encoding) noexcept;
@@ -152,6 +153,7 @@ class Session {
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
   MeasuredPace pace_;
+  Merging merging_;
   std::atomic<RunState> run_ = RunState::none;
   mutable std::timed_mutex mutex_;
   mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex

@@ -24,6 +24,11 @@ struct BindingRange {
   uint64_t begin = 0, bytes = 0;
 };
 
+// What a dispatch computes, in the words of the operators, where it may become a part of a larger one: graph/merge.h.
+struct Phase {
+  virtual ~Phase() = default;
+};
+
 // One dispatch of a kernel.
 struct Dispatch {
   const Shader* shader = nullptr;  // null: nothing to run (an empty output, a view)
@@ -37,6 +42,7 @@ struct Dispatch {
   uint64_t bytes = 0;  // for reports, read and written; 0: every tensor once, whole
   std::vector<std::byte> push = {};
   std::vector<BindingRange> binding_ranges = {};  // of the bindings, in their order; after the last: whole tensors
+  std::shared_ptr<const Phase> phase = {};
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
 };
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "graph/graph.h"
 
 namespace pumice::engine {
+
+struct Merged;       // graph/merge.h
+struct RunningNode;  // graph/merge.h
 
 inline constexpr uint32_t kNone = ~0u;
 
@@ -92,6 +96,7 @@ struct Graph::Impl {
   std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
   uint32_t status = kNone, call = kNone;            // call: the one being built
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
+  std::function<std::vector<Merged>(const Graph&, std::span<const RunningNode>)> merge;
   bool copying = false;  // a copy between storages is being added: it writes the value of an earlier call
 
   std::vector<int64_t> symbols, exprs, previous_exprs;  // live values

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace pumice::engine {
+
+struct Merged;  // graph/merge.h
 
 // Memory of different spaces never overlaps. States are kFirstState + index, images kFirstImage + index. kFixed:
 // weights, never written.
@@ -26,6 +29,7 @@ enum class StepKind : uint8_t { host, dispatch, copy };  // host: written before
 struct Step {
   StepKind kind;
   uint32_t node = ~0u;   // index in Graph::Impl::nodes, for a dispatch
+  std::shared_ptr<const Merged> merged = {};  // a dispatch that does several nodes, `node` first; else null
   bool barrier = false;  // before it
   std::vector<Range> writes = {}, reads = {};
 };

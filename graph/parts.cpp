@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/encode.h"
+
 namespace pumice::engine {
 namespace {
 
@@ -18,6 +20,11 @@ class Cutter {
     if (!parts_.back().pieces.empty() && parts_.back().ns + piece.ns > submit_ns_) parts_.emplace_back();
     parts_.back().pieces.push_back(piece);
     parts_.back().ns += piece.ns;
+  }
+
+  void add_whole(Piece piece, const Dispatch& dispatch) {
+    piece.groups = dispatch.groups;
+    add(piece);
   }
 
   // Kernels number their workgroups by x and y, and by how many there are along x (core/launch.glslh). So the axis to
@@ -58,10 +65,12 @@ std::vector<Part> parts(const Graph::Impl& graph, std::span<const Step> steps, c
     if (steps[s].kind == StepKind::copy)
       cutter.add({.step = s, .ns = factor * estimate_ns(graph, steps[s], nullptr, pace)});
     if (steps[s].kind != StepKind::dispatch) continue;
-    const std::vector<Dispatch>& dispatches = graph.nodes[steps[s].node].dispatches;
-    for (uint32_t d = 0; d < dispatches.size(); ++d)
-      cutter.add({.step = s, .dispatch = d, .ns = factor * estimate_ns(graph, steps[s], &dispatches[d], pace)},
-                 dispatches[d]);
+    const std::span<const Dispatch> all = dispatches(graph, steps[s]);
+    for (uint32_t d = 0; d < all.size(); ++d) {
+      const Piece piece{.step = s, .dispatch = d, .ns = factor * estimate_ns(graph, steps[s], &all[d], pace)};
+      if (steps[s].merged) cutter.add_whole(piece, all[d]);
+      else cutter.add(piece, all[d]);
+    }
   }
   return result;
 }

@@ -2,6 +2,7 @@
 #include "graph/profile.h"
 
 #include "graph/cost.h"
+#include "graph/merge.h"
 
 namespace pumice::engine {
 namespace {
@@ -41,6 +42,13 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     return row;
   }
   const Node& node = graph.nodes[step.node];
+  if (step.merged) {
+    row.op = step.merged->name;
+    row.kernel = step.merged->dispatch.shader->name;
+    row.bytes = step.merged->dispatch.bytes;
+    row.flops = step.merged->dispatch.flops;
+    return row;
+  }
   row.shapes = shapes(graph, node);
   if (node.call != kNone) {
     const OpCall& call = graph.method().ops[node.call];

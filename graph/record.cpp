@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "graph/bind.h"
+#include "vulkan/upload.h"
 
 namespace pumice::engine {
 namespace {
@@ -93,13 +94,53 @@ void dispatch(Device& device, const Node& node, const Piece& piece, const Resolv
 
 namespace {
 
+constexpr uint64_t kSection = 256;  // table and scratch of a merged dispatch begin at multiples
+
+uint64_t section(uint64_t bytes) {
+  return padded(bytes, kSection);
+}
+
+// The table lies first, then each scratch.
+std::vector<Slice> merged_bindings(const Merged& merged, const Buffer& own, const TensorMemory& memory) {
+  const uint64_t table = merged.table.size() * sizeof(uint64_t);
+  uint64_t at = section(table);
+  std::vector<Slice> bindings;
+  for (const MergedBinding& binding : merged.bindings) {
+    using Kind = MergedBinding::Kind;
+    if (binding.kind == Kind::tensor) bindings.push_back(memory.of(binding.tensor).slice);
+    if (binding.kind == Kind::table) bindings.push_back(TensorMemory::allocation(own, 0, table).slice);
+    if (binding.kind != Kind::scratch) continue;
+    bindings.push_back(TensorMemory::allocation(own, at, binding.bytes).slice);
+    at += section(binding.bytes);
+  }
+  return bindings;
+}
+
+Buffer merged_memory(const std::shared_ptr<Device>& device, const Merged& merged, const TensorMemory& memory) {
+  std::vector<uint64_t> table;
+  for (const TableEntry& entry : merged.table)
+    table.push_back(entry.tensor == kNone ? entry.number : device->memory().address(memory.of(entry.tensor).slice));
+  uint64_t bytes = section(table.size() * sizeof(uint64_t));
+  for (const MergedBinding& binding : merged.bindings) bytes += section(binding.bytes);
+  Buffer own = device->memory().buffer(bytes, MemoryKind::device, "what merged kernels hand over");
+  Commands clear(device);
+  clear.begin();
+  clear.fill({own.handle(), 0, own.bytes()}, 0);
+  clear.end();
+  device->run(clear);
+  Uploader uploader(device, section(table.size() * sizeof(uint64_t)), 1);
+  uploader.put(std::as_bytes(std::span(table)), {own.handle(), 0, table.size() * sizeof(uint64_t)});
+  uploader.flush();
+  return own;
+}
+
 std::vector<PipelineKey> pipelines_of(const Graph::Impl& graph, const Encoding& encoding) {
   std::vector<PipelineKey> keys;
   for (const Part& part : encoding.parts) {
     for (const Piece& piece : part.pieces) {
       const Step& step = encoding.steps[piece.step];
       if (step.kind == StepKind::dispatch)
-        keys.push_back(pipeline_key(graph.nodes[step.node].dispatches[piece.dispatch], piece.is_cut));
+        keys.push_back(pipeline_key(dispatches(graph, step)[piece.dispatch], piece.is_cut));
     }
   }
   return keys;
@@ -133,6 +174,7 @@ class Recorder {
   void record(const Piece& piece) {
     const Step& step = encoding_.steps[piece.step];
     begin_steps(piece.step + 1);
+    if (step.merged) return with_path(graph_, graph_.nodes[step.node].call, [&] { record_merged(*step.merged); });
     if (step.kind == StepKind::copy) return commands_.copy(memory_.of(step.reads[0]), memory_.of(step.writes[0]));
     // Ranges of an output may overlap (columns of the same rows), and the validation layer takes the pieces of a
     // dispatch for writes of the same bytes. A piece is as large as a binding or a submit: a barrier costs little.
@@ -144,15 +186,42 @@ class Recorder {
     with_path(graph_, node.call, [&] { dispatch(device_, node, piece, resolve, commands_); });
   }
 
+  void record_merged(const Merged& merged) {
+    const std::vector<Slice> bindings = merged_bindings(merged, encoding_.merged_memory[next_merged_++], memory_);
+    commands_.dispatch(device_.pipelines().get(pipeline_key(merged.dispatch)), bindings, merged.dispatch.push,
+                       merged.dispatch.groups);
+  }
+
   Device& device_;
   const Graph::Impl& graph_;
   const TensorMemory& memory_;
   const Encoding& encoding_;
   Commands& commands_;
-  uint32_t next_step_ = 0;
+  uint32_t next_step_ = 0, next_merged_ = 0;
 };
 
 }  // namespace
+
+bool run_at_once(const std::shared_ptr<Device>& device, const Merged& merged) {
+  const Pipeline& pipeline = device->pipelines().get(pipeline_key(merged.dispatch));
+  uint64_t bytes = kSection;
+  for (const MergedBinding& binding : merged.bindings) bytes = std::max(bytes, section(binding.bytes));
+  const Buffer own = device->memory().buffer(bytes * (merged.bindings.size() + 1), MemoryKind::device, "probe");
+  const Buffer seen = device->memory().buffer(16, MemoryKind::download, "probe");
+  std::vector<Slice> bindings;
+  for (size_t b = 0; b < merged.bindings.size(); ++b) bindings.push_back({own.handle(), b * bytes, bytes});
+  Commands commands(device);
+  commands.begin();
+  commands.fill({own.handle(), 0, own.bytes()}, 0);
+  commands.barrier();
+  commands.dispatch(pipeline, bindings, merged.probe, merged.dispatch.groups);
+  commands.barrier();
+  commands.copy({own.handle(), merged.status * bytes, 16}, {seen.handle(), 0, 16});
+  commands.host_barrier();
+  commands.end();
+  device->run(commands);
+  return *reinterpret_cast<const uint32_t*>(seen.mapped()) == 0;
+}
 
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding) {
@@ -163,6 +232,9 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
       parts(impl, encoding.steps, slow_pace(device->info()), submit_ns(device->features()), encoding.factors);
   device->pipelines().prepare(pipelines_of(impl, encoding), deadline);
   set_data(impl, buffers, memory, encoding);
+  for (const Step& step : encoding.steps) {
+    if (step.merged) encoding.merged_memory.push_back(merged_memory(device, *step.merged, memory));
+  }
 
   encoding.commands = std::make_unique<Commands>(device);
   Commands& commands = *encoding.commands;

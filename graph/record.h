@@ -33,6 +33,7 @@ struct Encoding {
   std::vector<Step> steps;
   Plan plan;
   std::vector<Image> images;
+  std::vector<Buffer> merged_memory;  // table and scratch of each merged step, in their order
   std::unique_ptr<Commands> commands;
   std::unique_ptr<Commands> save;    // of a repeated one: what saves the states, to be run once before it; else null
   bool saves = false;                // a run begins with saving the states
@@ -47,6 +48,9 @@ struct Encoding {
 // Prepares the pipelines, plans the parts, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding);
+
+// Whether all workgroups of a merged dispatch run at once: runs its probe.
+bool run_at_once(const std::shared_ptr<Device>& device, const Merged& merged);
 
 // Returns where a tensor of the graph lies, cut to a range. kNone: 16 bytes that no kernel reads.
 using ResolveBinding = std::function<Slice(uint32_t tensor, const BindingRange& range)>;

@@ -59,6 +59,11 @@ StateUndo::StateUndo(Device& device, const std::vector<Buffer>& states, std::spa
   }
 }
 
+bool StateUndo::saves(uint32_t method, const Buffer& state) const {
+  const std::vector<Copy>& saved = methods_[method].saved;
+  return std::any_of(saved.begin(), saved.end(), [&](const Copy& copy) { return copy.state.buffer == state.handle(); });
+}
+
 void StateUndo::save(uint32_t method, Commands& commands) const {
   for (const Copy& copy : methods_[method].saved) commands.copy(copy.state, copy.saved);
   if (saves(method)) commands.barrier();

@@ -28,6 +28,7 @@ class StateUndo {
   void save(uint32_t method, Commands& commands) const;
   void restore(uint32_t method, Commands& commands) const;
   bool saves(uint32_t method) const { return !methods_[method].saved.empty(); }
+  bool saves(uint32_t method, const Buffer& state) const;
   uint64_t bytes() const { return buffer_.bytes(); }
   // Whether the method updates any state.
   bool is_needed(uint32_t method) const { return saves(method) || !is_complete(method); }

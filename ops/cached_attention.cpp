@@ -27,6 +27,7 @@
 #include "glsl/full.h"
 #include "ops/op.h"
 #include "ops/shared/cached_attention_launch.h"
+#include "ops/shared/decoder_layers.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -147,7 +148,9 @@ void attend(Graph& graph, const Args& args, bool int8, bool interleaved) {
     resize(launch);
     resize_caches();
     words.resize({kTickets});
-    if (out.numel() != 0 && one_row(launch)) launch_one_row(launch, c, call);
+    if (out.numel() == 0 || !one_row(launch)) return;
+    launch_one_row(launch, c, call);
+    launch.phase = std::make_shared<AttentionPhase>(c, out, caches[0], caches[1], call);
   });
   graph.dispatch({out, partial, words}, attended, [=](Launch& launch) {
     resize(launch);

@@ -10,6 +10,7 @@
 #include "graph/limits.h"
 #include "graph/need.h"
 #include "ops/op.h"
+#include "ops/shared/decoder_layers.h"
 #include "ops/shared/textures.h"
 #include "runtime/file_bytes.h"
 #include "serialization/read.h"
@@ -23,6 +24,7 @@ const OperatorCallbacks& builder() {
                       const OpCall& call) { op_table()[call.op].build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(op_table()[op].signature.name); },
       .copy_storage = copy_storage,
+      .merge = merge_decoder_layers,
   };
   return kBuilder;
 }

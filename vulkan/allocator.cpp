@@ -72,6 +72,7 @@ void create_allocator(Core& core) {
   functions.vkGetPhysicalDeviceProperties2KHR = vk.GetPhysicalDeviceProperties2.pointer;
   VmaAllocatorCreateInfo info{};
   info.flags = core.physical.memory_budget ? VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT : 0;
+  if (core.features.has(Feature::addresses)) info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   info.physicalDevice = core.physical.handle;
   info.device = core.device;
   info.instance = core.instance->handle;

@@ -20,6 +20,8 @@ struct Chain {
   VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{};
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroup{};
   VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness{};
+  VkPhysicalDeviceBufferDeviceAddressFeatures address{};
+  VkPhysicalDeviceShaderAtomicInt64Features atomic64{};
 };
 
 struct Node {
@@ -48,6 +50,10 @@ constexpr Node kNodes[] = {
      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, PUMICE_NODE(subgroup)},
     {"VK_EXT_pipeline_robustness", 0, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT,
      PUMICE_NODE(robustness)},
+    {"VK_KHR_buffer_device_address", VK_API_VERSION_1_2,
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, PUMICE_NODE(address)},
+    {"VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES,
+     PUMICE_NODE(atomic64)},
 };
 
 struct Switch {
@@ -71,6 +77,8 @@ constexpr Switch kSwitches[] = {
     PUMICE_SWITCH(bfloat16, bfloat16, shaderBFloat16Type),
     PUMICE_SWITCH(subgroup_size_control, subgroup, subgroupSizeControl),
     PUMICE_SWITCH(robust, core, features.robustBufferAccess),
+    PUMICE_SWITCH(addresses, address, bufferDeviceAddress),
+    PUMICE_SWITCH(atomic64, atomic64, shaderBufferInt64Atomics),
 };
 #undef PUMICE_SWITCH
 #undef PUMICE_NODE
@@ -157,6 +165,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
   if (may_have_fragments(features)) features.bits |= bit(Feature::fragments) | bit(Feature::split);
+  if (features.has(Feature::addresses) && features.has(Feature::atomic64) && features.compute_units != 0)
+    features.bits |= bit(Feature::persistent);
   out.pipeline_robustness = chain.robustness.pipelineRobustness != 0;
 }
 

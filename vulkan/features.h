@@ -41,6 +41,7 @@ struct Features {
   // Bit f: ImageFormat f may be read and written in a 2D and 3D image.
   uint32_t image_formats = (1u << kImageFormats) - 1;
   StorageOverride storage = StorageOverride::as_exported;
+  uint32_t compute_units = 0;  // multiprocessors; of a CPU driver, threads; 0: not known
   bool staged = false;      // device memory counts as memory that the host does not see
   bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked

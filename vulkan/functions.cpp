@@ -116,6 +116,12 @@ void load_device(Vk& vk, VkDevice device) {
   if (!vk.function) missing = "vk" #function;
   PUMICE_VK_DEVICE(PUMICE_VK_NEED)
 #undef PUMICE_VK_NEED
+#define PUMICE_VK_LOAD(function)                                                                          \
+  vk.function.pointer = reinterpret_cast<PFN_vk##function>(vk.GetDeviceProcAddr(device, "vk" #function)); \
+  if (!vk.function)                                                                                       \
+    vk.function.pointer = reinterpret_cast<PFN_vk##function>(vk.GetDeviceProcAddr(device, "vk" #function "KHR"));
+  PUMICE_VK_DEVICE_OPTIONAL(PUMICE_VK_LOAD)
+#undef PUMICE_VK_LOAD
   if (missing != nullptr) {
     fail(Code::DeviceUnsupported, Stage::device, "device", "%s lacks %s", vk.device.c_str(), missing);
   }

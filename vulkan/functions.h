@@ -48,6 +48,9 @@ namespace pumice::engine {
   F(BeginCommandBuffer) F(EndCommandBuffer) F(CreateQueryPool) F(DestroyQueryPool) F(GetQueryPoolResults) \
   F(CmdBindPipeline) F(CmdBindDescriptorSets) F(CmdPushConstants) F(CmdDispatch) F(CmdDispatchBase) F(CmdCopyBuffer) F(CmdFillBuffer) \
   F(CmdPipelineBarrier) F(CmdResetQueryPool) F(CmdWriteTimestamp)
+
+// Of a device, null where it has neither Vulkan 1.2 nor the extension.
+#define PUMICE_VK_DEVICE_OPTIONAL(F) F(GetBufferDeviceAddress)
 // clang-format on
 
 template <class Pointer>
@@ -74,6 +77,7 @@ struct Vk {
   PUMICE_VK_INSTANCE(PUMICE_VK_MEMBER)
   PUMICE_VK_OPTIONAL(PUMICE_VK_MEMBER)
   PUMICE_VK_DEVICE(PUMICE_VK_MEMBER)
+  PUMICE_VK_DEVICE_OPTIONAL(PUMICE_VK_MEMBER)
 #undef PUMICE_VK_MEMBER
   std::string device;  // for error texts: name and driver, or "" before a device is chosen
 };

@@ -73,6 +73,8 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = impl->bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (kind == MemoryKind::device && core.features.has(Feature::addresses))
+    info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   const VmaAllocationCreateInfo allocation = allocation_info(core, kind);
   VmaAllocationInfo memory_info{};
   const VkResult result =
@@ -89,6 +91,13 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
     core.mapped[buffer.handle()] = buffer.mapped();
   }
   return buffer;
+}
+
+uint64_t Memory::address(const Slice& slice) const {
+  VkBufferDeviceAddressInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
+  info.buffer = slice.buffer;
+  return core_->vk.GetBufferDeviceAddress(core_->device, &info) + slice.offset;
 }
 
 Buffer::Buffer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -2,6 +2,7 @@
 #include "vulkan/physical.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "vulkan/device_features.h"
 
@@ -137,6 +138,12 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_KHR_maintenance4")) {
     chain(maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
   }
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
+  VkPhysicalDeviceShaderCorePropertiesAMD cores{};
+  if (extensions.has("VK_NV_shader_sm_builtins"))
+    chain(multiprocessors, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+  if (extensions.has("VK_AMD_shader_core_properties"))
+    chain(cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
   vk.GetPhysicalDeviceProperties2(handle, &properties);
   out.info.uuid = hex(ids.deviceUUID, VK_UUID_SIZE);
   out.info.driver = printable(driver.driverName);
@@ -149,6 +156,11 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
     out.info.features.max_allocation_bytes =
         std::min<uint64_t>(out.info.features.max_allocation_bytes, maintenance4.maxBufferSize);
   read_formats(vk, out);
+  out.info.features.compute_units =
+      out.info.features.cpu
+          ? std::thread::hardware_concurrency()
+          : std::max(multiprocessors.shaderSMCount,
+                     cores.shaderEngineCount * cores.shaderArraysPerEngineCount * cores.computeUnitsPerShaderArray);
   read_features(vk, extensions, subgroup, control, out);
   read_queues(vk, out);
   return out;

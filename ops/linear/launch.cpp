@@ -11,6 +11,7 @@
 #include "glsl/linear_tiled.h"
 #include "ops/linear/describe.h"
 #include "ops/linear/pick.h"
+#include "ops/shared/decoder_layers.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 
@@ -195,7 +196,11 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
     launch_rows(kernel, {0, tiles}, blocks.front());
     return launch_rows(*tail, {tiles, m - tiles}, blocks.front());
   }
-  if (whole) return launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, epilogue});
+  if (whole) {
+    launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, epilogue});
+    if (m == 1 && !textures) launch.phase = std::make_shared<ProductPhase>(w, epilogue, dtype);
+    return;
+  }
   for (const RowRange& rows : row_blocks) {
     for (const RowRange& block : blocks) launch_rows(kernel, rows, block);
   }

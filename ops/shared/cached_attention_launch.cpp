@@ -40,11 +40,6 @@ const Shader& write_shader(const Caches& c) {
   return variant(dtype(c.q.dtype()), c.int8() ? CACHE::i8 : CACHE::own);
 }
 
-// A vec4 group each.
-uint32_t lanes_of_head(const Caches& c) {
-  return u32(std::bit_ceil(static_cast<uint64_t>(std::max(c.key_size(), c.value_size()) / 4)));
-}
-
 // Of a workgroup of attention/few_rows.glslh; the shared memory is that of cached_attention_row.glsl, which has the
 // most.
 uint32_t lanes_of(const Caches& c, int64_t rows, const Features& features) {
@@ -58,14 +53,6 @@ uint32_t lanes_of(const Caches& c, int64_t rows, const Features& features) {
   while (lanes > subgroup && (lanes > features.max_invocations || shared(lanes) > features.max_shared_bytes))
     lanes /= 2;
   return lanes;
-}
-
-// The first specialization constants of both kernels of few rows.
-void few_rows_constants(Launch& launch, const Caches& c, int64_t rows) {
-  const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
-  launch.spec.insert(launch.spec.end(), {u32(rows), u32(c.key_size() / 8), v8, subgroup,
-                                         std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
-  require_subgroups(launch);
 }
 
 // What every kernel over the caches is told.
@@ -110,6 +97,17 @@ void over_splits(Launch& launch, const Caches& c, int64_t rows) {
 }
 
 }  // namespace
+
+uint32_t head_lanes(const Caches& c) {
+  return u32(std::bit_ceil(static_cast<uint64_t>(std::max(c.key_size(), c.value_size()) / 4)));
+}
+
+void few_rows_constants(Launch& launch, const Caches& c, int64_t rows) {
+  const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
+  launch.spec.insert(launch.spec.end(), {u32(rows), u32(c.key_size() / 8), v8, subgroup,
+                                         std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
+  require_subgroups(launch);
+}
 
 void check_sizes(const Caches& c) {
   const int64_t e = c.key_size(), f = c.value_size(), groups = c.kv_heads();
@@ -158,7 +156,7 @@ int64_t few_rows(const Caches& c, const Features& features) {
 bool is_one_row(const Caches& c, const Features& features) {
   const int64_t rows = few_rows(c, features);
   if (c.rows() != 1 || rows == 0 || c.batch() * c.kv_heads() > kTickets) return false;
-  return features.runs(one_row_shader(c)) && lanes_of(c, rows, features) >= lanes_of_head(c);
+  return features.runs(one_row_shader(c)) && lanes_of(c, rows, features) >= head_lanes(c);
 }
 
 void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
@@ -170,7 +168,7 @@ void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
   over_splits(launch, c, rows);
   few_rows_constants(launch, c, rows);
   launch.spec.insert(launch.spec.end(),
-                     {lanes_of_head(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved});
+                     {head_lanes(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved});
   launch.shader = &one_row_shader(c);
 }
 
@@ -207,7 +205,7 @@ void launch_many_rows(Launch& launch, const Caches& c) {
 
 void launch_write(Launch& launch, const Caches& c, bool in_place, uint32_t call) {
   const int64_t places = c.batch() * c.rows() * (c.heads + 2 * c.kv_heads());
-  const uint32_t per = lanes_of_head(c), lanes = 64;
+  const uint32_t per = head_lanes(c), lanes = 64;
   const int64_t copied = in_place ? 0 : (c.key_cache.numel() + c.value_cache.numel()) / 4;
   const int64_t items = std::max(places * per, copied);
   launch.over_groups(static_cast<uint64_t>(ceil_div(items, lanes)), lanes);

@@ -43,6 +43,11 @@ int64_t few_rows(const Caches& caches, const Features& features);
 // Whether cached_attention_row.glsl takes it: one new row of each sequence. The caches must be written in place.
 bool is_one_row(const Caches& caches, const Features& features);
 
+// Lanes that prepare a head, a vec4 group each.
+uint32_t head_lanes(const Caches& caches);
+// Specialization constants 1 to 7 of kernels with attention/few_rows.glslh, for `rows` of few_rows().
+void few_rows_constants(Launch& launch, const Caches& caches, int64_t rows);
+
 // `in_place`: the new caches are the old ones; `call`: Graph::call_id.
 void launch_write(Launch& launch, const Caches& caches, bool in_place, uint32_t call);
 void launch_one_row(Launch& launch, const Caches& caches, uint32_t call);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "ops/shared/decoder_layers.h"
 #include "ops/shared/textures.h"
 #include "tools/kernel_bench/baseline.h"
 
@@ -28,6 +29,7 @@ const OperatorCallbacks& builder() {
                       const OpCall& call) { kOp(call.op).build(graph, Args(graph, method, call)); },
       .op_name = [](uint32_t op) { return std::string(kOp(op).signature.name); },
       .copy_storage = copy_storage,
+      .merge = merge_decoder_layers,
   };
   return kBuilder;
 }
