@@ -79,9 +79,11 @@ layout(push_constant) uniform Params {
   uint probe;           // 1: only finds out whether all workgroups run at once
 } params;
 
-// Columns of the table: a row for each layer, of addresses.
+// Columns of the table: a row for each layer, of addresses. The rows of this layer and the next are in shared memory: products ask
+// for weights just before workgroups wait for each other, where a load of an address would take as long as all else.
 #define TABLE_COLUMNS 18u
-#define ADDRESS(column) table_[layer_ * TABLE_COLUMNS + (column)]
+shared uvec2 addresses_[2u * TABLE_COLUMNS];
+#define ADDRESS(column) addresses_[(layer_ & 1u) * TABLE_COLUMNS + (column)]
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Groups4 { uvec2 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer Rows8 { uvec4 at[]; };
 uint layer_ = 0u;
@@ -171,6 +173,10 @@ void end_phase() {
 #endif
 }
 
+void load_addresses(uint layer) {
+  if (lane() < TABLE_COLUMNS) addresses_[(layer & 1u) * TABLE_COLUMNS + lane()] = table_[min(layer, params.layers - 1u) * TABLE_COLUMNS + lane()];
+}
+
 void run_layer() {
   const bool is_last = layer_ + 1u == params.layers;
   norm_row(layer_ == 0u, AT_X, Words(ADDRESS(0u)), params.attention_eps);
@@ -195,6 +201,7 @@ void run_layer() {
     residual_ = half_round(sum_of(OUT_SHAPE, 1u, lane() >> 2, (lane() & 3u) * 4u) + residual_);
     publish4(AT_X2, vec4_of(OUT_SHAPE, lane()), residual_, epoch_of_layer_);
   }
+  load_addresses(layer_ + 1u);
   end_phase();
 
   norm_row(false, AT_X2, Words(ADDRESS(6u)), params.feed_eps);
@@ -210,7 +217,7 @@ void run_layer() {
   end_phase();
 
   multiply(DOWN_SHAPE, WEIGHT(9u), false, AT_FEED, epoch_of_layer_, 1u);
-  layer_ += is_last ? 0u : 1u;
+  ++layer_;  // past the last one the addresses are those of the last, and nothing uses the weights
   ask_weights(QKV_SHAPE, WEIGHT(1u));
   barrier();
   if (owns_x(lane())) {
@@ -238,6 +245,8 @@ void main() {
 #if defined(PRODUCT_fragments)
   exponent_ |= slot_lane() * params.layers >> 31;  // adds 0, as layers are few, but the compiler does not know it
 #endif
+  load_addresses(0u);
+  barrier();
   ask_weights(QKV_SHAPE, WEIGHT(1u));
   epoch_of_layer_ = epoch_ + 1u;
   if (owns_x(lane())) residual_ = unpack_f16(x_in_[vec4_of(OUT_SHAPE, lane())]);
