@@ -181,7 +181,6 @@ void run_layer() {
   const bool is_last = layer_ + 1u == params.layers;
   norm_row(layer_ == 0u, AT_X, Words(ADDRESS(0u)), params.attention_eps);
   multiply(QKV_SHAPE, WEIGHT(1u), true, 0u, 0u, 0u);
-  ask_weights(OUT_SHAPE, WEIGHT(4u));
   barrier();
   for (uint i = lane(); i < 4u * PANELS_OF(QKV_SHAPE); i += LANES) {
     if (!has_panel(QKV_SHAPE, i >> 2)) continue;
@@ -194,6 +193,7 @@ void run_layer() {
   attend_layer();
   end_phase();
 
+  ask_weights(OUT_SHAPE, WEIGHT(4u));  // not before the attention, which needs the registers
   multiply(OUT_SHAPE, WEIGHT(4u), false, AT_ATTENDED, epoch_of_layer_, 1u);
   ask_weights(FEED_SHAPE, WEIGHT(7u));
   barrier();
