@@ -44,8 +44,8 @@ void main() {
   for (uint i = lane(); i < ROWS * E8; i += LANES) {
     const uint r = i / E8, head = share.kv_head * (params.heads / params.kv_heads) + r / NEW_ROWS;
     const OCTET q = q_[((share.batch * NEW_ROWS + r % NEW_ROWS) * params.heads + head) * E8 + i % E8];
-    query_[i * 2u] = low4(q) * params.scale;
-    query_[i * 2u + 1u] = high4(q) * params.scale;
+    query_[i * 2u] = low4(q) * QUERY_SCALE;
+    query_[i * 2u + 1u] = high4(q) * QUERY_SCALE;
   }
   attend(share);
 }

@@ -118,6 +118,9 @@ void store_attended(uint octet, vec4 low, vec4 high) {
 }
 
 #define NEW_ROWS 1u
+#if defined(PRODUCT_fragments)
+#define ATTENTION_FRAGMENTS
+#endif
 #define NEWEST_IN_SHARED
 #define ATTENTION_LANES ATTENTION_LANES_
 #define key_cache_ key_rows_.at

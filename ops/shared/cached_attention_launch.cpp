@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "glsl/cached_attention.h"
 #include "glsl/cached_attention_row.h"
+#include "glsl/cached_attention_row_fragments.h"
 #include "glsl/cached_attention_write.h"
 #include "ops/shared/sdpa_launch.h"
 #include "ops/shared/shape.h"
@@ -27,7 +28,11 @@ void check_row(const Caches& c, const char* what, const Tensor& x, int64_t begin
         static_cast<long long>(x.dim(2)), what);
 }
 
-const Shader& one_row_shader(const Caches& c) {
+// The kernel of cooperative matrices has the same parameters and constants.
+const Shader& one_row_shader(const Caches& c, const Features& features) {
+  const Shader& fragments = glsl::cached_attention_row_fragments::variant();
+  const bool matrices = features.has(Feature::fragments) && features.subgroup_size == 32 && features.runs(fragments);
+  if (matrices && c.q.dtype() == DType::f16 && !c.int8()) return fragments;
   using namespace glsl::cached_attention_row;
   return variant(dtype(c.q.dtype()), c.int8() ? CACHE::i8 : CACHE::own);
 }
@@ -156,7 +161,7 @@ int64_t few_rows(const Caches& c, const Features& features) {
 bool is_one_row(const Caches& c, const Features& features) {
   const int64_t rows = few_rows(c, features);
   if (c.rows() != 1 || rows == 0 || c.batch() * c.kv_heads() > kTickets) return false;
-  return features.runs(one_row_shader(c)) && lanes_of(c, rows, features) >= head_lanes(c);
+  return features.runs(one_row_shader(c, features)) && lanes_of(c, rows, features) >= head_lanes(c);
 }
 
 void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
@@ -169,7 +174,7 @@ void launch_one_row(Launch& launch, const Caches& c, uint32_t call) {
   few_rows_constants(launch, c, rows);
   launch.spec.insert(launch.spec.end(),
                      {head_lanes(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved});
-  launch.shader = &one_row_shader(c);
+  launch.shader = &one_row_shader(c, launch.features);
 }
 
 void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {

@@ -109,8 +109,8 @@ uint64_t shared_bytes(const Sizes& s, const Caches& c, const Features& features)
   const uint64_t rows = static_cast<uint64_t>(s.rows), e8 = u32(c.key_size() / 8), v8 = u32(c.value_size() / 8);
   const uint64_t row = std::max<uint64_t>(s.hidden / 8, slots * 32) * 16;
   const uint64_t sums = 2ull * s.sum_slots * 64;
-  const uint64_t attention = rows * e8 * 32 + (e8 + v8) * 32 + s.attention_lanes * rows * 4 + subgroups * rows * 8 +
-                             subgroups * rows * v8 * 32 + 16;
+  const uint64_t weights = s.product == PRODUCT::fragments ? 0 : s.attention_lanes * rows * 4;
+  const uint64_t attention = rows * e8 * 32 + (e8 + v8) * 32 + weights + subgroups * rows * (8 + v8 * 32) + 16;
   return row + sums + attention + s.lanes * uint64_t{4 + 16 + 4};  // and norms, heads, their sums
 }
 
