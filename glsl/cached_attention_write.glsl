@@ -108,7 +108,7 @@ void main() {
     else x = LOAD4(DTYPE, k_, input_row * params.k_row + params.k_begin + at);
   }
   const int first = LOAD1(i32, first_, batch);
-  x = prepare(x, query, !query && !value, column, width, batch, row, first);
+  x = prepare(x, angles_of(live && !value && column < width, column, batch, row, first), query, !query && !value, column, width);
 #if defined(CACHE_i8)
 #if defined(DTYPE_f16)
   x = half_round(x);  // as where the row is attended to at once (cached_attention_row.glsl)

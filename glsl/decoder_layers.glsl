@@ -24,7 +24,6 @@
 #include "core/launch.glslh"
 #include "core/types.glslh"
 #include "math/activation.glslh"
-#include "math/half_round.glslh"
 #include "math/math.glslh"
 #include "attention/octets.glslh"
 
@@ -107,16 +106,18 @@ vec4 exchanged(uint from, uint group4) {
   const uint low = await_word(at, a, epoch_of_layer_);
   return unpack_f16(uvec2(low, await_word(at + 1u, b, epoch_of_layer_)));
 }
-void publish4(uint from, uint group4, vec4 v, uint epoch) {
-  const uvec2 words = pack_f16(v);
+void publish_words(uint from, uint group4, uvec2 words, uint epoch) {
   publish(from + group4 * 2u, words.x, epoch);
   publish(from + group4 * 2u + 1u, words.y, epoch);
 }
+void publish4(uint from, uint group4, vec4 v, uint epoch) { publish_words(from, group4, pack_f16(v), epoch); }
 void store_attended(uint octet, vec4 low, vec4 high) {
   publish4(AT_ATTENDED, 2u * octet, low, epoch_of_layer_);
   publish4(AT_ATTENDED, 2u * octet + 1u, high, epoch_of_layer_);
 }
 
+int first_position_ = 0;
+#define FIRST_OF(batch) first_position_
 #define NEW_ROWS 1u
 #if defined(PRODUCT_fragments)
 #define ATTENTION_FRAGMENTS
@@ -133,9 +134,12 @@ void store_attended(uint octet, vec4 low, vec4 high) {
 #define STORE_ROW store_attended
 #include "attention/few_rows.glslh"
 #include "attention/prepare.glslh"
-vec4 new_query(uint batch, uint at) { return exchanged(AT_QKV, params.q_begin + at); }
-vec4 new_key(uint batch, uint at) { return exchanged(AT_QKV, params.k_begin + at); }
-vec4 new_value(uint batch, uint at) { return exchanged(AT_QKV, params.v_begin + at); }
+#if !defined(PRODUCT_fragments)
+#include "math/half_round.glslh"
+#endif
+vec4 new_group(bool query, bool key, uint batch, uint at) {
+  return exchanged(AT_QKV, (query ? params.q_begin : key ? params.k_begin : params.v_begin) + at);
+}
 #include "attention/new_row.glslh"
 #include "decoder/norm_row.glslh"
 
@@ -145,11 +149,22 @@ vec4 new_value(uint batch, uint at) { return exchanged(AT_QKV, params.v_begin + 
 #define DOWN_SHAPE Shape(HIDDEN, FEED, 1u)
 #define WEIGHT(column) Vectors(ADDRESS(column)), Words(ADDRESS((column) + 1u))
 
-// Rows 4 * (lane % 4) on of panel lane / 4 of the products into x.
-vec4 residual_;
-
 uint vec4_of(Shape s, uint i) { return unit_of(s, i >> 2) * 4u + (i & 3u); }
 bool owns_x(uint i) { return i < 4u * PANELS_OF(OUT_SHAPE) && has_panel(OUT_SHAPE, i >> 2); }
+
+// Rows 4 * (lane % 4) on of panel lane / 4 of the products into x, fp16.
+uvec2 residual_;
+// 0, but the compiler does not know it: NVIDIA's takes what was packed and unpacked for what it was before.
+uint zero_ = 0u;
+
+// Adds the panel's sums and publishes x; the last layer's is the result.
+void add_to_x(Shape s, uint from, uint epoch, bool is_result) {
+  if (!owns_x(lane())) return;
+  residual_ = pack_f16(sum_of(s, 1u, lane() >> 2, (lane() & 3u) * 4u) + unpack_f16(residual_ ^ zero_));
+  const uint at = vec4_of(s, lane());
+  if (is_result) out_[at] = residual_;
+  else publish_words(from, at, residual_, epoch);
+}
 
 void attend_layer() {
   key_rows_ = Rows8(ADDRESS(11u));
@@ -200,10 +215,7 @@ void run_layer() {
   multiply(OUT_SHAPE, WEIGHT(4u), false, AT_ATTENDED, epoch_of_layer_, 1u);
   ask_weights(FEED_SHAPE, WEIGHT(7u));
   barrier();
-  if (owns_x(lane())) {
-    residual_ = half_round(sum_of(OUT_SHAPE, 1u, lane() >> 2, (lane() & 3u) * 4u) + residual_);
-    publish4(AT_X2, vec4_of(OUT_SHAPE, lane()), residual_, epoch_of_layer_);
-  }
+  add_to_x(OUT_SHAPE, AT_X2, epoch_of_layer_, false);
   load_addresses(layer_ + 1u);
   end_phase();
 
@@ -223,11 +235,7 @@ void run_layer() {
   ++layer_;  // past the last one the addresses are those of the last, and nothing uses the weights
   ask_weights(QKV_SHAPE, WEIGHT(1u));
   barrier();
-  if (owns_x(lane())) {
-    residual_ = half_round(sum_of(DOWN_SHAPE, 1u, lane() >> 2, (lane() & 3u) * 4u) + residual_);
-    if (is_last) out_[vec4_of(DOWN_SHAPE, lane())] = pack_f16(residual_);
-    else publish4(AT_X, vec4_of(DOWN_SHAPE, lane()), residual_, epoch_of_layer_ + 1u);
-  }
+  add_to_x(DOWN_SHAPE, AT_X, epoch_of_layer_ + 1u, is_last);
   end_phase();
 }
 
@@ -246,13 +254,15 @@ void main() {
     return;
   }
 #if defined(PRODUCT_fragments)
-  exponent_ |= slot_lane() * params.layers >> 31;  // adds 0, as layers are few, but the compiler does not know it
+  exponent_ |= slot_lane() * params.layers >> 31;  // adds 0, too
 #endif
+  zero_ = params.layers >> 31;
+  first_position_ = LOAD1(i32, first_, 0u);
   load_addresses(0u);
   barrier();
   ask_weights(QKV_SHAPE, WEIGHT(1u));
   epoch_of_layer_ = epoch_ + 1u;
-  if (owns_x(lane())) residual_ = unpack_f16(x_in_[vec4_of(OUT_SHAPE, lane())]);
+  if (owns_x(lane())) residual_ = x_in_[vec4_of(OUT_SHAPE, lane())];
   for (uint l = 0u; l < params.layers; ++l) {
     run_layer();
     ++epoch_of_layer_;

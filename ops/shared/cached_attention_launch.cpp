@@ -109,8 +109,9 @@ uint32_t head_lanes(const Caches& c) {
 
 void few_rows_constants(Launch& launch, const Caches& c, int64_t rows) {
   const uint32_t subgroup = launch.features.subgroup_size, v8 = u32(c.value_size() / 8);
+  const uint32_t options = (c.sinks ? 1u : 0u) | (c.softcap > 0 ? 2u : 0u) | (c.window != 0 ? 4u : 0u);
   launch.spec.insert(launch.spec.end(), {u32(rows), u32(c.key_size() / 8), v8, subgroup,
-                                         std::min(std::bit_ceil(v8), subgroup), 256u, bool(c.sinks)});
+                                         std::min(std::bit_ceil(v8), subgroup), 256u, options});
   require_subgroups(launch);
 }
 
