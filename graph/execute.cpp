@@ -94,16 +94,15 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
     Encoding& chosen = encoding(method, timed, steps > 1);
     copy_in(method, chosen, inputs);
     submit(method, chosen, steps);
-    if (merging_.gave_up(chosen)) {
-      run_unmerged(method, chosen);
-      continue;
+    if (!merging_.gave_up(chosen)) {
+      check_status(method, chosen);
+      return chosen;
     }
-    check_status(method, chosen);
-    return chosen;
+    run_unmerged(method, chosen);
   }
 }
 
-// After a run whose merged dispatch gave up. States that are not set back will be written again, the same rows.
+// After a run whose merged dispatch gave up. States that are not set back get the same rows again.
 void Session::run_unmerged(const MethodState& method, const Encoding& encoding) {
   merging_.stop(*device_);
   undo_states(method.graph->impl().method_index, encoding.saves);
@@ -139,9 +138,8 @@ Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
 }
 
 bool Session::fits(const Encoding& known) const {
-  const Features& features = device_->features();
-  return known.recordings == kRecordings || features.submit_us != 0 ||
-         !fit_badly(known.parts, known.runs, submit_ns(features));
+  return known.recordings == kRecordings || device_->features().submit_us != 0 ||
+         !fit_badly(known.parts, known.runs, submit_ns(device_->features()));
 }
 
 std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors) {
@@ -159,7 +157,8 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
   const auto keeps = [&](uint32_t state) { return undo_.saves(method.graph->impl().method_index, states_[state]); };
-  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merging_.find(device_, *method.graph, keeps));
+  fresh->steps =
+      steps(*method.graph, layout, fresh->ports, in_place, timed, merging_.find(device_, *method.graph, keeps));
   if (fresh->factors.empty() && device_->features().submit_us == 0)
     fresh->factors.assign(fresh->steps.size(), pace_.factor());
   if (checks_hazards()) {

@@ -16,8 +16,8 @@
 #include "base/interrupt.h"
 #include "graph/budget.h"
 #include "graph/input_rules.h"
-#include "graph/profile.h"
 #include "graph/merging.h"
+#include "graph/profile.h"
 #include "graph/states.h"
 
 namespace pumice::engine {

@@ -28,9 +28,9 @@ enum class StepKind : uint8_t { host, dispatch, copy };  // host: written before
 
 struct Step {
   StepKind kind;
-  uint32_t node = ~0u;   // index in Graph::Impl::nodes, for a dispatch
+  uint32_t node = ~0u;                        // index in Graph::Impl::nodes, for a dispatch
   std::shared_ptr<const Merged> merged = {};  // a dispatch that does several nodes, `node` first; else null
-  bool barrier = false;  // before it
+  bool barrier = false;                       // before it
   std::vector<Range> writes = {}, reads = {};
 };
 

@@ -37,12 +37,13 @@ struct Merged {
   uint32_t first = 0, last = 0;  // nodes; of those between, all that run
   std::string name;              // for profiles
   Dispatch dispatch;
-  std::vector<std::byte> probe;  // push constants with which it reports STATUS_GAVE_UP unless all workgroups run at once
+  std::vector<std::byte>
+      probe;  // push constants with which it reports STATUS_GAVE_UP unless all workgroups run at once
   std::vector<MergedBinding> bindings;
   uint32_t status = 0;  // the binding of Graph::status
   std::vector<TableEntry> table;
   std::vector<uint32_t> results;  // tensors that it writes; the others that its nodes wrote must not be read elsewhere
-  std::vector<uint32_t> rows;     // of the results, those of which a run that is made again writes the same rows: caches
+  std::vector<uint32_t> rows;  // of the results, those of which a run that is made again writes the same rows: caches
   std::vector<uint32_t> writes = {}, reads = {};  // set by find_merged
 };
 

@@ -68,8 +68,10 @@ std::vector<Part> parts(const Graph::Impl& graph, std::span<const Step> steps, c
     const std::span<const Dispatch> all = dispatches(graph, steps[s]);
     for (uint32_t d = 0; d < all.size(); ++d) {
       const Piece piece{.step = s, .dispatch = d, .ns = factor * estimate_ns(graph, steps[s], &all[d], pace)};
-      if (steps[s].merged) cutter.add_whole(piece, all[d]);
-      else cutter.add(piece, all[d]);
+      if (steps[s].merged)
+        cutter.add_whole(piece, all[d]);
+      else
+        cutter.add(piece, all[d]);
     }
   }
   return result;

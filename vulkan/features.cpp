@@ -33,6 +33,7 @@ constexpr Limit kLimits[] = {
     PUMICE_LIMIT(max_shared, 16384, max_shared_bytes),
     PUMICE_LIMIT(max_image_3d, 1, max_image_3d),
     PUMICE_LIMIT(max_image_2d, 1, max_image_2d),
+    PUMICE_LIMIT(max_waits, 1, max_waits),
     {"max_groups", 1, [](const Features& f) -> uint64_t { return f.max_groups[0]; },
      [](Features& f, uint64_t value) {
        for (uint32_t& groups : f.max_groups) groups = std::min(groups, static_cast<uint32_t>(value));

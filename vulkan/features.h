@@ -41,11 +41,12 @@ struct Features {
   // Bit f: ImageFormat f may be read and written in a 2D and 3D image.
   uint32_t image_formats = (1u << kImageFormats) - 1;
   StorageOverride storage = StorageOverride::as_exported;
+  uint32_t max_waits = ~0u;    // of a lane of a kernel whose workgroups wait for each other; then it gives up
   uint32_t compute_units = 0;  // multiprocessors; of a CPU driver, threads; 0: not known
-  bool staged = false;      // device memory counts as memory that the host does not see
-  bool cpu = false;         // invocations run on the host's processor: few workgroups fill it
-  std::string kernel = {};  // of matrix products, forced by name; "": the best one is picked
-  uint32_t submit_us = 0;   // microseconds planned for a submit, without regard to what is measured; 0: the default
+  bool staged = false;         // device memory counts as memory that the host does not see
+  bool cpu = false;            // invocations run on the host's processor: few workgroups fill it
+  std::string kernel = {};     // of matrix products, forced by name; "": the best one is picked
+  uint32_t submit_us = 0;      // microseconds planned for a submit, without regard to what is measured; 0: the default
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -67,7 +68,8 @@ Features baseline_features();
 //   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory
 //   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider
 //   max_allocation=, max_shared= (bytes), max_invocations=, max_groups= (along each axis), max_image_3d=,
-//   max_image_2d= (texels along each axis), alignment= (of a binding's offset): the same
+//   max_image_2d= (texels along each axis), alignment= (of a binding's offset), max_waits= (of a lane for another
+//   workgroup, glsl/include/decoder/exchange.glslh): the same
 Features apply(Features features, const std::string& text);
 
 }  // namespace pumice::engine

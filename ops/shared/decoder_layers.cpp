@@ -14,7 +14,7 @@ namespace {
 
 using Params = glsl::decoder_layers::Params;
 using PRODUCT = glsl::decoder_layers::PRODUCT;
-constexpr size_t kNodes = 5;           // of a layer
+constexpr size_t kNodes = 5;            // of a layer
 constexpr uint32_t kTableColumns = 18;  // of glsl/decoder_layers.glsl
 // Positions of linear_reads.
 enum : size_t { kX, kWeight, kBias, kResidual, kScale };
@@ -111,7 +111,18 @@ uint64_t shared_bytes(const Sizes& s, const Caches& c, const Features& features)
   const uint64_t sums = 2ull * s.sum_slots * 64;
   const uint64_t weights = s.product == PRODUCT::fragments ? 0 : s.attention_lanes * rows * 4;
   const uint64_t attention = rows * e8 * 32 + (e8 + v8) * 32 + weights + subgroups * rows * (8 + v8 * 32) + 16;
-  return row + sums + attention + s.lanes * uint64_t{4 + 16 + 4};  // and norms, heads, their sums
+  const uint64_t lanes = s.lanes * uint64_t{4 + 16 + 4};  // norms, heads, their sums
+  return row + sums + attention + lanes + 2 * kTableColumns * 8 + 64;
+}
+
+// Whether waits are much of a layer's time. H200, tokens/s, merged against single kernels: layers of 38 MB 1805 against
+// 1511 (16 of them), of 123 MB 1608 against 1691 (8). Where between them it changes, and where on other devices, was
+// not measured.
+bool is_small(const Layer& l) {
+  constexpr uint64_t kBytes = 64 << 20;
+  uint64_t bytes = 0;
+  for (const ProductPhase* p : {l.qkv, l.out, l.feed, l.down}) bytes += p->weight.n * row_bytes(p->weight);
+  return bytes <= kBytes;
 }
 
 // Empty where the device does not run the kernel at these sizes.
@@ -143,6 +154,11 @@ std::optional<Sizes> sizes_of(const Layer& l, const Features& features) {
   return fits ? std::optional(s) : std::nullopt;
 }
 
+// Some 0.5 us each on a GPU, where a step of 4 GB takes a few thousand; on a CPU a thread may be away for long.
+uint32_t patience(const Features& features) {
+  return features.compute_units < 16 ? 1u << 20 : 60'000;
+}
+
 Params params_of(const Layer& l, const Sizes& s, uint32_t layers, const Features& features) {
   const Caches& c = l.attention->caches;
   Params params{};
@@ -163,8 +179,7 @@ Params params_of(const Layer& l, const Sizes& s, uint32_t layers, const Features
   params.layers = layers;
   params.attention_eps = l.qkv->epilogue.eps;
   params.feed_eps = l.feed->epilogue.eps;
-  // Some 0.5 us each on a GPU, where a step of 8 GB takes 10 000; on a CPU a thread may be away for long.
-  params.patience = features.compute_units < 16 ? 1u << 20 : 60'000;
+  params.patience = std::min(patience(features), features.max_waits);
   params.call = l.attention->call;
   return params;
 }
@@ -192,10 +207,10 @@ void set_constants(Launch& launch, const Layer& l, const Sizes& s) {
   const Caches& c = l.attention->caches;
   launch.over_groups(s.workgroups, s.lanes);
   few_rows_constants(launch, c, s.rows);
-  launch.spec.insert(launch.spec.end(), {head_lanes(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(),
-                                         c.interleaved, s.attention_lanes, s.workgroups, s.hidden, s.qkv, s.attended,
-                                         s.feed, s.group, static_cast<uint32_t>(l.feed->epilogue.act),
-                                         bool(l.qkv->epilogue.bias), s.sum_slots});
+  launch.spec.insert(launch.spec.end(),
+                     {head_lanes(c), bool(c.cos), bool(c.q_norm), bool(c.k_norm), c.tables(), c.interleaved,
+                      s.attention_lanes, s.workgroups, s.hidden, s.qkv, s.attended, s.feed, s.group,
+                      static_cast<uint32_t>(l.feed->epilogue.act), bool(l.qkv->epilogue.bias), s.sum_slots});
   launch.shader = &glsl::decoder_layers::variant(s.product);
 }
 
@@ -217,19 +232,16 @@ Merged merge(const Graph& graph, const std::vector<Layer>& layers, const Sizes& 
                 .results = {},
                 .rows = {}};
   params.probe = 1;
+  params.patience = patience(graph.features());
   launch.params(params);
   merged.probe = launch.push;
   const uint32_t out = last.nodes[kNodes - 1].writes[0], x = first.nodes[0].reads[kX];
   const uint64_t words = s.hidden + s.qkv / 2 + s.attended / 2 + s.feed / 2;
   const uint64_t partial = uint64_t{s.workgroups} * static_cast<uint64_t>(s.rows * (c.value_size() / 4 + 1)) * 16;
-  merged.bindings = {{Kind::tensor, out, 0},
-                     {Kind::scratch, kNone, words * 8},
-                     {Kind::scratch, kNone, partial},
-                     {Kind::scratch, kNone, uint64_t{s.workgroups} * 4},
-                     {Kind::scratch, kNone, 16},
-                     {Kind::tensor, status, 0},
-                     {Kind::table, kNone, 0},
-                     {Kind::tensor, x, 0},
+  merged.bindings = {{Kind::tensor, out, 0},          {Kind::scratch, kNone, words * 8},
+                     {Kind::scratch, kNone, partial}, {Kind::scratch, kNone, uint64_t{s.workgroups} * 4},
+                     {Kind::scratch, kNone, 16},      {Kind::tensor, status, 0},
+                     {Kind::table, kNone, 0},         {Kind::tensor, x, 0},
                      {Kind::tensor, c.first.id(), 0}};
   merged.status = 5;
   merged.results = {out, status};
@@ -257,8 +269,8 @@ std::vector<Merged> merge_decoder_layers(const Graph& graph, std::span<const Run
       layers.push_back(*layer);
     }
     if (layers.empty()) continue;
-    if (const std::optional<Sizes> sizes = sizes_of(layers.front(), features))
-      result.push_back(merge(graph, layers, *sizes, layers.front().nodes[1].writes.back()));
+    const std::optional<Sizes> sizes = is_small(layers.front()) ? sizes_of(layers.front(), features) : std::nullopt;
+    if (sizes) result.push_back(merge(graph, layers, *sizes, layers.front().nodes[1].writes.back()));
     n += layers.size() * kNodes - 1;
   }
   return result;

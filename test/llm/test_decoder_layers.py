@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All layers of a decoder as one dispatch whose workgroups wait for each other: logits as fp64's and as those of single
+kernels, the same tokens, and single kernels where the workgroups do not run at once."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from support.roundings import roundings
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+import pumice
+from pumice.llm.decoder import Decoder
+from pumice.llm.methods import lower_methods, methods
+from pumice.llm.open_source import open_source
+from pumice.llm.quantized import Scheme
+from pumice.llm.skeleton import Quantization, skeleton
+
+pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a head of the caches needs a compute unit")
+
+MERGED, SINGLE = "like_gpu", "like_gpu,-persistent"
+SIZES = {"hidden_size": 128, "intermediate_size": 192, "num_attention_heads": 4, "num_key_value_heads": 2}
+# model_type, its settings, columns of a group, tokens
+CASES = {
+    "llama": ("llama", {"num_hidden_layers": 3}, 32, 20),
+    "one_layer": ("llama", {"num_hidden_layers": 1}, 64, 6),
+    "bias": ("qwen2", {}, 32, 12),
+    "norms_of_heads": ("qwen3", {"head_dim": 64}, 64, 12),
+    "window": ("mistral", {"sliding_window": 7}, 64, 20),
+    "wide_groups": ("llama", {"hidden_size": 256, "intermediate_size": 256}, 128, 12),
+    "one_head": ("llama", {"num_key_value_heads": 1, "intermediate_size": 320, "head_dim": 16}, 32, 12),
+    "wide_heads": ("llama", {"head_dim": 128, "num_attention_heads": 2, "num_key_value_heads": 2}, 32, 12),
+    "shares": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, 32, 300),
+}
+
+
+def model_of(case: str) -> nn.Module:
+    kind, settings, _, tokens = CASES[case]
+    common = {
+        "vocab_size": 64,
+        "num_hidden_layers": 2,
+        "max_position_embeddings": max(tokens, 128),
+        "pad_token_id": None,
+    }
+    config = AutoConfig.for_model(kind, **{**common, **SIZES, **settings}, initializer_range=0.08)
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    for name, weight in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(weight, std=0.3)
+        elif weight.dim() == 1:
+            nn.init.normal_(weight, mean=1, std=0.2)
+    return model.half()
+
+
+def program_of(model: nn.Module, group: int, tokens: int) -> bytes:
+    source = open_source(model)
+    scheme = Scheme("int4", group)
+    made = skeleton(source.config, torch.float16, tokens, source.weight, Quantization(scheme, None, scheme))
+    weights = {f"model.{name}": read for name, read in made.weights.items()}
+    module = Decoder(made.model, 1, tokens, torch.float16).eval()
+    chosen = [method for method in methods(1, tokens) if method.name == "decode"]
+    return bytes(lower_methods(module, chosen, pumice.ExportOptions(weights=weights)))
+
+
+def exact_of(model: nn.Module, group: int) -> nn.Module:
+    """With the weights that are in the file, in fp64."""
+    quantized = copy.deepcopy(model)
+    pumice.quantize(quantized, "int4", group_size=group)
+    for layer in quantized.modules():
+        if isinstance(layer, nn.Linear):
+            layer.weight = nn.Parameter(layer.weight.dequantize(), False)
+    return quantized.double()
+
+
+def logits(session: pumice.Session, tokens: torch.Tensor) -> torch.Tensor:
+    rows = [session(token.view(1, 1), torch.tensor([i])) for i, token in enumerate(tokens)]
+    return torch.cat(rows).double()
+
+
+def is_merged(session: pumice.Session) -> bool:
+    rows = session.profile(torch.zeros(1, 1, dtype=torch.int64), torch.tensor([0]))
+    return any("layers of a decoder" in row.operator for row in rows)
+
+
+def error(got: torch.Tensor, want: torch.Tensor) -> float:
+    """Of the worst row, relative."""
+    return float(((got - want).norm(dim=-1) / want.norm(dim=-1)).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_logits_are_those_of_fp64(case: str) -> None:
+    _, _, group, length = CASES[case]
+    model = model_of(case)
+    tokens = torch.randint(0, 64, (length,), generator=torch.Generator().manual_seed(2))
+    want, off = roundings(exact_of(model, group), lambda m: m(tokens[None], use_cache=False).logits[0], 2.0**-11)
+    program = program_of(model, group, max(length, 32))
+    merged, single = (pumice.load(program, features=features) for features in (MERGED, SINGLE))
+    got, beside = logits(merged, tokens), logits(single, tokens)
+    most = 3 * error(want + off, want)
+    assert error(got, want) <= most, (
+        f"{error(got, want):.3g} of a row, {most:.3g} allowed; single kernels {error(beside, want):.3g}"
+    )
+    assert error(got, beside) <= most
+    assert error(want.flip(0), want) > 20 * most, "other tokens would nearly pass, too"
+    assert is_merged(merged)
+    assert not is_merged(single)
+
+
+@pytest.fixture(scope="module")
+def file_of_layers(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("decoder_layers") / "llama.pumice"
+    pumice.llm.export(model_of("llama"), path, quantize="int4", dtype="f16", max_seq=128)
+    return path
+
+
+def generated(path: Path, features: str, **options: float) -> list[int]:
+    lm = pumice.llm.load(path, features=features)
+    return list(lm.generate_tokens(list(range(20, 40)), max_new_tokens=70, **options))
+
+
+def test_tokens_are_those_of_single_kernels(file_of_layers) -> None:
+    """Greedy and drawn, many steps in one submit."""
+    for options in ({}, {"temperature": 0.8, "seed": 3, "top_k": 20}):
+        assert generated(file_of_layers, MERGED, **options) == generated(file_of_layers, SINGLE, **options)
+
+
+def test_single_kernels_take_over_when_workgroups_give_up(file_of_layers, capfd) -> None:
+    """A lane may wait once: the run ends wrong, is made again with single kernels, and so are all that follow."""
+    assert generated(file_of_layers, MERGED + ",max_waits=1") == generated(file_of_layers, SINGLE)
+    assert capfd.readouterr().err.count("did not run all workgroups of a kernel at once") == 1
+
+
+def test_single_kernels_run_where_workgroups_do_not_run_at_once(file_of_layers) -> None:
+    """The driver has one thread, so that a second workgroup begins when the first has ended."""
+    command = ["pumice-rt", "generate", str(file_of_layers), "--tokens", "20,21,22", "-n", "12", "--device", "llvmpipe"]
+    runs = [
+        subprocess.run(
+            [*command, "--features", features],
+            env={**os.environ, "LP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for features in (MERGED, SINGLE)
+    ]
+    assert "did not run all workgroups" in runs[0].stderr
+    assert runs[0].stdout.splitlines()[0] == runs[1].stdout.splitlines()[0]
