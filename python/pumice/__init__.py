@@ -41,6 +41,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__() -> list[str]:
+    """The public names, those included that are loaded when they are first used: for dir() and completion."""
+    return sorted([*__all__, "llm", *(name for name in globals() if name.startswith("__"))])
+
+
 def __getattr__(name: str) -> Any:
     import importlib
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import pumice.llm as llm
 from pumice.errors import CancelledError as CancelledError
 from pumice.errors import DeviceError as DeviceError
 from pumice.errors import Error as Error

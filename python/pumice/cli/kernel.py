@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pumice import _pumice
-from pumice.cli.options import device_options, json_option
+from pumice.cli.options import Commands, device_options, json_option
 
 CASE_HELP = """A case of most operators is a call: 'x=T[3,37] dim=-1|0 -> T[3,37]', arguments by name, T=f32|f16,
 storage=texture3d for the first tensor in a texture; docs/kernels.md has the rest, `kernel list --op softmax` shows
@@ -28,7 +28,7 @@ special). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), 
 padding, dilation) and g (groups) instead of m, n, k and g."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def kernel() -> None:
     """List, test and time single kernels.
 

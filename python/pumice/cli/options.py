@@ -12,6 +12,25 @@ import numpy as np
 if TYPE_CHECKING:
     import pumice
 
+class Commands(click.Group):
+    """Lists commands in the order in which they were added, and answers a misspelt one with the nearest."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        """The command of that name; a usage error names the nearest."""
+        from difflib import get_close_matches
+
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in self.commands:
+            near = get_close_matches(name, self.commands, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self.commands)}"
+            raise click.UsageError(f"no command '{name}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON for programs instead of a table for people."

@@ -146,6 +146,8 @@ def _results(
             outputs.append((node, spec))
         elif spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, ConstantArgument):
             continue
+        elif spec.kind is OutputKind.TOKEN:  # of an operator with an effect, which is refused with its line
+            selection.demand(node)
         else:
             what = spec.target or str(getattr(spec.arg, "name", ""))
             refusals.append(Row(what, "output", "refused", _result_reason(spec.kind, what), source=_source(node)))
@@ -157,7 +159,7 @@ def _result_reason(kind: OutputKind, what: str) -> str:
         return f"the model writes into its input '{what}'; return the new value instead, or register a buffer"
     if kind is OutputKind.USER_OUTPUT:
         return f"the result '{what}' is a size, not a tensor; read it from the shape of an input or a result"
-    return f"results of the kind {kind.name} are not supported"
+    return f"'{what}' is a result of training ({kind.name.lower()}): export the model without its loss and gradients"
 
 
 def _source(node: Any) -> Source:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 import sysconfig
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*(.*)')
+_OURS = f"{Path(__file__).parents[1]}/"
 _LIBRARIES = tuple(str(Path(sysconfig.get_paths()["purelib"]) / name) + "/" for name in ("torch", "torchao"))
 
 
@@ -39,6 +41,13 @@ def source(node: Any, origins: dict[str, str] | None = None) -> Source:
             file, line, _, code = own[-1]
             return Source(_short(file), int(line), code.strip(), _module(node))
     return Source(module=_module(node))
+
+
+def raised_at(error: BaseException) -> str:
+    """ "FILE:LINE: " of the innermost frame of an exception that is outside of torch and of pumice; "" without one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if Path(f.filename).is_file() and not f.filename.startswith((*_LIBRARIES, _OURS))]
+    return f"{_short(own[-1].filename)}:{own[-1].lineno}: " if own else ""
 
 
 def _short(file: str) -> str:

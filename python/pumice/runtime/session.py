@@ -260,6 +260,12 @@ def load(
     the compiling of one kernel. The device goes on working.
     Raises InvalidFileError (also beyond max_memory), DeviceError (also beyond max_seconds), InvalidInputError.
     """
+    if features is not None and not isinstance(features, str):
+        text = f'features must be text such as "-coopmat,-int_dot", got {features!r}'
+        raise InvalidInputError(text, code="InvalidArgument", path="features")
+    if device is not None and (isinstance(device, bool) or not isinstance(device, str | int)):
+        text = f"device must be an index, a part of a name or a UUID, got {device!r}"
+        raise InvalidInputError(text, code="InvalidArgument", path="device")
     where = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else os.fspath(source)
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)
