@@ -14,14 +14,8 @@ from typing import Any
 from pumice._pumice import version as _version
 from pumice.errors import CancelledError, DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
 from pumice.runtime.devices import Device, devices, why_no_devices
-from pumice.runtime.session import (
-    ProfileRow,
-    Session,
-    TensorSpec,
-    check,
-    inspect,
-    load,
-)
+from pumice.runtime.profile import ProfileRow
+from pumice.runtime.session import Session, TensorSpec, check, inspect, load
 
 __version__ = _version()
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import pumice.llm as llm
 from pumice.errors import CancelledError as CancelledError
 from pumice.errors import DeviceError as DeviceError
 from pumice.errors import Error as Error
@@ -13,7 +12,7 @@ from pumice.quantizer import quantize as quantize
 from pumice.runtime.devices import Device as Device
 from pumice.runtime.devices import devices as devices
 from pumice.runtime.devices import why_no_devices as why_no_devices
-from pumice.runtime.session import ProfileRow as ProfileRow
+from pumice.runtime.profile import ProfileRow as ProfileRow
 from pumice.runtime.session import Session as Session
 from pumice.runtime.session import TensorSpec as TensorSpec
 from pumice.runtime.session import check as check

@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-
 _FEW = 6  # names that fit into a message beside the nearest
 
 

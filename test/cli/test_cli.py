@@ -129,7 +129,7 @@ def test_an_exception_of_the_users_own_file(tmp_path) -> None:
     (tmp_path / "bad.py").write_text("def build():\n  return {}['weights']\n\ndef two(a):\n  pass\n")
     words = "-o", tmp_path / "x.pumice"
     text = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", *words, code=1).stderr
-    assert f"build() of '{tmp_path}/bad.py' raised KeyError" in text and "bad.py\", line 2, in build" in text
+    assert f"build() of '{tmp_path}/bad.py' raised KeyError" in text and 'bad.py", line 2, in build' in text
     assert "Traceback" not in text and "pumice/cli" not in text
     assert "two() missing 1 required" in run(BIN / "pumice", "export", f"{tmp_path}/bad.py:two", *words, code=1).stderr
     (tmp_path / "bad.py").write_text("import nothing_of_this_name\n")
@@ -142,7 +142,9 @@ def test_layers_that_are_quantized_and_layers_that_are_not(tmp_path) -> None:
     text = run(BIN / "pumice", "export", *words, "--quantize", "8da4w", "--layers", "!up", "-v").stderr
     assert "left out by filter" in text and "linear_dq8ca_q4gsw" in text and "examples/mlp.py:14 (up)" in text
     run(BIN / "pumice", "export", *words, "--layers", "!up", code=2)  # without --quantize
-    assert "skip_unfit" in run(BIN / "pumice", "export", *words, "--quantize", "int4", "--group-size", "96", code=3).stderr
+    assert (
+        "skip_unfit" in run(BIN / "pumice", "export", *words, "--quantize", "int4", "--group-size", "96", code=3).stderr
+    )
 
 
 def test_a_saved_pt2_file(tmp_path) -> None:

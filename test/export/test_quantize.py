@@ -46,7 +46,9 @@ def test_the_bytes_of_the_summary_are_those_of_the_file(scheme, embeddings) -> N
     same = embeddings is None or (embeddings[-1] == "4") == ("4" in scheme)
     shared = embeddings != "float" and same
     assert (layers["embed"][1] == "the weight of 'head'") == shared
-    assert layers["embed"][0] == {"float": "float32", None: "int4" if "4" in scheme else "int8"}.get(embeddings, embeddings)
+    assert layers["embed"][0] == {"float": "float32", None: "int4" if "4" in scheme else "int8"}.get(
+        embeddings, embeddings
+    )
     torch.testing.assert_close(pumice.load(bytes(program))(IDS), model(IDS), rtol=2e-2, atol=2e-2)
 
 
@@ -79,7 +81,11 @@ def test_filters() -> None:
 @pytest.mark.parametrize(
     ("make", "how", "message"),
     [
-        (Model, {}, r"layer 'back' has 100 inputs, which groups of 32 do not divide: choose another group_size, or leave"),
+        (
+            Model,
+            {},
+            r"layer 'back' has 100 inputs, which groups of 32 do not divide: choose another group_size, or leave",
+        ),
         (lambda: pumice.quantize(nn.Sequential(nn.Linear(64, 8)), "int4"), {}, "'0' is quantized already"),
         (lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), {}, "nothing to quantize in Sequential: convolutions .*int8_cnn"),
         (nn.ReLU, {}, "nothing to quantize in ReLU: it has no torch.nn.Linear"),

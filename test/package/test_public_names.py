@@ -10,7 +10,9 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("package", "more"), [("pumice", ["llm"]), ("pumice.llm", []), ("pumice.executorch", [])], ids=lambda value: str(value)
+    ("package", "more"),
+    [("pumice", ["llm"]), ("pumice.llm", []), ("pumice.executorch", [])],
+    ids=lambda value: str(value),
 )
 def test_dir_has_the_public_names_only(package, more) -> None:
     code = (

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `pumice`. stdout has data, stderr messages.
 
-Exit codes: 0 done, 1 an exception of a FILE.py or a failed test, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C.
+Exit codes: 0 done, 1 an exception of a FILE.py or a failed test, 2 usage, 3 unsupported or refused, 4 device,
+130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Constants:
 
 
 class _Equal:
-    """Names of tensors by their bits: the file holds once what an embedding and its head share, or hold equal copies of.
+    """Names of tensors by their bits: the file holds once what an embedding and its head share, or have as copies.
 
     Vectors (biases, norms) are shared by identity only: they are small, and keep their own names.
     """

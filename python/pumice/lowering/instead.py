@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do instead of an operator that Pumice lacks: the last sentence of its refusal, and a table of docs/limits.md."""
+"""What to do instead of an operator that Pumice lacks: the end of its refusal, and a table of docs/limits.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ CONTROL_FLOW = (
     "of their own and let the host decide between them"
 )
 VALUES = (
-    "keep it a tensor of no dimensions (x * y.sum(), not x * y.sum().item()), choose with torch.where instead of an if, "
-    "or make the number an input of the model"
+    "keep it a tensor of no dimensions (x * y.sum(), not x * y.sum().item()), choose with torch.where instead of an "
+    "if, or make the number an input of the model"
 )
 _RANDOM = "make the random numbers on the host and give them to the model as an input"
 _SHAPE = (
@@ -68,9 +68,11 @@ INSTEAD = {
     "while_loop": CONTROL_FLOW,
     "scan": CONTROL_FLOW,
     "map_impl": CONTROL_FLOW,
-    "with_effects": "take printing, logging and checks out of forward; a step that checks itself (linalg) is for the host",
+    "with_effects": "take printing and checks out of forward; a step that checks itself (linalg) is for the host",
 }
-ELSE = "rewrite it with operators of docs/ops.md, leave this step to the host, or add the operator (docs/adding_an_op.md)"
+ELSE = (
+    "rewrite it with operators of docs/ops.md, leave this step to the host, or add the operator (docs/adding_an_op.md)"
+)
 
 
 def instead(target: Any) -> str:

@@ -73,7 +73,10 @@ def operand(call: Call, value: Any, dtype: DType) -> Any:
     if isinstance(value, Ref):
         return call.cast(value, dtype)
     if isinstance(value, torch.SymFloat | torch.SymBool):
-        call.refuse(f"{value} is computed from the sizes of the inputs and is no integer: give it as an input, or compute with integers (//)")
+        call.refuse(
+            f"{value} is computed from the sizes of the inputs and is no integer: give it as an input, or compute "
+            "with integers (//)"
+        )
     return number(call, value, dtype)
 
 

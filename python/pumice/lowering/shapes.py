@@ -108,7 +108,9 @@ class Sizes:
             if symbol not in self._hints:
                 if symbol.name.startswith("u"):
                     raise Refused(f"a size is read from the values of a tensor: {VALUES}")
-                raise Refused(f"the size {symbol} is not the size of any input dimension, by itself or as 16 * size + 3")
+                raise Refused(
+                    f"the size {symbol} is not the size of any input dimension, by itself or as 16 * size + 3"
+                )
             low, high = self._bounds(symbol)
             hint = min(max(self._hints[symbol], low), high)
             self._symbols[symbol] = len(self._method.symbols)
