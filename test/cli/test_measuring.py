@@ -16,6 +16,7 @@ from support.command_line import BIN, run
 from torch import nn
 
 import pumice
+from pumice.cli.trace import layers
 
 QUICK = ("--device", "llvmpipe", "-r", "1")
 NAME = "a_layer_whose_name_is_much_longer_than_what_a_table_would_leave_for_it_on_a_terminal_of_80_columns"
@@ -97,6 +98,30 @@ def test_a_profile_has_layers_operands_and_starts(model) -> None:
     assert all(calls[row.call] == row.operator for row in rows if row.call >= 0)
     text = run(BIN / "pumice", "profile", model, *QUICK, "--by", "layer").stdout
     assert NAME in text and "(no layer)" not in text.splitlines()[0]
+
+
+def test_a_trace_of_layers_and_dispatches(model, tmp_path) -> None:
+    path = tmp_path / "t.json"
+    facts = json.loads(run(BIN / "pumice", "profile", model, *QUICK, "--json", "--trace", path).stdout)
+    events = json.loads(path.read_text())["traceEvents"]
+    tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    slices = [event for event in events if event["ph"] == "X"]
+    by_track = {name: [e for e in slices if tracks[e["tid"]] == name] for name in ("layers", "dispatches", "copies")}
+    made = [(e["name"], e["ts"], e["dur"]) for e in by_track["dispatches"] + by_track["copies"]]
+    rows = [(row["operator"], row["start_us"], row["microseconds"]) for row in facts["rows"]]
+    assert sorted(made) == sorted(rows) and len(by_track["dispatches"]) >= 3
+    assert {e["args"]["layer"] for e in by_track["layers"]} >= {"embed", NAME, "out"}
+    assert all(e["args"]["layer"] in ("", "embed", NAME, "out") for e in by_track["layers"])
+
+
+def test_layers_of_a_trace_nest() -> None:
+    names = ["", "a.layer.0.{k,q}", "a.layer.0.out", "a.layer.1", "", "a", "b.c"]
+    rows = [pumice.ProfileRow("op", "k", "", 8.0, 0, 0, start_us=10.0 * i, layer=n) for i, n in enumerate(names)]
+    found = sorted((e["ts"], -e["dur"], e["args"]["layer"]) for e in layers(rows))
+    assert found == [
+        (10, -28, "a"), (10, -18, "a.layer.0"), (10, -8, "a.layer.0.{k,q}"), (20, -8, "a.layer.0.out"),
+        (30, -8, "a.layer.1"), (50, -8, "a"), (60, -8, "b"), (60, -8, "b.c"),
+    ]  # fmt: skip
 
 
 def test_a_pipe_and_a_terminal_of_80_columns_lose_nothing(model) -> None:

@@ -14,6 +14,7 @@ import click
 from pumice import _pumice
 from pumice.cli import bench, devices, export, inspect, kernel, llm, run
 from pumice.cli.options import Commands
+from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
 
 
@@ -62,4 +63,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except Error as error:
         click.echo(f"pumice: {error} [{error.code}]", err=True)
+        if advice := hint(error.code):
+            click.echo(f"  what to do: {advice}", err=True)
         sys.exit(4 if isinstance(error, DeviceError) else 3)

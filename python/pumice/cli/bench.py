@@ -18,6 +18,7 @@ from pumice.cli import tables
 from pumice.cli.inputs import input_options
 from pumice.cli.inputs import inputs as made_inputs
 from pumice.cli.options import device_options, json_option, model_argument
+from pumice.cli.trace import trace
 
 if TYPE_CHECKING:
     from pumice import ProfileRow
@@ -94,9 +95,27 @@ def bench(
     show_default=True,
     help="A row for each call with its layer and operands, for each kernel, or for each layer of the model.",
 )
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the last run as a trace that ui.perfetto.dev opens (.json).",
+)
 @device_options
 @json_option
-def profile(model: Path, shapes, sizes, files, runs: int, by: str, device, features, cache_dir, as_json: bool) -> None:
+def profile(
+    model: Path,
+    shapes,
+    sizes,
+    files,
+    runs: int,
+    by: str,
+    trace_file: Path | None,
+    device,
+    features,
+    cache_dir,
+    as_json: bool,
+) -> None:
     """Time every operator on the device (timestamps around each dispatch); no rebuild needed."""
     import pumice
 
@@ -105,6 +124,9 @@ def profile(model: Path, shapes, sizes, files, runs: int, by: str, device, featu
     session.run_flat(inputs)
     samples = [session.profile_flat(inputs) for _ in range(runs)]
     rows = samples[-1]
+    if trace_file:
+        trace_file.write_text(trace(rows, f"{model.name} on {session.device.name}"), encoding="utf-8")
+        click.echo(f"{trace_file}: written, for https://ui.perfetto.dev", err=True)
     for index, row in enumerate(rows):
         row.microseconds = float(np.median([sample[index].microseconds for sample in samples]))
     if as_json:
