@@ -104,18 +104,9 @@ def bench(
 @device_options
 @json_option
 def profile(
-    model: Path,
-    shapes,
-    sizes,
-    files,
-    runs: int,
-    by: str,
-    trace_file: Path | None,
-    device,
-    features,
-    cache_dir,
+    model: Path, shapes, sizes, files, runs: int, by: str, trace_file: Path | None, device, features, cache_dir,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Time every operator on the device (timestamps around each dispatch); no rebuild needed."""
     import pumice
 

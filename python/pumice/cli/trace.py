@@ -34,9 +34,8 @@ def layers(rows: Iterable[ProfileRow]) -> Iterator[dict[str, Any]]:
     end = 0.0
     for row in rows:
         path = _path(row.layer)
-        same = next(
-            (i for i, (a, b) in enumerate(zip(path, open_, strict=False)) if a != b[0]), min(len(path), len(open_))
-        )
+        pairs = enumerate(zip(path, open_, strict=False))
+        same = next((depth for depth, (name, other) in pairs if name != other[0]), min(len(path), len(open_)))
         yield from _closed(open_, same, end)
         open_ += [(name, row.start_us) for name in path[same:]]
         end = row.start_us + row.microseconds
