@@ -21,6 +21,8 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
     """(module or ExportedProgram, args, kwargs, dynamic_shapes) of FILE.py:FUNCTION or FILE.pt2."""
     import torch
 
+    from pumice.quantizer import quiet_torchao
+
     if source.endswith(".pt2"):
         if not Path(source).is_file():
             raise click.UsageError(f"no file '{source}'")
@@ -37,11 +39,11 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
         raise click.UsageError(f"'{name}' is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    with _errors_of(path, f"'{name}'"):
+    with quiet_torchao(), _errors_of(path, f"'{name}'"):
         spec.loader.exec_module(module)
     if not callable(getattr(module, function, None)):
         raise click.UsageError(f"'{name}' has no function '{function}'")
-    with _errors_of(path, f"{function}() of '{name}'"):
+    with quiet_torchao(), _errors_of(path, f"{function}() of '{name}'"):
         returned = getattr(module, function)()
     if not isinstance(returned, tuple) or not 2 <= len(returned) <= 4:
         raise click.UsageError(
