@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pumice.exporter import export
-from pumice.runtime.session import load
+import pumice
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def compare_layers(
         if original is not None:
             with _calls(original) as floats:
                 original(*args, **kwargs)
-        with load(bytes(export(tapped, tuple(args), kwargs)), device=device) as session:
+        with pumice.load(bytes(pumice.export(tapped, tuple(args), kwargs)), device=device) as session:
             got = session(*args, **kwargs)
         with _calls(module) as quantized:
             module(*args, **kwargs)
