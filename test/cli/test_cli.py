@@ -84,6 +84,7 @@ def test_bench_and_profile(tool, model) -> None:
 def test_help_and_version(tool) -> None:
     text = run(tool, "--help").stdout
     assert all(word in text for word in ("run", "bench", "profile", "inspect", "devices"))
+    assert "..." not in text.partition("Commands")[2]  # no sentence is cut
     for command in ("run", "bench", "profile", "inspect", "devices"):
         assert "--" in run(tool, command, "--help").stdout
     assert pumice.__version__ in run(tool, "--version").stdout

@@ -27,6 +27,15 @@ class Commands(click.Group):
             raise click.UsageError(f"no command '{name}'{hint}", ctx)
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each command's help, wrapped where click would cut it."""
+        first = {
+            name: " ".join((command.help or "").split("\n\n")[0].split()) for name, command in self.commands.items()
+        }
+        rows = [(name, text.partition(". ")[0].rstrip(".") + ".") for name, text in first.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 json_option = click.option(
