@@ -10,12 +10,18 @@ foreach(prefix "${PROJECT_SOURCE_DIR}/build/prefix/hdr/usr" "${PROJECT_SOURCE_DI
 endforeach()
 set(pumice_tool_hints "${PROJECT_SOURCE_DIR}/build/prefix/tools/bin" "${PROJECT_SOURCE_DIR}/.venv/bin")
 
+# What is missing comes into build/prefix and .venv of the checkout, where the next attempt finds it.
+set(pumice_what_to_do "Run ./dev setup in ${PROJECT_SOURCE_DIR} and try again")
+if(SKBUILD)
+  set(pumice_what_to_do "${pumice_what_to_do} (pip install .)")
+endif()
+
 # The folder of a header. The search finds host headers when cross-compiling, too: they are the same text everywhere.
 function(pumice_find_header variable header package)
   find_path(${variable} ${header} HINTS ${CMAKE_PREFIX_PATH} PATH_SUFFIXES include NO_CMAKE_FIND_ROOT_PATH)
   mark_as_advanced(${variable})
   if(NOT ${variable})
-    message(FATAL_ERROR "${header} is missing (${package}). Run ./dev setup, or give its prefix in CMAKE_PREFIX_PATH.")
+    message(FATAL_ERROR "${header} is missing (${package}). ${pumice_what_to_do}, or give its prefix in CMAKE_PREFIX_PATH.")
   endif()
 endfunction()
 
@@ -23,7 +29,7 @@ function(pumice_find_tool variable name package)
   find_program(${variable} ${name} PATHS ${pumice_tool_hints} NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
   find_program(${variable} ${name} NO_CMAKE_FIND_ROOT_PATH)
   if(NOT ${variable})
-    message(FATAL_ERROR "${name} is missing (${package}). Run ./dev setup, or give -D${variable}=PATH.")
+    message(FATAL_ERROR "${name} is missing (${package}). ${pumice_what_to_do}, or give -D${variable}=PATH.")
   endif()
 endfunction()
 

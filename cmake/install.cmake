@@ -27,6 +27,8 @@ if(TARGET pumice_c)
   endif()
   install(DIRECTORY runtime/include/pumice DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT pumiceTargets NAMESPACE pumice:: DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/pumice")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/pumice.pc.in" "${PUMICE_GENERATED}/pumice.pc" @ONLY)
+  install(FILES "${PUMICE_GENERATED}/pumice.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
   configure_file("${PROJECT_SOURCE_DIR}/cmake/pumiceConfig.cmake.in" "${PUMICE_GENERATED}/pumiceConfig.cmake" @ONLY)
   write_basic_package_version_file("${PUMICE_GENERATED}/pumiceConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(FILES "${PUMICE_GENERATED}/pumiceConfig.cmake" "${PUMICE_GENERATED}/pumiceConfigVersion.cmake"

@@ -36,8 +36,8 @@ def export(path: Path, console: Console):
         module, args, kwargs, dynamic_shapes = build()
         original = copy.deepcopy(module)
     started = time.perf_counter()
-    with console.status("quantizing to int4 (torchao) and exporting"):
-        pumice.quantize(module, "int4", group_size=32)
+    with console.status("quantizing to int4, embeddings to int8 (torchao), and exporting"):
+        pumice.quantize(module, "int4", group_size=32, embeddings="int8")
         program = pumice.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
         program.save(path)
     weights = sum(p.numel() * 4 for p in original.parameters())

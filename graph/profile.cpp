@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/profile.h"
 
+#include <algorithm>
+
 #include "graph/cost.h"
 #include "graph/merge.h"
 
@@ -25,11 +27,27 @@ std::string shapes(const Graph::Impl& graph, const Node& node) {
   return result;
 }
 
+std::string operands(const Method& method, const OpCall& call) {
+  std::string result;
+  const auto add = [&](int64_t id) {
+    const std::string& name = method.values[static_cast<size_t>(id)].name;
+    result += (result.empty() ? "" : " ") + (name.empty() ? "#" + std::to_string(id) : name);
+  };
+  for (const Arg& arg : call.args) {
+    if (arg.kind == ArgKind::value) add(arg.i);
+    if (arg.kind == ArgKind::values) std::for_each(arg.list.begin(), arg.list.end(), add);
+  }
+  result += result.empty() ? "->" : " ->";
+  std::for_each(call.outputs.begin(), call.outputs.end(), add);
+  return result;
+}
+
 ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double end) {
   ProfileRow row{.op = "copy",
                  .source = "",
                  .kernel = "copy",
                  .shapes = "",
+                 .operands = "",
                  .call = kNone,
                  .start_us = begin,
                  .us = end - begin,
@@ -54,6 +72,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     const OpCall& call = graph.method().ops[node.call];
     row.op = graph.op_name(call.op);
     row.source = call.source;
+    row.operands = operands(graph.method(), call);
     row.call = node.call;
   }
   if (node.kind == NodeKind::dispatch) {

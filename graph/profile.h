@@ -11,8 +11,9 @@ namespace pumice::engine {
 
 struct ProfileRow {
   std::string op, source, kernel, shapes;
-  uint32_t call;        // index in Method::ops; kNone: a copy that the engine added
-  double start_us, us;  // since the first step began; of this one
+  std::string operands;  // of the call, by name: "x up.weight -> #7"; a value without a name is its number
+  uint32_t call;         // index in Method::ops; kNone: a copy that the engine added
+  double start_us, us;   // since the first step began; of this one
   uint64_t bytes, flops;
 };
 

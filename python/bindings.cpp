@@ -180,6 +180,13 @@ class NativeSession {
 
   void cancel() { session_.cancel(); }
 
+  // Calls under way end first; later ones get WrongState, since handles are never used again.
+  void close() {
+    GilReleased waiting;
+    pumice_session_free(session_.handle());
+    pumice_model_free(model_.handle());
+  }
+
  private:
   static Model load(const py::object& source, const pumice::Options& options, const py::dict& external) {
     External data;
@@ -252,5 +259,6 @@ PYBIND11_MODULE(_pumice, m) {
       .def("profile", &NativeSession::profile)
       .def("reset", &NativeSession::reset)
       .def("cancel", &NativeSession::cancel)
-      .def("memory", &NativeSession::memory);
+      .def("memory", &NativeSession::memory)
+      .def("close", &NativeSession::close);
 }

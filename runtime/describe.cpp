@@ -291,6 +291,7 @@ std::string describe(std::span<const ProfileRow> rows) {
                     {"source", row.source},
                     {"kernel", row.kernel},
                     {"shapes", row.shapes},
+                    {"operands", row.operands},
                     {"start_us", row.start_us},
                     {"us", row.us},
                     {"bytes", row.bytes},

@@ -14,14 +14,8 @@ from typing import Any
 from pumice._pumice import version as _version
 from pumice.errors import CancelledError, DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
 from pumice.runtime.devices import Device, devices, why_no_devices
-from pumice.runtime.session import (
-    ProfileRow,
-    Session,
-    TensorSpec,
-    check,
-    inspect,
-    load,
-)
+from pumice.runtime.profile import ProfileRow
+from pumice.runtime.session import Session, TensorSpec, check, inspect, load
 
 __version__ = _version()
 
@@ -39,6 +33,11 @@ __all__ = [
     "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect",
     "load", "quantize", "why_no_devices",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """The public names, those included that are loaded when they are first used: for dir() and completion."""
+    return sorted([*__all__, "llm", *(name for name in globals() if name.startswith("__"))])
 
 
 def __getattr__(name: str) -> Any:

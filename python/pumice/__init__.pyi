@@ -12,7 +12,7 @@ from pumice.quantizer import quantize as quantize
 from pumice.runtime.devices import Device as Device
 from pumice.runtime.devices import devices as devices
 from pumice.runtime.devices import why_no_devices as why_no_devices
-from pumice.runtime.session import ProfileRow as ProfileRow
+from pumice.runtime.profile import ProfileRow as ProfileRow
 from pumice.runtime.session import Session as Session
 from pumice.runtime.session import TensorSpec as TensorSpec
 from pumice.runtime.session import check as check

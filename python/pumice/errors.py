@@ -6,6 +6,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+_FEW = 6  # names that fit into a message beside the nearest
+
 
 class Error(Exception):
     """Anything Pumice refuses or cannot do."""
@@ -52,13 +54,18 @@ class DeviceError(Error):
 
 
 def require(name: str, known: Iterable[str], what: str) -> str:
-    """`name`, or an InvalidInputError that names the nearest of `known`."""
+    """`name`, or an InvalidInputError that names the nearest of `known`, and all of them where they are few."""
     names = sorted(known)
     if name in names:
         return name
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(names)}"
-    raise InvalidInputError(f"unknown {what} '{name}'{hint}", code="InvalidArgument", path=name)
+    text = str(name)
+    ratios = {each: difflib.SequenceMatcher(None, text, each).ratio() for each in names}
+    best = max(ratios.values(), default=0.0)
+    near = [f"'{each}'" for each in names if ratios[each] == best >= 0.6]
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    if not near or len(names) <= _FEW:
+        hint += f"{' ' if near else '; '}known: {', '.join(names)}"
+    raise InvalidInputError(f"unknown {what} '{text}'{hint}", code="InvalidArgument", path=text)
 
 
 def from_native(code: int, name: str, stage: str, path: str, text: str) -> Error:

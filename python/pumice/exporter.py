@@ -13,16 +13,19 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice.errors import InvalidInputError, UnsupportedError, require
 from pumice.format.dtypes import device_dtype
 from pumice.lowering import registry
+from pumice.lowering.instead import VALUES
 from pumice.lowering.lower import lower
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
+from pumice.lowering.source import raised_at
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
 from pumice.passes.storage import place_storage
@@ -81,8 +84,10 @@ def _capture(
                 module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=options.strict
             )
         except Exception as error:
-            text = f"torch.export could not capture {type(module).__name__}: {error}"
+            text = f"torch.export could not capture {type(module).__name__}: {raised_at(error)}{_advice(error)}{error}"
             raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
+    if not isinstance(module, str | os.PathLike | ExportedProgram):
+        raise InvalidInputError(_no_model(module), code="InvalidArgument", path="module")
     if args or kwargs or dynamic_shapes is not None:
         text = "args, kwargs and dynamic_shapes are part of an exported program already; give them with a module only"
         raise InvalidInputError(text, code="InvalidArgument", path="args")
@@ -91,10 +96,28 @@ def _capture(
             return torch.export.load(os.fspath(module))
         except Exception as error:
             raise InvalidInputError(f"cannot load {module}: {error}", code="IoError", path=os.fspath(module)) from error
-    if not isinstance(module, ExportedProgram):
-        text = f"expected a torch.nn.Module, an ExportedProgram or the path of a .pt2, got {type(module).__name__}"
-        raise InvalidInputError(text, code="InvalidArgument", path="module")
     return module
+
+
+def _no_model(given: Any) -> str:
+    """Why something is nothing to export."""
+    if isinstance(given, type) and issubclass(given, torch.nn.Module):
+        return f"{given.__name__} is a class: export an instance of it, {given.__name__}(...).eval()"
+    if isinstance(given, torch.jit.ScriptFunction | torch.jit.ScriptModule):
+        return "a TorchScript program cannot be exported: give the torch.nn.Module that it was made from"
+    if callable(given):
+        return (
+            f"a function ({getattr(given, '__name__', type(given).__name__)}) cannot be exported: write a "
+            "torch.nn.Module whose forward calls it"
+        )
+    return f"expected a torch.nn.Module, an ExportedProgram or the path of a .pt2, got {type(given).__name__}"
+
+
+def _advice(error: Exception) -> str:
+    """What to do about an error of torch.export, where its own text does not say it to the author of a model."""
+    if isinstance(error, GuardOnDataDependentSymNode):
+        return f"the model decides by the value of a tensor; instead {VALUES}.\n"
+    return ""
 
 
 def _must_have_data(captured: ExportedProgram) -> None:

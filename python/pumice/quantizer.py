@@ -1,41 +1,151 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pumice.quantize: a thin call into torchao, in the configurations whose exported form Pumice recognises."""
+"""pumice.quantize: torchao's quantize_ in the configurations whose exported form Pumice recognises, layer by layer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from pumice.errors import InvalidInputError, require
+from pumice.quantize_summary import INTEGERS, QuantizeSummary, summarize
 
 if TYPE_CHECKING:
     from torchao.core.config import AOBaseConfig
 
-SCHEMES = ("int4", "int8", "8da4w", "8da8w")
-INT4_SCHEMES = ("int4", "8da4w")
+SCHEMES = tuple(INTEGERS)
+INT4_SCHEMES = tuple(scheme for scheme, integers in INTEGERS.items() if integers == "int4")
+EMBEDDINGS = ("int4", "int8", "float")
+_CONVOLUTION = "convolutions are quantized by PT2E: docs/int8_cnn.md"
+_CONVOLUTIONS = nn.modules.conv._ConvNd
+
+Filter = Callable[[nn.Module, str], bool] | str | Sequence[str]
 
 
-def quantize(module: torch.nn.Module, scheme: str, group_size: int = 32) -> torch.nn.Module:
-    """Quantizes the linear layers of `module` in place and returns it.
+def quantize(
+    module: nn.Module,
+    scheme: str,
+    group_size: int = 32,
+    *,
+    filter: Filter | None = None,
+    embeddings: str | None = None,
+    skip_unfit: bool = False,
+    summary: Callable[[QuantizeSummary], Any] | None = None,
+) -> nn.Module:
+    """Quantizes the linear layers of `module` in place and returns it. Convolutions stay: docs/int8_cnn.md.
 
-    int4: weights in groups of `group_size` along the input. int8: one scale for each output channel.
-    8da4w, 8da8w: the same weights, and activations quantized to int8 per token while running.
-    Raises InvalidInputError for an unknown scheme, and where groups do not divide the inputs of a layer.
+    scheme: int4, weights in groups of `group_size` along the input; int8, one scale for each output channel;
+    8da4w, 8da8w, the same weights, and activations quantized to int8 per token while running.
+    filter: which layers, as torchao's filter_fn (layer, name) -> bool, or as patterns of names: "encoder.*"; with
+    "!" in front, such as "!head", those that are left out. Default: all. Call again for the others with another scheme.
+    embeddings: int4, int8 or float. Default: an embedding that shares its weight with a quantized layer is quantized
+    as that layer, and the file holds both once; all others stay floats.
+    skip_unfit: a layer whose inputs the groups do not divide, or that is quantized already, stays as it is.
+    summary: called with what became of each layer, and bytes before and after: summary=print.
+    Raises InvalidInputError for an unknown scheme, a layer that does not fit, a filter that matches nothing, and a
+    module without a layer to quantize. The module is then as it was.
     """
-    if not isinstance(module, torch.nn.Module):
+    if not isinstance(module, nn.Module):
         text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
     require(scheme, SCHEMES, "quantization scheme")
-    from torchao.quantization import quantize_
-
-    config = scheme_config(scheme, group_size)
-    if scheme in INT4_SCHEMES:
-        for name, layer in module.named_modules():
-            takes_groups(layer, name, group_size)
-    quantize_(module, config)
+    if embeddings is not None:
+        require(embeddings, EMBEDDINGS, "quantization of embeddings")
+    scheme_config(scheme, group_size)  # checks the size before anything is changed
+    chosen = _choose(module, scheme, group_size, _filter(filter), embeddings, skip_unfit)
+    if not any(how for how, _ in chosen.values()):
+        raise InvalidInputError(_nothing(module, chosen), code="InvalidArgument", path="module")
+    with summarize(module, chosen) as made:
+        _apply(module, {name: how for name, (how, _) in chosen.items() if how}, group_size)
+    if summary is not None:
+        summary(made)
     return module
+
+
+Chosen = dict[str, tuple[str, str]]  # name of a layer -> (its scheme or "", why it has none)
+
+
+def _choose(
+    module: nn.Module, scheme: str, group_size: int, wanted: Callable[[nn.Module, str], bool], embeddings: str | None,
+    skip_unfit: bool,
+) -> Chosen:  # fmt: skip
+    chosen: Chosen = {}
+    layers = dict(module.named_modules())
+    for name, layer in layers.items():
+        if isinstance(layer, NonDynamicallyQuantizableLinear):
+            chosen[name] = "", "MultiheadAttention reads its weight itself"
+        elif isinstance(layer, nn.Linear):
+            chosen[name] = _fitting(layer, name, scheme, group_size, skip_unfit) if wanted(layer, name) else ("", _LEFT)
+        elif isinstance(layer, _CONVOLUTIONS):
+            chosen[name] = "", _CONVOLUTION
+    of_weight = {id(layers[name].weight): how for name, (how, _) in chosen.items() if how}
+    for name, layer in layers.items():
+        if type(layer) is not nn.Embedding:
+            continue
+        tied = INTEGERS.get(of_weight.get(id(layer.weight), ""), "")
+        how = {None: tied, "float": ""}.get(embeddings, embeddings or "")
+        if not how:
+            chosen[name] = "", "embeddings='int4' or 'int8' quantizes it" if embeddings is None else ""
+        elif wanted(layer, name):
+            chosen[name] = _fitting(layer, name, how, group_size, skip_unfit)
+        else:
+            chosen[name] = "", _LEFT
+    return chosen
+
+
+_LEFT = "left out by filter"
+
+
+def _filter(given: Filter | None) -> Callable[[nn.Module, str], bool]:
+    if given is None or callable(given):
+        return given or (lambda _layer, _name: True)
+    patterns = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple | set) else [None]
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        text = f"filter must be a function (layer, name) -> bool or patterns of names, got {given!r}"
+        raise InvalidInputError(text, code="InvalidArgument", path="filter")
+    without = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    only = [pattern for pattern in patterns if not pattern.startswith("!")] or ["*"]
+    return lambda _layer, name: (
+        any(fnmatchcase(name, p) for p in only) and not any(fnmatchcase(name, p) for p in without)
+    )
+
+
+def _fitting(layer: nn.Module, name: str, how: str, group_size: int, skip_unfit: bool) -> tuple[str, str]:
+    """The scheme of a layer; where it does not fit the error, or the reason to leave the layer as it is."""
+    columns, why = layer.weight.shape[-1], ""
+    if type(layer.weight) not in (torch.Tensor, nn.Parameter):
+        why = f"is quantized already ({type(layer.weight).__name__})"
+    elif how in INT4_SCHEMES and columns % group_size:
+        why = f"has {columns} inputs, which groups of {group_size} do not divide"
+    if not why:
+        return how, ""
+    if skip_unfit:
+        return "", why
+    what = "quantize a model of floats" if "already" in why else "choose another group_size"
+    text = f"layer '{name}' {why}: {what}, or leave the layer as it is with skip_unfit=True or filter='!{name}'"
+    raise InvalidInputError(text, code="InvalidArgument", path=name)
+
+
+def _nothing(module: nn.Module, chosen: Chosen) -> str:
+    """Why there is no layer to quantize."""
+    reasons = dict.fromkeys(why for _, why in chosen.values() if why)
+    why = "; ".join(reasons) if reasons else "it has no torch.nn.Linear, which is what the schemes are for"
+    return f"nothing to quantize in {type(module).__name__}: {why}"
+
+
+def _apply(module: nn.Module, schemes: dict[str, str], group_size: int) -> None:
+    with quiet_torchao():
+        from torchao.quantization import quantize_
+
+    for how in dict.fromkeys(schemes.values()):
+        names = {name for name, each in schemes.items() if each == how}
+        quantize_(module, scheme_config(how, group_size), lambda _, name, names=names: name in names)
 
 
 def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
@@ -43,8 +153,9 @@ def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
     if type(group_size) is not int or group_size < 1:
         text = f"group_size must be a positive integer, got {group_size!r}"
         raise InvalidInputError(text, code="InvalidArgument", path="group_size")
-    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
-    from torchao.quantization.granularity import PerAxis, PerGroup
+    with quiet_torchao():
+        from torchao.quantization import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
+        from torchao.quantization.granularity import PerAxis, PerGroup
 
     int4 = scheme in INT4_SCHEMES
     dtype, granularity = (torch.int4, PerGroup(group_size)) if int4 else (torch.int8, PerAxis(0))
@@ -53,11 +164,22 @@ def scheme_config(scheme: str, group_size: int = 32) -> AOBaseConfig:
     return IntxWeightOnlyConfig(weight_dtype=dtype, granularity=granularity)
 
 
-def takes_groups(layer: torch.nn.Module, name: str, group_size: int) -> bool:
+def takes_groups(layer: nn.Module, name: str, group_size: int) -> bool:
     """Whether a scheme of INT4_SCHEMES quantizes the layer, as torchao chooses; raises when its groups do not fit."""
-    if not isinstance(layer, torch.nn.Linear) or isinstance(layer, NonDynamicallyQuantizableLinear):
+    if not isinstance(layer, nn.Linear) or isinstance(layer, NonDynamicallyQuantizableLinear):
         return False
-    if layer.in_features % group_size:
-        text = f"layer '{name}' has {layer.in_features} inputs, which groups of {group_size} do not divide"
-        raise InvalidInputError(text, code="InvalidArgument", path=name)
-    return True
+    return bool(_fitting(layer, name, "int4", group_size, skip_unfit=False)[0])
+
+
+@contextmanager
+def quiet_torchao() -> Iterator[None]:
+    """Without what the first import of torchao says of kernels that it lacks: none of them matters to an export."""
+    loggers = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

@@ -18,7 +18,8 @@ def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     path, report = folder / "mlp.pumice", folder / "report.json"
     done = run(BIN / "pumice", "export", "examples/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
-    assert "linear_q4gsw" in done.stderr and "MB" in done.stdout
+    assert "linear_q4gsw" in done.stderr and done.stdout.endswith("/mlp.pumice: 93.5 kB\n")
+    assert "up     Linear      1  int4    526.3 kB  88.1 kB" in done.stderr and "Failed to load" not in done.stderr
     facts = json.loads(report.read_text())
     assert "linear_q4gsw" in json.dumps(facts)
     return path
@@ -83,6 +84,7 @@ def test_bench_and_profile(tool, model) -> None:
 def test_help_and_version(tool) -> None:
     text = run(tool, "--help").stdout
     assert all(word in text for word in ("run", "bench", "profile", "inspect", "devices"))
+    assert "..." not in text.partition("Commands")[2]  # no sentence is cut
     for command in ("run", "bench", "profile", "inspect", "devices"):
         assert "--" in run(tool, command, "--help").stdout
     assert pumice.__version__ in run(tool, "--version").stdout
@@ -90,7 +92,7 @@ def test_help_and_version(tool) -> None:
 
 def test_misuse(tool, model, tmp_path) -> None:
     run(tool, "run", tmp_path / "none.pumice", code=2 if tool.name == "pumice" else 3)
-    run(tool, "rnu", model, code=2)
+    assert "run" in run(tool, "rnu", model, code=2).stderr
     run(tool, "bench", model, "--shape", "y=1", "--device", "llvmpipe", code=2)
     run(tool, "bench", model, "--shape", "x=axb", "--device", "llvmpipe", code=2)
     run(tool, "bench", model, "--device", "GeForce 256", code=4)
@@ -122,6 +124,28 @@ def test_export_errors_name_the_line(tmp_path) -> None:
     assert not (tmp_path / "bad.pumice").exists()
     for source in ("nothing.py:build", "examples/mlp.py", "examples/mlp.py:none", "none.pt2"):
         run(BIN / "pumice", "export", source, "-o", tmp_path / "x.pumice", code=2)
+
+
+def test_an_exception_of_the_users_own_file(tmp_path) -> None:
+    (tmp_path / "bad.py").write_text("def build():\n  return {}['weights']\n\ndef two(a):\n  pass\n")
+    words = "-o", tmp_path / "x.pumice"
+    text = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", *words, code=1).stderr
+    assert f"build() of '{tmp_path}/bad.py' raised KeyError" in text and 'bad.py", line 2, in build' in text
+    assert "Traceback" not in text and "pumice/cli" not in text
+    assert "two() missing 1 required" in run(BIN / "pumice", "export", f"{tmp_path}/bad.py:two", *words, code=1).stderr
+    (tmp_path / "bad.py").write_text("import nothing_of_this_name\n")
+    text = run(BIN / "pumice", "export", f"{tmp_path}/bad.py:build", *words, code=1).stderr
+    assert "No module named 'nothing_of_this_name'" in text and "line 1" in text
+
+
+def test_layers_that_are_quantized_and_layers_that_are_not(tmp_path) -> None:
+    words = "examples/mlp.py:build", "-o", tmp_path / "m.pumice"
+    text = run(BIN / "pumice", "export", *words, "--quantize", "8da4w", "--layers", "!up", "-v").stderr
+    assert "left out by filter" in text and "linear_dq8ca_q4gsw" in text and "examples/mlp.py:14 (up)" in text
+    run(BIN / "pumice", "export", *words, "--layers", "!up", code=2)  # without --quantize
+    assert (
+        "skip_unfit" in run(BIN / "pumice", "export", *words, "--quantize", "int4", "--group-size", "96", code=3).stderr
+    )
 
 
 def test_a_saved_pt2_file(tmp_path) -> None:

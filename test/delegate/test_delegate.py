@@ -177,7 +177,7 @@ def test_with_xnnpack_in_one_program(tmp_path) -> None:
     exported = torch.export.export(lowered.module, (noise(2, 16),))
     with lacking():
         to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner(), ours])
-    assert {reason.reason for reason in ours.report.reasons} == {
+    assert {reason.reason.partition("; ")[0] for reason in ours.report.reasons} == {
         "no operator computes this",
         "XnnpackBackend has it: an earlier partitioner of the list",
     }

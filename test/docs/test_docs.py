@@ -13,6 +13,8 @@ import pytest
 
 from pumice import ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
+from pumice.error_codes import CODES
+from pumice.errors import from_native
 from pumice.lowering import registry
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +79,35 @@ def test_the_operator_page_is_not_in_git() -> None:
         pytest.skip("no git checkout")
     command = ["git", "ls-files", "--", "docs/ops.md"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_pages_that_are_written_from_the_code(tmp_path) -> None:
+    for name in ("errors.md", "limits.md"):
+        (tmp_path / name).write_bytes((ROOT / "docs" / name).read_bytes())
+    subprocess.run([sys.executable, str(ROOT / "docs/generate_pages.py"), str(tmp_path)], check=True, timeout=120)
+    for name in ("errors.md", "limits.md"):
+        assert (tmp_path / name).read_text() == (ROOT / "docs" / name).read_text(), "run python docs/generate_pages.py"
+
+
+def test_every_code_of_the_runtime_has_a_meaning_and_an_advice() -> None:
+    text = (ROOT / "base/error.h").read_text(encoding="utf-8")
+    numbers = dict(
+        re.findall(r"^  (\w+) = (\d+),$", text[text.index("enum class Code") :].split("};")[0], re.MULTILINE)
+    )
+    assert {name: int(number) for name, number in numbers.items() if name != "Ok"} == {
+        name: code.number for name, code in CODES.items() if code.number is not None
+    }
+    for name, code in CODES.items():
+        assert code.means and code.do and not code.do.endswith("."), name
+        group = code.number or 0
+        error = type(from_native(group, name, "", "", "")).__name__
+        assert code.error in (error, "UnsupportedError"), name
+
+
+def test_links_of_the_pages_lead_to_files() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert re.match(r"[a-z]+://", target) or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_the_share_of_executorchs_tests_is_the_recorded_one() -> None:

@@ -34,6 +34,13 @@ def test_wheel(tmp_path: Path) -> None:
     subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", str(site), str(wheel)], check=True)
     assert {"py.typed", "_pumice.pyi"} <= {path.name for path in (site / "pumice").iterdir()}
     assert (site / "pumice/format/_schema.py").exists()
+    facts = next(site.glob("pumice-*.dist-info/METADATA")).read_text(encoding="utf-8")
+    for line in ("Description-Content-Type: text/markdown", "License-File: LICENSE", "Provides-Extra: export"):
+        assert f"\n{line}\n" in facts
+    assert "\nClassifier: Programming Language :: Python :: 3.11\n" in facts and "\n# Pumice\n" in facts
+    assert next(site.glob("pumice-*.dist-info/licenses/third-party/README.md")).read_text() and "xxHash" in "".join(
+        path.read_text() for path in site.glob("pumice-*.dist-info/licenses/third-party/*")
+    )
     tool = next(path for path in site.rglob("pumice-rt") if path.is_file())
     assert subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     linked = subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout

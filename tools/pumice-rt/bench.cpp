@@ -30,7 +30,7 @@ int bench(const Arguments& arguments) {
   pumice::Session session(model);
   const Interruptible interruptible(session);
   const auto loaded = Clock::now();
-  const std::vector<Array> inputs = random_inputs(model, arguments.shapes);
+  const std::vector<Array> inputs = bench_inputs(model, arguments);
   const std::vector<pumice_tensor> tensors = views(inputs);
   const auto ready = Clock::now();
   session.run(tensors);
@@ -105,7 +105,7 @@ int profile(const Arguments& arguments) {
   const pumice::Model model = pumice::Model::load_file(arguments.model, arguments.options);
   pumice::Session session(model);
   const Interruptible interruptible(session);
-  const std::vector<Array> inputs = random_inputs(model, arguments.shapes);
+  const std::vector<Array> inputs = bench_inputs(model, arguments);
   const std::vector<pumice_tensor> tensors = views(inputs);
   session.run(tensors);
   nlohmann::json last;

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "tools/pumice-rt/tool.h"
 
@@ -45,11 +46,11 @@ void fill(Array& array, std::mt19937& generator) {
   }
 }
 
-}  // namespace
+using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes) {
-  const auto infos = model.inputs();
-  std::map<std::string, std::vector<int64_t>> wanted;
+// --shape, by the name of the input.
+Shapes given_shapes(const std::vector<pumice_tensor_info>& infos, std::span<const std::string> shapes) {
+  Shapes wanted;
   for (const std::string& text : shapes) {
     const size_t equal = std::min(text.find('='), text.size());
     const std::string name = text.substr(0, equal);
@@ -58,6 +59,44 @@ std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std
     if (!known) throw UsageError("--shape " + text + ": no input '" + name + "'");
     wanted[name] = parse_dims(text, equal < text.size() ? text.substr(equal + 1) : "");
   }
+  return wanted;
+}
+
+// Sizes by name: from --size, and those that a --shape says.
+std::map<std::string, int64_t> named_sizes(const std::vector<pumice_tensor_info>& infos,
+                                           std::span<const std::string> sizes, const Shapes& wanted) {
+  std::map<std::string, int64_t> named;
+  std::set<std::string> known;
+  for (const auto& info : infos)
+    for (size_t d = 0; d < info.rank; ++d)
+      if (info.symbol[d] != nullptr) known.insert(info.symbol[d]);
+  for (const std::string& text : sizes) {
+    const size_t equal = std::min(text.find('='), text.size());
+    const std::string name = text.substr(0, equal), number = equal < text.size() ? text.substr(equal + 1) : "";
+    if (!known.contains(name)) throw UsageError("--size " + text + ": no dynamic size '" + name + "'");
+    const std::vector<int64_t> size = parse_dims(text, number);
+    if (size.size() != 1) throw UsageError("--size " + text + ": a size is a whole number, as in " + name + "=128");
+    named[name] = size[0];
+  }
+  for (const auto& info : infos) {
+    const auto shape = wanted.find(info.name);
+    for (size_t d = 0; shape != wanted.end() && d < std::min<size_t>(info.rank, shape->second.size()); ++d) {
+      if (info.symbol[d] == nullptr) continue;
+      const int64_t size = named.emplace(info.symbol[d], shape->second[d]).first->second;
+      if (size != shape->second[d])
+        throw UsageError(std::string("the size ") + info.symbol[d] + " is both " + std::to_string(size) + " and " +
+                         std::to_string(shape->second[d]));
+    }
+  }
+  return named;
+}
+
+}  // namespace
+
+std::vector<Array> random_inputs(const pumice::Model& model, const Arguments& arguments) {
+  const auto infos = model.inputs();
+  const auto wanted = given_shapes(infos, arguments.shapes);
+  const auto named = named_sizes(infos, arguments.sizes, wanted);
   const auto facts = nlohmann::json::parse(model.describe());
   std::vector<Array> arrays;
   std::mt19937 generator(0);
@@ -68,6 +107,9 @@ std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std
       array.dims = found->second;
     } else {
       array.dims = facts.at("methods").at(0).at("inputs").at(i).at("example").get<std::vector<int64_t>>();
+      for (size_t d = 0; d < array.dims.size(); ++d)
+        if (const char* symbol = infos[i].symbol[d]; symbol != nullptr && named.contains(symbol))
+          array.dims[d] = named.at(symbol);
     }
     uint64_t bytes = dtype_bytes(array.dtype);
     for (const int64_t dim : array.dims) bytes *= static_cast<uint64_t>(dim);
@@ -75,6 +117,15 @@ std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std
     fill(array, generator);
     arrays.push_back(std::move(array));
   }
+  return arrays;
+}
+
+std::vector<Array> bench_inputs(const pumice::Model& model, const Arguments& arguments) {
+  if (arguments.inputs.empty()) return random_inputs(model, arguments);
+  if (!arguments.shapes.empty() || !arguments.sizes.empty())
+    throw UsageError("--inputs have their own shapes: leave out --shape and --size");
+  std::vector<Array> arrays;
+  for (const std::string& path : arguments.inputs) arrays.push_back(read_npy(path));
   return arrays;
 }
 

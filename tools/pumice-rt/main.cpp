@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/nearest.h"
 #include "tools/pumice-rt/tool.h"
 
 namespace {
@@ -24,7 +25,11 @@ void model_argument(CLI::App* command, tool::Arguments& arguments) {
 }
 
 void bench_options(CLI::App* command, tool::Arguments& arguments) {
-  command->add_option("--shape", arguments.shapes, "shape of an input, e.g. ids=1x128; repeatable");
+  command->add_option("--shape", arguments.shapes,
+                      "shape of an input, e.g. ids=1x128; others follow by the names of sizes; repeatable");
+  command->add_option("--size", arguments.sizes, "a dynamic size by its name, e.g. seq=128; repeatable");
+  command->add_option("-i,--inputs", arguments.inputs,
+                      "one .npy file for each input, in order, instead of random ones");
   command->add_option("-r,--runs", arguments.runs, "timed runs")->check(CLI::PositiveNumber)->capture_default_str();
 }
 
@@ -87,6 +92,17 @@ int dispatch(int argc, char** argv) {
   tool::kernel_commands(app, arguments, chosen);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    if (argc < 2 || argv[1][0] == '-') return app.exit(error), 2;
+    const CLI::App* group = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
+    const char* given = group == &app ? argv[1] : argc > 2 ? argv[2] : "";
+    if (*given == '\0' || *given == '-' || group->get_subcommands({}).empty()) return app.exit(error), 2;
+    std::vector<std::string> names;
+    for (const CLI::App* each : group->get_subcommands({})) names.push_back(each->get_name());
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    throw tool::UsageError("no command '" + std::string(given) + "'; did you mean '" +
+                           std::string(pumice::engine::nearest(given, names)) + "'? commands: " + all);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : 2;

@@ -22,7 +22,7 @@ namespace tool {
 
 struct Arguments {
   std::string model, outputs;
-  std::vector<std::string> inputs, shapes;
+  std::vector<std::string> inputs, shapes, sizes;
   pumice::Options options;
   bool json = false;
   unsigned runs = 50;
@@ -55,9 +55,11 @@ int kernel_list(const Arguments& arguments);
 int kernel_test(const Arguments& arguments);
 int kernel_bench(const Arguments& arguments);
 
-// A random array for each input, of the shape in --shape NAME=AxB or else of the shape at export; floats N(0, 1),
-// integers 0 or 1.
-std::vector<Array> random_inputs(const pumice::Model& model, std::span<const std::string> shapes);
+// A random array for each input, of the shape in --shape NAME=AxB, or by --size NAME=N and what the others' --shape
+// says of sizes by name, or else of the shape at export; floats N(0, 1), integers 0 or 1.
+std::vector<Array> random_inputs(const pumice::Model& model, const Arguments& arguments);
+// The same, or the .npy files of --inputs.
+std::vector<Array> bench_inputs(const pumice::Model& model, const Arguments& arguments);
 std::vector<pumice_tensor> views(const std::vector<Array>& arrays);
 // The rows of Session::profile as a table: a row for each "kernel", or for each "call".
 void print_profile(const nlohmann::json& rows, const std::string& by);

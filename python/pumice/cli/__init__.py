@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `pumice`. stdout has data, stderr messages.
 
-Exit codes: 0 done, 2 usage, 3 unsupported or refused, 4 device, 130 Ctrl-C.
+Exit codes: 0 done, 1 an exception of a FILE.py or a failed test, 2 usage, 3 unsupported or refused, 4 device,
+130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -11,27 +12,10 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, devices, export, inspect, kernel, llm, run
+from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, run
+from pumice.cli.options import Commands
+from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
-
-
-class Commands(click.Group):
-    """Lists commands in the order a newcomer meets them, and answers a misspelt one with the nearest."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were added."""
-        return list(self.commands)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]):
-        """The command of that name; a usage error names the nearest."""
-        from difflib import get_close_matches
-
-        name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in self.commands:
-            near = get_close_matches(name, self.commands, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self.commands)}"
-            raise click.UsageError(f"no command '{name}'{hint}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -43,6 +27,7 @@ def cli() -> None:
     pumice export model.py:build --quantize int4 -o m.pumice    PyTorch -> file
     pumice run m.pumice --inputs ids.npy --outputs out/         file -> answers
     pumice bench m.pumice --shape ids=1x128                     how fast
+    pumice compare model.py:build --quantize int4               which layer costs the accuracy
     pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
 
@@ -57,6 +42,7 @@ for command in (
     inspect.check,
     bench.bench,
     bench.profile,
+    compare.compare,
     llm.llm,
     kernel.kernel,
     devices.devices,
@@ -79,4 +65,6 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except Error as error:
         click.echo(f"pumice: {error} [{error.code}]", err=True)
+        if advice := hint(error.code):
+            click.echo(f"  what to do: {advice}", err=True)
         sys.exit(4 if isinstance(error, DeviceError) else 3)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -13,24 +14,33 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from pumice.cli.options import device_options, json_option, model_argument, parse_shapes, random_inputs, shape_option
+from pumice.cli import tables
+from pumice.cli.inputs import input_options
+from pumice.cli.inputs import inputs as made_inputs
+from pumice.cli.options import device_options, json_option, model_argument
+from pumice.cli.trace import trace
+
+if TYPE_CHECKING:
+    from pumice import ProfileRow
 
 
 @click.command()
 @model_argument
-@shape_option
+@input_options
 @click.option("--runs", "-r", default=50, show_default=True, type=click.IntRange(1), help="Timed runs.")
 @click.option("--warmup", default=1.0, show_default=True, help="Seconds of untimed runs first (clocks and caches).")
 @device_options
 @json_option
-def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache_dir, as_json: bool) -> None:
-    """Time whole calls: inputs in, submit, wait, outputs out; random inputs."""
+def bench(
+    model: Path, shapes, sizes, files, runs: int, warmup: float, device, features, cache_dir, as_json: bool
+) -> None:
+    """Time whole calls: inputs in, submit, wait, outputs out; random inputs, or --inputs."""
     import pumice
 
     begin = time.perf_counter()
     session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
     loaded = time.perf_counter()
-    inputs = random_inputs(session, parse_shapes(session, shapes))
+    inputs = made_inputs(session, shapes, sizes, files)
     session.run_flat(inputs)
     first = time.perf_counter()
     while time.perf_counter() - first < warmup:
@@ -61,22 +71,15 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
     if as_json:
         click.echo(json.dumps({"schema": 1, **row}))
         return
-    table = Table(title=f"{row['model']} on {row['device']}, driver {row['driver']}", title_justify="left")
-    for column in ("shape", "runs", "median ms", "p10", "p90", "first run ms", "load ms"):
-        table.add_column(column, justify="left" if column == "shape" else "right")
-    table.add_row(
-        row["shape"],
-        str(runs),
-        *(f"{row[k]:.3f}" for k in ("median_ms", "p10_ms", "p90_ms")),
-        f"{row['first_run_ms']:.1f}",
-        f"{row['load_ms']:.1f}",
-    )
-    Console().print(table)
+    table = tables.new("shape", "runs", "median ms", "p10", "p90", "first run ms", "load ms", left=["shape"])
+    times_ms = (f"{row[key]:.3f}" for key in ("median_ms", "p10_ms", "p90_ms"))
+    tables.add(table, row["shape"], str(runs), *times_ms, f"{row['first_run_ms']:.1f}", f"{row['load_ms']:.1f}")
+    tables.show(table, f"{row['model']} on {row['device']}, driver {row['driver']}")
 
 
 @click.command()
 @model_argument
-@shape_option
+@input_options
 @click.option(
     "--runs",
     "-r",
@@ -87,46 +90,78 @@ def bench(model: Path, shapes, runs: int, warmup: float, device, features, cache
 )
 @click.option(
     "--by",
-    type=click.Choice(["call", "kernel"]),
+    type=click.Choice(["call", "kernel", "layer"]),
     default="kernel",
     show_default=True,
-    help="One row a call, or one a kernel.",
+    help="A row for each call with its layer and operands, for each kernel, or for each layer of the model.",
+)
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the last run as a trace that ui.perfetto.dev opens (.json).",
 )
 @device_options
 @json_option
-def profile(model: Path, shapes, runs: int, by: str, device, features, cache_dir, as_json: bool) -> None:
+def profile(
+    model: Path, shapes, sizes, files, runs: int, by: str, trace_file: Path | None, device, features, cache_dir,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Time every operator on the device (timestamps around each dispatch); no rebuild needed."""
     import pumice
 
     session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
-    inputs = random_inputs(session, parse_shapes(session, shapes))
+    inputs = made_inputs(session, shapes, sizes, files)
     session.run_flat(inputs)
     samples = [session.profile_flat(inputs) for _ in range(runs)]
     rows = samples[-1]
+    if trace_file:
+        trace_file.write_text(trace(rows, f"{model.name} on {session.device.name}"), encoding="utf-8")
+        click.echo(f"{trace_file}: written, for https://ui.perfetto.dev", err=True)
     for index, row in enumerate(rows):
         row.microseconds = float(np.median([sample[index].microseconds for sample in samples]))
     if as_json:
         click.echo(json.dumps({"schema": 1, "device": session.device.name, "rows": [row.to_dict() for row in rows]}))
         return
-    Console().print(profile_table(rows, by, session.device.name))
+    total = sum(row.microseconds for row in rows)
+    tables.show(profile_table(rows, by), f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches")
 
 
-def profile_table(rows: list, by: str, device: str) -> Table:
-    """Rows of Session.profile as a table, grouped by kernel (most expensive first) or call by call."""
+_COLUMNS = {
+    "call": ("call", "layer", "operator", "kernel", "operands", "shape"),
+    "kernel": ("operator", "kernel", "dispatches"),
+    "layer": ("layer", "operators", "dispatches"),
+}
+
+
+def profile_table(rows: list[ProfileRow], by: str) -> Table:
+    """Rows of Session.profile as a table: each, or those of a kernel or of a layer together, most expensive first."""
     total = sum(row.microseconds for row in rows) or 1.0
-    table = Table(title=f"{device}: {total:.1f} us in {len(rows)} dispatches", title_justify="left")
-    for column in ("operator", "kernel", "shape" if by == "call" else "calls", "us", "%", "GB/s"):
-        table.add_column(column, justify="left" if column in ("operator", "kernel", "shape") else "right")
-    groups: dict = {}
+    left = ("layer", "operator", "operators", "kernel", "operands", "shape")
+    columns = [name for name in _COLUMNS[by] if name != "operands" or tables.is_wide()]
+    table = tables.new(*columns, "us", "%", "GB/s", left=left)
+    groups: dict[Any, list[ProfileRow]] = {}
     for index, row in enumerate(rows):
-        key = index if by == "call" else (row.operator, row.kernel)
+        key = {"call": index, "kernel": (row.operator, row.kernel), "layer": row.layer}[by]
         groups.setdefault(key, []).append(row)
     order = list(groups.values())
-    if by == "kernel":
+    if by != "call":
         order.sort(key=lambda group: -sum(row.microseconds for row in group))
     for group in order:
         us = sum(row.microseconds for row in group)
         rate = sum(row.bytes for row in group) / us / 1e3 if us else 0.0
-        what = group[0].shape if by == "call" else str(len(group))
-        table.add_row(group[0].operator, group[0].kernel, what, f"{us:.1f}", f"{100 * us / total:.1f}", f"{rate:.1f}")
+        numbers = f"{us:.1f}", f"{100 * us / total:.1f}", f"{rate:.1f}"
+        tables.add(table, *_what(group, by), *numbers)
     return table
+
+
+def _what(group: list[ProfileRow], by: str) -> tuple[str, ...]:
+    row = group[0]
+    if by == "call":
+        call = "-" if row.call < 0 else str(row.call)
+        operands = (row.operands,) if tables.is_wide() else ()
+        return call, row.layer, row.operator, row.kernel, *operands, row.shape.rpartition("-> ")[2]
+    if by == "kernel":
+        return row.operator, row.kernel, str(len(group))
+    operators = dict.fromkeys(each.operator for each in group)
+    return row.layer or "(no layer)", " ".join(operators), str(len(group))

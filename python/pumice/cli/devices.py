@@ -9,9 +9,8 @@ import os
 import platform
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from pumice.cli import tables
 from pumice.cli.options import json_option
 
 
@@ -28,21 +27,12 @@ def devices(as_json: bool) -> None:
     if not found:
         click.echo(f"no Vulkan device: {pumice.why_no_devices()}", err=True)
         raise SystemExit(4)
-    table = Table()
-    for column in ("#", "name", "kind", "driver", "Vulkan", "subgroup", "features", "kernel families"):
-        table.add_column(column)
     for device in found:
-        table.add_row(
-            str(device.index),
-            device.name,
-            device.kind,
-            f"{device.driver} {device.driver_version}",
-            device.api_version,
-            str(device.limits["subgroup_size"]),
-            " ".join(device.features) or "-",
-            " ".join(device.kernels) or "baseline",
-        )
-    Console().print(table)
+        size = device.limits["subgroup_size"]
+        tables.line(f"{device.index}: {device.name} ({device.kind}), Vulkan {device.api_version}, subgroups of {size}")
+        tables.field("driver", f"{device.driver} {device.driver_version}")
+        tables.field("features", " ".join(device.features) or "none")
+        tables.field("kernels", " ".join(device.kernels) or "baseline")
 
 
 @click.command()

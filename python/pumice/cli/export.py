@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from pumice.format.text import size_text
+
 
 def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
     """(module or ExportedProgram, args, kwargs, dynamic_shapes) of FILE.py:FUNCTION or FILE.pt2."""
     import torch
+
+    from pumice.quantizer import quiet_torchao
 
     if source.endswith(".pt2"):
         if not Path(source).is_file():
@@ -32,15 +39,30 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
         raise click.UsageError(f"'{name}' is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    if not hasattr(module, function):
+    with quiet_torchao(), _errors_of(path, f"'{name}'"):
+        spec.loader.exec_module(module)
+    if not callable(getattr(module, function, None)):
         raise click.UsageError(f"'{name}' has no function '{function}'")
-    returned = getattr(module, function)()
+    with quiet_torchao(), _errors_of(path, f"{function}() of '{name}'"):
+        returned = getattr(module, function)()
     if not isinstance(returned, tuple) or not 2 <= len(returned) <= 4:
         raise click.UsageError(
             f"{source} must return (module, args[, kwargs[, dynamic_shapes]]), not {type(returned).__name__}"
         )
     return (*returned, *((), {}, None)[len(returned) - 1 :])
+
+
+@contextmanager
+def _errors_of(path: Path, what: str) -> Iterator[None]:
+    """An exception of the user's own file becomes a message with the frames from that file on, without ours."""
+    try:
+        yield
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        of_file = (i for i, frame in enumerate(frames) if Path(frame.filename).resolve() == path.resolve())
+        first = next(of_file, len(frames))
+        lines = [*traceback.format_list(frames[first:]), *traceback.format_exception_only(error)]
+        raise click.ClickException(f"{what} raised {type(error).__name__}\n{''.join(lines).rstrip()}") from None
 
 
 @click.command()
@@ -55,6 +77,14 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
 )
 @click.option("--group-size", default=32, show_default=True, help="Weights that share a scale, for the 4-bit schemes.")
 @click.option(
+    "--layers",
+    multiple=True,
+    metavar="PATTERN",
+    help="Quantize only layers of these names, as in 'encoder.*'; '!head' leaves head out. Repeatable.",
+)
+@click.option("--embeddings", type=click.Choice(["int4", "int8", "float"]), help="Quantize embeddings, too, or never.")
+@click.option("--skip-unfit", is_flag=True, help="Leave layers as they are that the scheme does not fit.")
+@click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write what happened to every node as JSON."
 )
 @click.option(
@@ -64,10 +94,12 @@ def load_source(source: str) -> tuple[Any, tuple, dict, Any]:
     show_default=True,
     help="What activations and packed weights are on the device, where operators have a choice.",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print what happened to every node.")
 @click.option("--strict", is_flag=True, help="Capture with torch.export's strict mode.")
 def export(
-    source: str, output: Path, quantize: str | None, group_size: int, report: Path | None, storage: str, strict: bool
-) -> None:
+    source: str, output: Path, quantize: str | None, group_size: int, layers: tuple[str, ...], embeddings: str | None,
+    skip_unfit: bool, report: Path | None, storage: str, verbose: bool, strict: bool,
+) -> None:  # fmt: skip
     """Turn a PyTorch model into a .pumice file.
 
     FUNCTION returns (module, args[, kwargs[, dynamic_shapes]]), the arguments of torch.export.export; a program saved
@@ -81,7 +113,12 @@ def export(
     module, args, kwargs, dynamic_shapes = load_source(source)
     if quantize:
         with console.status(f"quantizing to {quantize}"):
-            pumice.quantize(module, quantize, group_size=group_size)
+            how = {"filter": layers or None, "embeddings": embeddings, "skip_unfit": skip_unfit}
+            made: list[Any] = []
+            pumice.quantize(module, quantize, group_size=group_size, **how, summary=made.append)
+        click.echo(f"{made[0]}\n", err=True)
+    elif layers or embeddings or skip_unfit:
+        raise click.UsageError("--layers, --embeddings and --skip-unfit say how --quantize quantizes: give it as well")
     with console.status("exporting"):
         options = pumice.ExportOptions(strict=strict, storage=storage)
         try:
@@ -94,5 +131,5 @@ def export(
         program.save(output)
     if report:
         report.write_text(program.report.to_json(), encoding="utf-8")
-    console.print(str(program.report), highlight=False, markup=False)
-    click.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+    click.echo(str(program.report) if verbose else program.report.summary(), err=True)
+    click.echo(f"{output}: {size_text(output.stat().st_size)}")

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from pumice.cli import tables
 from pumice.cli.options import json_option, model_argument
+from pumice.format.text import size_text
 
 
 @click.command()
@@ -36,16 +36,14 @@ def inspect(model: Path, as_json: bool, ops: bool) -> None:
     if as_json:
         click.echo(json.dumps({"schema": 1, **facts}, indent=1))
         return
-    console = Console()
     header = facts["header"]
-    console.print(
-        f"{model.name}: format {header['version']}, {header['file_bytes'] / 1e6:.2f} MB "
-        f"({header['constant_bytes'] / 1e6:.2f} MB constants), written by {header['producer']}",
-        highlight=False,
+    tables.line(
+        f"{model.name}: format {header['version']}, {size_text(header['file_bytes'])} "
+        f"({size_text(header['constant_bytes'])} constants), written by {header['producer']}"
     )
     for method in facts["methods"]:
-        show_method(console, method, ops)
-    show_constants(console, facts["constants"])
+        show_method(method, ops)
+    show_constants(facts["constants"])
 
 
 def dims(value: dict) -> str:
@@ -54,57 +52,48 @@ def dims(value: dict) -> str:
     return f"{value['dtype']}[{', '.join(str(dim) for dim in value['dims'])}]{storage}"
 
 
-def show_method(console: Console, method: dict, every_op: bool) -> None:
+def show_method(method: dict, every_op: bool) -> None:
     """Prints a method: symbols, inputs and outputs, operators, memory plan."""
-    console.print(f"\nmethod {method['name']}", style="bold", highlight=False)
+    tables.line(f"\nmethod {method['name']}", style="bold")
     for symbol in method["symbols"]:
-        console.print(
-            f"  {symbol['name']} in {symbol['min']}..{symbol['max']} (at export {symbol['hint']})", highlight=False
-        )
+        tables.line(f"  {symbol['name']} in {symbol['min']}..{symbol['max']} (at export {symbol['hint']})")
     for role in ("inputs", "outputs", "states"):
         for value in method[role]:
-            console.print(f"  {role[:-1]:6} {value['name']}: {dims(value)}", highlight=False, markup=False)
+            tables.line(f"  {role[:-1]:6} {value['name']}: {dims(value)}")
     for argument in method["fixed"]:
-        console.print(f"  fixed  {argument['name']} = {argument['value']}", highlight=False, markup=False)
+        tables.line(f"  fixed  {argument['name']} = {argument['value']}")
     between = Counter(value["dtype"] for value in method["plan"]["values"] if value["kind"] == "scratch")
     if between:
         text = ", ".join(f"{count} {dtype}" for dtype, count in between.most_common())
-        console.print(f"  values between inputs and outputs: {text}", highlight=False)
+        tables.line(f"  values between inputs and outputs: {text}")
     stored = Counter(value["storage"] for value in method["plan"]["values"])
     if len(stored) > 1:
         text = ", ".join(f"{count} {storage}" for storage, count in stored.most_common())
-        console.print(f"  values: {text}", highlight=False)
-    table = Table(box=None, padding=(0, 2))
+        tables.line(f"  values: {text}")
     if every_op:
-        for column in ("#", "operator", "outputs", "from"):
-            table.add_column(column)
+        table = tables.new("#", "operator", "outputs", "from", left=["operator", "outputs", "from"], plain=True)
         for index, op in enumerate(method["ops"]):
-            table.add_row(str(index), op["name"], " ".join(dims(value) for value in op["outputs"]), op["source"])
+            tables.add(table, str(index), op["name"], " ".join(map(dims, op["outputs"])), op["source"])
     else:
-        for column in ("calls", "operator"):
-            table.add_column(column, justify="right" if column == "calls" else "left")
+        table = tables.new("calls", "operator", left=["operator"], plain=True)
         for name, count in Counter(op["name"] for op in method["ops"]).most_common():
-            table.add_row(str(count), name)
-    console.print(table)
+            tables.add(table, str(count), name)
+    tables.show(table)
     plan = method["plan"]
-    console.print(
-        f"  memory plan at the exported sizes: arena {plan['arena_bytes'] / 1e6:.2f} MB "
-        f"(without reuse {plan['naive_bytes'] / 1e6:.2f} MB, lower bound {plan['lower_bound_bytes'] / 1e6:.2f} MB)",
-        highlight=False,
+    sizes = {key: size_text(plan[f"{key}_bytes"]) for key in ("arena", "naive", "lower_bound")}
+    tables.line(
+        f"  memory plan at the exported sizes: arena {sizes['arena']} (without reuse {sizes['naive']}, lower bound "
+        f"{sizes['lower_bound']})"
     )
     if plan["images"]:
-        size = sum(image["bytes"] for image in plan["images"])
-        console.print(
-            f"  {len(plan['images'])} images, shared by values in textures: {size / 1e6:.2f} MB", highlight=False
-        )
+        size = size_text(sum(image["bytes"] for image in plan["images"]))
+        tables.line(f"  {len(plan['images'])} images, shared by values in textures: {size}")
 
 
-def show_constants(console: Console, constants: list[dict]) -> None:
+def show_constants(constants: list[dict]) -> None:
     """Prints the number of constants and the largest ones."""
-    console.print(f"\n{len(constants)} constants, the largest", style="bold", highlight=False)
-    table = Table(box=None, padding=(0, 2))
-    for column in ("bytes", "key"):
-        table.add_column(column, justify="right" if column == "bytes" else "left")
+    tables.line(f"\n{len(constants)} constants, the largest", style="bold")
+    table = tables.new("bytes", "key", left=["key"], plain=True)
     for constant in sorted(constants, key=lambda c: -c["bytes"])[:10]:
-        table.add_row(str(constant["bytes"]), constant["key"])
-    console.print(table)
+        tables.add(table, str(constant["bytes"]), constant["key"])
+    tables.show(table)

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from pumice import _pumice
-from pumice.cli.options import device_options, json_option
+from pumice.cli import tables
+from pumice.cli.options import Commands, device_options, json_option
 
 CASE_HELP = """A case of most operators is a call: 'x=T[3,37] dim=-1|0 -> T[3,37]', arguments by name, T=f32|f16,
 storage=texture3d for the first tensor in a texture; docs/kernels.md has the rest, `kernel list --op softmax` shows
@@ -28,7 +26,7 @@ special). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), 
 padding, dilation) and g (groups) instead of m, n, k and g."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def kernel() -> None:
     """List, test and time single kernels.
 
@@ -72,13 +70,10 @@ def list_(as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=1))
         return
-    console = Console()
-    console.print(f"{escape(facts['device']['name'])}: {', '.join(facts['device']['features'])}", highlight=False)
+    tables.line(f"{facts['device']['name']}: {', '.join(facts['device']['features'])}")
     for row in facts["operators"]:
-        console.print(escape(f"\n{row['op']}({row['parameters']})"), highlight=False)
-        table = Table()
-        table.add_column("kernel")
-        table.add_column("here")
+        tables.line(f"\n{row['op']}({row['parameters']})")
+        table = tables.new("kernel", "here", left=["kernel", "here"])
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]
             here = f"is {each['is']}" if is_other else "runs"
@@ -86,29 +81,23 @@ def list_(as_json: bool, **options: Any) -> None:
                 here = f"it {each['unsupported_reason']}"
             if here == "runs" and each["not_recommended_reason"]:
                 here = f"runs when forced: it {each['not_recommended_reason']}"
-            table.add_row(each["kernel"], escape(here))
+            tables.add(table, each["kernel"], here)
         if len(row["kernels"]) > 1:
-            console.print(table)
+            tables.show(table)
         else:
-            console.print(
-                escape(f"  {len(row['cases'])} cases, compared: {row['compared']}; {row['cases'][0]}"), highlight=False
-            )
+            tables.line(f"  {len(row['cases'])} cases, compared: {row['compared']}; {row['cases'][0]}")
     if not options["ops"]:
-        _print_shaders(console, facts["shaders"])
+        _print_shaders(facts["shaders"])
 
 
-def _print_shaders(console: Console, shaders: list[dict]) -> None:
+def _print_shaders(shaders: list[dict]) -> None:
     variants = [variant for shader in shaders for variant in shader["variants"]]
     needy = [variant for variant in variants if variant["needs"]]
-    table = Table(
-        title=f"{len(shaders)} shaders, {len(variants)} variants; {len(needy)} need something optional",
-        title_justify="left",
-    )
-    for column in ("variant", "needs", "here"):
-        table.add_column(column)
+    table = tables.new("variant", "needs", "here", left=["variant", "needs", "here"])
     for variant in needy:
-        table.add_row(escape(variant["variant"]), ", ".join(variant["needs"]), "runs" if variant["runs"] else "no")
-    console.print(table)
+        tables.add(table, variant["variant"], ", ".join(variant["needs"]), "runs" if variant["runs"] else "no")
+    title = f"{len(shaders)} shaders, {len(variants)} variants; {len(needy)} need something optional"
+    tables.show(table, title)
 
 
 @kernel.command(epilog=CASE_HELP)
@@ -127,7 +116,6 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
     bit, and once more through a session. Exit code 1: something failed, 4: nothing asked for runs on this device.
     """
     given = _given(options) | ({"replays": replays} if replays else {})
-    console = Console()
     counts = {"ok": 0, "skipped": 0, "failed": 0}
     worst = 0.0
 
@@ -138,22 +126,21 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
         counts[fact["status"]] += 1
         worst = max(worst, fact.get("worst", 0.0))
         if not as_json and fact.get("compared") == "guards only":
-            console.print(escape(f"guards only  {fact['title']}: no reference to compare with"), highlight=False)
+            tables.line(f"guards only  {fact['title']}: no reference to compare with")
         if as_json or fact["status"] == "ok" or (fact["status"] == "skipped" and not options["kernels"]):
             return
-        console.print(f"[bold red]{fact['status']}[/] {fact['kernel']}  {escape(fact['title'])}", highlight=False)
-        console.print(escape(f"  {fact['why']}"), highlight=False)
+        tables.line(f"{fact['status']} {fact['kernel']}  {fact['title']}", style="bold red")
+        tables.line(f"  {fact['why']}")
         if "repro" in fact:
-            console.print(escape(f"  again: {fact['repro']}"), highlight=False, soft_wrap=True)
+            tables.line(f"  again: {fact['repro']}")
 
     facts = _run(_pumice.kernel_test, given, show)
     if as_json:
         click.echo(json.dumps(facts))
     else:
-        console.print(
+        tables.line(
             f"{counts['ok'] + counts['failed']} run, {counts['skipped']} skipped, {counts['failed']} failed; "
-            f"the largest error is {worst:.2f} of what is allowed (seed {options['seed']})",
-            highlight=False,
+            f"the largest error is {worst:.2f} of what is allowed (seed {options['seed']})"
         )
     _leave(counts)
 
@@ -194,26 +181,25 @@ def bench(
         from pumice.cli.roofline import draw, require_matplotlib
 
         require_matplotlib(plot)
-    console = Console()
-    tables: dict[str, Table] = {}
+    rows: dict[str, Rows] = {}
 
     def show(fact: dict) -> None:
         if not as_json and fact["event"] == "ceiling":
-            console.print(escape(_ceiling(fact)), highlight=False)
+            tables.line(_ceiling(fact))
         if fact["event"] == "row":
-            _add_row(tables.setdefault(fact["case"], _table(fact)), fact)
+            rows.setdefault(fact["case"], Rows(fact)).add(fact)
 
     facts = _run(_pumice.kernel_bench, given, show)
     if as_json:
         click.echo(json.dumps(facts))
     else:
-        for table in tables.values():
-            console.print(table)
+        for each in rows.values():
+            each.show()
         if "regret" in facts:
-            console.print(_regret(facts["regret"]), highlight=False)
+            tables.line(_regret(facts["regret"]))
     if plot:
         draw(facts, plot)
-        console.print(f"{plot}: written", highlight=False, soft_wrap=True)
+        tables.line(f"{plot}: written")
     statuses = [row["status"] for row in facts["rows"]]
     _leave({status: statuses.count(status) for status in ("ok", "skipped", "failed")})
 
@@ -250,25 +236,36 @@ def _run(command: Callable[..., int], given: dict[str, Any], show: Callable[[dic
     return all_
 
 
-def _table(fact: dict) -> Table:
-    table = Table(title=escape(fact["title"]), title_justify="left", box=box.SIMPLE)
-    table.add_column("kernel", no_wrap=True)
-    cpu = ["cpu us"] if "cpu_us" in fact else []
-    for column in ("us", "p10", "p90", *cpu, "GB/s", "TFLOP/s", "% roof", "bound"):
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
+class Rows:
+    """The kernels of a case: times of those that ran in a table, and below it which did not run, and why."""
 
+    def __init__(self, fact: dict) -> None:
+        cpu = ["cpu us"] if "cpu_us" in fact else []
+        columns = ("us", "p10", "p90", *cpu, "GB/s", "TFLOP/s", "% roof", "bound")
+        self.title = fact["title"]
+        self.table = tables.new("kernel", *columns, left=["kernel"])
+        self.others: dict[tuple[str, str], list[str]] = {}
 
-def _add_row(table: Table, fact: dict) -> None:
-    name, stands_for = fact["kernel"], fact.get("is", fact["kernel"])
-    name = name if stands_for == name else f"{name}: {stands_for}"
-    if fact["status"] != "ok":
-        table.add_row(name, escape(f"{fact['status']}: {fact['why']}"))
-        return
-    keys = ("median_us", "p10_us", "p90_us", "cpu_us", "gb_s", "tflop_s")
-    numbers = [_short(fact[key]) for key in keys if key in fact]
-    numbers += [f"{100 * fact['of_roof']:.1f}", fact["bound"]] if "of_roof" in fact else ["-", "-"]
-    table.add_row(name, *numbers)
+    def add(self, fact: dict) -> None:
+        """A result of the bench."""
+        name, stands_for = fact["kernel"], fact.get("is", fact["kernel"])
+        name = name if stands_for == name else f"{name}: {stands_for}"
+        if fact["status"] != "ok":
+            self.others.setdefault((fact["status"], fact["why"]), []).append(name)
+            return
+        keys = ("median_us", "p10_us", "p90_us", "cpu_us", "gb_s", "tflop_s")
+        numbers = [_short(fact[key]) for key in keys if key in fact]
+        numbers += [f"{100 * fact['of_roof']:.1f}", fact["bound"]] if "of_roof" in fact else ["-", "-"]
+        tables.add(self.table, name, *numbers)
+
+    def show(self) -> None:
+        """Prints them."""
+        if self.table.row_count:
+            tables.show(self.table, self.title)
+        else:
+            tables.line(self.title)
+        for (status, why), names in self.others.items():
+            tables.field(f"{status}:", f"{', '.join(names)}: {why}")
 
 
 def _short(number: float) -> str:

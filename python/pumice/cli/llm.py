@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pumice.cli.llm_bench import bench
-from pumice.cli.options import device_options, model_argument
+from pumice.cli.options import Commands, device_options, model_argument
+from pumice.format.text import size_text
 from pumice.llm.prompt_lookup import CHECKED
 
 if TYPE_CHECKING:
     from pumice.llm import LanguageModel
 
 
-@click.group()
+@click.group(cls=Commands)
 def llm() -> None:
     """Language models: from a Hugging Face folder to tokens generated on the GPU.
 
@@ -80,7 +81,7 @@ def export(source: Path, output: Path, **options: Any) -> None:
         program.save(output)
     for note in program.report.notes:
         click.echo(note, err=True)
-    click.echo(f"{output}: {output.stat().st_size / 1e6:.1f} MB")
+    click.echo(f"{output}: {size_text(output.stat().st_size)}")
 
 
 def _bar(console: Console) -> Progress:

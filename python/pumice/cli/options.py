@@ -4,13 +4,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-import numpy as np
 
-if TYPE_CHECKING:
-    import pumice
+
+class Commands(click.Group):
+    """Lists commands in the order in which they were added, and answers a misspelt one with the nearest."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        """The command of that name; a usage error names the nearest."""
+        from difflib import get_close_matches
+
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in self.commands:
+            near = get_close_matches(name, self.commands, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else f"; commands: {', '.join(self.commands)}"
+            raise click.UsageError(f"no command '{name}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence of each command's help, wrapped where click would cut it."""
+        first = {
+            name: " ".join((command.help or "").split("\n\n")[0].split()) for name, command in self.commands.items()
+        }
+        rows = [(name, text.partition(". ")[0].rstrip(".") + ".") for name, text in first.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 json_option = click.option(
@@ -43,41 +68,3 @@ def budget_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
-
-
-def shape_option(command: Any) -> Any:
-    """--shape NAME=AxBxC, several times."""
-    return click.option(
-        "--shape",
-        "shapes",
-        multiple=True,
-        metavar="NAME=AxBxC",
-        help="Shape of one input, e.g. ids=1x128; an input without one takes the size seen at export. Repeatable.",
-    )(command)
-
-
-def parse_shapes(session: pumice.Session, shapes: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """{'ids': (1, 128)} from ('ids=1x128',); unknown names and bad numbers are usage errors."""
-    names = [spec.name for spec in session.inputs]
-    parsed = {}
-    for text in shapes:
-        name, _, dims = text.partition("=")
-        if name not in names:
-            raise click.UsageError(f"--shape {text}: no input '{name}'; the inputs are {', '.join(names)}")
-        try:
-            parsed[name] = tuple(int(dim) for dim in dims.split("x")) if dims else ()
-        except ValueError:
-            raise click.UsageError(f"--shape {text}: sizes are whole numbers joined by 'x', as in ids=1x128") from None
-    return parsed
-
-
-def random_inputs(session: pumice.Session, shapes: dict[str, tuple[int, ...]], seed: int = 0) -> list[np.ndarray]:
-    """One array for each input: floats N(0, 1), integers and bools 0 or 1 (valid as token ids and as masks)."""
-    generator = np.random.default_rng(seed)
-    arrays = []
-    for spec in session.inputs:
-        shape = shapes.get(spec.name, spec.example)
-        dtype = np.dtype(spec.dtype)
-        values = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
-        arrays.append(np.asarray(values).astype(dtype))
-    return arrays

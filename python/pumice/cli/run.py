@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from pumice.cli.inputs import read_npy
 from pumice.cli.options import budget_options, device_options, model_argument
 from pumice.format.replacing import replacing
 
@@ -76,12 +77,7 @@ def run(
     """
     import pumice
 
-    arrays = []
-    for path in (*inputs, *more_inputs):
-        try:
-            arrays.append(np.load(path, allow_pickle=False))
-        except (ValueError, OSError) as error:
-            raise click.UsageError(f"{path} is not a .npy file: {error}") from None
+    arrays = [read_npy(path) for path in (*inputs, *more_inputs)]
     budget = {"max_memory": max_memory, "max_seconds": max_seconds}
     session = pumice.load(model, device=device, features=features, cache_dir=cache_dir, **budget)
     results = session.run_flat(arrays)

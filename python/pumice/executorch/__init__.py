@@ -28,6 +28,11 @@ __all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner", "PumiceReci
 register()
 
 
+def __dir__() -> list[str]:
+    """The public names, those included that are loaded when they are first used: for dir() and completion."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'pumice.executorch' has no attribute '{name}'")

@@ -21,6 +21,11 @@ _MODULES = {
 __all__ = ["LanguageModel", "Sampling", "export", "load"]
 
 
+def __dir__() -> list[str]:
+    """The public names, those included that are loaded when they are first used: for dir() and completion."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'pumice.llm' has no attribute '{name}'")

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torchao.quantization.quant_primitives import dequantize_affine
-from torchao.quantization.quantize_.workflows.intx.intx_unpacked_to_int8_tensor import (
-    _apply_int8_act_asym_per_token_quant_dequant as quantize_rows,
-)
 
 from pumice.errors import InvalidInputError
-from pumice.quantizer import INT4_SCHEMES, quantize
+from pumice.quantizer import INT4_SCHEMES, quantize, quiet_torchao
+
+with quiet_torchao():
+    from torchao.quantization.quant_primitives import dequantize_affine
+    from torchao.quantization.quantize_.workflows.intx.intx_unpacked_to_int8_tensor import (
+        _apply_int8_act_asym_per_token_quant_dequant as quantize_rows,
+    )
 
 Read = Callable[[], Tensor]
 _AT_ONCE = 1 << 22  # weights

@@ -38,7 +38,7 @@ class Constants:
         self._folded: set[Node] = set()
         self._cache: dict[Node, Any] = {}
         self._weights = dict(weights or {})  # what reads a tensor when it is asked for, by name
-        first: dict[Any, str] = {}  # tied weights: one storage, one key
+        equal = _Equal()
         for spec in signature.input_specs:
             if spec.kind not in _STORED:
                 continue
@@ -48,7 +48,8 @@ class Constants:
                 order = node.meta.get("order")  # of the dimensions, where it is not the buffer's: passes/llama.py
                 self.states[node] = (spec.target, tensor if order is None else tensor.permute(order))
             elif isinstance(tensor, torch.Tensor):
-                self._stored[node] = (first.setdefault(_identity(tensor, spec.target), spec.target), tensor)
+                own = spec.target in self._weights  # its values are not here
+                self._stored[node] = (spec.target if own else equal.key(tensor, spec.target), tensor)
         for node in program.graph.nodes:
             if node.op == "call_function" and self._foldable(node):
                 self._folded.add(node)
@@ -106,11 +107,40 @@ class Constants:
         return size <= max(_FREE_BYTES, _GROWTH * inputs)
 
 
-def _identity(tensor: torch.Tensor, name: str) -> Any:
-    """Equal for two names of one tensor."""
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or not tensor.numel():
+class _Equal:
+    """Names of tensors by their bits: the file holds once what an embedding and its head share, or have as copies.
+
+    Vectors (biases, norms) are shared by identity only: they are small, and keep their own names.
+    """
+
+    def __init__(self) -> None:
+        self._same: dict[Any, str] = {}
+        self._alike: dict[Any, list[tuple[str, torch.Tensor]]] = {}
+
+    def key(self, tensor: torch.Tensor, name: str) -> str:
+        """`name`, or that of the first tensor with the same bits."""
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or not tensor.numel():
+            return name
+        shape = tuple(tensor.shape), tensor.dtype
+        same = tensor.data_ptr(), tensor.stride(), *shape
+        if same not in self._same:
+            self._same[same] = self._alike_key(tensor.detach(), name, shape)
+        return self._same[same]
+
+    def _alike_key(self, tensor: torch.Tensor, name: str, shape: Any) -> str:
+        if tensor.dim() < 2 or tensor.layout is not torch.strided:
+            return name
+        start = _bits(tensor[(0,) * (tensor.dim() - 1)])  # of the first row: cheap to read, and seldom equal
+        alike = self._alike.setdefault((*shape, start[:64].numpy().tobytes()), [])
+        for other, known in alike:
+            if torch.equal(_bits(known), _bits(tensor)):
+                return other
+        alike.append((name, tensor))
         return name
-    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(torch.uint8)
 
 
 def _bytes(value: Any) -> int | None:

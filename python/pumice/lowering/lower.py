@@ -24,7 +24,7 @@ from pumice.lowering.registry import Refused
 from pumice.lowering.report import Report, Row
 from pumice.lowering.selection import Chosen, Selection
 from pumice.lowering.shapes import Sizes
-from pumice.lowering.source import Source, source
+from pumice.lowering.source import Source, of_layers, source
 from pumice.lowering.subgraph import Subgraph
 from pumice.lowering.treespec import constant
 from pumice.lowering.treespec import nesting as nesting_of
@@ -64,9 +64,12 @@ def lower(
         _try(refusals, node, name, lambda node=node, name=name: builder.input(selection.ref(node), name))
     names = _name_outputs(program, method)
     if not (refusals or selection.refused):
+        fused: dict[Node, list[Node]] = {}
+        for inner, node in selection.fused_by.items():
+            fused.setdefault(node, []).append(inner)
         for node in program.graph.nodes:
             for emitted in selection.blocks.get(node, ()):
-                builder.call(emitted, str(source(node, origins)))
+                builder.call(emitted, str(of_layers(source(node, origins), fused.get(node, ()))))
         for (node, _), name in zip(chosen.outputs, names, strict=True):
             _try(refusals, node, name, lambda node=node, name=name: builder.output(selection.ref(node), name))
         for state, node in chosen.updates:
@@ -146,6 +149,8 @@ def _results(
             outputs.append((node, spec))
         elif spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, ConstantArgument):
             continue
+        elif spec.kind is OutputKind.TOKEN:  # of an operator with an effect, which is refused with its line
+            selection.demand(node)
         else:
             what = spec.target or str(getattr(spec.arg, "name", ""))
             refusals.append(Row(what, "output", "refused", _result_reason(spec.kind, what), source=_source(node)))
@@ -157,7 +162,7 @@ def _result_reason(kind: OutputKind, what: str) -> str:
         return f"the model writes into its input '{what}'; return the new value instead, or register a buffer"
     if kind is OutputKind.USER_OUTPUT:
         return f"the result '{what}' is a size, not a tensor; read it from the shape of an input or a result"
-    return f"results of the kind {kind.name} are not supported"
+    return f"'{what}' is a result of training ({kind.name.lower()}): export the model without its loss and gradients"
 
 
 def _source(node: Any) -> Source:

@@ -12,6 +12,7 @@ import torch
 from pumice.format.ir import DType
 from pumice.lowering import sizes
 from pumice.lowering.call import Call
+from pumice.lowering.instead import VALUES
 from pumice.lowering.ref import Ref
 
 FLOATS = (DType.f32, DType.f16)
@@ -65,12 +66,17 @@ def number(call: Call, value: Any, dtype: DType) -> int | float:
 
 def operand(call: Call, value: Any, dtype: DType) -> Any:
     """A tensor (cast to `dtype`), a size of the inputs (made a tensor), or a number."""
+    if sizes.of_values(value):
+        call.refuse(f"a number is read from a tensor (.item(), int() or float()): {VALUES}")
     if isinstance(value, torch.SymInt):
         value = call.view(call.emit("arange", value, 0, 1, out=call.temp(DType.i64, [1])), [])
     if isinstance(value, Ref):
         return call.cast(value, dtype)
     if isinstance(value, torch.SymFloat | torch.SymBool):
-        call.refuse(f"{value} is computed from the sizes of the inputs, and no integer")
+        call.refuse(
+            f"{value} is computed from the sizes of the inputs and is no integer: give it as an input, or compute "
+            "with integers (//)"
+        )
     return number(call, value, dtype)
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -87,11 +88,20 @@ def pack(call: Call, m: Matrix, least_bits: int = 4) -> QuantizedWeight:
             raise ValueError(f"the weight '{m.key}' of integers {m.low}..{m.high} holds {low}..{high}")
         return (values.to(torch.int16) - shift).to(torch.int8)
 
-    stored = call.constant(f"{m.key}:{dtype.name}", dtype, (m.rows, m.columns), data)
+    stored = call.constant(f"{_layer_name(m.key)}:{dtype.name}", dtype, (m.rows, m.columns), data)
     shape = (m.rows, m.columns // group)
     return QuantizedWeight(
         stored, _scale(call, m, shape), _zero(call, m, shape, shift), bits, group, m.columns, m.out_dtype
     )
+
+
+def _layer_name(key: str) -> str:
+    """torch takes a weight of torchao apart: up.parametrizations.weight.original0 and _1 are parts of up.weight."""
+    return re.sub(r"\.parametrizations\.(\w+)\.original\d$", r".\1", key)
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
 
 
 def _matrix(call: Call, q: QuantizedTensor) -> Matrix:
@@ -151,7 +161,7 @@ def _scale(call: Call, m: Matrix, shape: tuple[int, int]) -> Ref:
     if not isinstance(m.scale, Ref):
         value = float(m.scale)
         return call.constant(
-            f"scale {value!r} {shape}",
+            f"scale {value!r} {_by(shape)}",
             DType.f32,
             shape,
             lambda: _checked(torch.full(shape, value, dtype=torch.float32), m),
@@ -162,7 +172,7 @@ def _scale(call: Call, m: Matrix, shape: tuple[int, int]) -> Ref:
         call.refuse(f"the scales of the weight are {m.scale.dtype.name}; f32, f16 and bf16 are supported")
     # fp16 lacks the range of bf16: its scales stay exact in fp32.
     dtype = DType.f16 if m.scale.torch_dtype is torch.float16 else DType.f32
-    key = f"{m.scale.key}:scale{list(shape)}"
+    key = f"{_layer_name(m.scale.key)}:scale {_by(shape)}"
     return call.constant(key, dtype, shape, lambda: _checked(_spread(call.value(m.scale), m, shape), m))
 
 
@@ -179,13 +189,13 @@ def _zero(call: Call, m: Matrix, shape: tuple[int, int], shift: int) -> Ref | No
     if not isinstance(zero, Ref):
         if zero == shift:
             return None
-        key = f"zero {zero} - {shift} {shape}"
+        key = f"zero {zero} - {shift} {_by(shape)}"
         return call.constant(
             key, DType.i8, shape, lambda: _points(torch.full(shape, float(zero), dtype=torch.float32), m, shift)
         )
     if not zero.is_constant:
         call.refuse("the zero points of the weight are computed, not constant")
-    key = f"{zero.key}:zero{list(shape)}" + (f" - {shift}" if shift else "")
+    key = f"{_layer_name(zero.key)}:zero {_by(shape)}" + (f" - {shift}" if shift else "")
     return call.constant(key, DType.i8, shape, lambda: _points(_spread(call.value(zero), m, shape), m, shift))
 
 

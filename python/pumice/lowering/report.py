@@ -81,21 +81,26 @@ class Report:
             indent=indent,
         )
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """How many nodes became what, refusals, notes, and operators: str() without the table of nodes."""
         counts = Counter(row.status for row in self.rows)
-        lines = [f"{len(self.rows)} nodes: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])]
+        nodes = "1 node" if len(self.rows) == 1 else f"{len(self.rows)} nodes"
+        lines = [f"{nodes}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])]
         if self.reasons:
             lines += ["", f"Refused ({len(self.reasons)}):", *(f"  {reason}" for reason in self.reasons)]
         if self.notes:
             lines += ["", "Notes:", *(f"  {note}" for note in self.notes)]
         if self.operators:
             lines += ["", "Operators:", *_table([[name, str(count)] for name, count in self.operators.items()])]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
         header = ["node", "target", "status", "runs as / fused into / reason", "shape", "source"]
         rows = [
             [r.node, r.target, r.status, r.detail, f"{r.dtype}{r.shape} {r.storage}".rstrip(), str(r.source)]
             for r in self.rows
         ]
-        return "\n".join([*lines, "", *_table([header, *rows])])
+        return "\n".join([self.summary(), "", *_table([header, *rows])])
 
 
 def unsupported(report: Report) -> UnsupportedError:
@@ -103,7 +108,8 @@ def unsupported(report: Report) -> UnsupportedError:
     reasons = report.reasons
     shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
     more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""
-    error = UnsupportedError(f"{len(reasons)} nodes of the model cannot run:\n{shown}{more}", reasons)
+    nodes = "1 node" if len(reasons) == 1 else f"{len(reasons)} nodes"
+    error = UnsupportedError(f"{nodes} of the model cannot run:\n{shown}{more}", reasons)
     error.report = report
     return error
 

@@ -21,6 +21,7 @@ from torch.fx import Node
 from pumice.errors import Error
 from pumice.format import ir
 from pumice.lowering.call import Call, Emitted
+from pumice.lowering.instead import instead
 from pumice.lowering.quantized_names import is_dequantize
 from pumice.lowering.ref import Ref, Result
 from pumice.lowering.registry import Refused, lowering_for, patterns_for
@@ -162,9 +163,12 @@ def _makes_tensor(node: Node) -> bool:
 
 
 def _no_lowering(node: Node) -> str:
+    advice = instead(node.target)
+    if str(node.target) == "with_effects":  # (token, operator, arguments)
+        return f"{node.args[1]} has an effect outside of its results: {advice}"
     if isinstance(node.target, torch._ops.HigherOrderOperator):
-        return f"{node.target} (control flow or a wrapped region) is not supported"
+        return f"{node.target} (control flow or a wrapped region) is not supported: {advice}"
     if is_dequantize(node.target):
         users = ", ".join(sorted({str(user.target) for user in node.users}))
         return f"a quantized tensor is used by {users}, which has no quantized form here"
-    return "no operator computes this"
+    return f"no operator computes this; {advice}"

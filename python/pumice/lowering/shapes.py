@@ -11,6 +11,7 @@ import torch
 from torch.utils._sympy import functions as ts
 
 from pumice.format.ir import Expr, ExprOp, Method, Size, SizeExpr, Symbol
+from pumice.lowering.instead import VALUES
 from pumice.lowering.registry import Refused
 from pumice.lowering.sizes import INT_MAX, expression
 
@@ -105,12 +106,11 @@ class Sizes:
     def _symbol(self, symbol: sympy.Symbol) -> int:
         if symbol not in self._symbols:
             if symbol not in self._hints:
-                why = (
-                    "depends on the values of a tensor"
-                    if symbol.name.startswith("u")
-                    else "is not the size of any input dimension, by itself or as in 16 * size + 3"
+                if symbol.name.startswith("u"):
+                    raise Refused(f"a size is read from the values of a tensor: {VALUES}")
+                raise Refused(
+                    f"the size {symbol} is not the size of any input dimension, by itself or as 16 * size + 3"
                 )
-                raise Refused(f"the size {symbol} {why}")
             low, high = self._bounds(symbol)
             hint = min(max(self._hints[symbol], low), high)
             self._symbols[symbol] = len(self._method.symbols)

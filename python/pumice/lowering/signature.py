@@ -8,10 +8,12 @@ from typing import Any
 import torch
 
 from pumice.format.ir import DType
+from pumice.lowering.instead import VALUES
 from pumice.lowering.optable import Parameter, Signature, op_table
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
 from pumice.lowering.shapes import Sizes
+from pumice.lowering.sizes import of_values
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
@@ -65,6 +67,12 @@ class _Mismatch(Exception):
     pass
 
 
+def _not_fixed(arg: Any) -> str:
+    if of_values(arg):
+        return f"must be a fixed number, but it is read from a tensor (.item(), int() or float()): {VALUES}"
+    return f"must be a fixed number, but {arg} depends on the sizes of the inputs: make those sizes fixed"
+
+
 def _tensor(arg: Any, _: Sizes) -> Any:
     if not isinstance(arg, Ref):
         raise _Mismatch(f"must be a tensor, got {arg!r}")
@@ -77,7 +85,7 @@ def _tensors(arg: Any, sizes: Sizes) -> list[Any]:
 
 def _int(arg: Any, _: Sizes) -> int:
     if isinstance(arg, torch.SymInt):
-        raise _Mismatch(f"must be a fixed number, but {arg} depends on the sizes of the inputs")
+        raise _Mismatch(_not_fixed(arg))
     if isinstance(arg, float) and arg.is_integer():
         arg = int(arg)
     if not isinstance(arg, int) or isinstance(arg, DType):
@@ -89,7 +97,7 @@ def _int(arg: Any, _: Sizes) -> int:
 
 def _float(arg: Any, _: Sizes) -> float:
     if isinstance(arg, torch.SymInt | torch.SymFloat):
-        raise _Mismatch(f"must be a fixed number, but {arg} depends on the sizes of the inputs")
+        raise _Mismatch(_not_fixed(arg))
     if not isinstance(arg, int | float):
         raise _Mismatch(f"must be a number, got {arg!r}")
     return float(arg)

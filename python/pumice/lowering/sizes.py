@@ -18,6 +18,12 @@ def expression(size: int | torch.SymInt) -> sympy.Expr:
     return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
 
 
+def of_values(size: Any) -> bool:
+    """Whether a number depends on the values of a tensor (`.item()`), not only on the sizes of inputs."""
+    symbols = size.node.expr.free_symbols if isinstance(size, torch.SymInt | torch.SymFloat | torch.SymBool) else ()
+    return any(symbol.name.startswith(("u", "zuf")) for symbol in symbols)  # torch's names of unbacked symbols
+
+
 def plain(size: int | torch.SymInt) -> int | torch.SymInt:
     """An int when the size is a fixed number; asking this adds no guard."""
     if isinstance(size, torch.SymInt):

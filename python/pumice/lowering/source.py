@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import re
 import sysconfig
-from dataclasses import dataclass
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*(.*)')
+_OURS = f"{Path(__file__).parents[1]}/"
 _LIBRARIES = tuple(str(Path(sysconfig.get_paths()["purelib"]) / name) + "/" for name in ("torch", "torchao"))
 
 
@@ -39,6 +42,27 @@ def source(node: Any, origins: dict[str, str] | None = None) -> Source:
             file, line, _, code = own[-1]
             return Source(_short(file), int(line), code.strip(), _module(node))
     return Source(module=_module(node))
+
+
+def of_layers(own: Source, fused: Iterable[Any]) -> Source:
+    """`own` with the innermost layers of all nodes that one operator call computes: "layer.0.{key,query,value}"."""
+    names = dict.fromkeys(name for name in (own.module, *map(_module, fused)) if name)
+    inner = [name for name in names if not any(other.startswith(f"{name}.") for other in names)]
+    if len(inner) < 2:
+        return replace(own, module=inner[0] if inner else "")
+    parents = {name.rpartition(".")[0] for name in inner}
+    if len(parents) > 1 or len(inner) > 4:  # of several places: that of the node whose result it is
+        return own
+    last = ",".join(sorted(name.rpartition(".")[2] for name in inner))
+    (parent,) = parents
+    return replace(own, module=f"{parent}.{{{last}}}" if parent else f"{{{last}}}")
+
+
+def raised_at(error: BaseException) -> str:
+    """ "FILE:LINE: " of the innermost frame of an exception that is outside of torch and of pumice; "" without one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if Path(f.filename).is_file() and not f.filename.startswith((*_LIBRARIES, _OURS))]
+    return f"{_short(own[-1].filename)}:{own[-1].lineno}: " if own else ""
 
 
 def _short(file: str) -> str:

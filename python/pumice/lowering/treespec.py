@@ -33,6 +33,8 @@ def nesting(spec: Any, leaves: Iterator[Any], what: str) -> Any:
         return {"d": _pairs(context, items, what)}
     if kind is collections.defaultdict:
         return {"d": _pairs(context[1], items, what)}
+    if kind.__module__ == "torch.return_types":  # of torch.max(x, 1), torch.topk
+        return {"N": _pairs(kind.__match_args__, items, what), "name": kind.__name__}
     if kind is collections.namedtuple:
         return {"N": _pairs(context._fields, items, what), "name": context.__name__}
     keys = _field_names(context, len(items))

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pumice import _pumice
 from pumice.errors import InvalidInputError
 from pumice.runtime import nesting
 from pumice.runtime.devices import Device
+from pumice.runtime.profile import ProfileRow, profile_row
 
 NUMPY_NAME = {
     "f32": "float32",
@@ -51,33 +52,13 @@ class TensorSpec:
         return f"{self.name}: {self.dtype}[{', '.join(dims)}]{storage}"
 
 
-@dataclass
-class ProfileRow:
-    """One dispatch of a profiled run."""
-
-    operator: str
-    kernel: str
-    shape: str
-    microseconds: float
-    bytes: int  # read and written, from the shapes
-    flops: int
-    source: str = ""
-    gb_per_s: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as a dict, for JSON."""
-        return asdict(self)
-
-
 class Session:
     """A loaded model: weights and state on a device. Call it as you would call the module.
 
     `needs`: bytes on the device that the load reckoned, by kind: weights, weight_textures, loading (the most while the
     weights are packed), states, arena, textures and io of a session after one run of each method at the shapes of the
     export.
+    `with pumice.load(...) as session:` gives its memory back at the end (`close`).
     Threads may share a session: their calls (and reset, memory, profile) wait for one another, and each gets the
     results of its own inputs. Several sessions run side by side.
     """
@@ -135,10 +116,8 @@ class Session:
 
     def profile_flat(self, arrays: list[Any]) -> list[ProfileRow]:
         """As `profile`, with the inputs as a flat list of arrays in the order of `inputs`."""
-        rows = json.loads(self._native.profile(self._arrays(arrays), self._method))["rows"]
         return [
-            ProfileRow(r["op"], r["kernel"], r["shapes"], float(r["us"]), int(r["bytes"]), int(r["flops"]), r["source"])
-            for r in rows
+            profile_row(row) for row in json.loads(self._native.profile(self._arrays(arrays), self._method))["rows"]
         ]
 
     def cancel(self) -> None:
@@ -156,7 +135,10 @@ class Session:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes on the device by kind: weights, state, arena, io."""
+        """Bytes on the device now, by kind: weights, state, arena, textures, io.
+
+        A run allocates arena and io: before the first one they are 0, and `needs` says what they will be.
+        """
         return json.loads(self._native.memory())
 
     def method(self, name: str) -> Session:
@@ -165,6 +147,20 @@ class Session:
         Raises InvalidInputError for a name that the file does not have.
         """
         return Session(self._native, name)
+
+    def close(self) -> None:
+        """Gives the memory on the device back, for all methods of the file; again does nothing.
+
+        A call under way in another thread ends as usual. Later calls raise InvalidInputError (WrongState). Without it
+        the memory goes back when the last reference goes.
+        """
+        self._native.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         ins, outs = ("; ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
@@ -260,6 +256,12 @@ def load(
     the compiling of one kernel. The device goes on working.
     Raises InvalidFileError (also beyond max_memory), DeviceError (also beyond max_seconds), InvalidInputError.
     """
+    if features is not None and not isinstance(features, str):
+        text = f'features must be text such as "-coopmat,-int_dot", got {features!r}'
+        raise InvalidInputError(text, code="InvalidArgument", path="features")
+    if device is not None and (isinstance(device, bool) or not isinstance(device, str | int)):
+        text = f"device must be an index, a part of a name or a UUID, got {device!r}"
+        raise InvalidInputError(text, code="InvalidArgument", path="device")
     where = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else os.fspath(source)
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)

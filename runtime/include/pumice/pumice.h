@@ -215,12 +215,15 @@ PUMICE_API pumice_status pumice_session_cancel(pumice_session session);
 PUMICE_API pumice_status pumice_session_reset(pumice_session session);
 /* A run with timestamps; outputs, state and errors are those of pumice_session_run, and PUMICE_DEVICE_UNSUPPORTED where
  * the device has no timestamps. Returns JSON, which the caller frees: {"total_us", "rows": [{"op", "call", "source",
- * "kernel", "shapes", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order. "call": the
- * number of its operator call in the method, or -1; "start_us": microseconds since the first row began. */
+ * "kernel", "shapes", "operands", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order.
+ * "call": the number of its operator call in the method, or -1; "source": line and layer of the user's model;
+ * "operands": names of the call's tensors, constants by their key; "start_us": microseconds since the first row began.
+ */
 PUMICE_API pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                 uint32_t num_inputs, char** json);
 /* Bytes on the device by kind as JSON, which the caller frees: {"weights", "state", "arena", "textures", "io"};
- * textures: of weights and activations. */
+ * textures: of weights and activations. A run allocates "arena" and "io", so they are 0 before the first one: "needs"
+ * of pumice_model_describe says what they will be. */
 PUMICE_API pumice_status pumice_session_memory(pumice_session session, char** json);
 
 #ifdef __cplusplus

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "pumice/half.h"
 #include "pumice/pumice.h"
 
 namespace pumice {
@@ -50,7 +51,7 @@ inline std::string to_string_and_free(char* text) {
 }
 
 struct Options {
-  std::string device, features, cache_dir;  // "" is not set
+  std::string device = {}, features = {}, cache_dir = {};  // "" is not set
   uint32_t timeout_ms = 0;
   uint64_t max_memory = 0;  // the budget of the file, see pumice_options; 0 is not set
   double max_seconds = 0;
@@ -162,6 +163,10 @@ struct DTypeOf<float> {
   static constexpr pumice_dtype value = PUMICE_F32;
 };
 template <>
+struct DTypeOf<Half> {
+  static constexpr pumice_dtype value = PUMICE_F16;
+};
+template <>
 struct DTypeOf<int32_t> {
   static constexpr pumice_dtype value = PUMICE_I32;
 };
@@ -193,9 +198,14 @@ inline pumice_tensor view(pumice_dtype dtype, std::span<const int64_t> dims, con
   tensor.bytes = bytes;
   return tensor;
 }
+// The same for float, Half, int32_t, int64_t, bool, uint8_t and int8_t.
+template <class T>
+pumice_tensor view(std::span<const T> data, std::span<const int64_t> dims) {
+  return view(DTypeOf<T>::value, dims, data.data(), data.size_bytes());
+}
 template <class T>
 pumice_tensor view(std::span<const T> data, std::initializer_list<int64_t> dims) {
-  return view(DTypeOf<T>::value, std::span(dims.begin(), dims.size()), data.data(), data.size_bytes());
+  return view<T>(data, std::span(dims.begin(), dims.size()));
 }
 
 // A copy of an output.

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what docs have from the code: docs/errors.md, and the table of refusals in docs/limits.md. A test holds both.
+
+generate_pages.py [FOLDER]    the folder of the pages, docs/ itself by default
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from pumice.error_codes import CODES
+from pumice.lowering.instead import ELSE, INSTEAD
+
+BEGIN, END = "<!-- from python/pumice/lowering/instead.py -->\n", "<!-- end -->\n"
+
+ERRORS = """# What does this error mean, and what do I do?
+
+An error has a code, a stage, the object that it is about, and a text: `pumice: TEXT [CODE]` on the command line,
+`error.code`, `.stage` and `.path` in Python, `pumice_last_error()` in C, `pumice::Error` in C++. This page is written
+from `python/pumice/error_codes.py` by `python docs/generate_pages.py`.
+
+| code | in C | in Python | means | what to do |
+|---|---|---|---|---|
+"""
+
+
+def errors_page() -> str:
+    """docs/errors.md."""
+    rows = []
+    for name, code in CODES.items():
+        number = "" if code.number is None else str(code.number)
+        rows.append(f"| `{name}` | {number} | `{code.error}` | {code.means} | {code.do} |\n")
+    return ERRORS + "".join(rows)
+
+
+def refusals_table() -> str:
+    """The table of docs/limits.md: operators by what to do instead."""
+    by_advice = defaultdict(list)
+    for name, advice in INSTEAD.items():
+        by_advice[advice].append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {advice} |\n" for advice, names in by_advice.items()]
+    return "| operator of PyTorch | what to do |\n|---|---|\n" + "".join(rows) + f"| any other | {ELSE} |\n"
+
+
+def main(folder: Path) -> None:
+    (folder / "errors.md").write_text(errors_page(), encoding="utf-8")
+    limits = folder / "limits.md"
+    start, _, rest = limits.read_text(encoding="utf-8").partition(BEGIN)
+    limits.write_text(start + BEGIN + refusals_table() + END + rest.partition(END)[2], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pumice.quantize: which layers, what became of each, and the bytes that the file then has."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import pumice
+
+IDS = torch.randint(0, 96, (1, 5), generator=torch.Generator().manual_seed(0))
+
+
+class Model(nn.Module):
+    """An embedding with a head of the same weight, and a layer of 100 columns."""
+
+    def __init__(self, tied: bool = True) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.norm = nn.Embedding(96, 64), nn.LayerNorm(64)
+        self.odd, self.back = nn.Linear(64, 100), nn.Linear(100, 64)
+        self.head = nn.Linear(64, 96, bias=False)
+        if tied:
+            self.head.weight = self.embed.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.head(self.norm(self.back(self.odd(self.embed(ids)))))
+
+
+def quantized(model: nn.Module, scheme: str = "int4", **how):
+    found: list = []
+    assert pumice.quantize(model, scheme, **how, summary=found.append) is model
+    (summary,) = found
+    return {layer.name: (layer.became, layer.note) for layer in summary.layers}, summary
+
+
+@pytest.mark.parametrize("scheme", ["int4", "int8", "8da4w", "8da8w"])
+@pytest.mark.parametrize("embeddings", [None, "float", "int4", "int8"])
+def test_the_bytes_of_the_summary_are_those_of_the_file(scheme, embeddings) -> None:
+    model = Model().eval()
+    layers, summary = quantized(model, scheme, embeddings=embeddings, skip_unfit=True)
+    program = pumice.export(model, (IDS,))
+    assert sum(constant.size for constant in program.ir.constants) == summary.bytes_after
+    assert summary.bytes_before == sum(4 * p.numel() for p in Model().parameters())
+    same = embeddings is None or (embeddings[-1] == "4") == ("4" in scheme)
+    shared = embeddings != "float" and same
+    assert (layers["embed"][1] == "the weight of 'head'") == shared
+    assert layers["embed"][0] == {"float": "float32", None: "int4" if "4" in scheme else "int8"}.get(
+        embeddings, embeddings
+    )
+    torch.testing.assert_close(pumice.load(bytes(program))(IDS), model(IDS), rtol=2e-2, atol=2e-2)
+
+
+def test_equal_weights_are_stored_once_however_they_were_made() -> None:
+    model = Model(tied=False).eval()
+    size = len(bytes(pumice.export(model, (IDS,))))
+    with torch.no_grad():
+        model.head.weight.copy_(model.embed.weight)  # a copy: another tensor
+    program = pumice.export(model, (IDS,))
+    assert size - len(bytes(program)) >= 4 * 96 * 64
+    with torch.no_grad():
+        model.head.weight[95, 63] += 1  # the last element decides, too
+    assert len(bytes(pumice.export(model, (IDS,)))) == size
+    assert torch.equal(pumice.load(bytes(program))(IDS), pumice.load(bytes(pumice.export(Model().eval(), (IDS,))))(IDS))
+
+
+def test_filters() -> None:
+    for wanted in ("head", ["head"], ["!odd", "!back"], lambda layer, name: name == "head"):
+        layers, _ = quantized(Model(tied=False), filter=wanted)
+        assert layers["head"][0] == "int4" and layers["odd"] == layers["back"] == ("float32", "left out by filter")
+    mixed = Model().eval()
+    quantized(mixed, "int4", filter="odd", embeddings="float")
+    layers, summary = quantized(mixed, "int8", skip_unfit=True)  # the rest, in another scheme
+    assert layers["odd"] == ("int4", "is quantized already (IntxUnpackedToInt8Tensor)")
+    assert layers["back"][0] == layers["head"][0] == layers["embed"][0] == "int8"
+    assert pumice.export(mixed, (IDS,)).report.operators.get("linear_q4gsw") == 1
+    assert summary.bytes_after == sum(c.size for c in pumice.export(mixed, (IDS,)).ir.constants)
+
+
+@pytest.mark.parametrize(
+    ("make", "how", "message"),
+    [
+        (
+            Model,
+            {},
+            r"layer 'back' has 100 inputs, which groups of 32 do not divide: choose another group_size, or leave",
+        ),
+        (lambda: pumice.quantize(nn.Sequential(nn.Linear(64, 8)), "int4"), {}, "'0' is quantized already"),
+        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), {}, "nothing to quantize in Sequential: convolutions .*int8_cnn"),
+        (nn.ReLU, {}, "nothing to quantize in ReLU: it has no torch.nn.Linear"),
+        (Model, {"filter": "heda"}, "nothing to quantize in Model: left out by filter"),
+        (Model, {"filter": 3}, "filter must be"),
+        (Model, {"embeddings": "int44"}, "did you mean 'int4'"),
+    ],
+)
+def test_what_is_refused_changes_nothing(make, how, message) -> None:
+    model = make()
+    before = {name: id(value) for name, value in model.named_parameters()}
+    with pytest.raises(pumice.InvalidInputError, match=message):
+        pumice.quantize(model, "int4", **how)
+    assert {name: id(value) for name, value in model.named_parameters()} == before
+
+
+def test_the_table_of_the_summary() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), *(nn.Linear(64, 64) for _ in range(3)), nn.LayerNorm(64))
+    text = str(quantized(model)[1])
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[1][:4] == ["0", "Conv2d", "1", "float32"] and "quantized by PT2E: docs/int8_cnn.md" in text
+    assert rows[2] == ["*", "Linear", "3", "int4", "49.9", "kB", "8.8", "kB"]  # layers that differ by their number
+    assert rows[-1][:5] == ["total", "51.3", "kB", "10.2", "kB"]
