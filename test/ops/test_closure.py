@@ -68,7 +68,7 @@ class Call(torch.nn.Module):
 def tensors_of(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor | np.ndarray):  # numpy: the answer to a call without any tensor
         return [torch.as_tensor(value)]
-    return [tensor for item in value for tensor in tensors_of(item)] if type(value) in (list, tuple) else []
+    return [tensor for item in value for tensor in tensors_of(item)] if isinstance(value, list | tuple) else []
 
 
 def same(got: torch.Tensor, want: torch.Tensor) -> bool:
