@@ -134,7 +134,7 @@ def _must_have_data(captured: ExportedProgram) -> None:
 
 
 def _decompositions() -> Any:
-    """torch's default table and _TAKEN_APART, without what a lowering takes whole and without the quantized operators."""
+    """torch's default table and _TAKEN_APART, less what a lowering takes whole and less the quantized operators."""
     table = torch.export.default_decompositions()
     table.update({target: decomposition_table[target] for target in _TAKEN_APART})
     for target in registry.targets():
