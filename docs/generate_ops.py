@@ -10,6 +10,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import core_aten
+
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
 from pumice.lowering.registry import lowering_for, targets
@@ -41,7 +43,7 @@ def page() -> str:
         by_module[lowering_for(target).__module__.rsplit(".", 1)[-1]].append(str(target))
     for module in sorted(by_module):
         lines.append(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
-    lines.append(RUNTIME)
+    lines += ["", "## Core ATen", "", *core_aten.table(), RUNTIME]
     for name, version, parameters, axes in sorted(op_table()):
         variants = "; ".join(f"{axis}: {' '.join(values)}" for axis, values in axes.items()) or "any"
         lines.append(f"| `{name}`{'' if version == 1 else f' v{version}'} | `{parameters}` | {variants} |")

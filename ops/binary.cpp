@@ -9,48 +9,11 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last_product.h"
-#include "ops/op.h"
 #include "ops/reference/pointwise.h"
-#include "ops/shared/shape.h"
+#include "ops/shared/operands.h"
 
 namespace pumice::engine {
 namespace {
-
-// Both operands of a call. Where one is a number, the tensor of the other fills its binding, which is not read.
-struct Operands {
-  Tensor a, b;
-  bool a_is_number = false, b_is_number = false;
-  double number = 0;
-  DType dtype;
-
-  Operands(const Args& args, const char* op) {
-    const Operand left = args.operand(0), right = args.operand(1);
-    a_is_number = !left.tensor;
-    b_is_number = !right.tensor;
-    check(!(a_is_number && b_is_number), "%s: one operand must be a tensor", op);
-    a = a_is_number ? right.tensor : left.tensor;
-    b = b_is_number ? left.tensor : right.tensor;
-    number = a_is_number ? left.number : right.number;
-    dtype = a.dtype();
-    check(dtype == b.dtype(), "%s: operands are %s and %s, one dtype is needed", op, name(dtype), name(b.dtype()));
-  }
-
-  // Resizes `out`, fills what Params of both shaders share.
-  template <class Params>
-  void launch(Launch& launch, Params& params, uint32_t code, Tensor out, const char* op) const {
-    static const Shape kNumber;
-    const Shape& a_shape = a_is_number ? kNumber : a.shape();
-    const Shape& b_shape = b_is_number ? kNumber : b.shape();
-    out.resize(broadcast_shape({&a_shape, &b_shape}, op));
-    const Broadcast shape = broadcast(out.shape(), {&a_shape, &b_shape});
-    put(params, shape, out);
-    params.repeat_a = shape.repeat[0];
-    params.repeat_b = shape.repeat[1];
-    launch.over(vec4_groups(out));
-    launch.spec.insert(launch.spec.end(), {code, a_is_number ? BROADCAST_NUMBER : shape.mode[0],
-                                           b_is_number ? BROADCAST_NUMBER : shape.mode[1]});
-  }
-};
 
 constexpr bool is_bitwise(uint32_t code) {
   return code == BINARY_AND || code == BINARY_OR || code == BINARY_XOR;

@@ -124,6 +124,44 @@ void index_add(HostCall& call) {
   if (dtype == DType::i64) check_i64(call);
 }
 
+void scatter_elements(HostCall& call, int mode) {
+  const HostTensor &self = call.tensor(0), &index = call.tensor(1);
+  const HostArgument& src = call.args[2];
+  const size_t dim = axis_of(call.integer(3), self.shape);
+  const DType dtype = call.out().dtype;
+  const bool include_self = mode == 0 || call.integer(4) != 0;
+  std::vector<HostResult>& out = call.out().elements;
+  for (const double x : self.values) out.push_back({x, 0});
+  std::vector<int> terms(out.size(), include_self ? 1 : 0);
+  std::vector<double> sizes(self.values.size(), 0);
+  for (size_t i = 0; i < index.values.size(); ++i) {
+    Shape at = coordinates(i, index.shape);
+    const double given = src.is_tensor() ? call.tensor(2).values[index_at(at, call.tensor(2).shape)] : src.number;
+    const double term = is_float(dtype) ? in_f32(given) : given;
+    at[dim] = row_of(call, index.values[i], i, self.shape[dim], false);
+    const size_t to = index_at(at, self.shape);
+    double& y = out[to].value;
+    const bool first = terms[to]++ == 0;
+    if (mode == 0 || first)
+      y = term;
+    else if (mode == 1 || mode == 3)
+      y += term;
+    else if (mode == 2)
+      y *= term;
+    else
+      y = std::isnan(y) || std::isnan(term) ? NAN : mode == 4 ? std::max(y, term) : std::min(y, term);
+    if (!is_float(dtype) && dtype != DType::i64) y = wrapped(static_cast<int64_t>(y), dtype);
+    sizes[to] += std::fabs(y);
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (mode == 3 && terms[i] > 0) out[i].value /= terms[i];
+    if (!is_float(dtype) || mode == 0 || mode >= 4) continue;
+    out[i].error = mode == 2 ? 0x1p-24 * terms[i] * std::fabs(out[i].value) : 0x1p-24 * sizes[i];
+    if (mode == 3) out[i].error += 0x1p-22 * std::fabs(out[i].value);
+  }
+  if (dtype == DType::i64) check_i64(call);
+}
+
 void embedding(HostCall& call) {
   const HostTensor &weight = call.tensor(0), &index = call.tensor(1);
   const auto columns = static_cast<size_t>(weight.dim(1));

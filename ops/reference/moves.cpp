@@ -115,6 +115,24 @@ void pad(HostCall& call) {
   }
 }
 
+// 1: mirrored at the ends, 2: the first and last elements, 3: those of the other end.
+void pad_from_inside(HostCall& call, int mode) {
+  const Shape& shape = call.tensor(0).shape;
+  const std::vector<int64_t>& pads = call.ints(1);
+  move(call, [&](Shape at) {
+    for (size_t k = 0; 2 * k < pads.size(); ++k) {
+      const size_t d = at.size() - 1 - k;
+      const int64_t size = shape[d];
+      int64_t& i = at[d];
+      i -= pads[2 * k];
+      if (mode == 1) i = i < 0 ? -i : i < size ? i : 2 * size - 2 - i;
+      if (mode == 2) i = std::clamp<int64_t>(i, 0, size - 1);
+      if (mode == 3) i = (i + size) % size;
+    }
+    return at;
+  });
+}
+
 void triu(HostCall& call) {
   tri<true>(call);
 }

@@ -15,6 +15,7 @@ void repeat(HostCall& call);
 void view(HostCall& call);
 void cat(HostCall& call);
 void pad(HostCall& call);
+void pad_from_inside(HostCall& call, int mode);
 void triu(HostCall& call);
 void tril(HostCall& call);
 void where(HostCall& call);

@@ -76,6 +76,11 @@ HostResult of_row(const Row& x, uint32_t code, double correction) {
   }
 }
 
+double log_of_sum(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  return a == b && std::isinf(a) ? a : std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+}
+
 // One row of a norm: `factor(k)`, `shift(k)` are the elements of weight and bias for element k.
 template <class Factor, class Shift>
 void norm_row(HostOutput& out, const Row& x, bool center, double eps, const Factor& factor, const Shift& shift) {
@@ -166,6 +171,36 @@ void cumsum(HostCall& call) {
   }
   if (out.dtype == DType::i64) check_i64(call);
   if (is_float(out.dtype)) limit_errors(out);
+}
+
+// 0: product, 1 and 2: the largest, the smallest, and the place of the last of equal ones; 3: log of the sum of
+// exponentials.
+void scan(HostCall& call, int code) {
+  const HostTensor& x = call.tensor(0);
+  const size_t dim = axis_of(call.integer(1), x.shape);
+  const auto inner = static_cast<size_t>(product(x.shape, dim + 1, x.shape.size()));
+  const double steps = std::ceil(static_cast<double>(x.shape[dim]) / 32) + 8;
+  HostOutput& out = call.out(0);
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    const int64_t j = coordinates(i, x.shape)[dim];
+    const double before = j == 0 ? 0 : out.elements[i - inner].value, term = x.values[i];
+    double y = term, place = static_cast<double>(j);
+    if (j > 0 && code == 0) y = before * term;
+    if (j > 0 && code == 3) y = log_of_sum(before, term);
+    if (j > 0 && (code == 1 || code == 2)) {
+      const bool later = std::isnan(term) || (!std::isnan(before) && (code == 1 ? term >= before : term <= before));
+      y = later ? term : before;
+      if (!later) place = call.out(1).elements[i - inner].value;
+    }
+    const bool whole = !is_float(out.dtype);
+    if (whole && out.dtype != DType::i64) y = wrapped(static_cast<int64_t>(y), out.dtype);
+    double error = 0;
+    if (!whole && code == 0) error = 0x1p-24 * static_cast<double>(j) * std::fabs(y);
+    if (code == 3 && std::isfinite(y)) error = 0x1p-20 * steps * (std::fabs(y) + 1);
+    out.push(y, error);
+    if (code == 1 || code == 2) call.out(1).push(place);
+  }
+  if (out.dtype == DType::i64) check_i64(call);
 }
 
 void layer_norm(HostCall& call) {

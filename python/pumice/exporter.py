@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -30,6 +31,23 @@ from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
 from pumice.passes.storage import place_storage
 from pumice.passes.tied_constants import merge_tied_constants
+
+aten = torch.ops.aten
+
+
+# What torch's own table leaves whole, and no operator here computes: made of operators that there are.
+_TAKEN_APART = (
+    aten._batch_norm_with_update_functional.default,
+    aten._native_batch_norm_legit_functional.default,
+    aten.adaptive_max_pool3d.default,
+    aten.addmv.default,
+    aten.dist.default,
+    aten.grid_sampler_2d.default,
+    aten.ldexp.Tensor,
+    aten.max_pool3d_with_indices.default,
+    aten.narrow_copy.default,
+    aten.native_dropout.default,
+)
 
 
 def export(
@@ -56,7 +74,7 @@ def export(
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
         _must_have_data(captured)
         origins = _stack_traces(captured)
-        decomposed = merge_tied_constants(captured).run_decompositions(_decompositions())
+        decomposed = _decomposed(merge_tied_constants(captured))
     removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     lowered = lower(decomposed, removed, options, origins, dims)
@@ -120,6 +138,15 @@ def _advice(error: Exception) -> str:
     return ""
 
 
+def _decomposed(captured: ExportedProgram) -> ExportedProgram:
+    """Raises UnsupportedError where torch cannot: it runs the model's Python code again, with other checks."""
+    try:
+        return captured.run_decompositions(_decompositions())
+    except Exception as error:
+        text = f"torch could not take the exported program apart: {type(error).__name__}: {error}"
+        raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
+
+
 def _must_have_data(captured: ExportedProgram) -> None:
     for name, value in [*captured.state_dict.items(), *captured.constants.items()]:
         if isinstance(value, torch.Tensor) and value.is_meta:
@@ -130,8 +157,9 @@ def _must_have_data(captured: ExportedProgram) -> None:
 
 
 def _decompositions() -> Any:
-    """torch's default table without what a lowering takes whole and without the quantized operators."""
+    """torch's default table and _TAKEN_APART, less what a lowering takes whole and less the quantized operators."""
     table = torch.export.default_decompositions()
+    table.update({target: decomposition_table[target] for target in _TAKEN_APART})
     for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below
             table.pop(target, None)

@@ -145,3 +145,19 @@ def test_a_mutated_buffer_is_state_not_a_constant() -> None:
     constants = Constants(program)
     assert [name for name, _ in constants.states.values()] == ["count"]
     assert not any(node in constants for node in program.graph.nodes)
+
+
+class Permuted(nn.Module):
+    """Windows of a relative position bias, as in Swin: the copy after a permutation goes out of the graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 3, 5, generator=torch.Generator().manual_seed(1)))
+
+    def forward(self, x):
+        bias = self.table.permute(2, 0, 1).contiguous()
+        return x + bias.view(-1), x.view(5, 12) + bias.view(5, 12), x.long() + bias.view(torch.int32).view(-1)
+
+
+def test_a_constant_of_permuted_strides_is_folded(e2e) -> None:
+    e2e.check(Permuted(), torch.randn(60, generator=torch.Generator().manual_seed(0)), reference="eager")

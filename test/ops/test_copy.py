@@ -105,3 +105,21 @@ def test_changing_sizes(e2e) -> None:
     shapes = {"inputs": ({0: rows, 1: columns},)}
     runs = [(normal(r, c),) for r, c in ((4, 5), (9, 4), (64, 64))]
     e2e.check(Many(functions), normal(6, 8), dynamic_shapes=shapes, runs=runs)
+
+
+DIAGONALS = [
+    lambda x: x.diagonal(), lambda x: x.diagonal(1, 1, 2), lambda x: x.diagonal(-2, -1, 0), lambda x: x.diagonal(9),
+    lambda x: x[0].diagonal(-9), lambda x: x[:, 0].diagonal(4), lambda x: x.diagonal(-1, 2, 1),
+    lambda x: x[:, :0].diagonal(), lambda x: x[:1, :1].diagonal(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_diagonal(e2e, dtype) -> None:
+    e2e.check(Many(DIAGONALS), normal(3, 4, 5, dtype=dtype), all_features=dtype is torch.float16)
+    if dtype is not torch.bool:  # eager PyTorch has no trace of bool
+        e2e.check(Many([lambda x: x.trace(), lambda x: x[:, :2].trace()]), normal(3, 4, dtype=dtype))
+    rows = torch.export.Dim("rows", min=2, max=64)
+    runs = [(normal(64, 3, 4, dtype=dtype),)]
+    e2e.check(Many([lambda x: x.diagonal(0, 1, 2)]), normal(5, 3, 4, dtype=dtype),
+              dynamic_shapes={"inputs": ({0: rows},)}, runs=runs)  # fmt: skip

@@ -93,3 +93,28 @@ def test_out_of_range(e2e) -> None:
 def test_refusals(e2e) -> None:
     e2e.refuses(Many([lambda x: x[x > 0]]), normal(4), match="mask|data|capture")
     e2e.refuses(Many([lambda x: x.topk(2)]), normal(4), match="topk|operator|type")
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_windows(e2e, dtype) -> None:
+    functions = [
+        lambda x: x.unfold(0, 2, 1), lambda x: x.unfold(-1, 3, 2), lambda x: x.unfold(1, 1, 3),
+        lambda x: x.unfold(1, 4, 5), lambda x: x[0, 0, 0].unfold(0, 1, 1), lambda x: x[:0].unfold(2, 2, 2),
+    ]  # fmt: skip
+    e2e.check(Many(functions), normal(3, 4, 7, dtype=dtype), reference="eager")
+
+
+def test_as_strided(e2e) -> None:
+    """Of the storage of what is contiguous, a copy of a permuted tensor too; never of what only looks so."""
+    functions = [
+        lambda x: x.as_strided((2, 3), (1, 2)), lambda x: x.as_strided((3,), (3,), 2), lambda x: x.as_strided((), ()),
+        lambda x: x.permute(1, 0).contiguous().as_strided((4, 3), (3, 1)),
+        lambda x: x.as_strided((2, 2), (0, 0), 11), lambda x: x.as_strided((0,), (1,)),
+    ]  # fmt: skip
+    e2e.check(Many(functions), normal(3, 4))
+    weight = torch.nn.Parameter(normal(3, 4))
+    module = Many([lambda x: x + weight.permute(1, 0).contiguous().as_strided((4, 3), (3, 1))])
+    module.weight = weight
+    e2e.check(module, normal(4, 3))
+    e2e.refuses(Many([lambda x: x.permute(1, 0).as_strided((2,), (1,))]), normal(3, 4), match="not contiguous")
+    e2e.refuses(Many([lambda x: x[1:].as_strided((2,), (1,))]), normal(3, 4), match="inside of another")

@@ -21,6 +21,7 @@ from pumice.lowering.subgraph import Subgraph
 
 _FREE_BYTES = 1 << 20  # a result up to this size is always folded
 _GROWTH = 2  # a larger one may take this many times the bytes of its inputs
+_OF_STRIDES = (torch.ops.aten.view.default, torch.ops.aten.view.dtype, torch.ops.aten._unsafe_view.default)
 _STORED = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 
 
@@ -71,13 +72,19 @@ class Constants:
             return self._read(*self._stored[node])
         if node in self._cache:
             return self._cache[node]
-        args = map_arg(node.args, self.value)
-        kwargs = map_arg(node.kwargs, self.value)
+        read = self._contiguous if node.target in _OF_STRIDES else self.value
+        args = map_arg(node.args, read)
+        kwargs = map_arg(node.kwargs, read)
         with torch.no_grad():
             value = node.target(*args, **kwargs)
         if _bytes(node.meta["val"]) <= _FREE_BYTES:
             self._cache[node] = value
         return value
+
+    def _contiguous(self, node: Node) -> Any:
+        """The graph's copies are gone (passes/normalize.py), so that a value may have other strides than there."""
+        value = self.value(node)
+        return value.contiguous() if isinstance(value, torch.Tensor) else value
 
     def _read(self, name: str, placeholder: torch.Tensor) -> torch.Tensor:
         if name not in self._weights:
@@ -99,6 +106,7 @@ class Constants:
             not isinstance(target, torch._ops.OpOverload)
             or target._schema.is_mutable
             or "dequantize" in target._schema.name
+            or "as_strided" in target._schema.name  # of strides that the graph no longer has
         ):
             return False
         if torch.Tag.nondeterministic_seeded in target.tags:

@@ -37,6 +37,8 @@ def nesting(spec: Any, leaves: Iterator[Any], what: str) -> Any:
         return {"N": _pairs(kind.__match_args__, items, what), "name": kind.__name__}
     if kind is collections.namedtuple:
         return {"N": _pairs(context._fields, items, what), "name": context.__name__}
+    if kind in torch.return_types.all_return_types and what == "a result":  # of sort, max and others
+        return {"N": _pairs(kind.__match_args__, items, what), "name": kind.__name__}
     keys = _field_names(context, len(items))
     if keys is None:
         raise _unsupported(what, f"has the type {kind.__name__}; use tuples, lists, dicts or dataclasses of tensors")

@@ -183,3 +183,34 @@ def roll(call: Call) -> None:
             parts.append(call.emit("slice", value, dim, begin, end, 1, out=call.temp(x.dtype, shape)))
         value = call.emit("cat", parts, dim, out=call.temp(x.dtype, value.shape))
     call.emit("view", value, list(call.out.shape))
+
+
+def _diagonal(call: Call, x: Ref, offset: int, dims: tuple[int, int], out: Ref | None = None) -> Ref:
+    """Of each matrix, rows after one another: every (columns + 1)-th element is one of the diagonal."""
+    first, second = (axis(dim, x.rank) for dim in dims)
+    rows, columns = x.shape[first], x.shape[second]
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        call.refuse("a diagonal of sizes that depend on the inputs is not supported")
+    kept = [dim for dim in range(x.rank) if dim not in (first, second)]
+    shape = [x.shape[dim] for dim in kept]
+    order = [*kept, first, second]
+    if order != list(range(x.rank)):
+        x = call.emit("permute", x, order, out=call.temp(x.dtype, [*shape, rows, columns]))
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    begin = offset if offset >= 0 else -offset * columns
+    flat = call.view(x, [*shape, rows * columns])
+    end = begin + max(0, (count - 1) * (columns + 1) + 1) if count else 0
+    out = call.temp(x.dtype, [*shape, count]) if out is None else out
+    return call.emit("slice", flat, len(kept), begin if count else 0, end, columns + 1, out=out)
+
+
+@lowers(aten.diagonal.default, aten.diagonal_copy.default)
+def diagonal(call: Call) -> None:
+    """The elements i, i + offset of two dimensions, as the last dimension."""
+    _diagonal(call, call.tensor("self"), call["offset"], (call["dim1"], call["dim2"]), call.out)
+
+
+@lowers(aten.trace.default)
+def trace(call: Call) -> None:
+    """The sum of the diagonal."""
+    call.emit("sum", _diagonal(call, call.tensor("self"), 0, (0, 1)), [0], False)

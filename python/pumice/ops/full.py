@@ -29,9 +29,18 @@ def full(call: Call) -> None:
     _full(call, call["fill_value"])
 
 
-@lowers(aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)
+@lowers(
+    aten.zeros.default,
+    aten.zeros_like.default,
+    aten.new_zeros.default,
+    aten.empty.memory_format,
+    aten.empty_like.default,
+    aten.empty_strided.default,
+    aten.new_empty.default,
+    aten.new_empty_strided.default,
+)
 def zeros(call: Call) -> None:
-    """`full` with 0."""
+    """`full` with 0, which is as good as anything where any value will do."""
     _full(call, 0)
 
 

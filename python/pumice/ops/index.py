@@ -113,3 +113,45 @@ def gather(call: Call) -> None:
         call.emit("view", call.emit("gather", x, at, 0, out=call.temp(x.dtype, at.shape)), list(call.out.shape))
         return
     call.emit("gather", x, at, axis(call["dim"], x.rank))
+
+
+def _picked(call: Call, x: Ref, places: torch.Tensor, key: str) -> None:
+    """The elements of x at places in its storage order, which are known at export."""
+    if x.rank == 0:
+        x = call.view(x, [1])
+    index = call.constant(key, DType.i32, tuple(places.shape), lambda: places)
+    call.emit("index_select", call.view(x, [numel(x.shape)]), index, 0)
+
+
+@lowers(aten.as_strided.default, aten.as_strided_copy.default)
+def as_strided(call: Call) -> None:
+    """Elements by steps through the storage, of a contiguous tensor of fixed sizes (passes/normalize.py looks)."""
+    x, size, stride, first = call.tensor("self"), call["size"], call["stride"], call["storage_offset"] or 0
+    if not call.node.meta.get("of_contiguous"):
+        call.refuse("as_strided of a tensor that is not contiguous, or begins inside of another, is not supported")
+    if not all(isinstance(number, int) for number in (*x.shape, *size, *stride, first)):
+        call.refuse("as_strided of sizes that depend on the inputs is not supported")
+    places = torch.full((), first)
+    for count, step in zip(size, stride, strict=True):
+        places = places[..., None] + torch.arange(count) * step
+    if places.numel() and (int(places.min()) < 0 or int(places.max()) >= numel(x.shape)):
+        call.refuse("as_strided that reads outside of its tensor")
+    _picked(call, x, places.to(torch.int32), f"places {size} {stride} {first}")
+
+
+@lowers(aten.unfold.default, aten.unfold_copy.default)
+def unfold(call: Call) -> None:
+    """Windows of one dimension, of which the new last dimension has the elements."""
+    x, size, step = call.tensor("self"), call["size"], call["step"]
+    if x.rank == 0:
+        call.emit("view", x, list(call.out.shape))
+        return
+    dim = axis(call["dimension"], x.rank)
+    count = call.out.shape[dim]
+    if not isinstance(count, int):
+        call.refuse("unfold of a dimension whose size depends on the inputs is not supported")
+    places = (torch.arange(count)[:, None] * step + torch.arange(size)).to(torch.int32)
+    index = call.constant(f"windows {count} {size} {step}", DType.i32, (count, size), lambda: places)
+    windows = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
+    picked = call.emit("index_select", x, index, dim, out=call.temp(x.dtype, windows))
+    call.emit("permute", picked, [*range(dim + 1), *range(dim + 2, x.rank + 1), dim + 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant padding."""
+"""Padding: by one value, or by elements of the tensor."""
 
 from __future__ import annotations
 
@@ -32,9 +32,32 @@ def constant_pad_nd(call: Call) -> None:
     _pad(call, call["value"])
 
 
+def _from_inside(call: Call, mode: str, pads: list[Any]) -> None:
+    """By elements of the tensor itself. The operator checks that there are enough of them."""
+    if mode == "circular" and any(isinstance(size, int) and size < 0 for size in pads):
+        call.refuse("padding mode 'circular' that cuts off is not supported")
+    call.emit(f"pad_{mode}", call.tensor("self"), pads)
+
+
 @lowers(aten.pad.default)
 def pad(call: Call) -> None:
-    """The same by mode 'constant'; other modes are refused."""
-    if call["mode"] != "constant":
-        call.refuse(f"padding mode {call['mode']!r} is not supported, 'constant' is")
-    _pad(call, call["value"])
+    """By one value in mode 'constant', else by elements of the tensor."""
+    mode = call["mode"]
+    if mode == "constant" or moves_nothing(call):
+        _pad(call, call["value"])
+    elif mode in ("reflect", "replicate", "circular"):
+        _from_inside(call, mode, call["pad"])
+    else:
+        call.refuse(f"padding mode {mode!r} is not known")
+
+
+@lowers(aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.reflection_pad3d.default)
+def reflection_pad(call: Call) -> None:
+    """Mirrored at the ends of the last dimensions."""
+    _from_inside(call, "reflect", call["padding"])
+
+
+@lowers(aten.replication_pad1d.default, aten.replication_pad2d.default, aten.replication_pad3d.default)
+def replication_pad(call: Call) -> None:
+    """The first and last elements of the last dimensions."""
+    _from_inside(call, "replicate", call["padding"])

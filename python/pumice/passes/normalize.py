@@ -23,6 +23,7 @@ from pumice.passes.items import rewrite_items
 from pumice.passes.llama import rewrite_llama
 
 aten = torch.ops.aten
+SameDtype = Callable[[torch.dtype, torch.dtype], bool]
 _ALIASES = {
     aten.alias.default,
     aten.clone.default,
@@ -45,23 +46,48 @@ _CASTS = {
 def normalize(program: Any, device_dtype: Callable[[torch.dtype], Any]) -> dict[Node, str]:
     """Rewrites the graph of `program` in place; returns the nodes that are out of it, with what they were."""
     graph, out = program.graph, dict[Node, str]()
-    _merge(graph, device_dtype, out)
+    _look_at_strides(graph)
+    equal = _equal_on_the_device(graph, device_dtype)
+    _merge(graph, equal, out)
     _drop_dead(graph, out)
     rewritten, gone = rewrite_items(graph), rewrite_llama(program)
     if rewritten or gone:
         out.update(gone)
-        _merge(graph, device_dtype, out)
+        _merge(graph, equal, out)
         _drop_dead(graph, out)
     return out
 
 
-def _merge(graph: Graph, device_dtype: Callable[[torch.dtype], Any], out: dict[Node, str]) -> None:
+def _look_at_strides(graph: Graph) -> None:
+    """Says of as_strided whether it is one of a contiguous tensor: the copies that make one go out of the graph."""
+    for node in graph.nodes:
+        if node.target in (aten.as_strided.default, aten.as_strided_copy.default):
+            source = node.args[0].meta["val"]
+            node.meta["of_contiguous"] = source.is_contiguous() and source.storage_offset() == 0
+
+
+def _equal_on_the_device(graph: Graph, device_dtype: Callable[[torch.dtype], Any]) -> SameDtype:
+    """Whether a conversion from one dtype to another changes nothing. One to bfloat16 rounds, as in eager PyTorch;
+    not so in a model that is in bfloat16 itself, which is computed in what that becomes, as the report says."""
+    inputs = (node.meta.get("val") for node in graph.nodes if node.op == "placeholder")
+    rounds = not any(isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16 for value in inputs)
+
+    def equal(before: torch.dtype, after: torch.dtype) -> bool:
+        if before is after or (rounds and after is torch.bfloat16):
+            return before is after
+        known = device_dtype(before)
+        return known is not None and known == device_dtype(after)
+
+    return equal
+
+
+def _merge(graph: Graph, equal: SameDtype, out: dict[Node, str]) -> None:
     """Takes out identities, and of equal nodes all but the first."""
     seen: dict[Any, Node] = {}
     for node in graph.nodes:
         if node.op != "call_function" or node in out:
             continue
-        same = _identity(node, device_dtype)
+        same = _identity(node, equal)
         why = f"the same as {same.name}" if same is not None else ""
         if same is None and _pure(node):
             same = seen.setdefault(_key(node), node)
@@ -113,7 +139,7 @@ def _frozen(value: Any) -> Any:
     return value if isinstance(value, Node) else (type(value).__name__, repr(value))
 
 
-def _identity(node: Node, device_dtype: Callable[[torch.dtype], Any]) -> Node | None:
+def _identity(node: Node, equal: SameDtype) -> Node | None:
     """The input that `node` equals, or None."""
     source = node.args[0] if node.args else None
     if node.target is aten.cat.default and len(source) == 1:
@@ -130,9 +156,7 @@ def _identity(node: Node, device_dtype: Callable[[torch.dtype], Any]) -> Node | 
     if node.target in _ALIASES or (node.target is aten.dropout.default and not node.args[2]):
         return source
     if node.target in _CASTS:
-        known = device_dtype(before.dtype)
-        equal = before.dtype == after.dtype or (known is not None and known == device_dtype(after.dtype))
-        return source if equal else None
+        return source if equal(before.dtype, after.dtype) else None
     if node.target in _RESHAPES:
         # Or what a chain of reshapes began with.
         while not same_shape(source.meta["val"].shape, after.shape):

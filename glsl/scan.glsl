@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[.., j, ..] = in[.., 0, ..] JOIN ... JOIN in[.., j, ..] along one dimension: products, extrema with the place of the last of
+// equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES elements at a time: a scan in shared memory,
+// joined to the result of all elements before. A product of i64 that does not fit in 32 bits is reported.
+// Bindings: 0 out, 1 places, 2 status, 3 in. Places are written by max and min only.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant DTYPE f32 i32 i64
+#pragma choice OP prod max min logsumexp
+#include "core/launch.glslh"
+#include "core/types.glslh"
+#include "math/int64.glslh"
+#include "math/math.glslh"
+
+layout(constant_id = 1) const uint OP = 0;
+
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
+layout(set = 0, binding = 1) writeonly buffer Places { WORD(i32) places_[]; };
+#define STATUS_BINDING 2
+#include "core/status.glslh"
+layout(set = 0, binding = 3) readonly buffer In { WORD(DTYPE) in_[]; };
+layout(push_constant) uniform Params {
+  uint rows;
+  uint extent;
+  uint inner;  // distance between neighbouring elements of a row
+  uint call;
+} params;
+
+#define T ONE(DTYPE)
+#ifdef DTYPE_f32
+#define TO_WORD floatBitsToUint
+#define FROM_WORD uintBitsToFloat
+bool unordered(T x) { return is_nan(x); }
+T log_of_sum(T a, T b) {
+  if (a == b && abs(a) == infinity()) return a;
+  return maximum(a, b) + log_1_plus(safe_exp(-abs(a - b)));
+}
+#else
+#define TO_WORD uint
+#define FROM_WORD int
+bool unordered(T x) { return false; }
+T log_of_sum(T a, T b) { return a; }
+#endif
+
+const uint kNone = 0xffffffffu;
+const bool kPlaces = OP == OP_max || OP == OP_min;
+
+// `at`: of an extremum its place, kNone before the first element; of a product of i64 whether 32 bits cannot hold it.
+struct State {
+  T value;
+  uint at;
+};
+
+// a comes before b.
+State join(State a, State b) {
+  if (kPlaces) {
+    if (a.at == kNone || b.at == kNone) return a.at == kNone ? b : a;
+    const bool later = unordered(b.value) ||
+                       (!unordered(a.value) && (OP == OP_max ? b.value >= a.value : b.value <= a.value));
+    return later ? b : a;
+  }
+  if (OP == OP_logsumexp) return a.at == kNone ? b : b.at == kNone ? a : State(log_of_sum(a.value, b.value), 0u);
+#ifdef DTYPE_i64
+  const LONG all = product(a.value, b.value);
+  const bool leaves = ((a.at | b.at) != 0u && all != LONG(0)) || leaves_32_bits(all);
+  return State(leaves ? 1 : int(all.x), uint(leaves));
+#else
+  return State(a.value * b.value, 0u);
+#endif
+}
+
+shared uint values_[gl_WorkGroupSize.x];
+shared uint at_[gl_WorkGroupSize.x];
+
+State shared_state(uint l) { return State(FROM_WORD(values_[l]), at_[l]); }
+void share(State state) {
+  values_[lane()] = TO_WORD(state.value);
+  at_[lane()] = state.at;
+}
+
+void main() {
+  const uint row = group();
+  if (row >= params.rows) return;
+  const uint base = row / params.inner * params.extent * params.inner + row % params.inner;
+  const State none = State(T(1), OP == OP_prod ? 0u : kNone);
+  State before = none;
+  for (uint begin = 0u; begin < params.extent; begin += LANES) {
+    const uint j = begin + lane(), i = base + j * params.inner;
+    State state = none;
+    if (j < params.extent) state = State(LOAD1(DTYPE, in_, i), kPlaces ? j : 0u);
+    share(state);
+    barrier();
+    for (uint step = 1u; step < LANES; step *= 2u) {
+      if (lane() >= step) state = join(shared_state(lane() - step), state);
+      barrier();
+      share(state);
+      barrier();
+    }
+    const State all = join(before, state);
+    if (j < params.extent) {
+      STORE1(DTYPE, out_, i, all.value);
+      if (kPlaces) STORE1(i32, places_, i, int(all.at));
+#ifdef DTYPE_i64
+      if (OP == OP_prod && all.at != 0u) report(params.call, i, STATUS_LEAVES_32_BITS);
+#endif
+    }
+    before = join(before, shared_state(LANES - 1u));
+    barrier();
+  }
+}

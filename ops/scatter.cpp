@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// out = self, then out[.., index[p], ..] is joined with src[p] along `dim` for every p of the row, in order: replaced
+// by it (the last of equal indices counts), or their sum, product, mean, largest or smallest; src may be a number.
+// Without include_self what is joined begins with the first src. The indices of a row are sorted and every element
+// looks for its own, so that the result has the same bits in every run. An index out of range, and an i64 sum that 32
+// bits cannot hold, are errors of the run.
+//
+// Error of floats with n terms of an element: 2^-24 * n * the sum of their sizes, of a product 2^-24 * n |y|, of a mean
+// 2^-22 |y| more.
+#include <algorithm>
+#include <cmath>
+
+#include "glsl/scatter.h"
+#include "ops/op.h"
+#include "ops/reference/indices.h"
+#include "ops/shared/shape.h"
+#include "ops/shared/sort_rows.h"
+
+namespace pumice::engine {
+namespace {
+
+using glsl::scatter::MODE;
+
+constexpr const char* kNames[] = {"scatter",      "scatter_add", "scatter_prod",
+                                  "scatter_mean", "scatter_max", "scatter_min"};
+
+void scatter(Graph& graph, const Args& args, MODE mode) {
+  const char* const op = kNames[static_cast<size_t>(mode)];
+  const Tensor self = args.tensor(0), index = args.tensor(1), out = args.out();
+  const Operand src = args.operand(2);
+  const uint32_t rank = self.rank(), dim = axis(args.integer(3), rank, op), call = graph.call_id();
+  const bool include_self = mode == MODE::put || args.boolean(4);
+  const DType dtype = self.dtype();
+  check(index.dtype() == DType::i64 || index.dtype() == DType::i32, "%s: the index is %s", op, name(index.dtype()));
+  check(index.rank() == rank && (!src.tensor || src.tensor.rank() == rank), "%s: the ranks differ", op);
+  check(out.dtype() == dtype && (!src.tensor || src.tensor.dtype() == dtype), "%s: self is %s, output %s", op,
+        name(dtype), name(out.dtype()));
+  check(mode != MODE::mean || is_float(dtype), "%s: needs floats, got %s", op, name(dtype));
+  check(mode != MODE::prod || dtype != DType::i64, "%s: of i64 is not supported", op);
+  check(mode == MODE::put || dtype != DType::boolean, "%s: of bool is not supported", op);
+  const uint32_t number = src.tensor ? 0 : number_bits(src.number, dtype, op);
+  const Tensor pairs =
+      sort_rows(graph, index, dim, false, [=](const Launch&) { return int64_t{Rows(index, dim).extent}; });
+  const Tensor values = src.tensor ? src.tensor : self;
+  graph.dispatch({out, graph.status()}, {self, index, pairs, values}, [=](Launch& launch) {
+    out.resize(self.shape());
+    const Shape strides = contiguous_strides(values.shape()), steps = contiguous_strides(index.shape());
+    for (uint32_t d = 0; d < rank; ++d) {
+      check(index.numel() == 0 || ((d == dim || index.dim(d) <= self.dim(d)) && index.dim(d) <= values.dim(d)) ||
+                (!src.tensor && (d == dim || index.dim(d) <= self.dim(d))),
+            "%s: index has size %lld in dimension %u", op, static_cast<long long>(index.dim(d)), d);
+    }
+    check(rank <= kMaxRank, "%s: rank %u, the limit is %u", op, rank, kMaxRank);
+    if (out.numel() == 0) {
+      check(index.numel() == 0, "%s: writes into an empty tensor", op);
+      return;
+    }
+    glsl::scatter::Params params{.count = u32(out.numel()), .positions = u32(index.numel()), .rank = rank, .dim = dim};
+    params.number = number;
+    params.call = call;
+    for (uint32_t d = 0; d < rank; ++d) {
+      params.size[d] = u32(self.dim(d));
+      params.index_size[d] = u32(index.dim(d));
+      params.stride[d] = u32(strides[d]);
+    }
+    launch.params(params);
+    launch.shader = &glsl::scatter::variant(glsl::scatter::dtype(dtype));
+    launch.over(std::max(vec4_groups(out), params.positions));
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(mode), include_self, !src.tensor});
+  });
+}
+
+template <MODE mode>
+void build(Graph& graph, Args args) {
+  scatter(graph, args, mode);
+}
+
+template <MODE mode>
+void reference_of(HostCall& call) {
+  reference::scatter_elements(call, static_cast<int>(mode));
+}
+
+// A mode takes a stretch of the shader's axis: f32 f16 i32 u8 i8 i64 boolean.
+template <size_t count>
+constexpr Axis kDtypes[] = {{"DTYPE", std::span(glsl::scatter::kDTYPE).first(count)}};
+static_assert(glsl::scatter::kDTYPE[1] == "f16" && glsl::scatter::kDTYPE[4] == "i8" &&
+              glsl::scatter::kDTYPE[5] == "i64");
+
+template <MODE mode, size_t dtypes>
+constexpr Op row(std::string_view more) {
+  constexpr bool kPuts = mode == MODE::put;
+  return {{kNames[static_cast<size_t>(mode)], 1,
+           kPuts ? "Tensor self, Tensor index, operand src, int dim -> Tensor"
+                 : "Tensor self, Tensor index, operand src, int dim, bool include_self -> Tensor"},
+          build<mode>,
+          kDtypes<dtypes>,
+          {more,
+           kPuts ? "self=f32[1024,1024] index=i32[1024,1024]{0..1023} src=f32[1024,1024] dim=1"
+                 : "self=f32[1024,1024] index=i32[1024,1024]{0..1023} src=f32[1024,1024] dim=1 include_self=1",
+           reference_of<mode>}};
+}
+
+#define FLOAT_CASES                                                                          \
+  "self=T[5,9] index=i32[4,3]{0..8}|i64[4,3]{7..10} src=T[4,7]|0.5 dim=1 include_self=0|1; " \
+  "self=T[2,3,4] index=i32[2,40,3]{0..2} src=T[2,40,4] dim=1 include_self=0|1"
+#define INTEGER_CASES "; self=i32[7] index=i32[20]{0..6} src=i32[20]{-9..9} dim=0 include_self=0|1"
+
+}  // namespace
+
+std::span<const Op> scatter_ops() {
+  static constexpr Op kOps[] = {
+      row<MODE::put, 7>("self=T[5,9] index=i32[4,3]{0..8}|i64[4,3]{-1..8} src=T[4,7]|0.5 dim=1; "
+                        "self=i8[3,4] index=i32[30,4]{0..2} src=i8[30,5] dim=0; self=bool[9] index=i32[4]{0..8} "
+                        "src=bool[4] dim=0; self=i64[2,3] index=i32[2,3]{0..2} src=5 dim=1"),
+      row<MODE::add, 6>(FLOAT_CASES INTEGER_CASES
+                        "; self=i64[2] index=i64[3]{0..1} src=i64[3]{2000000000..2100000000} dim=0 include_self=1"),
+      row<MODE::prod, 5>(FLOAT_CASES INTEGER_CASES),
+      row<MODE::mean, 2>(FLOAT_CASES),
+      row<MODE::max, 6>(FLOAT_CASES INTEGER_CASES),
+      row<MODE::min, 6>(FLOAT_CASES INTEGER_CASES),
+  };
+  return kOps;
+}
+
+}  // namespace pumice::engine
