@@ -58,7 +58,7 @@ Bytes encoded(std::span<const Expected> answers, DType dtype) {
     std::byte* at = bytes.data() + i * device_bytes(dtype);
     const auto real = static_cast<float>(y);
     const uint16_t half = half_bits(real);
-    const auto whole = std::isfinite(y) ? static_cast<int32_t>(static_cast<int64_t>(y)) : 0;
+    const auto whole = std::abs(y) < 0x1p62 ? static_cast<int32_t>(static_cast<int64_t>(y)) : 0;  // of integers
     if (dtype == DType::f32)
       std::memcpy(at, &real, 4);
     else if (dtype == DType::f16)
