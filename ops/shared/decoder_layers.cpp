@@ -156,7 +156,7 @@ std::optional<Sizes> sizes_of(const Layer& l, const Features& features) {
 
 // Some 0.5 us each on a GPU, where a step of 4 GB takes a few thousand; on a CPU a thread may be away for long.
 uint32_t patience(const Features& features) {
-  return features.compute_units < 16 ? 1u << 20 : 60'000;
+  return features.compute_units < 16 ? 1u << 25 : 60'000;
 }
 
 Params params_of(const Layer& l, const Sizes& s, uint32_t layers, const Features& features) {
