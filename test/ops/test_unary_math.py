@@ -48,7 +48,9 @@ def test_integers_become_floats(e2e) -> None:
         e2e.check(Many(list(FUNCTIONS)), x, budget=GAMMA, expect_ops=["cast"])
 
 
-@pytest.mark.parametrize("function", [torch.sinh, torch.tan, torch.erfc, torch.exp2, torch.asin], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [torch.sinh, torch.tan, torch.erfc, torch.exp2, torch.asin], ids=lambda f: f.__name__
+)
 def test_every_kind_of_number(e2e, function) -> None:
     """Evenly over the exponents of fp32: where sinh leaves fp32, where an angle is huge."""
     bits = torch.arange(0x00800000, 0x7F800000, 262139, dtype=torch.int64).to(torch.int32)
