@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/divide.h"
 #include "glsl/decoder_layers.h"
-#include "ops/linear/linear_node.h"
+#include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 
 namespace pumice::engine {
@@ -17,7 +16,7 @@ using PRODUCT = glsl::decoder_layers::PRODUCT;
 constexpr size_t kNodes = 5;            // of a layer
 constexpr uint32_t kTableColumns = 18;  // of glsl/decoder_layers.glsl
 // Positions of linear_reads.
-enum : size_t { kX, kWeight, kBias, kResidual, kScale };
+constexpr size_t kX = 0, kResidual = 3;
 
 struct Layer {
   const ProductPhase *qkv, *out, *feed, *down;
@@ -259,7 +258,7 @@ Merged merge(const Graph& graph, const std::vector<Layer>& layers, const Sizes& 
 std::vector<Merged> merge_decoder_layers(const Graph& graph, std::span<const RunningNode> nodes) {
   std::vector<Merged> result;
   const Features& features = graph.features();
-  if (!features.has(Feature::persistent) || features.cpu || !features.has(Feature::addresses)) return result;
+  if (!features.has(Feature::persistent) || features.cpu) return result;
   for (size_t n = 0; n < nodes.size(); ++n) {
     std::vector<Layer> layers;
     for (size_t at = n; const std::optional<Layer> layer = layer_at(nodes.subspan(at)); at += kNodes) {

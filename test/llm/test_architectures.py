@@ -10,7 +10,7 @@ import random
 import pytest
 import torch
 from support.decoders import CASES, MAX_SEQ, VOCABULARY, WIDTHS, decoder
-from support.roundings import roundings
+from support.roundings import roundings, row_error
 
 import pumice
 from pumice.llm.architectures import KNOWN
@@ -43,11 +43,6 @@ def splits(count: int) -> list[list[int]]:
     return [[TOKENS], [1] * TOKENS, *random_ones]
 
 
-def error(got: torch.Tensor, want: torch.Tensor) -> float:
-    """Of the worst row [V], relative."""
-    return float(((got.double() - want).norm(dim=-1) / want.norm(dim=-1)).max())
-
-
 class Logits:
     """The logits [TOKENS, V] of a model in fp64, and a budget for the relative error of each row: three times what
     random roundings of every layer's result do to the worst row."""
@@ -56,10 +51,10 @@ class Logits:
         exact = copy.deepcopy(model).double()
         exact.config._experts_implementation = "eager"  # the others have no fp64
         self.want, off = roundings(exact, lambda exact: exact(tokens, use_cache=False).logits[0], 2.0**-24)
-        self.most, self.worst = 3 * error(self.want + off, self.want), 0.0
+        self.most, self.worst = 3 * row_error(self.want + off, self.want), 0.0
         with torch.no_grad():
             other = exact(tokens.flip(1), use_cache=False).logits[0]
-        assert error(other, self.want) > 1000 * self.most, "other tokens would nearly pass, too"
+        assert row_error(other, self.want) > 1000 * self.most, "other tokens would nearly pass, too"
 
     def check(self, session: pumice.Session, tokens: torch.Tensor, parts: list[int]) -> None:
         """Logits for the tokens in parts of these sizes: all of them, or the last of each part."""
@@ -67,7 +62,7 @@ class Logits:
         for part in tokens.split(parts, 1):
             got, end = session(part, torch.tensor([first])), first + part.shape[1]
             rows = slice(first, end) if got.dim() == 3 else slice(end - 1, end)
-            off = error(got.flatten(0, -2), self.want[rows])
+            off = row_error(got.flatten(0, -2), self.want[rows])
             assert off <= self.most, f"parts {parts}, from {first} on: {off:.3g} of a row, {self.most:.3g} allowed"
             self.worst, first = max(self.worst, off), end
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.roundings import roundings
+from support.roundings import roundings, row_error
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -89,11 +89,6 @@ def is_merged(session: pumice.Session) -> bool:
     return any("layers of a decoder" in row.operator for row in rows)
 
 
-def error(got: torch.Tensor, want: torch.Tensor) -> float:
-    """Of the worst row, relative."""
-    return float(((got - want).norm(dim=-1) / want.norm(dim=-1)).max())
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_logits_are_those_of_fp64(case: str) -> None:
     _, _, group, length = CASES[case]
@@ -103,12 +98,12 @@ def test_logits_are_those_of_fp64(case: str) -> None:
     program = program_of(model, group, max(length, 32))
     merged, single = (pumice.load(program, features=features) for features in (MERGED, SINGLE))
     got, beside = logits(merged, tokens), logits(single, tokens)
-    most = 3 * error(want + off, want)
-    assert error(got, want) <= most, (
-        f"{error(got, want):.3g} of a row, {most:.3g} allowed; single kernels {error(beside, want):.3g}"
+    most = 3 * row_error(want + off, want)
+    assert row_error(got, want) <= most, (
+        f"{row_error(got, want):.3g} of a row, {most:.3g} allowed; single kernels {row_error(beside, want):.3g}"
     )
-    assert error(got, beside) <= most
-    assert error(want.flip(0), want) > 20 * most, "other tokens would nearly pass, too"
+    assert row_error(got, beside) <= most
+    assert row_error(want.flip(0), want) > 20 * most, "other tokens would nearly pass, too"
     assert is_merged(merged)
     assert not is_merged(single)
 

@@ -11,6 +11,11 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 
+def row_error(got: torch.Tensor, want: torch.Tensor) -> float:
+    """Of the worst row [.., V], relative; `want` is fp64."""
+    return float(((got.double() - want).norm(dim=-1) / want.norm(dim=-1)).max())
+
+
 @torch.no_grad()
 def roundings(
     exact: nn.Module, answer: Callable[[nn.Module], torch.Tensor], unit: float
