@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first of four kernels that draw a token from a row of logits: the penalty for repeated tokens, and the largest logit of each
-// part of a row. A logit becomes a key that rises with it (sampling/options.glslh); keys after the last token of a row are 0.
-// Repeated are the tokens at the last repeat_last positions before the new one: the last `step` of them are in made, those before
-// in text. It also clears the words in which the next kernels count.
-// Bindings: 0 keys, 1 peaks {key, id} of parts, 2 words, 3 status, 4 options, 5 counts, 6 logits, 7 text, 8 made, 9 position, 10 step.
+// The first of three kernels that draw a token from a row of logits: the penalty for repeated tokens, and the largest logit, which is
+// the token where the temperature is 0. A logit becomes a key that rises with it (sampling/options.glslh); keys after the last token
+// of a row are 0. Repeated are the tokens at the last repeat_last positions before the new one: the last `step` of them are in made,
+// those before in text. It also clears the words in which the next kernels count. A workgroup has a part of a row; the last one to
+// arrive, by a ticket, compares the parts, and leaves the ticket as it was: 0.
+// Bindings: 0 keys, 1 peaks {key, id} of parts, 2 words, 3 out, 4 tickets, 5 status, 6 options, 7 counts, 8 logits, 9 text, 10 made,
+// 11 position, 12 step.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#define OPTIONS_BINDING 4
-#define STATUS_BINDING 3
+#define OPTIONS_BINDING 6
+#define STATUS_BINDING 5
 #include "core/launch.glslh"
 #include "core/status.glslh"
 #include "core/types.glslh"
@@ -19,15 +21,18 @@
 layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // rows of logits are whole vec4 groups
 
 layout(set = 0, binding = 0) writeonly buffer Keys { uvec4 keys_[]; };
-layout(set = 0, binding = 1) writeonly buffer Peaks { uvec2 peaks_[]; };
+layout(set = 0, binding = 1) coherent buffer Peaks { uvec2 peaks_[]; };
 layout(set = 0, binding = 2) writeonly buffer Words { uint words_[]; };
-layout(set = 0, binding = 6) readonly buffer Logits { WORD(DTYPE) logits_[]; };
-layout(set = 0, binding = 7) readonly buffer Text { WORD(i32) text_[]; };
-layout(set = 0, binding = 8) readonly buffer Made { WORD(i32) made_[]; };
-layout(set = 0, binding = 9) readonly buffer Position { WORD(i32) position_[]; };
-layout(set = 0, binding = 10) readonly buffer Step { WORD(i32) step_[]; };
+layout(set = 0, binding = 3) writeonly buffer Out { WORD(i32) out_[]; };
+layout(set = 0, binding = 4) coherent buffer Tickets { uint tickets_[]; };
+layout(set = 0, binding = 8) readonly buffer Logits { WORD(DTYPE) logits_[]; };
+layout(set = 0, binding = 9) readonly buffer Text { WORD(i32) text_[]; };
+layout(set = 0, binding = 10) readonly buffer Made { WORD(i32) made_[]; };
+layout(set = 0, binding = 11) readonly buffer Position { WORD(i32) position_[]; };
+layout(set = 0, binding = 12) readonly buffer Step { WORD(i32) step_[]; };
 layout(push_constant) uniform Params {
   uint rows;
+  uint first;   // row of this dispatch, which has at most SAMPLE_ROWS
   uint tokens;  // of the vocabulary
   uint parts;   // of a row
   uint text;    // tokens of a row of text
@@ -36,6 +41,7 @@ layout(push_constant) uniform Params {
 } params;
 
 shared uint repeated_[SAMPLE_PART / 32u];  // a bit for each token of the part
+shared uint ticket_;
 
 void mark_repeated(uint row, uint part) {
   for (uint i = lane(); i < SAMPLE_PART / 32u; i += LANES) repeated_[i] = 0u;
@@ -77,9 +83,20 @@ void check_options(uint row) {
   if (bad < 8u) report(params.call, bad < 4u ? 4u * row + bad : 4u * (params.rows + row) + bad - 4u, STATUS_BAD_OPTION);
 }
 
+// After all parts of the row have stored their peaks.
+void finish(uint row) {
+  uvec2 largest = NO_TOKEN;
+  for (uint i = lane(); i < params.parts; i += LANES) largest = better(largest, peaks_[row * params.parts + i]);
+  largest = workgroup_best(largest);
+  if (lane() != 0u) return;
+  words_[row * SAMPLE_WORDS + SAMPLE_PEAK] = largest.x;
+  if (largest.x == 0u) report(params.call, row, STATUS_NO_NUMBER);
+  if (drawing(row).greedy) STORE1(i32, out_, row, min(largest.y, params.tokens - 1u));
+}
+
 void main() {
-  const uint row = group() / params.parts, part = group() % params.parts;
-  if (row >= params.rows) return;
+  const uint ticket = group() / params.parts, row = params.first + ticket, part = group() % params.parts;
+  if (ticket >= SAMPLE_ROWS || row >= params.rows) return;
   for (uint i = part * LANES + lane(); i < SAMPLE_WORDS; i += params.parts * LANES) words_[row * SAMPLE_WORDS + i] = 0u;
   const float penalty = uintBitsToFloat(options_[row].w);
   const bool penalized = options_[row].w != 0x3f800000u && counts_[row].y != 0u;
@@ -108,4 +125,12 @@ void main() {
   }
   mine = workgroup_best(mine);
   if (lane() == 0u) peaks_[row * params.parts + part] = mine;
+  memoryBarrierBuffer();
+  barrier();
+  if (lane() == 0u) ticket_ = atomicAdd(tickets_[ticket], 1u);
+  barrier();
+  if (ticket_ != params.parts - 1u) return;
+  if (lane() == 0u) atomicExchange(tickets_[ticket], 0u);
+  memoryBarrierBuffer();
+  finish(row);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second of the kernels of sample_token.glsl: counts the tokens of a row, and adds up their weights 2^-o, in bins by o, the octaves
 // that they are below the largest; o has a bin's width of 2^-4 or more. Nothing to do where neither top_k nor top_p is set.
-// Bindings: 0 words, 1 keys, 2 peaks, 3 options, 4 counts.
+// Bindings: 0 words, 1 keys, 2 options, 3 counts.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define KEYS_BINDING 1
-#define OPTIONS_BINDING 3
+#define OPTIONS_BINDING 2
 #include "core/launch.glslh"
 #include "sampling/options.glslh"
 layout(set = 0, binding = 0) buffer Words { uint words_[]; };
@@ -25,7 +25,8 @@ void main() {
   const Drawing d = drawing(row);
   if (d.greedy || !(d.has_top_p || cuts_at_k(d, params.tokens))) return;
   for (uint i = lane(); i < 3u * SAMPLE_BINS; i += LANES) bins_[i] = 0u;
-  const uint most = peak(row).x;
+  const uint most = peak(row);
+  barrier();
 
   for (uint i = lane(); i < SAMPLE_PART / 4u; i += LANES) {
     const uint q = part * (SAMPLE_PART / 4u) + i;

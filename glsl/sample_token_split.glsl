@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Third of the kernels of sample_token.glsl: finds the bins in which top_k and top_p cut the row. The best token of the bins before
-// is found here, a part of the row in a workgroup; the tokens in bins with a cut, {key, id}, are listed in any order for
-// sample_token_draw.glsl. How much weight top_p leaves depends on where top_k cuts within its bin: there may be several such bins.
-// Bindings: 0 list, 1 best tokens {score, id} of parts, 2 words, 3 keys, 4 peaks, 5 options, 6 counts, 7 position.
+// Last of the kernels of sample_token.glsl, for rows with a temperature: finds the bins in which top_k and top_p cut the row. A
+// workgroup has a part of the row: the best token of the bins before is found, the tokens in bins with a cut, {key, id}, are listed in
+// any order. The last workgroup to arrive cuts the list where top_k and top_p do; the largest score up to there, and of the parts,
+// is the token.
+// Bindings: 0 out, 1 list, 2 best tokens {score, id} of parts, 3 words, 4 keys, 5 options, 6 counts, 7 position.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#define KEYS_BINDING 3
+#define KEYS_BINDING 4
 #define OPTIONS_BINDING 5
 #include "core/launch.glslh"
+#include "core/modes.glslh"
+#include "sampling/best.glslh"
 #include "sampling/options.glslh"
-layout(set = 0, binding = 0) writeonly buffer List { uvec2 list_[]; };
-layout(set = 0, binding = 1) writeonly buffer Bests { uvec2 bests_[]; };
-layout(set = 0, binding = 2) buffer Words { uint words_[]; };
+layout(set = 0, binding = 0) writeonly buffer Out { WORD(i32) out_[]; };
+layout(set = 0, binding = 1) coherent buffer List { uvec2 list_[]; };
+layout(set = 0, binding = 2) coherent buffer Bests { uvec2 bests_[]; };
+layout(set = 0, binding = 3) coherent buffer Words { uint words_[]; };
 layout(set = 0, binding = 7) readonly buffer Position { WORD(i32) position_[]; };
 layout(push_constant) uniform Params {
   uint rows;
@@ -21,51 +25,29 @@ layout(push_constant) uniform Params {
 #include "sampling/row.glslh"
 #include "sampling/sum.glslh"
 
-Sum bin_sum(uint at) { return Sum(words_[at], LONG(words_[at + 1u], words_[at + 2u])); }
-#define SUM_AT(bin) bin_sum(group() / params.parts * SAMPLE_WORDS + 3u * (bin))
-#include "sampling/cut.glslh"
-#include "sampling/sums.glslh"
+// The sums are of bins first, then of digits.
+const uint kDigits = 256u;
+shared uint digits_[3u * kDigits];
+bool digits_on_ = false;
 
-Cut find_cut(Drawing d) {
-  Cut cut = Cut(SAMPLE_BINS, SAMPLE_BINS, SAMPLE_BINS, NOTHING, LONG(0u), LONG(0u));
-  const bool at_k = cuts_at_k(d, params.tokens);
-  if (!d.has_top_p && !at_k) return cut;
-  scan(SAMPLE_BINS);
-  cut.all = total().weight;
-  LONG most = cut.all, least = cut.all;  // that top_k leaves
-  if (at_k) {
-    const Reached k = reach(SAMPLE_BINS, LONG(d.top_k, 0u), false);
-    if (k.found) {
-      cut.k_bin = k.bin;
-      cut.before_k = k.before;
-      least = k.before.weight;
-      most = plus(k.before.weight, k.inside.weight);
-    }
-  }
-  cut.first = cut.last = cut.k_bin;
-  cut.before_first = cut.before_k.weight;
-  if (d.has_top_p) {
-    const Reached p = reach(SAMPLE_BINS, share(least, d.top_p), true);
-    cut.first = p.bin;
-    cut.before_first = p.before.weight;
-    cut.last = reach(SAMPLE_BINS, share(most, d.top_p), true).bin;
-  }
-  if (cut.first > last_bin(d)) cut.first = cut.last = cut.k_bin = SAMPLE_BINS;
-  return cut;
+Sum sum_at(uint i) {
+  if (digits_on_) return Sum(digits_[3u * i], LONG(digits_[3u * i + 1u], digits_[3u * i + 2u]));
+  const uint at = group() / params.parts * SAMPLE_WORDS + 3u * i;
+  return Sum(words_[at], LONG(words_[at + 1u], words_[at + 2u]));
 }
+#define SUM_AT(i) sum_at(i)
+#include "sampling/sums.glslh"
+#include "sampling/cut.glslh"
+#include "sampling/last_place.glslh"
 
 shared uint listed_;
-shared uint place_;
+shared uint place_;  // in the list, then a ticket
 
-void main() {
-  const uint row = group() / params.parts, part = group() % params.parts;
-  if (row >= params.rows) return;
-  const Drawing d = drawing(row);
-  if (d.greedy) return;
+// Of a part: lists its tokens in bins with a cut, and returns the best one of those before.
+uvec2 split(uint row, uint part, Drawing d, uint most, Cut cut) {
   if (lane() == 0u) listed_ = 0u;
-  const uint most = peak(row).x, position = uint(LOAD1(i32, position_, row));
-  const Cut cut = find_cut(d);
-
+  const uint position = uint(LOAD1(i32, position_, row));
+  barrier();
   uvec2 mine = NO_TOKEN;
   uint count = 0u;
   for (uint i = lane(); i < SAMPLE_PART / 4u; i += LANES) {
@@ -86,15 +68,10 @@ void main() {
   uint place = 0u;
   if (count != 0u) place = atomicAdd(listed_, count);
   mine = workgroup_best(mine);
-  if (lane() == 0u) {
-    bests_[row * params.parts + part] = mine;
-    if (part == 0u) STORE_CUT(words_, row * SAMPLE_WORDS + SAMPLE_CUT, cut);
-    if (listed_ != 0u) place_ = atomicAdd(words_[row * SAMPLE_WORDS + SAMPLE_LISTED], listed_);
-  }
+  if (lane() == 0u && listed_ != 0u) place_ = atomicAdd(words_[row * SAMPLE_WORDS + SAMPLE_LISTED], listed_);
   barrier();
-  if (count == 0u) return;
   place += place_ + row * 4u * ROW_VEC4S;
-  for (uint i = lane(); i < SAMPLE_PART / 4u; i += LANES) {
+  for (uint i = lane(); count != 0u && i < SAMPLE_PART / 4u; i += LANES) {
     const uint q = part * (SAMPLE_PART / 4u) + i;
     if (q >= ROW_VEC4S) break;
     const uvec4 keys = keys_[row * ROW_VEC4S + q];
@@ -104,4 +81,45 @@ void main() {
       if (bin >= cut.first && (bin <= cut.last || bin == cut.k_bin)) list_[place++] = uvec2(keys[k], 4u * q + k);
     }
   }
+  return mine;
+}
+
+// The token, when all parts have been split.
+uvec2 draw(uint row, Drawing d, uint most, Cut cut) {
+  uvec2 mine = NO_TOKEN;
+  for (uint i = lane(); i < params.parts; i += LANES) mine = better(mine, bests_[row * params.parts + i]);
+  // An atomic, as other workgroups added to it: a CPU driver takes a load out of order.
+  if (lane() == 0u) listed_ = atomicOr(words_[row * SAMPLE_WORDS + SAMPLE_LISTED], 0u);
+  barrier();
+  const Row r = Row(row, most, listed_, d);
+  if (r.listed != 0u) {
+    const uvec2 end = last_place(r, cut);
+    const uint position = uint(LOAD1(i32, position_, row));
+    for (uint i = lane(); i < r.listed; i += LANES) {
+      const uvec2 each = listed(r, i);
+      const Token t = token(each.x, most, d);
+      if (after(place_of(r, each), end) || !may_win(t, d)) continue;
+      mine = better(mine, uvec2(score_of(each.y, t, d, position), each.y));
+    }
+  }
+  return workgroup_best(mine);
+}
+
+void main() {
+  const uint row = group() / params.parts, part = group() % params.parts;
+  if (row >= params.rows) return;
+  const Drawing d = drawing(row);
+  if (d.greedy) return;  // sample_token.glsl has chosen
+  const uint most = peak(row);
+  const Cut cut = find_cut(d);
+  uvec2 mine = split(row, part, d, most, cut);
+  if (lane() == 0u) bests_[row * params.parts + part] = mine;
+  memoryBarrierBuffer();
+  barrier();
+  if (lane() == 0u) place_ = atomicAdd(words_[row * SAMPLE_WORDS + SAMPLE_DONE], 1u);
+  barrier();
+  if (place_ != params.parts - 1u) return;
+  memoryBarrierBuffer();
+  mine = draw(row, d, most, cut);
+  if (lane() == 0u) STORE1(i32, out_, row, min(mine.y, params.tokens - 1u));
 }

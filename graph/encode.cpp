@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/encode.h"
 
+#include <algorithm>
+
 namespace pumice::engine {
 namespace {
-
-Port port(const Graph::Impl& graph, uint32_t tensor) {
-  const TensorInfo& info = graph.tensors[tensor];
-  const uint64_t bytes = graph.bytes(tensor);
-  return {.tensor = tensor,
-          .dtype = info.dtype,
-          .shape = info.shape,
-          .count = bytes / device_bytes(info.dtype),
-          .bytes = bytes,
-          .offset = 0};
-}
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const TensorInfo& root = graph.tensors[layout.memory_root[tensor]];
@@ -29,6 +20,8 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
       return {kFirstState + root.ref, 0, bytes, content};
     case MemorySource::status:
       return {kStatus, 0, bytes, content};
+    case MemorySource::counters:
+      return {kCounters, 0, bytes, content};
     case MemorySource::constant:
     case MemorySource::packed:
       break;
@@ -36,34 +29,24 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   return {kFixed, 0, bytes, layout.memory_root[tensor]};
 }
 
+// A merged step is alone on the device: all its workgroups must run at once.
+void set_barriers(std::vector<Step>& steps) {
+  place_barriers(steps);
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (steps[s].merged) steps[s].barrier = true;
+    if (s > 0 && steps[s - 1].merged) steps[s].barrier = true;
+  }
+}
+
+bool overlap(const Range& a, const Range& b) {
+  return a.space == b.space && a.begin < b.end && b.begin < a.end;
+}
+
 Range staged(Space space, const Port& port) {
   return {space, port.offset, port.offset + ((port.bytes + 15) & ~uint64_t{15}), port.tensor};
 }
 
 }  // namespace
-
-Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
-  const Graph::Impl& impl = graph.impl();
-  Ports ports;
-  const auto stage = [&](Port& port, uint64_t& end) {
-    if (in_place) return;
-    port.offset = end;
-    end += layout.bytes[port.tensor];
-  };
-  for (const uint32_t id : impl.method().inputs) {
-    ports.inputs.push_back(port(impl, id));
-    stage(ports.inputs.back(), ports.upload_bytes);
-  }
-  for (const uint32_t id : impl.outputs) {
-    ports.outputs.push_back(port(impl, id));
-    stage(ports.outputs.back(), ports.download_bytes);
-  }
-  if (impl.status != kNone && !in_place) {
-    ports.status_offset = ports.download_bytes;
-    ports.download_bytes += 16;
-  }
-  return ports;
-}
 
 std::span<const Dispatch> dispatches(const Graph::Impl& graph, const Step& step) {
   if (step.merged) return {&step.merged->dispatch, 1};
@@ -116,15 +99,27 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
                        .writes = {{kDownload, ports.status_offset, ports.status_offset + 16, impl.status}},
                        .reads = {at(impl.status)}});
   }
-  place_barriers(steps);
-  for (size_t s = 0; s < steps.size(); ++s) {  // all its workgroups must run at once
-    if (steps[s].merged) steps[s].barrier = true;
-    if (s > 0 && steps[s - 1].merged) steps[s].barrier = true;
-  }
+  set_barriers(steps);
   if (separate) {
     for (Step& step : steps) step.barrier = step.kind != StepKind::host;
   }
   return steps;
+}
+
+void once(std::vector<Step>& before, std::vector<Step>& steps, std::vector<Step>& after) {
+  const auto is_in = [&](const Step& step) {
+    if (step.kind == StepKind::host) return true;
+    if (step.kind != StepKind::copy || step.reads[0].space != kUpload) return false;
+    return std::none_of(steps.begin(), steps.end(), [&](const Step& other) {
+      const auto overwrites = [&](const Range& write) { return overlap(write, step.writes[0]); };
+      return &other != &step && std::any_of(other.writes.begin(), other.writes.end(), overwrites);
+    });
+  };
+  const auto is_out = [](const Step& step) { return step.kind == StepKind::copy && step.writes[0].space == kDownload; };
+  std::vector<Step> each;
+  for (const Step& step : steps) (is_in(step) ? before : is_out(step) ? after : each).push_back(step);
+  steps = std::move(each);
+  set_barriers(steps);
 }
 
 }  // namespace pumice::engine

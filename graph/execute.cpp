@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "graph/convert.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "graph/need.h"
@@ -31,10 +30,6 @@ bool checks_hazards() {
 #endif
 }
 
-uint64_t host_bytes(const Port& port) {
-  return port.dtype == DType::i64 ? port.count * 8 : port.bytes;
-}
-
 }  // namespace
 
 Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
@@ -51,11 +46,11 @@ Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> 
     states_.push_back(info.used ? device_->memory().buffer(info.bytes, MemoryKind::device, "state") : Buffer());
   }
   undo_ = StateUndo(*device_, states_, state_infos_, graphs);
+  words_ = device_->memory().buffer(words_bytes(graphs), MemoryKind::device, "status and counters");
   for (uint32_t m = 0; m < graphs.size(); ++m)
     methods_.push_back(
         {.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
-  status_ = device_->memory().buffer(16, MemoryKind::device, "status");
-  clear_status();
+  clear_words();
   reset_state();
 }
 
@@ -92,7 +87,7 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
   const Running running(*this);
   while (true) {
     Encoding& chosen = encoding(method, timed, steps > 1);
-    copy_in(method, chosen, inputs);
+    copy_in(chosen.ports.inputs, inputs, method.rules);
     submit(method, chosen, steps);
     if (!merging_.gave_up(chosen)) {
       check_status(method, chosen);
@@ -107,7 +102,7 @@ void Session::run_unmerged(const MethodState& method, const Encoding& encoding) 
   merging_.stop(*device_);
   undo_states(method.graph->impl().method_index, encoding.saves);
   half_updated_ = false;
-  clear_status();
+  clear_words();
   for (MethodState& each : methods_) each.encodings.clear();
 }
 
@@ -147,7 +142,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
   check_pipelines(*method.graph);
-  Layout layout = pumice::engine::layout(*method.graph);
+  Layout layout = pumice::engine::layout(*method.graph, repeated);
   auto fresh = std::make_unique<Encoding>();
   fresh->symbols = method.symbols;
   fresh->timed = timed;
@@ -159,10 +154,11 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   const auto keeps = [&](uint32_t state) { return undo_.saves(method.graph->impl().method_index, states_[state]); };
   fresh->steps =
       steps(*method.graph, layout, fresh->ports, in_place, timed, merging_.find(device_, *method.graph, keeps));
+  if (repeated) once(fresh->before, fresh->steps, fresh->after);
   if (fresh->factors.empty() && device_->features().submit_us == 0)
     fresh->factors.assign(fresh->steps.size(), pace_.factor());
   if (checks_hazards()) {
-    const std::string hazard = find_hazard(fresh->steps);
+    const std::string hazard = find_hazard(in_order(*fresh));
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
   make_room(fresh->ports, layout);
@@ -179,7 +175,8 @@ void Session::submit(const MethodState& method, Encoding& encoding, uint32_t ste
           .times = steps,
           .times_a_submit = static_cast<uint32_t>(std::clamp(
               static_cast<double>(submit_ns(device_->features())) / std::max(step_ns, 1.0), 1.0, 1.0 * steps)),
-          .first = encoding.save.get(),
+          .first = encoding.first.get(),
+          .last = encoding.last.get(),
           .poll = [this] { poll(); }};
   try {
     device_->run(*encoding.commands, run);
@@ -224,18 +221,18 @@ void Session::undo_states(uint32_t method, bool saved) {
 void Session::undo_stopped(const MethodState& method, const Encoding& encoding) noexcept try {
   const Graph::Impl& graph = method.graph->impl();
   half_updated_ = undo_.is_needed(graph.method_index);
-  if (graph.status != kNone) clear_status();  // an error that nobody will hear of
+  clear_words();  // an error that nobody will hear of, and what a part of a run has counted
   undo_states(graph.method_index, encoding.saves);
 } catch (const std::exception& error) {
   log(LogLevel::debug, "after a run that was stopped: %s", error.what());
 }
 
-void Session::clear_status() {
-  run_once([&](Commands& commands) { commands.fill({status_.handle(), 0, 16}, 0); });
+void Session::clear_words() {
+  run_once([&](Commands& commands) { commands.fill({words_.handle(), 0, words_.bytes()}, 0); });
 }
 
 SessionBuffers Session::buffers(bool in_place) const {
-  return {*weights_, arena_, upload_, download_, status_, states_, undo_, in_place};
+  return {*weights_, arena_, upload_, download_, words_, states_, undo_, in_place};
 }
 
 // Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
@@ -252,7 +249,7 @@ void Session::make_room(const Ports& ports, const Layout& layout) {
   need.states = state_bytes(state_infos_);
   const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
   need.arena = size(arena_, arena_bytes);
-  need.io = status_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes);
+  need.io = words_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes);
   need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : image_bytes());
   require_memory(need, budget_);
   if (!grows) return;
@@ -287,34 +284,13 @@ uint64_t Session::image_bytes() const {
   return bytes;
 }
 
-void Session::copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Port& port = encoding.ports.inputs[i];
-    const std::byte* data = static_cast<const std::byte*>(inputs[i].data);
-    if (port.count == 0) continue;
-    if (port.dtype == DType::i64) {
-      const uint64_t bad = narrow_i64(port.data, data, port.count);
-      if (bad != kNoPosition)
-        fail(Code::InvalidArgument, Stage::input, method.rules.path(i),
-             "%" PRId64 " at position %" PRIu64 " does not fit 32 bits", read_i64(data, bad), bad);
-    } else if (port.dtype == DType::boolean) {
-      const uint64_t bad = copy_bool(port.data, data, port.count);
-      if (bad != kNoPosition)
-        fail(Code::InvalidArgument, Stage::input, method.rules.path(i),
-             "%u at position %" PRIu64 " is not a bool; it must be 0 or 1", std::to_integer<unsigned>(data[bad]), bad);
-    } else {
-      std::memcpy(port.data, data, port.bytes);
-    }
-  }
-}
-
 void Session::check_status(const MethodState& method, const Encoding& encoding) {
   if (encoding.status == nullptr || encoding.status[0] == 0) return;
   uint32_t status[4];
   std::copy_n(encoding.status, 4, status);
   const Graph::Impl& graph = method.graph->impl();
   undo_states(graph.method_index, encoding.saves);
-  clear_status();
+  clear_words();
   refuse_data(graph, status);
 }
 
@@ -365,15 +341,6 @@ void Session::read(uint32_t index, void* data, uint64_t bytes) const {
   copy_out(output, data);
 }
 
-void Session::copy_out(const Port& output, void* data) {
-  if (output.count == 0) return;
-  if (output.dtype == DType::i64) {
-    widen_i32(static_cast<std::byte*>(data), output.data, output.count);
-  } else {
-    std::memcpy(data, output.data, output.bytes);
-  }
-}
-
 std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const InputView> inputs) {
   const Lock lock(*this);
   const Encoding& timed = execute(method_index, inputs, true);
@@ -391,7 +358,7 @@ SessionMemory Session::memory() const {
                        .state = 0,
                        .arena = size(arena_),
                        .textures = weights_->texture_bytes(),
-                       .io = size(upload_) + size(download_) + size(status_) + undo_.bytes()};
+                       .io = size(upload_) + size(download_) + size(words_) + undo_.bytes()};
   for (const Buffer& state : states_) memory.state += size(state);
   memory.textures += image_bytes();
   return memory;

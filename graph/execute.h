@@ -126,17 +126,15 @@ class Session {
   void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
   uint64_t image_bytes() const;  // of the recordings
   SessionBuffers buffers(bool in_place) const;
-  void copy_in(const MethodState& method, const Encoding& encoding, std::span<const InputView> inputs) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void run_unmerged(const MethodState& method, const Encoding& encoding);
   void run_once(const std::function<void(Commands&)>& record);
   void undo_states(uint32_t method, bool saved);
   void undo_stopped(const MethodState& method, const Encoding& encoding) noexcept;
-  void clear_status();
+  void clear_words();
   void reset_state();
   MethodState& method_at(uint32_t method);
   const Port& port(uint32_t index) const;
-  static void copy_out(const Port& output, void* data);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<const Program> program_;
@@ -144,7 +142,8 @@ class Session {
   std::vector<MethodState> methods_;
   std::vector<StateInfo> state_infos_;
   std::vector<Buffer> states_;
-  Buffer arena_, upload_, download_, status_;
+  Buffer arena_, upload_, download_;
+  Buffer words_;  // graph/need.h
   StateUndo undo_;
   bool half_updated_ = false;  // states
   const uint64_t timeout_ns_;

@@ -30,8 +30,8 @@ void check_writes(const Graph::Impl& graph, const std::vector<uint32_t>& writes)
   for (const uint32_t id : writes) {
     if (id == kNone) bug(graph, "writes an empty tensor");
     const TensorInfo& tensor = graph.tensors[id];
-    const bool fresh =
-        tensor.memory == MemorySource::status || (tensor.memory == MemorySource::arena && tensor.base == kNone);
+    const bool fresh = tensor.memory == MemorySource::status || tensor.memory == MemorySource::counters ||
+                       (tensor.memory == MemorySource::arena && tensor.base == kNone);
     const bool own = tensor.value == kNone || graph.writer[tensor.value] == graph.call;
     if (!fresh || !own) bug(graph, "writes a tensor that is not its own");
   }
@@ -167,6 +167,14 @@ Tensor Graph::status() {
   if (impl_->status == kNone)
     impl_->status = impl_->add({.dtype = DType::i32, .rank = 1, .memory = MemorySource::status, .shape = {4}});
   return Tensor(this, impl_->status);
+}
+
+Tensor Graph::counters(int64_t count) {
+  if (impl_->counters == kNone)
+    impl_->counters = impl_->add({.dtype = DType::i32, .rank = 1, .memory = MemorySource::counters, .shape = {0}});
+  int64_t& words = impl_->tensors[impl_->counters].shape[0];
+  words = std::max(words, count);
+  return Tensor(this, impl_->counters);
 }
 
 uint32_t Graph::call_id() const {

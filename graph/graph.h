@@ -130,6 +130,9 @@ class Graph {
   // Four words into which a kernel reports what only the data shows, such as an index out of range (core/status.glslh):
   // {call + 1, position, value, limit}. Bound as a write.
   Tensor status();
+  // At least `count` words of i32 that are 0 when a run begins. A dispatch that binds them, as a write, leaves them at
+  // 0; the session clears them after a run that was stopped. All calls have the same words.
+  Tensor counters(int64_t count);
   uint32_t call_id() const;  // the operator call being built, for status reports
   const Features& features() const;
   // A value of type T that operator calls share while the graph is built, by a key of their own; made by the first call

@@ -27,6 +27,7 @@ enum class MemorySource : uint8_t {
   packed,    // ref is an index in Graph::Impl::packed_constants
   state,     // ref is an index in Program::states
   status,    // the four words of Graph::status
+  counters,  // the words of Graph::counters
 };
 
 // "Memory" is which bytes a tensor has, "storage" whether they are in a buffer or in a texture.
@@ -94,7 +95,8 @@ struct Graph::Impl {
   mutable std::vector<uint32_t> uses;               // of values; counted when first needed
   std::vector<uint32_t> writer;                     // of values: the call that writes it
   std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
-  uint32_t status = kNone, call = kNone;            // call: the one being built
+  uint32_t status = kNone, counters = kNone;        // tensors
+  uint32_t call = kNone;                            // the one being built
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
   std::function<std::vector<Merged>(const Graph&, std::span<const RunningNode>)> merge;
   bool copying = false;  // a copy between storages is being added: it writes the value of an earlier call

@@ -15,7 +15,7 @@ struct Merged;  // graph/merge.h
 
 // Memory of different spaces never overlaps. States are kFirstState + index, images kFirstImage + index. kFixed:
 // weights, never written.
-enum Space : uint32_t { kArena, kUpload, kDownload, kStatus, kFixed, kFirstState, kFirstImage = 1u << 31 };
+enum Space : uint32_t { kArena, kUpload, kDownload, kStatus, kCounters, kFixed, kFirstState, kFirstImage = 1u << 31 };
 
 // Bytes [begin, end) of a space. `content` names what is in them, for find_hazard.
 struct Range {

@@ -43,7 +43,7 @@ void place_images(const Graph::Impl& graph, const std::vector<uint32_t>& first, 
 
 }  // namespace
 
-Layout layout(const Graph& graph) {
+Layout layout(const Graph& graph, bool keeps_inputs) {
   const Graph::Impl& impl = graph.impl();
   const uint32_t count = static_cast<uint32_t>(impl.tensors.size());
   Layout result;
@@ -77,7 +77,10 @@ Layout layout(const Graph& graph) {
     find_root(t);
     result.bytes.push_back(std::max<uint64_t>(16, (impl.bytes(t) + 15) & ~uint64_t{15}));
   }
-  for (const uint32_t input : impl.method().inputs) use(input, 0);
+  for (const uint32_t input : impl.method().inputs) {
+    use(input, 0);
+    if (keeps_inputs) use(input, end);
+  }
   for (const Node& node : impl.nodes) {
     if (node.kind == NodeKind::view) continue;
     for (const uint32_t id : node.reads) use(id, node.level);

@@ -17,6 +17,7 @@ struct Layout {
   std::vector<uint32_t> image;        // of each tensor in a texture: index in images
 };
 
-Layout layout(const Graph& graph);
+// `keeps_inputs`: nothing else gets the memory of inputs.
+Layout layout(const Graph& graph, bool keeps_inputs = false);
 
 }  // namespace pumice::engine

@@ -70,7 +70,10 @@ bool complete(const Graph::Impl& graph, Merged& merged, const std::function<bool
   }
   merged.writes = results;
   merged.reads.assign(outside.begin(), outside.end());
-  std::erase_if(inside, [&](uint32_t id) { return graph.tensors[id].memory == MemorySource::status; });
+  std::erase_if(inside, [&](uint32_t id) {
+    const MemorySource memory = graph.tensors[id].memory;
+    return memory == MemorySource::status || memory == MemorySource::counters;
+  });
   return !leaves_out(graph, inside, merged) && keeps_states(graph, merged, keeps_state);
 }
 

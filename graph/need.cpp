@@ -42,6 +42,15 @@ uint64_t state_bytes(std::span<const StateInfo> states) {
   return bytes;
 }
 
+uint64_t words_bytes(std::span<const std::unique_ptr<Graph>> graphs) {
+  uint64_t counters = 0;
+  for (const auto& graph : graphs) {
+    const uint32_t id = graph->impl().counters;
+    if (id != kNone) counters = std::max(counters, graph->impl().bytes(id));
+  }
+  return counters == 0 ? 16 : kCountersBegin + counters;
+}
+
 uint64_t value_texture_bytes(Device& device, const Layout& layout) {
   uint64_t bytes = 0;
   for (const ImageShape& shape : layout.images) {
@@ -62,7 +71,7 @@ void add_session(Device& device, const Program& program, std::span<const std::un
     download = std::max(download, grown_bytes(used.download_bytes));
     need.textures += value_texture_bytes(device, layouts[m]);
   }
-  need.io = buffer_bytes(16) + StateUndo::bytes_of(infos, graphs) + upload + download;
+  need.io = buffer_bytes(words_bytes(graphs)) + StateUndo::bytes_of(infos, graphs) + upload + download;
 }
 
 void check_pipelines(std::span<const std::unique_ptr<Graph>> graphs) {

@@ -21,6 +21,10 @@ uint64_t state_bytes(std::span<const StateInfo> states);
 // Of the images of one recording. Images that the device does not take are left out: they are refused when they come.
 uint64_t value_texture_bytes(Device& device, const Layout& layout);
 
+// Of a session's words, which are 0 between its runs: the four of Graph::status, then those of Graph::counters.
+constexpr uint64_t kCountersBegin = 256;  // no device asks for a larger alignment
+uint64_t words_bytes(std::span<const std::unique_ptr<Graph>> graphs);
+
 // Adds a session's part to what its weights need: states, and the first run of every method, at the shapes that the
 // graphs have now. `layouts`: one for each graph.
 void add_session(Device& device, const Program& program, std::span<const std::unique_ptr<Graph>> graphs,

@@ -4,6 +4,7 @@
 #include <cinttypes>
 
 #include "graph/bind.h"
+#include "graph/need.h"
 #include "vulkan/upload.h"
 
 namespace pumice::engine {
@@ -27,7 +28,9 @@ class TensorMemory {
       case MemorySource::state:
         return allocation(buffers_.states[root.ref], 0, bytes);
       case MemorySource::status:
-        return allocation(buffers_.status, 0, bytes);
+        return allocation(buffers_.words, 0, bytes);
+      case MemorySource::counters:
+        return allocation(buffers_.words, kCountersBegin, bytes);
       case MemorySource::constant:
         return cut(buffers_.weights.constant(root.ref, root.dtype), bytes);
       case MemorySource::packed:
@@ -43,7 +46,7 @@ class TensorMemory {
   }
 
   // A binding that no kernel reads: the operator left it empty.
-  Slice empty() const { return allocation(buffers_.status, 0, 16).slice; }
+  Slice empty() const { return allocation(buffers_.words, 0, 16).slice; }
 
   static Allocation allocation(const Buffer& buffer, uint64_t offset, uint64_t bytes) {
     if (offset + bytes > buffer.bytes())
@@ -72,7 +75,7 @@ void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const Ten
                                  : TensorMemory::allocation(buffers.download, port.offset, port.bytes).mapped;
   if (graph.status != kNone) {
     const Allocation status = buffers.in_place
-                                  ? TensorMemory::allocation(buffers.status, 0, 16)
+                                  ? TensorMemory::allocation(buffers.words, 0, 16)
                                   : TensorMemory::allocation(buffers.download, encoding.ports.status_offset, 16);
     encoding.status = reinterpret_cast<const uint32_t*>(status.mapped);
   }
@@ -200,7 +203,23 @@ class Recorder {
   uint32_t next_step_ = 0, next_merged_ = 0;
 };
 
+void copy(const TensorMemory& memory, std::span<const Step> steps, Commands& commands) {
+  for (const Step& step : steps) {
+    if (step.kind == StepKind::copy) commands.copy(memory.of(step.reads[0]), memory.of(step.writes[0]));
+  }
+}
+
 }  // namespace
+
+std::vector<Step> in_order(const Encoding& encoding) {
+  std::vector<Step> all = encoding.before;
+  for (const std::vector<Step>* steps : {&encoding.steps, &encoding.after}) {
+    const size_t begin = all.size();
+    all.insert(all.end(), steps->begin(), steps->end());
+    if (encoding.repeated && begin < all.size()) all[begin].barrier = true;  // Commands::begin
+  }
+  return all;
+}
 
 bool run_at_once(const std::shared_ptr<Device>& device, const Merged& merged) {
   const Pipeline& pipeline = device->pipelines().get(pipeline_key(merged.dispatch));
@@ -242,13 +261,19 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
   // A run may end before it is through: by an error that a kernel reports, or between two submits.
   const bool may_end = impl.status != kNone || encoding.repeated || encoding.parts.size() > 1;
   encoding.saves = may_end && buffers.undo.saves(impl.method_index);
-  if (encoding.saves && !encoding.repeated) {
-    buffers.undo.save(impl.method_index, commands);
+  if (encoding.repeated) {
+    encoding.first = std::make_unique<Commands>(device);
+    encoding.first->begin();
+    if (encoding.saves) buffers.undo.save(impl.method_index, *encoding.first);
+    copy(memory, encoding.before, *encoding.first);
+    encoding.first->end();
+    encoding.last = std::make_unique<Commands>(device);
+    encoding.last->begin();
+    copy(memory, encoding.after, *encoding.last);
+    encoding.last->host_barrier();
+    encoding.last->end();
   } else if (encoding.saves) {
-    encoding.save = std::make_unique<Commands>(device);
-    encoding.save->begin();
-    buffers.undo.save(impl.method_index, *encoding.save);
-    encoding.save->end();
+    buffers.undo.save(impl.method_index, commands);
   }
   commands.discard(encoding.images);
   Recorder(*device, impl, memory, encoding).record();

@@ -18,7 +18,8 @@ namespace pumice::engine {
 // The buffers of a session. Images belong to an encoding.
 struct SessionBuffers {
   const Weights& weights;
-  const Buffer &arena, &upload, &download, &status;
+  const Buffer &arena, &upload, &download;
+  const Buffer& words;  // graph/need.h
   std::span<const Buffer> states;
   const StateUndo& undo;
   bool in_place;
@@ -30,12 +31,14 @@ struct Encoding {
   bool timed = false;     // a timestamp before each step and one at the end
   bool repeated = false;  // may be submitted several times at once
   Ports ports;
-  std::vector<Step> steps;
+  std::vector<Step> steps;          // of each repetition
+  std::vector<Step> before, after;  // of a repeated one: its copies in and out, once for all repetitions
   Plan plan;
   std::vector<Image> images;
   std::vector<Buffer> merged_memory;  // table and scratch of each merged step, in their order
   std::unique_ptr<Commands> commands;
-  std::unique_ptr<Commands> save;    // of a repeated one: what saves the states, to be run once before it; else null
+  std::unique_ptr<Commands> first,
+      last;                          // of a repeated one: `before`, the states saved as well, and `after`; else null
   bool saves = false;                // a run begins with saving the states
   std::vector<Part> parts;           // of `commands`
   std::vector<double> factors = {};  // by which the parts were planned; empty: nothing was measured
@@ -44,6 +47,9 @@ struct Encoding {
   const uint32_t* status = nullptr;  // four words, or null when no kernel reports
   uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
 };
+
+// `before`, `steps` and `after`, with the barriers between them.
+std::vector<Step> in_order(const Encoding& encoding);
 
 // Prepares the pipelines, plans the parts, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,

@@ -24,7 +24,6 @@
 // (e^(2 d) - 1) * max|v|.
 #include "ops/reference/cached_attention.h"
 #include "glsl/cached_attention_write.h"
-#include "glsl/full.h"
 #include "ops/op.h"
 #include "ops/shared/cached_attention_launch.h"
 #include "ops/shared/decoder_layers.h"
@@ -80,24 +79,6 @@ Caches read(const Args& args, bool int8, bool interleaved) {
   return c;
 }
 
-// Of all calls of a graph, which run one after another: cleared at the start of a run, and left at 0 by each call.
-struct Tickets {
-  Tensor words;
-};
-
-Tensor tickets(Graph& graph) {
-  const std::shared_ptr<Tickets> shared = graph.shared<Tickets>("cached_attention tickets");
-  if (shared->words) return shared->words;
-  const Tensor words = shared->words = graph.scratch(DType::i32, 1);
-  graph.dispatch({words}, {}, [=](Launch& launch) {
-    words.resize({kTickets});
-    launch.params(glsl::full::Params{.count = kTickets / 4, .word = 0});
-    launch.shader = &glsl::full::variant();
-    launch.over(kTickets / 4);
-  });
-  return words;
-}
-
 void attend(Graph& graph, const Args& args, bool int8, bool interleaved) {
   const Caches c = read(args, int8, interleaved);
   const Tensor out = args.out(0), q = c.q;
@@ -107,7 +88,8 @@ void attend(Graph& graph, const Args& args, bool int8, bool interleaved) {
   for (size_t i = 0; i < caches.size(); ++i)
     check(caches[i].dtype() == old_caches[i].dtype(), "%s: a cache of %s becomes one of %s", kOp,
           name(old_caches[i].dtype()), name(caches[i].dtype()));
-  const Tensor rotated = graph.scratch(q.dtype(), 4), partial = graph.scratch(DType::f32, 1), words = tickets(graph);
+  const Tensor rotated = graph.scratch(q.dtype(), 4), partial = graph.scratch(DType::f32, 1),
+               words = graph.counters(kTickets);
   const uint32_t call = graph.call_id();
   const auto or_q = [&](const Tensor& t) { return t ? t : q; };
   const std::vector<Tensor> inputs = {
@@ -147,14 +129,12 @@ void attend(Graph& graph, const Args& args, bool int8, bool interleaved) {
   graph.dispatch(of_row, inputs, [=](Launch& launch) {
     resize(launch);
     resize_caches();
-    words.resize({kTickets});
     if (out.numel() == 0 || !one_row(launch)) return;
     launch_one_row(launch, c, call);
     launch.phase = std::make_shared<AttentionPhase>(c, out, caches[0], caches[1], call);
   });
   graph.dispatch({out, partial, words}, attended, [=](Launch& launch) {
     resize(launch);
-    words.resize({kTickets});
     const int64_t rows = few_rows(c, launch.features);
     if (out.numel() != 0 && rows != 0 && !one_row(launch)) launch_few_rows(launch, c, rows);
   });

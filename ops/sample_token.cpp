@@ -11,7 +11,6 @@
 #include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
 #include "glsl/sample_token_bins.h"
-#include "glsl/sample_token_draw.h"
 #include "glsl/sample_token_split.h"
 #include "ops/op.h"
 #include "ops/reference/sample_token.h"
@@ -71,48 +70,49 @@ void sample_token(Graph& graph, Args args) {
   const Tensor words = graph.scratch(DType::i32, 1), list = graph.scratch(DType::i32, 1);
   const Tensor bests = graph.scratch(DType::i32, 1);
   const uint32_t call = graph.call_id();
+  const auto resize = [=] {
+    words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
+    out.resize({s.rows(), 1});
+  };
   const auto over_parts = [=](Launch& launch) {
     launch.over_groups(uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
   };
 
-  graph.dispatch({keys, peaks, words, graph.status()},
+  graph.dispatch({keys, peaks, words, out, graph.counters(SAMPLE_ROWS), graph.status()},
                  {s.options, s.counts, s.logits, s.text, s.made, s.position, s.step}, [=](Launch& launch) {
                    check_sizes(s);
+                   resize();
                    keys.resize({s.rows() * s.stride()});
                    peaks.resize({s.rows() * int64_t{2} * s.parts()});
-                   words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
-                   over_parts(launch);
-                   launch.spec.push_back(s.tokens() % 4 == 0);
-                   launch.params(glsl::sample_token::Params{.rows = s.rows(),
-                                                            .tokens = s.tokens(),
-                                                            .parts = s.parts(),
-                                                            .text = u32(s.text.dim(1)),
-                                                            .made = u32(s.made.dim(1)),
-                                                            .call = call});
-                   launch.shader = &glsl::sample_token::variant(glsl::sample_token::dtype(s.logits.dtype()));
+                   for (uint32_t first = 0; first < s.rows(); first += SAMPLE_ROWS) {
+                     if (first != 0) launch.next_dispatch();
+                     const uint64_t rows = std::min(SAMPLE_ROWS, s.rows() - first);
+                     launch.over_groups(rows * s.parts(), lanes_of(launch.features));
+                     launch.spec.push_back(s.tokens() % 4 == 0);
+                     launch.params(glsl::sample_token::Params{.rows = s.rows(),
+                                                              .first = first,
+                                                              .tokens = s.tokens(),
+                                                              .parts = s.parts(),
+                                                              .text = u32(s.text.dim(1)),
+                                                              .made = u32(s.made.dim(1)),
+                                                              .call = call});
+                     launch.shader = &glsl::sample_token::variant(glsl::sample_token::dtype(s.logits.dtype()));
+                   }
                  });
-  graph.dispatch({words}, {keys, peaks, s.options, s.counts}, [=](Launch& launch) {
+  graph.dispatch({words}, {keys, s.options, s.counts}, [=](Launch& launch) {
     words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
     over_parts(launch);
     launch.params(glsl::sample_token_bins::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts()});
     launch.shader = &glsl::sample_token_bins::variant();
   });
-  graph.dispatch({list, bests, words}, {keys, peaks, s.options, s.counts, s.position}, [=](Launch& launch) {
+  graph.dispatch({out, list, bests, words}, {keys, s.options, s.counts, s.position}, [=](Launch& launch) {
+    resize();
     list.resize({s.rows() * 2 * s.stride()});
     bests.resize({s.rows() * int64_t{2} * s.parts()});
-    words.resize({s.rows() * int64_t{SAMPLE_WORDS}});
     over_parts(launch);
     launch.params(glsl::sample_token_split::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts()});
     launch.shader = &glsl::sample_token_split::variant();
   });
-  graph.dispatch(
-      {out, graph.status()}, {keys, peaks, s.options, s.counts, list, bests, words, s.position}, [=](Launch& launch) {
-        out.resize({s.rows(), 1});
-        launch.over_groups(s.rows(), lanes_of(launch.features));
-        launch.params(
-            glsl::sample_token_draw::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts(), .call = call});
-        launch.shader = &glsl::sample_token_draw::variant();
-      });
 }
 
 // Everything that follows the logits.

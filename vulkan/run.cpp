@@ -57,11 +57,17 @@ class Runner {
   void submit() {
     if (next_ > 0) must_go_on();
     commands_.clear();
-    if (next_ == 0 && run_.first != nullptr) commands_ = run_.first->recorded().parts;
+    if (next_ == 0 && run_.first != nullptr) append(*run_.first);
     commands_.insert(commands_.end(), times_of(next_), recording_.parts[next_ % recording_.parts.size()]);
+    if (next_ + 1 == submits_ && run_.last != nullptr) append(*run_.last);
     queue_.submit(slot(next_), commands_);
     submitted_[next_ % 2] = Clock::now();
     run_.began = true;
+  }
+
+  void append(const Commands& once) {
+    const std::vector<VkCommandBuffer>& parts = once.recorded().parts;
+    commands_.insert(commands_.end(), parts.begin(), parts.end());
   }
 
   // Since the run began: also where a driver's wait gives up at once, again and again.

@@ -18,6 +18,7 @@ struct Run {
   uint32_t times = 1;
   uint32_t times_a_submit = ~0u;    // at most; where the commands have one part
   const Commands* first = nullptr;  // run once before them, in the first submit
+  const Commands* last = nullptr;   // run once after them, in the last submit
   // Called between submits, and now and then while one is waited for. What it throws ends the run, see `began`.
   std::function<void()> poll = {};
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 from tiny_llama import MAX_SEQ
 
-import pumice
-from pumice.llm.prompt_lookup import PromptLookup, accepted
+from pumice.llm.prompt_lookup import CHECKED, PromptLookup, accepted
 from pumice.llm.sampling import Sampling
 
 PROMPT = "| arena | one device buffer |\n| arena | one device"
@@ -68,33 +67,30 @@ def test_a_check_gives_what_steps_give(lm, how) -> None:
         assert model.held(0) == [*text, *want[: min(right, 7)]]
 
 
+def walk(text: list[int], made: list[int]) -> tuple[int, int]:
+    """Checks and right guesses on the way from `text` to `made`, whose first token came with the text's logits."""
+    lookup, at, checks, right, steps = PromptLookup([*text, made[0]]), 1, 0, 0, 1
+    while at < len(made):
+        if guesses := lookup.guess(min(CHECKED, len(made) - at) - 1):
+            came = accepted(guesses, made[at : at + len(guesses) + 1])
+            checks, right = checks + 1, right + len(came) - 1
+        else:
+            came = made[at : at + steps]
+        at, steps = at + len(came), CHECKED
+        for token in came:
+            lookup.add(token)
+    return checks, right
+
+
 def test_a_text_that_repeats_itself_takes_fewer_calls(lm, monkeypatch) -> None:
+    """As many as its tokens say, which are those of the model that the tests train, whatever it has learned."""
     model = lm("none")
+    tokens = model.encode("| arena | one device buffer |\n") * 4
+    want = list(model.generate_tokens(tokens, max_new_tokens=100))
+    checks, right = walk(tokens, want)
     calls = []
     call = model._call
     monkeypatch.setattr(model, "_call", lambda *all: calls.append(all[0]) or call(*all))
-    tokens = model.encode("| arena | one device buffer |\n")
-    got = list(model.generate_tokens(tokens * 4, max_new_tokens=100, prompt_lookup_num_tokens=7))
-    assert calls.count("check") >= 3
-    assert len(got) == 100 and model.accepted_tokens >= calls.count("check")
-
-
-@pytest.mark.parametrize("count", [-1, 8, 1.0, True, "3", None])
-def test_a_wrong_number_of_guesses(lm, count) -> None:
-    with pytest.raises(pumice.InvalidInputError, match="prompt_lookup_num_tokens must be an integer from 0 to 7"):
-        lm("none").generate_tokens(PROMPT, prompt_lookup_num_tokens=count)
-
-
-def test_checks_that_cannot_be(lm) -> None:
-    for text, guesses in ([65], [1] * 8), ([], [1]):
-        with pytest.raises(pumice.InvalidInputError, match="this file checks up to 7"):
-            lm("none").check(text, guesses, Sampling())
-
-
-def test_a_file_of_before(file) -> None:
-    model = pumice.llm.load(file("none"))
-    model._methods.pop("check")
-    with pytest.raises(pumice.InvalidInputError, match="this file checks up to 0"):
-        model.check([65], [1], Sampling())
-    with pytest.raises(pumice.InvalidInputError, match="export the model again"):
-        model.generate(PROMPT, prompt_lookup_num_tokens=1)
+    got = list(model.generate_tokens(tokens, max_new_tokens=100, prompt_lookup_num_tokens=CHECKED - 1))
+    assert got == want and calls.count("check") == checks > 0
+    assert model.accepted_tokens == right > 0

@@ -104,6 +104,16 @@ def test_a_vocabulary_of_50257(kind) -> None:
     assert got == [next_token(logits[row].numpy(), how, row, [0] * row) for row, how in enumerate(HOWS)]
 
 
+def test_top_p_after_a_top_k_that_cuts_among_equal_logits() -> None:
+    """Of fp16 logits many are equal: those that top_k has left out must not come back."""
+    random = np.random.default_rng(0)
+    logits = torch.from_numpy(random.uniform(-9, 9, (48, 5001))).half()
+    hows = [Sampling(0.8, top_k=2 + row % 5, top_p=0.9, seed=row) for row in range(48)]
+    positions = [row % TEXT for row in range(48)]
+    want = [next_token(logits[row].float().numpy(), how, positions[row]) for row, how in enumerate(hows)]
+    assert drawn(logits, hows, positions) == want
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options))
 def test_draws_follow_the_distribution(options) -> None:
     """One call draws for many positions of one text; two seeds differ, one repeats."""

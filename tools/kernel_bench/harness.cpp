@@ -26,6 +26,8 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
       return "constant '" + graph.method().values[tensor].name + "'";
     case MemorySource::status:
       return "status words";
+    case MemorySource::counters:
+      return "counters";
     default:
       break;
   }
@@ -173,14 +175,19 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
   commands.end();
   loaded_.device->run(commands);
   put_inputs(word, inputs);
+  clear(impl().counters);
   clear_report();
 }
 
 void Harness::clear_report() {
-  if (!places_.contains(impl().status)) return;
+  clear(impl().status);
+}
+
+void Harness::clear(uint32_t tensor) {
+  if (!places_.contains(tensor)) return;
   Commands commands(loaded_.device);
   commands.begin();
-  for (uint32_t slot = 0; slot < options_.slots; ++slot) commands.fill(slice(impl().status, slot), 0);
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) commands.fill(slice(tensor, slot), 0);
   commands.end();
   loaded_.device->run(commands);
 }

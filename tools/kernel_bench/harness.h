@@ -57,6 +57,7 @@ class Harness {
   bool overwrites_inputs() const;
   // Clears the status words before another run.
   void clear_report();
+  void clear(uint32_t tensor);  // fills it with 0, where it is used
   // The report of the last run, of slot 0.
   std::optional<HostReport> report();
   // Records the kernels of one run, with the barriers between them.

@@ -20,6 +20,29 @@ double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+// The inputs of the method "sample".
+struct Drawn {
+  Drawn(std::span<const int64_t> text, int64_t steps, int64_t text_size, const Sampling& sampling)
+      : token(text.back()),
+        position(static_cast<int64_t>(text.size()) - 1),
+        count(steps),
+        before(static_cast<size_t>(text_size)),
+        options(sampling.options()),
+        counts(sampling.counts()),
+        tensors{pumice::view<int64_t>({&token, 1}, {1, 1}), pumice::view<int64_t>({&position, 1}, {1}),
+                pumice::view<int64_t>({&count, 1}, {1}),    pumice::view<int64_t>(before, {1, text_size}),
+                pumice::view<float>(options, {1, 4}),       pumice::view<int32_t>(counts, {1, 4})} {
+    std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
+  }
+  Drawn(const Drawn&) = delete;  // the tensors point into it
+
+  int64_t token, position, count;
+  std::vector<int64_t> before;
+  std::array<float, 4> options;
+  std::array<int32_t, 4> counts;
+  std::array<pumice_tensor, 6> tensors;
+};
+
 // The file's methods "prefill" (tokens [1, n], first [1]) and "decode" (tokens [1, 1], first [1]), logits [1, V].
 class Model {
  public:
@@ -67,24 +90,22 @@ class Model {
   // Up to `count` tokens after `text`, of which all but the last have been read: several in one submit, where the file
   // has a method for that.
   std::vector<int64_t> steps(std::span<const int64_t> text, int64_t count, const Sampling& sampling) {
-    const int64_t token = text.back(), position = static_cast<int64_t>(text.size()) - 1;
-    if (sample_ == kNone) return {run(decode_, {&token, 1}, position)};
+    if (sample_ == kNone) return {run(decode_, text.last(1), static_cast<int64_t>(text.size()) - 1)};
     count = std::min(count, kSteps);
-    std::vector<int64_t> before(static_cast<size_t>(text_size_));
-    std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
-    const std::array<float, 4> options = sampling.options();
-    const std::array<int32_t, 4> counts = sampling.counts();
-    const pumice_tensor inputs[] = {
-        pumice::view<int64_t>({&token, 1}, {1, 1}), pumice::view<int64_t>({&position, 1}, {1}),
-        pumice::view<int64_t>({&count, 1}, {1}),    pumice::view<int64_t>(before, {1, text_size_}),
-        pumice::view<float>(options, {1, 4}),       pumice::view<int32_t>(counts, {1, 4})};
+    const Drawn inputs(text, count, text_size_, sampling);
     std::vector<int64_t> generated =
-        session_.call(inputs, sample_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
+        session_.call(inputs.tensors, sample_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
     generated.resize(static_cast<size_t>(count));
     return generated;
   }
-  json profile(int64_t token, int64_t position) {
-    const pumice_tensor inputs[] = {pumice::view<int64_t>({&token, 1}, {1, 1}),
+  // Of one more token.
+  json profile(std::span<const int64_t> text, const Sampling& sampling) {
+    if (sample_ != kNone) {
+      const Drawn inputs(text, 1, text_size_, sampling);
+      return json::parse(session_.profile(inputs.tensors, sample_)).at("rows");
+    }
+    const auto position = static_cast<int64_t>(text.size()) - 1;
+    const pumice_tensor inputs[] = {pumice::view<int64_t>(text.last(1), {1, 1}),
                                     pumice::view<int64_t>({&position, 1}, {1})};
     return json::parse(session_.profile(inputs, decode_)).at("rows");
   }
@@ -192,7 +213,7 @@ int generate(const Arguments& arguments) {
     std::printf("\n%s: prompt of %zu, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(), length,
                 prefill_rate, generated.size(), rate);
   }
-  if (arguments.profiled) print_profile(model.profile(generated.back(), static_cast<int64_t>(length)), arguments.by);
+  if (arguments.profiled) print_profile(model.profile(text, arguments.sampling), arguments.by);
   return 0;
 }
 
