@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import functools
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -143,6 +145,26 @@ def test_eager_is_the_definition() -> None:
         [next_token(logits[0].numpy(), how, 5, [0, 1, 2, 3, 0])],
         [next_token(logits[1].numpy(), how, 3, [6, 7, 2])],
     ]
+
+
+def test_a_run_that_was_stopped_leaves_no_tickets() -> None:
+    """The last part of a row to arrive compares them all. What arrived in a run that was cancelled must not count."""
+    rows, tokens, features = 24, 50257, "submit_us=1"  # each workgroup is a submit of its own
+    logits = rows_of("random", tokens)[:1].repeat(rows, 1)
+    hows = [Sampling()] * rows
+
+    def draw() -> list[int]:
+        return drawn(logits, hows, [5] * rows, features=features)
+
+    assert draw() == [int(logits[0].argmax())] * rows
+    with pytest.raises(pumice.CancelledError), ThreadPoolExecutor(1) as pool:
+        run = pool.submit(draw)
+        while not run.done():
+            time.sleep(0.001)
+            session(rows, tokens, logits.dtype, features).cancel()
+        run.result()
+    logits[:, -1] = 100  # in the part that comes last
+    assert draw() == [tokens - 1] * rows
 
 
 RIGHT = ([1.0, 1.0, 0.0, 1.0], [0, 0, 0, 0])
