@@ -51,14 +51,20 @@ std::vector<Layout> plan_all(const Program& program, std::span<const std::unique
   return layouts;
 }
 
-// Opens the device while a large file is checked: each takes some 0.2 s.
-std::future<std::shared_ptr<Device>> start(const Model::OpenDevice& open_device, std::span<const std::byte> file) {
+// Of a file of 5 GB, opening the device, hashing, copying and unmapping take 0.1 to 0.3 s each: they go on side by side.
+bool is_large(std::span<const std::byte> file) {
   constexpr size_t kLarge = size_t{256} << 20;
+  return file.size() >= kLarge;
+}
+
+// Does it now in another thread, where there is one to be had, else when the result is asked for.
+template <class F>
+auto beside(bool now, F function) -> std::future<decltype(function())> {
   try {
-    if (file.size() >= kLarge) return std::async(std::launch::async, open_device);
+    if (now) return std::async(std::launch::async, function);
   } catch (const std::system_error&) {  // no thread
   }
-  return std::async(std::launch::deferred, open_device);
+  return std::async(std::launch::deferred, function);
 }
 
 }  // namespace
@@ -70,19 +76,38 @@ std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, con
   return graph;
 }
 
-std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
+std::shared_ptr<Model> Model::load_bytes(const OpenDevice& open_device, std::span<const std::byte> file,
                                          const ExternalData& external, const Budget& budget) {
   const Deadline deadline(budget.max_seconds != 0 ? budget.max_seconds : kMaxSeconds);
-  std::future<std::shared_ptr<Device>> opening = start(open_device, file);
+  const bool large = is_large(file);
+  std::future<std::shared_ptr<Device>> opening = beside(large, open_device);
   const std::shared_ptr<Model> model(new Model);
-  model->program_ = std::make_shared<Program>(read(file, op_signatures()));
-  model->facts_ = std::make_shared<ConstantFacts>();
-  model->facts_->external = external;
+  model->program_ = std::make_shared<Program>(read(file, op_signatures(), {}, !large));
   const Program& program = *model->program_;
-  plan_all(program, build_all(program, baseline_features(), model->facts_, deadline));
-  model->device_ = opening.get();
-  model->budget_ = effective(budget, model->device_->info());
-  const auto graphs = build_all(program, model->device_->features(), model->facts_, deadline);
+  std::future<void> hashing = beside(large, [&] {
+    if (large) check_hashes(program);
+  });
+  try {
+    model->fill(opening, external, budget, deadline);
+  } catch (...) {
+    hashing.get();  // of damaged bytes, this is the error to tell
+    throw;
+  }
+  hashing.get();
+  model->program_->data = {};
+  model->facts_->loaded();
+  return model;
+}
+
+void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalData& external, const Budget& budget,
+                 const Deadline& deadline) {
+  facts_ = std::make_shared<ConstantFacts>();
+  facts_->external = external;
+  const Program& program = *program_;
+  plan_all(program, build_all(program, baseline_features(), facts_, deadline));
+  device_ = opening.get();
+  budget_ = effective(budget, device_->info());
+  const auto graphs = build_all(program, device_->features(), facts_, deadline);
   const std::vector<Layout> layouts = plan_all(program, graphs);
   // Values of other sizes than those at the hints are checked when they come.
   for (const auto& graph : graphs) {
@@ -91,22 +116,25 @@ std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::spa
   }
   check_pipelines(graphs);
   const auto allow = [&](const MemoryNeed& weights) {
-    model->need_ = weights;
-    add_session(*model->device_, program, graphs, layouts, model->need_);
-    require_memory(model->need_, model->budget_);
+    need_ = weights;
+    add_session(*device_, program, graphs, layouts, need_);
+    require_memory(need_, budget_);
   };
-  model->weights_ = std::make_shared<Weights>(model->device_, program, external, graphs, allow, deadline);
-  for (const Method& method : program.methods) model->bounds_.push_back(pumice::engine::bounds(method));
-  model->program_->data = {};
-  model->facts_->loaded();
-  return model;
+  weights_ = std::make_shared<Weights>(device_, program, external, graphs, allow, deadline);
+  for (const Method& method : program.methods) bounds_.push_back(pumice::engine::bounds(method));
+}
+
+std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
+                                         const ExternalData& external, const Budget& budget) {
+  return load_bytes(open_device, file, external, budget);
 }
 
 std::shared_ptr<const Model> Model::load_file(const OpenDevice& open_device, const std::string& path,
                                               const ExternalData& external, const Budget& budget) {
-  FileBytes file(path);
-  std::shared_ptr<const Model> model = load(open_device, file.bytes(), external, budget);
-  file.check_unchanged();
+  auto file = std::make_shared<FileBytes>(path);
+  const std::shared_ptr<Model> model = load_bytes(open_device, file->bytes(), external, budget);
+  file->check_unchanged();
+  if (is_large(file->bytes())) model->unmapping_ = beside(true, [last = std::move(file)]() mutable { last.reset(); });
   return model;
 }
 

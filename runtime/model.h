@@ -2,6 +2,7 @@
 // From a file's bytes to sessions: joins the operators and the graph.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@ namespace pumice::engine {
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
  public:
-  // Opens a device. Called after all four gates have passed, so that a bad file opens no device.
+  // Opens a device. A bad file opens none, unless it is so large that it is checked meanwhile: then from another thread.
   using OpenDevice = std::function<std::shared_ptr<Device>()>;
   // Throws LimitExceeded where the file needs more memory than the budget, before any is allocated for it; Timeout
   // where loading takes longer. Sessions of the model have the same budget.
@@ -34,6 +35,11 @@ class Model {
 
  private:
   Model() = default;
+  static std::shared_ptr<Model> load_bytes(const OpenDevice& open_device, std::span<const std::byte> file,
+                                           const ExternalData& external, const Budget& budget);
+  // All but the program.
+  void fill(std::future<std::shared_ptr<Device>>& opening, const ExternalData& external, const Budget& budget,
+            const Deadline& deadline);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<Program> program_;
@@ -42,6 +48,7 @@ class Model {
   std::vector<std::vector<Bounds>> bounds_;
   Budget budget_;
   MemoryNeed need_;
+  std::future<void> unmapping_;  // of a large file: the bytes are not needed any more
 };
 
 // All four gates, at the symbols' hints, for a device with nothing optional; no device is touched.

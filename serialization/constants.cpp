@@ -70,8 +70,11 @@ std::span<const std::byte> segment(const Program& program, const Constant& c) {
   return program.data.subspan(c.offset, c.size);
 }
 
+}  // namespace
+
 // Hashing runs at memory speed, so a few threads are enough; fewer when the system refuses them.
-void check_hashes(const Program& program, std::span<const uint32_t> order) {
+void check_hashes(const Program& program) {
+  const std::vector<uint32_t> order = by_offset(program);
   constexpr uint64_t kPerThread = uint64_t{8} << 20;
   std::atomic<size_t> bad{SIZE_MAX};
   ThreadPool pool(std::min<uint64_t>({program.data.size() / kPerThread, order.size(), 8}));
@@ -87,12 +90,8 @@ void check_hashes(const Program& program, std::span<const uint32_t> order) {
        printable(c.key).c_str(), hash64(segment(program, c)), c.hash);
 }
 
-}  // namespace
-
-void check_constants(const Program& program, bool verify_hashes) {
-  const std::vector<uint32_t> order = by_offset(program);
-  check_segments(program, order);
-  if (verify_hashes) check_hashes(program, order);
+void check_constants(const Program& program) {
+  check_segments(program, by_offset(program));
 }
 
 std::span<const std::byte> constant_bytes(const Program& program, uint32_t index, const ExternalData& external) {

@@ -17,8 +17,9 @@ using ExternalData = std::function<std::optional<std::span<const std::byte>>(std
 // WeightsMismatch where they differ or are missing.
 std::span<const std::byte> constant_bytes(const Program& program, uint32_t index, const ExternalData& external);
 
-// For `read`: every segment lies inside of the section, in order, with zeros between; with `verify_hashes`, also the
-// hashes of their bytes.
-void check_constants(const Program& program, bool verify_hashes);
+// For `read`: every segment lies inside of the section, in order, with zeros between.
+void check_constants(const Program& program);
+// Throws ChecksumMismatch where the bytes of a constant in the file have another hash than the file says.
+void check_hashes(const Program& program);
 
 }  // namespace pumice::engine

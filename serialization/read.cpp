@@ -38,7 +38,8 @@ Program read(std::span<const std::byte> file, std::span<const Signature> signatu
   program.program_bytes = header.program_size;
   program.data = file.subspan(header.constants_offset, header.constants_size);
   check_semantics(program, op_names, signatures, limits);
-  check_constants(program, verify_hashes);
+  check_constants(program);
+  if (verify_hashes) check_hashes(program);
   return program;
 }
 
