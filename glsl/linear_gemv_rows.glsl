@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // x . w^T for few rows of x (the formula is in linear/linear.glslh) on a device that computes a subgroup's lanes as one SIMD vector
 // and reads memory lane by lane (a CPU). A lane owns two whole weight rows of a row panel: all lanes need the same x, which is then
-// read once, and no sums are exchanged at the end. A workgroup of 8 lanes has a row panel of 16 weight rows and ROWS rows of x.
+// read once, and no sums are exchanged at the end. A workgroup of 8 lanes has PANELS row panels of 16 weight rows and ROWS rows of x.
+// A single row may be the result of a norm, which the workgroup then computes first. A GATED product has two row panels, a gate and
+// what it is multiplied with (linear/epilogue.glslh).
 //
 // Rounding: fp32; a lane adds the products of a group (or 32 columns) in order, then times the scale to the row's sum.
 // |err| <= 2^-24 * (K / 32 + 32 + 20) * sum|x w| before the result is rounded to the output's type.
@@ -12,10 +14,16 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
 #include "linear/linear.glslh"
+#include "math/math.glslh"
 
 layout(constant_id = 10) const uint ROWS = 1u;
+layout(constant_id = 11) const uint PANELS = 1u;
+layout(constant_id = 12) const uint NORM = 0u;  // vec4 groups of a row in whole tiles, where it is normed, else 0
+layout(constant_id = 13) const bool GATED = false;
 
-shared float result_[ROWS * 16u];
+shared float result_[PANELS * ROWS * 16u];
+shared float squares_[8];
+shared WORD(DTYPE) row_[NORM != 0u ? NORM : 1u];
 vec2 sum_[ROWS];   // of weight rows g and g + 8
 vec2 part_[ROWS];  // of the group at hand, not scaled yet
 
@@ -33,6 +41,29 @@ void add_parts(vec2 scale) {
     part_[r] = vec2(0.0);
   }
 }
+
+// row[k] = x[k] * rsqrt(mean(x^2) + eps) * weight[k] of the only row, rounded as glsl/norm.glsl rounds it; then zeros.
+void norm_row() {
+  const uint count = K / 4u;
+  float squares = 0.0;
+  for (uint q = lane(); q < count; q += LANES) {
+    const vec4 v = LOAD4(DTYPE, x_, q);
+    squares += dot(v, v);
+  }
+  squares_[lane()] = squares;
+  barrier();
+  squares = 0.0;
+  for (uint i = 0u; i < LANES; ++i) squares += squares_[i];
+  const float scale = safe_rsqrt(squares / float(K) + params.eps);
+  for (uint q = lane(); q < NORM; q += LANES) {
+    const uint at = min(q, count - 1u);
+    const vec4 v = LOAD4(DTYPE, x_, at) * scale * LOAD4(DTYPE, residual_, at);  // a product with a norm takes no residual
+    row_[q] = q < count ? PACK(DTYPE, v) : WORD(DTYPE)(0);
+  }
+  barrier();
+}
+
+WORD(DTYPE) x_word(uint row, uint column) { return NORM != 0u ? row_[column >> 2] : load_x(row, column); }
 
 void multiply_half(uint panel, uint tile, uint h, uint first_row, inout uvec4 w[4u * LIVE]) {
   const uint g = lane(), k = tile * 64u + h * 32u;
@@ -60,7 +91,7 @@ void multiply_half(uint panel, uint tile, uint h, uint first_row, inout uvec4 w[
     unpack(now, zero, a, b);
     [[unroll]] for (uint j = 0u; j < LIVE; ++j) w[t * LIVE + j] = now[j];
     [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-      const vec4 x = UNPACK(DTYPE, load_x(first_row + r, column));
+      const vec4 x = UNPACK(DTYPE, x_word(first_row + r, column));
       part_[r] = vec2(multiply_add(part_[r].x, x, a), multiply_add(part_[r].y, x, b));
     }
     if (!ONE_SCALE_A_HALF) add_parts(scale);
@@ -68,9 +99,8 @@ void multiply_half(uint panel, uint tile, uint h, uint first_row, inout uvec4 w[
   if (ONE_SCALE_A_HALF) add_parts(scale);
 }
 
-void main() {
-  const uint panel = group() / params.row_blocks, first_row = (group() - panel * params.row_blocks) * ROWS;
-  if (panel * 16u >= params.n) return;  // the whole workgroup
+// The sums of a row panel to result_.
+void multiply_panel(uint panel, uint first_row, uint at) {
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) sum_[r] = part_[r] = vec2(0.0);
   for (uint tile = 0u; tile < params.tiles; ++tile) {
     uvec4 w[4u * LIVE];
@@ -78,13 +108,25 @@ void main() {
     multiply_half(panel, tile, 1u, first_row, w);
   }
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
-    result_[r * 16u + lane()] = sum_[r].x;
-    result_[r * 16u + lane() + 8u] = sum_[r].y;
+    result_[(at + r) * 16u + lane()] = sum_[r].x;
+    result_[(at + r) * 16u + lane() + 8u] = sum_[r].y;
   }
+}
+
+vec4 result_of(uint at) { return vec4(result_[at], result_[at + 1u], result_[at + 2u], result_[at + 3u]); }
+
+void main() {
+  const uint block = group() / params.row_blocks, first_row = (group() - block * params.row_blocks) * ROWS;
+  const uint panel = block * PANELS;
+  if (panel * 16u >= params.n) return;  // the whole workgroup
+  if (NORM != 0u) norm_row();
+  for (uint j = 0u; j < PANELS; ++j)
+    if ((panel + j) * 16u < params.n) multiply_panel(panel + j, first_row, j * ROWS);
   barrier();
-  for (uint i = lane(); i < ROWS * 4u; i += LANES) {
-    const uint row = first_row + (i >> 2), n = panel * 16u + (i & 3u) * 4u, at = i * 4u;
-    if (row < params.m && n < params.n)
-      store_vec4(row, n, vec4(result_[at], result_[at + 1u], result_[at + 2u], result_[at + 3u]));
+  for (uint i = lane(); i < (GATED ? 1u : PANELS) * ROWS * 4u; i += LANES) {
+    const uint j = i / (ROWS * 4u), row = first_row + (i >> 2) % ROWS, n = (panel + j) * 16u + (i & 3u) * 4u;
+    if (row >= params.m || n >= params.n) continue;
+    if (GATED) store_gated(row, n, result_of(i * 4u), result_of((i + ROWS * 4u) * 4u));
+    else store_vec4(row, n, result_of(i * 4u));
   }
 }

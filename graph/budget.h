@@ -29,7 +29,7 @@ struct MemoryNeed {
   uint64_t states = 0;
   uint64_t arena = 0;  // of values, at the shapes at hand
   uint64_t textures = 0;
-  uint64_t io = 0;  // staging of inputs and outputs, status
+  uint64_t io = 0;  // staging of inputs and outputs, status, what merged kernels hand over
 
   uint64_t running() const { return weights + weight_textures + states + arena + textures + io; }
   uint64_t total() const { return loading > running() ? loading : running(); }

@@ -152,8 +152,9 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
   const auto keeps = [&](uint32_t state) { return undo_.saves(method.graph->impl().method_index, states_[state]); };
-  fresh->steps =
-      steps(*method.graph, layout, fresh->ports, in_place, timed, merging_.find(device_, *method.graph, keeps));
+  auto merged = merging_.find(device_, *method.graph, keeps);
+  if (need_of(fresh->ports, layout, merged_bytes(merged)).running() > budget_.max_memory) merged = {};
+  fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merged);
   if (repeated) once(fresh->before, fresh->steps, fresh->after);
   if (fresh->factors.empty() && device_->features().submit_us == 0)
     fresh->factors.assign(fresh->steps.size(), pace_.factor());
@@ -161,7 +162,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
     const std::string hazard = find_hazard(in_order(*fresh));
     if (!hazard.empty()) fail(Code::Internal, Stage::encode, "", "%s", hazard.c_str());
   }
-  make_room(fresh->ports, layout);
+  make_room(fresh->ports, layout, merged_bytes(merged));
   record(device_, *method.graph, layout, buffers(in_place), deadline, *fresh);
   fresh->plan = std::move(layout.plan);
   ++num_encodings_;
@@ -235,28 +236,42 @@ SessionBuffers Session::buffers(bool in_place) const {
   return {*weights_, arena_, upload_, download_, words_, states_, undo_, in_place};
 }
 
-// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
-// new is allocated. Nothing is dropped where the new is beyond the budget.
-void Session::make_room(const Ports& ports, const Layout& layout) {
-  const uint64_t arena_bytes = layout.plan.total;
-  const auto small = [](const Buffer& buffer, uint64_t bytes) {
-    return bytes > 0 && (!buffer || buffer.bytes() < bytes);
-  };
-  const bool grows =
-      small(arena_, arena_bytes) || small(upload_, ports.upload_bytes) || small(download_, ports.download_bytes);
-  if (!grows && layout.images.empty()) return;
+namespace {
+bool is_small(const Buffer& buffer, uint64_t bytes) {
+  return bytes > 0 && (!buffer || buffer.bytes() < bytes);
+}
+}  // namespace
+
+bool Session::must_grow(const Ports& ports, const Layout& layout) const {
+  return is_small(arena_, layout.plan.total) || is_small(upload_, ports.upload_bytes) ||
+         is_small(download_, ports.download_bytes);
+}
+
+// With another recording. Where something must grow, those that there are go.
+MemoryNeed Session::need_of(const Ports& ports, const Layout& layout, uint64_t merged) const {
+  const bool grows = must_grow(ports, layout);
+  const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
   MemoryNeed need{.weights = weights_->bytes(), .weight_textures = weights_->texture_bytes()};
   need.states = state_bytes(state_infos_);
-  const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
-  need.arena = size(arena_, arena_bytes);
-  need.io = words_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes);
+  need.arena = size(arena_, layout.plan.total);
+  need.io = words_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes) +
+            merged + (grows ? 0 : kept_merged_bytes());
   need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : image_bytes());
+  return need;
+}
+
+// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
+// new is allocated. Nothing is dropped where the new is beyond the budget.
+void Session::make_room(const Ports& ports, const Layout& layout, uint64_t merged) {
+  const bool grows = must_grow(ports, layout);
+  if (!grows && layout.images.empty() && merged == 0) return;
+  const MemoryNeed need = need_of(ports, layout, merged);
   require_memory(need, budget_);
   if (!grows) return;
   for (MethodState& method : methods_) method.encodings.clear();
   last_ = nullptr;
   uint64_t left = budget_.max_memory - need.running();
-  grow(arena_, arena_bytes, left, MemoryKind::device, "arena");
+  grow(arena_, layout.plan.total, left, MemoryKind::device, "arena");
   grow(upload_, ports.upload_bytes, left, MemoryKind::upload, "inputs");
   grow(download_, ports.download_bytes, left, MemoryKind::download, "outputs");
 }
@@ -272,6 +287,16 @@ void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind ki
   left -= buffer_bytes(wanted) - buffer_bytes(bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(wanted, kind, what);
+}
+
+uint64_t Session::kept_merged_bytes() const {
+  uint64_t bytes = 0;
+  for (const MethodState& method : methods_) {
+    for (const auto& encoding : method.encodings) {
+      for (const Buffer& memory : encoding->merged_memory) bytes += memory.bytes();
+    }
+  }
+  return bytes;
 }
 
 uint64_t Session::image_bytes() const {
@@ -358,7 +383,7 @@ SessionMemory Session::memory() const {
                        .state = 0,
                        .arena = size(arena_),
                        .textures = weights_->texture_bytes(),
-                       .io = size(upload_) + size(download_) + size(words_) + undo_.bytes()};
+                       .io = size(upload_) + size(download_) + size(words_) + undo_.bytes() + kept_merged_bytes()};
   for (const Buffer& state : states_) memory.state += size(state);
   memory.textures += image_bytes();
   return memory;

@@ -122,9 +122,12 @@ class Session {
   std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors);
   void submit(const MethodState& method, Encoding& encoding, uint32_t steps);
   void poll() const;
-  void make_room(const Ports& ports, const Layout& layout);
+  bool must_grow(const Ports& ports, const Layout& layout) const;
+  MemoryNeed need_of(const Ports& ports, const Layout& layout, uint64_t merged) const;
+  void make_room(const Ports& ports, const Layout& layout, uint64_t merged);
   void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
-  uint64_t image_bytes() const;  // of the recordings
+  uint64_t image_bytes() const;        // of the recordings
+  uint64_t kept_merged_bytes() const;  // likewise: Encoding::merged_memory
   SessionBuffers buffers(bool in_place) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void run_unmerged(const MethodState& method, const Encoding& encoding);

@@ -119,13 +119,17 @@ std::vector<Slice> merged_bindings(const Merged& merged, const Buffer& own, cons
   return bindings;
 }
 
+uint64_t bytes_of(const Merged& merged) {
+  uint64_t bytes = section(merged.table.size() * sizeof(uint64_t));
+  for (const MergedBinding& binding : merged.bindings) bytes += section(binding.bytes);
+  return bytes;
+}
+
 Buffer merged_memory(const std::shared_ptr<Device>& device, const Merged& merged, const TensorMemory& memory) {
   std::vector<uint64_t> table;
   for (const TableEntry& entry : merged.table)
     table.push_back(entry.tensor == kNone ? entry.number : device->memory().address(memory.of(entry.tensor).slice));
-  uint64_t bytes = section(table.size() * sizeof(uint64_t));
-  for (const MergedBinding& binding : merged.bindings) bytes += section(binding.bytes);
-  Buffer own = device->memory().buffer(bytes, MemoryKind::device, "what merged kernels hand over");
+  Buffer own = device->memory().buffer(bytes_of(merged), MemoryKind::device, "what merged kernels hand over");
   Commands clear(device);
   clear.begin();
   clear.fill({own.handle(), 0, own.bytes()}, 0);
@@ -210,6 +214,12 @@ void copy(const TensorMemory& memory, std::span<const Step> steps, Commands& com
 }
 
 }  // namespace
+
+uint64_t merged_bytes(std::span<const std::shared_ptr<const Merged>> all) {
+  uint64_t bytes = 0;
+  for (const auto& merged : all) bytes += buffer_bytes(bytes_of(*merged));
+  return bytes;
+}
 
 std::vector<Step> in_order(const Encoding& encoding) {
   std::vector<Step> all = encoding.before;

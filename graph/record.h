@@ -51,6 +51,9 @@ struct Encoding {
 // `before`, `steps` and `after`, with the barriers between them.
 std::vector<Step> in_order(const Encoding& encoding);
 
+// What Encoding::merged_memory will take.
+uint64_t merged_bytes(std::span<const std::shared_ptr<const Merged>> all);
+
 // Prepares the pipelines, plans the parts, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding);

@@ -51,7 +51,8 @@ std::vector<Layout> plan_all(const Program& program, std::span<const std::unique
   return layouts;
 }
 
-// Of a file of 5 GB, opening the device, hashing, copying and unmapping take 0.1 to 0.3 s each: they go on side by side.
+// Of a file of 5 GB, opening the device, hashing, copying and unmapping take 0.1 to 0.3 s each: they go on side by
+// side.
 bool is_large(std::span<const std::byte> file) {
   constexpr size_t kLarge = size_t{256} << 20;
   return file.size() >= kLarge;

@@ -16,7 +16,8 @@ namespace pumice::engine {
 // The weights of a program on a device. Nothing of the file is needed once it is made; sessions keep what they use.
 class Model {
  public:
-  // Opens a device. A bad file opens none, unless it is so large that it is checked meanwhile: then from another thread.
+  // Opens a device. A bad file opens none, unless it is so large that it is checked meanwhile: then from another
+  // thread.
   using OpenDevice = std::function<std::shared_ptr<Device>()>;
   // Throws LimitExceeded where the file needs more memory than the budget, before any is allocated for it; Timeout
   // where loading takes longer. Sessions of the model have the same budget.

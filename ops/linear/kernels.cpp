@@ -39,6 +39,7 @@ constexpr LinearKernel kKernels[] = {
     {"gemvr2", Family::gemv_rows, 2, 1},
     {"gemvr4", Family::gemv_rows, 4, 1},
     {"gemvr8", Family::gemv_rows, 8, 1},
+    {"gemvr1x2", Family::gemv_rows, 1, 2},
     {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
     {"dot1x2", Family::dot_gemv, 1, 2, {}, Input::x},
     {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
@@ -143,8 +144,18 @@ const LinearKernel& linear_kernel(std::string_view name) {
 // elements in all workgroups); 4 x 4096 -> 6144 18.3, 17.1 (6.3 M); 8 x 2048 -> 16384 19.0, 14.8 (8.4 M); 4 x 4096 ->
 // 28672 47.3, 29.8 (15 M).
 constexpr int64_t kMostNormed = 4 << 20;
+// A CPU driver takes some 20 us to begin and end a dispatch, in which two cores norm so many elements.
+constexpr int64_t kMostNormedOnCpu = 1 << 18;
+
+static bool rows_fuse_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const uint64_t row = static_cast<uint64_t>(ceil_div(s.k, 64)) * 64 * device_bytes(s.dtype);
+  return kernel.rows == 1 && s.m == 1 && !s.textures &&
+         s.k * ceil_div(ceil_div(s.n, 16), kernel.panels) <= kMostNormedOnCpu &&
+         row + kernel.panels * 64 + 32 <= features.max_shared_bytes;
+}
 
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (kernel.family == Family::gemv_rows) return rows_fuse_norm(kernel, s, features);
   const bool matrices = kernel.family == Family::gemv_fragments;
   const int64_t most = kernel.family == Family::gemv ? 1 : matrices && kernel.rows == 8 ? 8 : 0;
   if (s.textures || s.m < 1 || s.m > most) return false;
@@ -159,7 +170,8 @@ bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features
 const LinearKernel* gated_kernel(const LinearKernel& kernel) {
   if (kernel.family == Family::matrix || kernel.family == Family::fragments)
     return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
-  if (kernel.family != Family::gemv && kernel.family != Family::gemv_fragments) return nullptr;
+  const Family passes[] = {Family::gemv, Family::gemv_fragments, Family::gemv_rows};
+  if (std::find(std::begin(passes), std::end(passes), kernel.family) == std::end(passes)) return nullptr;
   for (const LinearKernel& other : kKernels)
     if (other.family == kernel.family && other.rows == kernel.rows && other.panels == 2) return &other;
   return nullptr;

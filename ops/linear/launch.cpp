@@ -94,7 +94,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
 void launch_gemv_rows(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_rows;
   describe_gemv<Params>(launch, l);
-  launch.spec.push_back(l.kernel.rows);
+  launch.spec.insert(launch.spec.end(), {l.kernel.rows, l.kernel.panels, normed_groups(l), l.epilogue.gated});
   launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.type));
 }
 

@@ -108,6 +108,18 @@ def test_logits_are_those_of_fp64(case: str) -> None:
     assert not is_merged(single)
 
 
+def test_what_they_hand_over_counts_as_memory() -> None:
+    """Where the budget has no room for it, single kernels run."""
+    program = program_of(model_of("llama"), 32, 32)
+    merged, single = (pumice.load(program, features=features) for features in (MERGED, SINGLE))
+    token, first = torch.zeros(1, 1, dtype=torch.int64), torch.tensor([0])
+    merged(token, first), single(token, first)
+    assert merged.memory["io"] > single.memory["io"]
+    least = sum(single.memory.values())
+    assert not is_merged(pumice.load(program, features=MERGED, max_memory=least))
+    assert is_merged(pumice.load(program, features=MERGED, max_memory=sum(merged.memory.values())))
+
+
 @pytest.fixture(scope="module")
 def file_of_layers(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("decoder_layers") / "llama.pumice"

@@ -184,6 +184,9 @@ TEST(PickLinear, ARowIsNormedWhereItFits) {
   EXPECT_FALSE(fuses_norm(gemv, {2, 4096, 4096}, gpu()));
   EXPECT_FALSE(fuses_norm(gemv, {1, 4096, 16384}, gpu())) << "64 KiB of shared memory";
   EXPECT_FALSE(fuses_norm(rows, {1, 4096, 4096}, gpu()));
+  EXPECT_TRUE(fuses_norm(rows, {1, 1024, 1024}, cpu()));
+  EXPECT_FALSE(fuses_norm(rows, {1, 2048, 4096}, cpu())) << "256 workgroups";
+  EXPECT_FALSE(fuses_norm(linear_kernel("gemvr2"), {2, 64, 64}, cpu()));
   EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
 }
 
@@ -191,6 +194,7 @@ TEST(PickLinear, AGateNeedsTwoRowPanelsOrWideSubtiles) {
   EXPECT_EQ(gated_kernel(linear_kernel("gemv1")), &linear_kernel("gemv1x2"));
   EXPECT_EQ(gated_kernel(linear_kernel("gemvf8x2")), &linear_kernel("gemvf8x2"));
   EXPECT_EQ(gated_kernel(linear_kernel("gemv8")), nullptr);
+  EXPECT_EQ(gated_kernel(linear_kernel("gemvr1")), &linear_kernel("gemvr1x2"));
   EXPECT_EQ(gated_kernel(linear_kernel("matrix64x64")), &linear_kernel("matrix64x64"));
   EXPECT_EQ(gated_kernel(linear_kernel("matrix32x32")), nullptr);
   EXPECT_EQ(gated_kernel(linear_kernel("tile64x64")), nullptr);
@@ -245,8 +249,8 @@ TEST(PickLinear, KernelsMeantForACpu) {
     }
     return all;
   };
-  EXPECT_EQ(meant(1), "gemvr1 ");
-  EXPECT_EQ(meant(2), "gemvr1 gemvr2 ");
+  EXPECT_EQ(meant(1), "gemvr1 gemvr1x2 ");
+  EXPECT_EQ(meant(2), "gemvr1 gemvr2 gemvr1x2 ");
   EXPECT_EQ(meant(4), "gemvr2 gemvr4 ");
   for (const int64_t m : {5, 8, 128}) EXPECT_EQ(meant(m), "gemvr4 gemvr8 ") << m;
   EXPECT_EQ(not_recommended_reason(linear_kernel("gemv1"), integers(1, 32), dots(cpu())), "is made for GPUs");

@@ -22,6 +22,7 @@ ALL = [
     "gemvr2",
     "gemvr4",
     "gemvr8",
+    "gemvr1x2",
     "tile128x128",
     "tile64x128",
     "tile64x64",

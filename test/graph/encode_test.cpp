@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done once where steps run several times.
+#include "graph/encode.h"
+
+#include <gtest/gtest.h>
+
+namespace pumice::engine {
+namespace {
+
+constexpr uint32_t kA = 1, kB = 2, kY = 3;
+
+Step copy(Range to, Range from) {
+  return {.kind = StepKind::copy, .writes = {to}, .reads = {from}};
+}
+
+TEST(Once, InputsThatNoStepWritesOverAndOutputs) {
+  const Range a{kArena, 0, 16, kA}, b{kArena, 16, 32, kB}, y{kArena, 16, 32, kY};  // y takes the memory of b
+  const Range up_a{kUpload, 0, 16, kA}, up_b{kUpload, 16, 32, kB}, down{kDownload, 0, 16, kY};
+  std::vector<Step> before, after,
+      steps = {{.kind = StepKind::host, .writes = {up_a}},
+               copy(a, up_a),
+               {.kind = StepKind::host, .writes = {up_b}},
+               copy(b, up_b),
+               {.kind = StepKind::dispatch, .node = 0, .writes = {y}, .reads = {a, b}},
+               copy(down, y)};
+  once(before, steps, after);
+
+  ASSERT_EQ(before.size(), 3u);
+  EXPECT_EQ(before[1].writes[0].content, kA);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].writes[0].content, kB) << "in each step, as the kernel writes over it";
+  EXPECT_FALSE(steps[0].barrier) << "a recording begins with one";
+  EXPECT_TRUE(steps[1].barrier);
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0].writes[0].space, kDownload);
+}
+
+}  // namespace
+}  // namespace pumice::engine
