@@ -8,6 +8,7 @@ import torch
 
 from pumice.exporter import _decompositions
 from pumice.lowering.registry import targets
+from pumice.passes.random_numbers import RANDOM
 
 # Of what torch.export writes as an integer expression: the runtime computes these from the shapes of a call.
 SIZES = {
@@ -21,26 +22,18 @@ _DATA = "the size of its result depends on the data: compute a mask, or the k la
 _TRAINING = "of training"
 WHY_NOT = {
     "_adaptive_avg_pool2d_backward.default": _TRAINING,
-    "_adaptive_avg_pool3d.default": "windows of three dimensions",
-    "_cdist_forward.default": "not yet: write (a[:, None] - b).norm(dim=-1)",
-    "_embedding_bag.default": "not yet: embedding, then a sum over the bag, runs",
     "_fft_c2r.default": "complex numbers",
     "_fft_r2c.default": "complex numbers",
     "_local_scalar_dense.default": "a number that the host reads; an integer that places something runs",
     "_native_batch_norm_legit.default": "a form that writes into its arguments; its functional form, of a module, runs",
-    "_pdist_forward.default": "not yet, as _cdist_forward",
     "atan2.out": "a form that writes into its argument; torch.export writes atan2.default, which runs",
     "avg_pool2d_backward.default": _TRAINING,
-    "avg_pool3d.default": "windows of three dimensions",
     "convolution_backward.default": _TRAINING,
     "embedding_dense_backward.default": _TRAINING,
     "max_pool2d_with_indices_backward.default": _TRAINING,
     "native_group_norm_backward.default": _TRAINING,
     "native_layer_norm_backward.default": _TRAINING,
     "nonzero.default": _DATA,
-    "rand.default": "random numbers: pass them as an input",
-    "randn.default": "random numbers: pass them as an input",
-    "randperm.default": "random numbers: pass them as an input",
     "resize_.default": "a form that changes its argument; torch.export refuses it",
 }
 
@@ -58,8 +51,8 @@ def core_aten() -> list[str]:
 
 
 def runs() -> set[str]:
-    """Those that the exporter has a lowering for, takes apart, or writes as a size."""
-    known = {_name(target) for target in [*targets(), *_decompositions()]}
+    """Those that the exporter has a lowering for, takes apart, draws, or writes as a size."""
+    known = {_name(target) for target in [*targets(), *_decompositions(), *RANDOM]}
     return {name for name in core_aten() if (name in known or name in SIZES) and name not in WHY_NOT}
 
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// out[.., j, ..] = in[.., 0, ..] JOIN ... JOIN in[.., j, ..] along one dimension: products, extrema with the place of the last of
-// equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES elements at a time: a scan in shared memory,
-// joined to the result of all elements before. A product of i64 that does not fit in 32 bits is reported.
+// out[.., j, ..] = in[.., 0, ..] JOIN ... JOIN in[.., j, ..] along one dimension: sums, products, extrema with the place of the
+// last of equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES elements at a time: a scan in shared memory,
+// joined to the result of all elements before. Sums of i64 have 64 bits; one that does not fit in 32 is reported, as a product.
 // Bindings: 0 out, 1 places, 2 status, 3 in. Places are written by max and min only.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 i32 i64
-#pragma choice OP prod max min logsumexp
+#pragma choice OP prod max min logsumexp sum
 #include "core/launch.glslh"
 #include "core/types.glslh"
 #include "math/int64.glslh"
@@ -45,7 +45,8 @@ T log_of_sum(T a, T b) { return a; }
 const uint kNone = 0xffffffffu;
 const bool kPlaces = OP == OP_max || OP == OP_min;
 
-// `at`: of an extremum its place, kNone before the first element; of a product of i64 whether 32 bits cannot hold it.
+// `at`: of an extremum its place, kNone before the first element; of a product of i64 whether 32 bits cannot hold it; of
+// a sum of i64 its high word.
 struct State {
   T value;
   uint at;
@@ -61,12 +62,31 @@ State join(State a, State b) {
   }
   if (OP == OP_logsumexp) return a.at == kNone ? b : b.at == kNone ? a : State(log_of_sum(a.value, b.value), 0u);
 #ifdef DTYPE_i64
+  if (OP == OP_sum) {
+    const LONG sum = plus(LONG(uint(a.value), a.at), LONG(uint(b.value), b.at));
+    return State(int(sum.x), sum.y);
+  }
   const LONG all = product(a.value, b.value);
   const bool leaves = ((a.at | b.at) != 0u && all != LONG(0)) || leaves_32_bits(all);
   return State(leaves ? 1 : int(all.x), uint(leaves));
 #else
-  return State(a.value * b.value, 0u);
+  return State(OP == OP_sum ? a.value + b.value : a.value * b.value, 0u);
 #endif
+}
+
+// Of the element at j.
+State state_of(T x, uint j) {
+#ifdef DTYPE_i64
+  if (OP == OP_sum) return State(x, widen(x).y);
+#endif
+  return State(x, kPlaces ? j : 0u);
+}
+
+bool leaves(State all) {
+#ifdef DTYPE_i64
+  if (OP == OP_sum) return leaves_32_bits(LONG(uint(all.value), all.at));
+#endif
+  return OP == OP_prod && all.at != 0u;
 }
 
 shared uint values_[gl_WorkGroupSize.x];
@@ -82,12 +102,13 @@ void main() {
   const uint row = group();
   if (row >= params.rows) return;
   const uint base = row / params.inner * params.extent * params.inner + row % params.inner;
-  const State none = State(T(1), OP == OP_prod ? 0u : kNone);
+  const bool has_identity = OP == OP_prod || OP == OP_sum;
+  const State none = State(T(OP == OP_sum ? 0 : 1), has_identity ? 0u : kNone);
   State before = none;
   for (uint begin = 0u; begin < params.extent; begin += LANES) {
     const uint j = begin + lane(), i = base + j * params.inner;
     State state = none;
-    if (j < params.extent) state = State(LOAD1(DTYPE, in_, i), kPlaces ? j : 0u);
+    if (j < params.extent) state = state_of(LOAD1(DTYPE, in_, i), j);
     share(state);
     barrier();
     for (uint step = 1u; step < LANES; step *= 2u) {
@@ -101,7 +122,7 @@ void main() {
       STORE1(DTYPE, out_, i, all.value);
       if (kPlaces) STORE1(i32, places_, i, int(all.at));
 #ifdef DTYPE_i64
-      if (OP == OP_prod && all.at != 0u) report(params.call, i, STATUS_LEAVES_32_BITS);
+      if (leaves(all)) report(params.call, i, STATUS_LEAVES_32_BITS);
 #endif
     }
     before = join(before, shared_state(LANES - 1u));

@@ -325,24 +325,6 @@ void Session::reset() {
   reset_state();
 }
 
-void Session::reset_state() {
-  Commands commands(device_);
-  commands.begin();
-  for (size_t s = 0; s < states_.size(); ++s) {
-    if (!states_[s]) continue;
-    const Slice target{states_[s].handle(), 0, states_[s].bytes()};
-    const int32_t constant = program_->states[s].constant;
-    if (constant < 0) {
-      commands.fill(target, 0);
-    } else {
-      commands.copy(weights_->constant(static_cast<uint32_t>(constant), state_infos_[s].dtype).slice, target);
-    }
-  }
-  commands.end();
-  if (!states_.empty()) device_->run(commands, timeout_ns_);
-  half_updated_ = false;
-}
-
 const Port& Session::port(uint32_t index) const {
   if (last_ == nullptr)
     fail(Code::WrongState, Stage::api, "", "there are no outputs: there was no run, or the last one failed");

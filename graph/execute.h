@@ -59,6 +59,8 @@ class Session {
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
   void reset();
+  // Random numbers go on from this seed; WrongState in a program that draws none.
+  void seed(uint64_t seed);
   // Ends the run under way in another thread, if it has anything left to submit; else does nothing. Never waits.
   void cancel() noexcept;
   // A run with timestamps: outputs and state are as after run().

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running products, extrema and log(sum(exp)) along a dimension, in fp32 or integers (Python casts narrower types);
-// cummax and cummin with places, the last of equal elements, and NaN before all numbers. Products of i32 wrap, of i64
-// one that 32 bits cannot hold is an error of the run. Running sums are cumsum.
+// Running sums, products, extrema and log(sum(exp)) along a dimension, in fp32 or integers (Python casts narrower
+// types); cummax and cummin with places, the last of equal elements, and NaN before all numbers. Sums and products of
+// i32 wrap, of i64 one that 32 bits cannot hold is an error of the run.
 //
-// Error of floats at element j: cumprod 2^-24 * j |y|; logcumsumexp (ceil(n / 32) + 8) * 2^-20 (|y| + 1), each step
-// log_1_plus of an exp; cummax and cummin choose: exact.
+// Error of floats at element j of n: cumsum 2^-24 * (ceil(n / 32) + 8) * sum|x| of the elements up to j, and at most
+// 2^-18 of the largest result: a scan of at least 32 lanes, blocks of them one after the other; cumprod 2^-24 * j |y|;
+// logcumsumexp (ceil(n / 32) + 8) * 2^-20 (|y| + 1), each step log_1_plus of an exp; cummax and cummin choose: exact.
 #include <cmath>
 
 #include "glsl/scan.h"
@@ -18,7 +19,7 @@ namespace {
 
 using glsl::scan::OP;
 
-constexpr const char* kNames[] = {"cumprod", "cummax", "cummin", "logcumsumexp"};
+constexpr const char* kNames[] = {"cumprod", "cummax", "cummin", "logcumsumexp", "cumsum"};
 
 void scan(Graph& graph, const Args& args, OP code) {
   const char* const op = kNames[static_cast<size_t>(code)];
@@ -78,6 +79,10 @@ std::span<const Op> scan_ops() {
           "x=f32[1024,1024] dim=-1"),
       row<OP::max>(glsl::scan::axes, kExtremes, kBenchExtremes),
       row<OP::min>(glsl::scan::axes, kExtremes, kBenchExtremes),
+      row<OP::sum>(glsl::scan::axes,
+                   "x=f32[3,37] dim=-1|0; x=f32[2,300,3] dim=1; x=i32[5,9]|i64[5,9] dim=1; "
+                   "x=i64[5]{1500000000..2000000000} dim=0; x=i32[5]{1500000000..2000000000} dim=0",
+                   "x=f32[1024,1024] dim=-1"),
       row<OP::logsumexp>(kFloats, "x=f32[3,37]|f32[3,37]{special} dim=-1|0; x=f32[2,300,3] dim=1",
                          "x=f32[1024,1024] dim=-1"),
   };

@@ -172,6 +172,10 @@ class NativeSession {
     call_and_see_signals([&] { session_.reset(); });
   }
 
+  void seed(uint64_t seed) {
+    call_and_see_signals([&] { session_.seed(seed); });
+  }
+
   std::string memory() const {
     std::string bytes;
     call_and_see_signals([&] { bytes = session_.memory(); });
@@ -258,6 +262,7 @@ PYBIND11_MODULE(_pumice, m) {
       .def("run", &NativeSession::run)
       .def("profile", &NativeSession::profile)
       .def("reset", &NativeSession::reset)
+      .def("seed", &NativeSession::seed)
       .def("cancel", &NativeSession::cancel)
       .def("memory", &NativeSession::memory)
       .def("close", &NativeSession::close);

@@ -294,6 +294,10 @@ pumice_status pumice_session_reset(pumice_session session) {
   return guarded([&] { sessions().get(session.handle)->session->reset(); });
 }
 
+pumice_status pumice_session_seed(pumice_session session, uint64_t seed) {
+  return guarded([&] { sessions().get(session.handle)->session->seed(seed); });
+}
+
 pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                      uint32_t num_inputs, char** json) {
   return guarded([&] {

@@ -11,10 +11,11 @@
 namespace pumice::engine::reference {
 namespace {
 
-// The elements of a window, and how many it has with the padding.
+// The elements of a window, their places in the plane, and how many it has with the padding.
 struct Window {
   std::vector<double> live;
-  double all = 0;
+  std::vector<int64_t> places;
+  double all = 1;
 };
 
 // The last two sizes: height and width.
@@ -22,19 +23,21 @@ std::array<int64_t, 2> image(const Shape& shape) {
   return {shape[shape.size() - 2], shape[shape.size() - 1]};
 }
 
-// Positions of a window along an axis, those outside included up to the end of the padding.
+// Positions of a window along an axis of `size`, those outside included up to the end of the padding.
 using Positions = std::vector<int64_t>;
-Positions window_positions(const HostCall& call, size_t axis, int64_t o) {
-  const int64_t size = image(call.tensor(0).shape)[axis], first = o * call.ints(2)[axis] - call.ints(3)[axis];
+using PositionsOf = Positions (*)(const HostCall&, size_t axis, int64_t size, int64_t o);
+Positions window_positions(const HostCall& call, size_t axis, int64_t size, int64_t o) {
+  const std::vector<int64_t>& pads = call.ints(3);
+  const int64_t first = o * call.ints(2)[axis] - pads[axis];
   Positions all;
   for (int64_t k = 0; k < call.ints(1)[axis]; ++k) {
     const int64_t at = first + k * call.ints(4)[axis];
-    if (at < size + call.ints(3)[axis + 2]) all.push_back(at);  // with ceil_mode a window may reach further
+    if (at < size + pads[axis + pads.size() / 2]) all.push_back(at);  // with ceil_mode a window may reach further
   }
   return all;
 }
-Positions adaptive_positions(const HostCall& call, size_t axis, int64_t o) {
-  const int64_t size = image(call.tensor(0).shape)[axis], count = call.ints(1)[axis];
+Positions adaptive_positions(const HostCall& call, size_t axis, int64_t size, int64_t o) {
+  const int64_t count = call.ints(1)[axis];
   Positions all;
   for (int64_t at = o * size / count; at < ((o + 1) * size + count - 1) / count; ++at) all.push_back(at);
   return all;
@@ -42,18 +45,30 @@ Positions adaptive_positions(const HostCall& call, size_t axis, int64_t o) {
 
 // Gives use(Window) for every output element.
 template <class Use>
-void pool(HostCall& call, Positions (*positions)(const HostCall&, size_t, int64_t), const Use& use) {
+void pool(HostCall& call, PositionsOf positions, const Use& use) {
   const HostTensor& x = call.tensor(0);
-  const auto [h, w] = image(x.shape);
-  const auto [out_h, out_w] = image(call.out().shape);
-  for (int64_t i = 0; i < static_cast<int64_t>(call.out().count()); ++i) {
-    const Positions ys = positions(call, 0, i / out_w % out_h), xs = positions(call, 1, i % out_w);
-    Window window{.live = {}, .all = static_cast<double>(ys.size() * xs.size())};
-    for (const int64_t y : ys) {
-      for (const int64_t column : xs) {
-        if (y < 0 || y >= h || column < 0 || column >= w) continue;
-        window.live.push_back(x.values[static_cast<size_t>((i / out_w / out_h * h + y) * w + column)]);
-      }
+  const size_t dims = call.ints(1).size(), planes = x.shape.size() - dims;
+  for (size_t i = 0; i < call.out().count(); ++i) {
+    const Shape to = coordinates(i, call.out().shape);
+    Positions places = {0};  // -1: outside
+    Window window;
+    int64_t plane = 0;
+    for (size_t d = 0; d < planes; ++d) plane = plane * x.shape[d] + to[d];
+    int64_t plane_size = 1;
+    for (size_t d = planes; d < x.shape.size(); ++d) {
+      const int64_t size = x.shape[d];
+      const Positions along = positions(call, d - planes, size, to[d]);
+      window.all *= static_cast<double>(along.size());
+      plane_size *= size;
+      Positions longer;
+      for (const int64_t place : places)
+        for (const int64_t at : along) longer.push_back(place < 0 || at < 0 || at >= size ? -1 : place * size + at);
+      places = longer;
+    }
+    for (const int64_t place : places) {
+      if (place < 0) continue;
+      window.places.push_back(place);
+      window.live.push_back(x.values[static_cast<size_t>(plane * plane_size + place)]);
     }
     use(window);
   }
@@ -164,29 +179,46 @@ void nearest(HostCall& call) {
 
 }  // namespace
 
-void max_pool2d(HostCall& call) {
+namespace {
+
+// The first of the largest ones, or the last NaN.
+size_t place_of_largest(const Window& window) {
+  size_t best = 0;
+  for (size_t i = 1; i < window.live.size(); ++i)
+    if (std::isnan(window.live[i]) || window.live[i] > window.live[best]) best = i;
+  return best;
+}
+
+}  // namespace
+
+void max_pool(HostCall& call) {
+  pool(call, window_positions,
+       [&](const Window& window) { call.out().push(window.live.at(place_of_largest(window))); });
+}
+
+void max_pool_with_places(HostCall& call) {
   pool(call, window_positions, [&](const Window& window) {
-    double most = -INFINITY;
-    for (const double x : window.live) most = std::isnan(x) || x > most ? x : most;
-    call.out().push(most);
+    const size_t best = place_of_largest(window);
+    call.out(0).push(window.live.at(best));
+    call.out(1).push(static_cast<double>(window.places[best]));
   });
 }
 
-void avg_pool2d(HostCall& call) {
+void avg_pool(HostCall& call) {
   pool(call, window_positions, [&](const Window& window) { float_mean(call, window, divisor_of(call, window)); });
   limit_errors(call.out());
 }
 
-void adaptive_avg_pool2d(HostCall& call) {
+void adaptive_avg_pool(HostCall& call) {
   pool(call, adaptive_positions, [&](const Window& window) { float_mean(call, window, window.all); });
   limit_errors(call.out());
 }
 
-void q8ta_avg_pool2d(HostCall& call) {
+void q8ta_avg_pool(HostCall& call) {
   pool(call, window_positions, [&](const Window& window) { byte_mean(call, window, divisor_of(call, window), 8); });
 }
 
-void q8ta_adaptive_avg_pool2d(HostCall& call) {
+void q8ta_adaptive_avg_pool(HostCall& call) {
   pool(call, adaptive_positions, [&](const Window& window) { byte_mean(call, window, window.all, 2); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of operators on the last two dimensions: pooling and resizing, of floats (bounds: ops/pool2d.cpp,
+// References of operators on images: pooling and resizing, of floats (bounds: ops/pool.cpp,
 // ops/upsample2d.cpp) and of 8-bit integers.
 #pragma once
 
@@ -7,11 +7,12 @@
 
 namespace pumice::engine::reference {
 
-void max_pool2d(HostCall& call);
-void avg_pool2d(HostCall& call);
-void adaptive_avg_pool2d(HostCall& call);
-void q8ta_avg_pool2d(HostCall& call);
-void q8ta_adaptive_avg_pool2d(HostCall& call);
+void max_pool(HostCall& call);
+void max_pool_with_places(HostCall& call);
+void avg_pool(HostCall& call);
+void adaptive_avg_pool(HostCall& call);
+void q8ta_avg_pool(HostCall& call);
+void q8ta_adaptive_avg_pool(HostCall& call);
 void upsample2d(HostCall& call);
 void q8ta_upsample2d(HostCall& call);
 

@@ -153,40 +153,23 @@ void reduce(HostCall& call, uint32_t code) {
   if (is_float(out.dtype)) limit_errors(out);
 }
 
-void cumsum(HostCall& call) {
-  const HostTensor& x = call.tensor(0);
-  HostOutput& out = call.out();
-  const bool is_number = x.shape.empty();
-  const size_t dim = is_number ? 0 : axis_of(call.integer(1), x.shape);
-  const int64_t inner = is_number ? 1 : product(x.shape, dim + 1, x.shape.size());
-  const double steps = is_number ? 0 : std::ceil(static_cast<double>(x.shape[dim]) / 32) + 8;
-  std::vector<double> sizes(x.values.size());
-  for (size_t i = 0; i < x.values.size(); ++i) {
-    const bool is_first = is_number || coordinates(i, x.shape)[dim] == 0;
-    const size_t before = i - static_cast<size_t>(inner);
-    const double sum = x.values[i] + (is_first ? 0 : out.elements[before].value);
-    sizes[i] = std::fabs(x.values[i]) + (is_first ? 0 : sizes[before]);
-    out.push(out.dtype == DType::i32 ? wrapped(static_cast<int64_t>(sum), DType::i32) : sum,
-             is_float(out.dtype) ? sum_error(steps, sizes[i]) : 0);
-  }
-  if (out.dtype == DType::i64) check_i64(call);
-  if (is_float(out.dtype)) limit_errors(out);
-}
-
 // 0: product, 1 and 2: the largest, the smallest, and the place of the last of equal ones; 3: log of the sum of
-// exponentials.
+// exponentials; 4: sum.
 void scan(HostCall& call, int code) {
   const HostTensor& x = call.tensor(0);
   const size_t dim = axis_of(call.integer(1), x.shape);
   const auto inner = static_cast<size_t>(product(x.shape, dim + 1, x.shape.size()));
   const double steps = std::ceil(static_cast<double>(x.shape[dim]) / 32) + 8;
   HostOutput& out = call.out(0);
+  std::vector<double> sizes(x.values.size());
   for (size_t i = 0; i < x.values.size(); ++i) {
-    const int64_t j = coordinates(i, x.shape)[dim];
+    const int64_t j = x.shape.empty() ? 0 : coordinates(i, x.shape)[dim];
+    sizes[i] = std::fabs(x.values[i]) + (j == 0 ? 0 : sizes[i - inner]);
     const double before = j == 0 ? 0 : out.elements[i - inner].value, term = x.values[i];
     double y = term, place = static_cast<double>(j);
     if (j > 0 && code == 0) y = before * term;
     if (j > 0 && code == 3) y = log_of_sum(before, term);
+    if (j > 0 && code == 4) y = before + term;
     if (j > 0 && (code == 1 || code == 2)) {
       const bool later = std::isnan(term) || (!std::isnan(before) && (code == 1 ? term >= before : term <= before));
       y = later ? term : before;
@@ -196,11 +179,13 @@ void scan(HostCall& call, int code) {
     if (whole && out.dtype != DType::i64) y = wrapped(static_cast<int64_t>(y), out.dtype);
     double error = 0;
     if (!whole && code == 0) error = 0x1p-24 * static_cast<double>(j) * std::fabs(y);
+    if (!whole && code == 4) error = sum_error(steps, sizes[i]);
     if (code == 3 && std::isfinite(y)) error = 0x1p-20 * steps * (std::fabs(y) + 1);
     out.push(y, error);
     if (code == 1 || code == 2) call.out(1).push(place);
   }
   if (out.dtype == DType::i64) check_i64(call);
+  if (is_float(out.dtype) && code == 4) limit_errors(out);
 }
 
 void layer_norm(HostCall& call) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of operators that join many elements: reductions, running sums, norms. Bounds: ops/reduce.cpp,
-// ops/cumsum.cpp, ops/scan.cpp, ops/norm.cpp.
+// References of operators that join many elements: reductions, scans, norms. Bounds: ops/reduce.cpp, ops/scan.cpp,
+// ops/norm.cpp.
 #pragma once
 
 #include "ops/shared/host_call.h"
@@ -8,8 +8,7 @@
 namespace pumice::engine::reference {
 
 void reduce(HostCall& call, uint32_t code);  // REDUCE_*
-void cumsum(HostCall& call);
-void scan(HostCall& call, int code);  // OP of glsl/scan.glsl
+void scan(HostCall& call, int code);         // OP of glsl/scan.glsl
 void layer_norm(HostCall& call);
 void rms_norm(HostCall& call);
 void group_norm(HostCall& call);

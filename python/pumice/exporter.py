@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+import pumice.decompositions
 import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
+from pumice.decompositions.table import taken_apart
 from pumice.errors import InvalidInputError, UnsupportedError, require
 from pumice.format.dtypes import device_dtype
 from pumice.lowering import registry
@@ -29,25 +30,9 @@ from pumice.lowering.report import unsupported
 from pumice.lowering.source import raised_at
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
+from pumice.passes.random_numbers import draw_on_the_device
 from pumice.passes.storage import place_storage
 from pumice.passes.tied_constants import merge_tied_constants
-
-aten = torch.ops.aten
-
-
-# What torch's own table leaves whole, and no operator here computes: made of operators that there are.
-_TAKEN_APART = (
-    aten._batch_norm_with_update_functional.default,
-    aten._native_batch_norm_legit_functional.default,
-    aten.adaptive_max_pool3d.default,
-    aten.addmv.default,
-    aten.dist.default,
-    aten.grid_sampler_2d.default,
-    aten.ldexp.Tensor,
-    aten.max_pool3d_with_indices.default,
-    aten.narrow_copy.default,
-    aten.native_dropout.default,
-)
 
 
 def export(
@@ -75,6 +60,7 @@ def export(
         _must_have_data(captured)
         origins = _stack_traces(captured)
         decomposed = _decomposed(merge_tied_constants(captured))
+    draw_on_the_device(decomposed, options.seed)
     removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     lowered = lower(decomposed, removed, options, origins, dims)
@@ -157,9 +143,9 @@ def _must_have_data(captured: ExportedProgram) -> None:
 
 
 def _decompositions() -> Any:
-    """torch's default table and _TAKEN_APART, less what a lowering takes whole and less the quantized operators."""
+    """torch's default table and ours, less what a lowering takes whole and less the quantized operators."""
     table = torch.export.default_decompositions()
-    table.update({target: decomposition_table[target] for target in _TAKEN_APART})
+    table.update(taken_apart())
     for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below
             table.pop(target, None)

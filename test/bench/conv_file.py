@@ -70,13 +70,11 @@ class Network:
 
     def max_pool(self, x: int) -> int:
         dims = [*self.dims[x][:2], self.dims[x][2] // 2, self.dims[x][3] // 2]
-        return self.call("max_pool2d", [ir.ValueId(x), [3, 3], [2, 2], [1] * 4, [1, 1], False], dims)
+        return self.call("max_pool", [ir.ValueId(x), [3, 3], [2, 2], [1] * 4, [1, 1], False], dims)
 
     def head(self, x: int, classes: int) -> int:
         dims, tail = [*self.dims[x][:2], 1, 1], [SCALE, 0, SCALE, 0, -128, 127] if self.bytes else []
-        pooled = self.call(
-            ("q8ta_" if self.bytes else "") + "adaptive_avg_pool2d", [ir.ValueId(x), [1, 1], *tail], dims
-        )
+        pooled = self.call(("q8ta_" if self.bytes else "") + "adaptive_avg_pool", [ir.ValueId(x), [1, 1], *tail], dims)
         return self.conv(pooled, classes, 1)
 
     def finish(self, x: int) -> ir.Program:

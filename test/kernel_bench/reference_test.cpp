@@ -219,11 +219,11 @@ TEST(Reference, Divisions) {
 }
 
 TEST(Reference, Images) {
-  EXPECT_THAT(values("op=avg_pool2d T=f32 x=T[2,2]{6..6} kernel=[2,2] stride=[2,2] pads=[1,1,0,0] dilation=[1,1] "
+  EXPECT_THAT(values("op=avg_pool T=f32 x=T[2,2]{6..6} kernel=[2,2] stride=[2,2] pads=[1,1,0,0] dilation=[1,1] "
                      "ceil_mode=0 count_padding=1 -> T[1,1]"),
               ElementsAre(1.5));
   EXPECT_THAT(values("op=upsample2d T=f32 x=T[1,2]{4..4} size=[1,4] mode=1 -> T[1,4]"), ElementsAre(4, 4, 4, 4));
-  EXPECT_THAT(values("op=q8ta_adaptive_avg_pool2d x=i8[1,2]{13..13} size=[1,1] x_scale=0.5 x_zero=3 out_scale=2 "
+  EXPECT_THAT(values("op=q8ta_adaptive_avg_pool x=i8[1,2]{13..13} size=[1,1] x_scale=0.5 x_zero=3 out_scale=2 "
                      "out_zero=-1 qmin=-128 qmax=127 -> i8[1,1]"),
               ElementsAre(1))
       << "5 / 2 rounds to 2";

@@ -42,7 +42,7 @@ def conv(kernel=(3, 3), stride=(1, 1), pads=(0, 0, 0, 0), dilation=(1, 1), group
     return make
 
 
-def pool(op="max_pool2d", kernel=(2, 2), stride=(2, 2), pads=(0, 0, 0, 0), dilation=(1, 1), more=(), out=(1, 4, 4, 4)):
+def pool(op="max_pool", kernel=(2, 2), stride=(2, 2), pads=(0, 0, 0, 0), dilation=(1, 1), more=(), out=(1, 4, 4, 4)):
     return call(op, [(1, 4, 8, 8)], [list(kernel), list(stride), list(pads), list(dilation), False, *more], out)
 
 
@@ -100,14 +100,14 @@ CASES: list[tuple[str, Make, str, str]] = [
     ("G12 pad 2^31", conv(pads=(BIG, 0, 0, 0)), "BadGraph", "padding has 2147483648"),
     ("G12 pad of 63 bits", conv(pads=(0, -I64_MAX, 0, 0)), "BadGraph", "padding has -9223372036854775807"),
     ("G12 unknown activation", conv(act=77), "BadGraph", "activation 77 is not in 0..7"),
-    ("G12 max_pool2d", pool(), "", ""),
+    ("G12 max_pool", pool(), "", ""),
     ("G12 pool stride 0", pool(stride=(2, 0)), "BadGraph", "stride has 0"),
     ("G12 pool dilation 0", pool(dilation=(0, 1)), "BadGraph", "dilation has 0"),
     ("G12 pool kernel over the input", pool(kernel=(9, 1)), "BadGraph", "spans 9 does not fit a size of 8"),
     ("G12 pool pad 2^31", pool(pads=(0, 0, 0, BIG)), "BadGraph", "padding has 2147483648"),
     ("G12 pool cut to nothing", pool(pads=(-4, 0, -4, 0)), "BadGraph", "does not fit a size of 8 padded by -8"),
-    ("G12 avg_pool2d", pool("avg_pool2d", more=(True, None)), "", ""),
-    ("G12 divisor 0", pool("avg_pool2d", more=(True, 0)), "BadGraph", "the divisor is 0"),
+    ("G12 avg_pool", pool("avg_pool", more=(True, None)), "", ""),
+    ("G12 divisor 0", pool("avg_pool", more=(True, 0)), "BadGraph", "the divisor is 0"),
     ("G13 view", call("view", [MATRIX], [[8, -1]], (8, 3)), "", ""),
     ("G13 another count", call("view", [MATRIX], [[5, 5]], (5, 5)), "BadGraph", "24 elements seen as 25"),
     ("G13 -1 twice", call("view", [MATRIX], [[-1, -1]], (4, 6)), "BadGraph", "size -1 in dimension 1"),

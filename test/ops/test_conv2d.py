@@ -176,14 +176,17 @@ def test_empty(e2e) -> None:
     e2e.check(nn.Conv2d(3, 6, 3), normal(0, 3, 7, 8))
 
 
-class Computed(nn.Module):
-    def forward(self, x, weight):
-        return torch.nn.functional.conv2d(x, weight)
+class ComputedBias(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(normal(3, 2, 3, 3))
+
+    def forward(self, x, bias):
+        return torch.nn.functional.conv2d(x, self.weight, bias)
 
 
 def test_refused(e2e) -> None:
-    e2e.refuses(nn.Conv3d(2, 3, 3), normal(1, 2, 5, 5, 5), match="over 3 dimensions")
-    e2e.refuses(Computed(), normal(1, 2, 5, 5), normal(3, 2, 3, 3), match="weight of the convolution is computed")
+    e2e.refuses(ComputedBias(), normal(1, 2, 5, 5), normal(3), match="bias of the convolution is computed")
 
 
 @pytest.mark.parametrize(

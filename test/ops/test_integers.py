@@ -70,7 +70,7 @@ def test_functions(dtype) -> None:
 def test_means() -> None:
     """With scales that leave PyTorch's sums of floats exact."""
     module = Between([*MEANS, *MOVES[:2]], EVEN, torch.int8)
-    operators = {"quantize": 2, "dequantize": 0, "q8ta_avg_pool2d": 1, "q8ta_adaptive_avg_pool2d": 3, "lookup": 2}
+    operators = {"quantize": 2, "dequantize": 0, "q8ta_avg_pool": 1, "q8ta_adaptive_avg_pool": 3, "lookup": 2}
     check_bits(module, normal(2, 4, 6, 5), normal(2, 4, 6, 5, seed=2), expect_ops=operators)
 
 

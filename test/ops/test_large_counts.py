@@ -23,18 +23,18 @@ def test_sums_of_integers(shape) -> None:
     x = torch.full((1, 1, *shape), -128, dtype=torch.int8)
     x[0, 0, -1] = 127
     want = round(-255 * (shape[0] - 1) / shape[0]) + 127
-    got = run("q8ta_adaptive_avg_pool2d", x, [[1, 1], 0.5, 127, 0.5, 127, -128, 127], [1, 1, 1, 1])
+    got = run("q8ta_adaptive_avg_pool", x, [[1, 1], 0.5, 127, 0.5, 127, -128, 127], [1, 1, 1, 1])
     assert got.item() == want
     window = [*shape] if max(shape) < 1 << 15 else [shape[0], 1]
     args = [window, window, [0] * 4, [1, 1], False, False, None, 0.5, 127, 0.5, 127, -128, 127]
     dims = [1, 1, 1, shape[1] // window[1]]
-    assert run("q8ta_avg_pool2d", x, args, dims).unique().tolist() == [want]
+    assert run("q8ta_avg_pool", x, args, dims).unique().tolist() == [want]
 
 
 def test_a_row_of_integers_that_32_bits_do_not_sum() -> None:
     x = torch.zeros(1, 1, 1, 8_421_249, dtype=torch.int8)
     with pytest.raises(pumice.Error, match="a sum over rows of 8421249 integers; 32 bits hold 8421247") as caught:
-        run("q8ta_adaptive_avg_pool2d", x, [[1, 1], 0.5, 0, 0.5, 0, -128, 127], [1, 1, 1, 1])
+        run("q8ta_adaptive_avg_pool", x, [[1, 1], 0.5, 0, 0.5, 0, -128, 127], [1, 1, 1, 1])
     assert caught.value.code == "LimitExceeded"
 
 
@@ -42,11 +42,11 @@ def test_a_window_with_more_places_than_31_bits_count() -> None:
     """Of 32767 x 32767 dilated places, which only a file can ask for; the padding counts."""
     x = torch.ones(1, 1, 32767, 2)
     args = [[32767, 2], [1, 1], [0] * 4, [1, 1], False, True, None]
-    torch.testing.assert_close(run("avg_pool2d", x, args, [1, 1, 1, 1]), F.avg_pool2d(x, (32767, 2)))
+    torch.testing.assert_close(run("avg_pool", x, args, [1, 1, 1, 1]), F.avg_pool2d(x, (32767, 2)))
     x = torch.ones(1, 1, 2, 2)
     pads, stretch = 32767, 32767  # a window over 65535 x 65534 places, of which three rows and columns are looked at
     args = [[3, 3], [1, 1], [pads] * 4, [stretch, stretch], False, True, None]
-    got = run("avg_pool2d", x, args, [1, 1, 2, 2])
+    got = run("avg_pool", x, args, [1, 1, 2, 2])
     assert got.max().item() == pytest.approx(1 / 65535**2, rel=1e-3)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.budget import EXACT, ULP, Budget
+from support.budget import EXACT, REDUCTION, ULP, Budget
 from support.many import ALL, FLOATS, Many, normal
 
 import pumice
@@ -49,6 +49,16 @@ def test_a_product_beyond_32_bits_is_an_error() -> None:
         session(torch.full((40,), 2))
 
 
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_sums(e2e, dtype) -> None:
+    """Integers and bool become i64; those of one dtype as another wrap."""
+    for shape in ((3, 5, 7), (2, 3, 300)):
+        e2e.check(Many(functions("cumsum")), normal(*shape, dtype=dtype), budget=REDUCTION, all_features=True)
+    of_another = [lambda x: x.cumsum(0, dtype=torch.float32), lambda x: (x > 3).cumsum(-1) * 2]
+    e2e.check(Many([*of_another, lambda x: x[0, 0].cumsum(0)]), normal(4, 9, dtype=dtype), budget=REDUCTION)
+    e2e.check(Many(functions("cumsum")[:3]), normal(2, 0, 3, dtype=dtype))
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_log_of_sums(e2e, dtype) -> None:
     for shape in ((3, 5, 7), (2, 3, 300)):
@@ -61,5 +71,7 @@ def test_log_of_sums(e2e, dtype) -> None:
 def test_a_changing_size(e2e) -> None:
     columns = torch.export.Dim("columns", min=2, max=700)
     runs = [(normal(3, n),) for n in (2, 65, 129, 700)]
+    shapes = {"inputs": ({1: columns},)}
     scans = [lambda x: tuple(x.cummax(1)), lambda x: x.logcumsumexp(1)]
-    e2e.check(Many(scans), normal(3, 9), dynamic_shapes={"inputs": ({1: columns},)}, runs=runs, budget=LOG_SUM)
+    e2e.check(Many(scans), normal(3, 9), dynamic_shapes=shapes, runs=runs, budget=LOG_SUM)
+    e2e.check(Many([lambda x: x.cumsum(1)]), normal(3, 9), dynamic_shapes=shapes, runs=runs, budget=REDUCTION)

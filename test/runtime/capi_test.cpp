@@ -82,6 +82,9 @@ TEST_F(CApi, StaleHandlesAreWrongState) {  // R06
   ASSERT_EQ(pumice_session_new(model.handle(), &fresh), PUMICE_OK);
   EXPECT_EQ(pumice_session_reset(session), PUMICE_WRONG_STATE);
   EXPECT_EQ(pumice_session_cancel(session), PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_session_seed(session, 1), PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_session_seed(fresh, 1), PUMICE_WRONG_STATE);
+  EXPECT_THAT(text(), HasSubstr("draws no random numbers"));
   EXPECT_EQ(pumice_session_cancel(fresh), PUMICE_OK) << "no run is under way";
   pumice_tensor output = PUMICE_INIT(pumice_tensor);
   EXPECT_EQ(pumice_session_output(fresh, 0, &output), PUMICE_WRONG_STATE);

@@ -202,7 +202,10 @@ def _arg(builder: flatbuffers.Builder, arg: ir.Arg, exprs: _Exprs, where: str) -
     ]
     for cls, number, fields in simple:
         if isinstance(arg, cls):
-            return _table(builder, "Arg", Kind=number, **fields(arg))
+            builder.ForceDefaults(cls is float)  # -0.0 is equal to the default, 0.0
+            table = _table(builder, "Arg", Kind=number, **fields(arg))
+            builder.ForceDefaults(False)
+            return table
     if not isinstance(arg, list | tuple):
         raise TypeError(f"{where}: {arg!r} is no argument of an operator")
     if arg and all(isinstance(item, ir.ValueId) for item in arg):

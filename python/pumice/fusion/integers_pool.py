@@ -14,39 +14,39 @@ from pumice.lowering.operands import axes
 from pumice.lowering.quantized import QuantizedTensor
 from pumice.lowering.quantized_activation import per_tensor
 from pumice.lowering.ref import Ref
-from pumice.ops import pool2d
+from pumice.ops import pool
 
 aten = torch.ops.aten
 
 
-@moves(*pool2d.MAXIMA)
+@moves(*pool.MAXIMA, *pool.WITH_PLACES)
 def largest(call: Call, _: Target) -> Any:
     """The largest integers of windows; the indices do not match."""
     readers = [user for user in call.node.users if user.target is operator.getitem]
-    if call.target is aten.max_pool2d_with_indices.default and any(user.args[1] != 0 for user in readers):
+    if call.target in pool.WITH_PLACES and any(user.args[1] != 0 for user in readers):
         return None
-    window = pool2d.window(call)
-    return lambda x, out: pool2d.emit(call, "max_pool2d", x[0], *window, out=out)
+    window = pool.window(call)
+    return lambda x, out: call.emit("max_pool", x[0], *window, out=out)
 
 
-@computes(*pool2d.MEANS)
+@computes(*pool.MEANS)
 def mean_of_windows(call: Call, act: str, to: Target) -> Step | None:
-    """avg_pool1d, avg_pool2d."""
+    """Means over windows."""
     q = _source(call, act, to)
     if q is None:
         return None
-    more = (*pool2d.window(call), *pool2d.tail(call), *_numbers(q, to))
-    return lambda out: pool2d.emit(call, "q8ta_avg_pool2d", q.data, *more, out=out)
+    more = (*pool.window(call), *pool.tail(call), *_numbers(q, to))
+    return lambda out: call.emit("q8ta_avg_pool", q.data, *more, out=out)
 
 
-@computes(*pool2d.ADAPTIVE)
+@computes(*pool.ADAPTIVE)
 def mean_to_size(call: Call, act: str, to: Target) -> Step | None:
     """Adaptive means."""
     q = _source(call, act, to)
     if q is None:
         return None
-    more = (pool2d.size(call), *_numbers(q, to))
-    return lambda out: pool2d.emit(call, "q8ta_adaptive_avg_pool2d", q.data, *more, out=out)
+    more = (pool.size(call), *_numbers(q, to))
+    return lambda out: call.emit("q8ta_adaptive_avg_pool", q.data, *more, out=out)
 
 
 @computes(aten.mean.dim)
@@ -59,7 +59,7 @@ def mean_of_images(call: Call, act: str, to: Target) -> Step | None:
 
     def step(out: Ref) -> None:
         temp = call.temp(to.dtype, shape)
-        mean = call.emit("q8ta_adaptive_avg_pool2d", q.data, [1, 1], *_numbers(q, to), out=temp)
+        mean = call.emit("q8ta_adaptive_avg_pool", q.data, [1, 1], *_numbers(q, to), out=temp)
         call.emit("view", mean, list(out.shape), out=out)
 
     return step

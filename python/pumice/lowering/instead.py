@@ -14,38 +14,22 @@ VALUES = (
     "keep it a tensor of no dimensions (x * y.sum(), not x * y.sum().item()), choose with torch.where instead of an "
     "if, or make the number an input of the model"
 )
-_RANDOM = "make the random numbers on the host and give them to the model as an input"
 _SHAPE = (
     "its result has a shape that depends on values: return the mask or the scores, and choose from them on the host"
 )
-_SORT = "return the scores and sort them on the host; the largest one alone: amax, or argmax for its place"
 _FOURIER = "for a fixed length, multiply by the matrix of the transform: real and imaginary part, two torch.matmul"
 _LINALG = "compute it before the export and keep the result as a buffer, or leave this step to the host"
 _COMPLEX = "compute with the real and the imaginary part as two tensors"
 
 # By the name of the operator without namespace, overload and the underscores around it.
 INSTEAD = {
-    "native_dropout": TRAINING,
     "native_batch_norm_legit_functional": TRAINING,
     "rrelu_with_noise": TRAINING,
     "rrelu_with_noise_functional": TRAINING,
-    "rand": _RANDOM,
-    "rand_like": f"where it is of a dropout, {TRAINING}; else {_RANDOM}",
-    "randn": _RANDOM,
-    "randn_like": _RANDOM,
-    "randint": _RANDOM,
-    "randint_like": _RANDOM,
-    "randperm": _RANDOM,
-    "multinomial": "return the logits and draw on the host; pumice.llm draws on the device",
     "nonzero": _SHAPE,
-    "nonzero_static": _SHAPE,
     "masked_select": _SHAPE,
     "unique2": _SHAPE,
     "unique_dim": _SHAPE,
-    "nanmedian": _SORT,
-    "mode": _SORT,
-    "searchsorted": "compare with every boundary and count: (x[..., None] > boundaries).sum(-1)",
-    "bucketize": "compare with every boundary and count: (x[..., None] > boundaries).sum(-1)",
     "fft_r2c": _FOURIER,
     "fft_c2r": _FOURIER,
     "fft_c2c": _FOURIER,
@@ -59,7 +43,6 @@ INSTEAD = {
     "view_as_complex": _COMPLEX,
     "view_as_real": _COMPLEX,
     "polar": _COMPLEX,
-    "cdist_forward": "write the distance out: (a[:, None] - b[None]).square().sum(-1).sqrt()",
     "cond": CONTROL_FLOW,
     "while_loop": CONTROL_FLOW,
     "scan": CONTROL_FLOW,

@@ -19,6 +19,8 @@ from pumice.lowering.quantized_weight import BYTES, Matrix, QuantizedWeight, pac
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 from pumice.lowering.sizes import same_shape
+from pumice.lowering.windows import is_transposed
+from pumice.ops.conv_of_computed import conv_of_computed
 
 aten = torch.ops.aten
 
@@ -208,8 +210,8 @@ def convolution(call: Call) -> Convolution:
     weight = call.tensor("weight")
     dims = weight.rank - 2
     if dims not in (1, 2):
-        call.refuse(f"a convolution over {dims} dimensions; one and two are supported")
-    transposed = "transpose" in str(call.target) or ("convolution" in str(call.target) and bool(call["transposed"]))
+        call.refuse(f"a convolution over {dims} dimensions is not computed by conv2d")
+    transposed = is_transposed(call)
     kernel = _pair(weight.shape[2:], dims, 1)
     stride, dilation = _pair(call["stride"], dims, 1), _pair(call["dilation"], dims, 1)
     x, pads = call.tensor("input"), _pads(call["padding"], kernel, dilation, dims)
@@ -260,10 +262,14 @@ def batch_norm(call: Call) -> Convolution:
     return Convolution(call, x, None, None, ones, ones, [0, 0, 0, 0], ones, x.shape[1], False, norm)
 
 
-@lowers(*CONVOLUTIONS)
+@lowers(*(target for target in CONVOLUTIONS if target is not aten.convolution.default))  # that: convolution.py
 def conv(call: Call) -> None:
-    """conv1d, conv2d and their transposed forms, with a constant weight."""
-    convolution(call).emit(call.out)
+    """conv1d, conv2d and their transposed forms."""
+    weight = call.tensor("weight")
+    if weight.is_constant or quantized(call, weight) is not None:
+        convolution(call).emit(call.out)
+    else:
+        conv_of_computed(call)
 
 
 @lowers(*BATCH_NORMS)

@@ -11,6 +11,7 @@ from pumice.lowering.operands import Size, axis, broadcast, is_one, numel
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 from pumice.lowering.sizes import same
+from pumice.lowering.windows import places
 
 aten = torch.ops.aten
 
@@ -131,12 +132,12 @@ def as_strided(call: Call) -> None:
         call.refuse("as_strided of a tensor that is not contiguous, or begins inside of another, is not supported")
     if not all(isinstance(number, int) for number in (*x.shape, *size, *stride, first)):
         call.refuse("as_strided of sizes that depend on the inputs is not supported")
-    places = torch.full((), first)
+    at = torch.full((), first)
     for count, step in zip(size, stride, strict=True):
-        places = places[..., None] + torch.arange(count) * step
-    if places.numel() and (int(places.min()) < 0 or int(places.max()) >= numel(x.shape)):
+        at = at[..., None] + torch.arange(count) * step
+    if at.numel() and (int(at.min()) < 0 or int(at.max()) >= numel(x.shape)):
         call.refuse("as_strided that reads outside of its tensor")
-    _picked(call, x, places.to(torch.int32), f"places {size} {stride} {first}")
+    _picked(call, x, at.to(torch.int32), f"places {size} {stride} {first}")
 
 
 @lowers(aten.unfold.default, aten.unfold_copy.default)
@@ -148,10 +149,7 @@ def unfold(call: Call) -> None:
         return
     dim = axis(call["dimension"], x.rank)
     count = call.out.shape[dim]
-    if not isinstance(count, int):
-        call.refuse("unfold of a dimension whose size depends on the inputs is not supported")
-    places = (torch.arange(count)[:, None] * step + torch.arange(size)).to(torch.int32)
-    index = call.constant(f"windows {count} {size} {step}", DType.i32, (count, size), lambda: places)
+    index = places(call, count, step, size)
     windows = [*x.shape[:dim], count, size, *x.shape[dim + 1 :]]
     picked = call.emit("index_select", x, index, dim, out=call.temp(x.dtype, windows))
     call.emit("permute", picked, [*range(dim + 1), *range(dim + 2, x.rank + 1), dim + 1])

@@ -8,7 +8,7 @@ import torch
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.operands import Size, axis, broadcast, is_one, numel
+from pumice.lowering.operands import Size, axis, broadcast, is_one, number, numel
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 from pumice.lowering.sizes import same_shape
@@ -76,8 +76,12 @@ def index_copy(call: Call) -> None:
     """`self` with slices replaced, or increased, at a vector of indices."""
     x, at, source = call.tensor("self"), as_index(call, call.tensor("index")), call.tensor("source")
     op = "index_put" if call.target is aten.index_copy.default else "index_add"
-    if x.rank == 0:
-        call.refuse(f"{call.target} of a tensor of rank 0 is not supported")
     if op == "index_add" and call["alpha"] != 1:
-        call.refuse(f"index_add with alpha={call['alpha']} is not supported")
-    call.emit(op, x, call.view(at, [numel(at.shape)]), source, axis(call["dim"], x.rank))
+        alpha = number(call, call["alpha"], source.dtype)
+        source = call.emit("mul", source, alpha, out=call.temp(source.dtype, source.shape))
+    at = call.view(at, [numel(at.shape)])
+    if x.rank == 0:
+        one = call.emit(op, call.view(x, [1]), at, call.view(source, [1]), 0, out=call.temp(x.dtype, [1]))
+        call.emit("view", one, [])
+        return
+    call.emit(op, x, at, source, axis(call["dim"], x.rank))

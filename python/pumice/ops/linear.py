@@ -39,8 +39,12 @@ def emit_linear(
         emit_quantized(call, x, activation, quantized, bias, out, code, residual)
     elif weight.is_constant and weight.rank == 2 and x.rank >= 1:
         call.emit("linear", x, weight, bias, code, residual, out=out)
-    elif residual is None and weight.rank == 2 and x.rank >= 2 and (bias is None or bias.rank == 1):
-        call.emit("matmul", x, weight, bias, [], [1, 0], code, out=out)
+    elif residual is None and weight.rank == 2 and x.rank >= 1 and (bias is None or bias.rank == 1):
+        rows = call.view(x, [1, *x.shape]) if x.rank == 1 else x
+        made = out if x.rank > 1 else call.temp(out.dtype, [1, *out.shape])
+        call.emit("matmul", rows, weight, bias, [], [1, 0], code, out=made)
+        if made is not out:
+            call.emit("view", made, list(out.shape), out=out)
     else:
         call.refuse(f"a computed weight of rank {weight.rank} with an input of rank {x.rank}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running products, extrema and log(sum(exp)); running sums are in cumsum.py."""
+"""Running sums, products, extrema and log(sum(exp))."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def _scan(call: Call, op: str) -> None:
     call.emit(op, call.cast(x, dtype), call["dim"], out=[values, *call.outs[1:]])
     if values is not out:
         call.emit("cast", values, out.dtype, out=out)
+
+
+@lowers(aten.cumsum.default)
+def cumsum(call: Call) -> None:
+    """Sums of all elements up to each along one dimension."""
+    _scan(call, "cumsum")
 
 
 @lowers(aten.cumprod.default)

@@ -133,6 +133,18 @@ class Session:
         """Gives all state (mutated buffers) its exported values again."""
         self._native.reset()
 
+    def seed(self, seed: int) -> None:
+        """Random numbers that the model draws go on from this seed: the same seed, the same runs.
+
+        `reset` goes back to that of the export. Raises InvalidInputError for another number than 0 to 2^64 - 1, and
+        where the model draws none.
+        """
+        if type(seed) is not int or not 0 <= seed < 2**64:
+            raise InvalidInputError(
+                f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}", code="InvalidArgument", stage="api"
+            )
+        self._native.seed(seed)
+
     @property
     def memory(self) -> dict[str, int]:
         """Bytes on the device now, by kind: weights, state, arena, textures, io.

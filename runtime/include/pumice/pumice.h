@@ -213,6 +213,9 @@ PUMICE_API pumice_status pumice_session_read(pumice_session session, uint32_t in
 PUMICE_API pumice_status pumice_session_cancel(pumice_session session);
 /* Sets the state back to its values in the file. */
 PUMICE_API pumice_status pumice_session_reset(pumice_session session);
+/* Random numbers that the model draws go on from this seed: the same seed, the same runs. PUMICE_WRONG_STATE where it
+ * draws none. pumice_session_reset goes back to the seed in the file. */
+PUMICE_API pumice_status pumice_session_seed(pumice_session session, uint64_t seed);
 /* A run with timestamps; outputs, state and errors are those of pumice_session_run, and PUMICE_DEVICE_UNSUPPORTED where
  * the device has no timestamps. Returns JSON, which the caller frees: {"total_us", "rows": [{"op", "call", "source",
  * "kernel", "shapes", "operands", "start_us", "us", "bytes", "flops"}]}, a row for each dispatch and copy, in order.

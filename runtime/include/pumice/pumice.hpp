@@ -302,6 +302,7 @@ class Session {
   void cancel() { throw_if(pumice_session_cancel(handle_)); }
   // Sets the state back to its values in the file.
   void reset() { throw_if(pumice_session_reset(handle_)); }
+  void seed(uint64_t seed) { throw_if(pumice_session_seed(handle_, seed)); }
   // A run with timestamps: JSON of pumice_session_profile.
   std::string profile(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
     char* json = nullptr;

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of images and videos that look at windows: each is one island, and agrees with eager PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers
+from support.budget import MODEL
+from torch import nn
+from torch.nn import functional as F
+
+_SWIN = {
+    "image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4,
+    "num_labels": 5,
+}  # fmt: skip
+
+
+class Logits(nn.Module):
+    """The first tensor of what a model of transformers returns."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.model(x)[0]
+
+
+def swin() -> nn.Module:
+    return transformers.SwinForImageClassification(transformers.SwinConfig(**_SWIN))
+
+
+def swin_v2() -> nn.Module:
+    return transformers.Swinv2ForImageClassification(transformers.Swinv2Config(**_SWIN))
+
+
+def video_mae() -> nn.Module:
+    """Its patches are those of a convolution of three dimensions."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.VideoMAEConfig(image_size=32, patch_size=8, num_frames=4, tubelet_size=2, **sizes)
+    return transformers.VideoMAEModel(config)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"), [(swin, (2, 3, 32, 32)), (swin_v2, (2, 3, 32, 32)), (video_mae, (1, 4, 3, 32, 32))]
+)
+def test_of_transformers(e2e, make, shape) -> None:
+    e2e.check(Logits(make()), torch.randn(shape), budget=MODEL)
+
+
+class Attention(nn.Module):
+    """Four heads of four, over [.., tokens, 16]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(16, 48)
+        self.bias = nn.Parameter(torch.randn(49, 4))
+        at = torch.stack(torch.meshgrid(torch.arange(4), torch.arange(4), indexing="ij")).flatten(1)
+        rows, columns = at[:, :, None] - at[:, None] + 3
+        self.register_buffer("places", rows * 7 + columns)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (part.transpose(-2, -3) for part in self.qkv(x).unflatten(-1, (3, 4, 4)).movedim(-3, 0))
+        scores = q @ k.transpose(-1, -2) / 2 + self.bias[self.places].permute(2, 0, 1)
+        return (scores.softmax(-1) @ v).transpose(-2, -3).flatten(-2)
+
+
+class MaxViT(nn.Module):
+    """A block of MaxViT: a convolution, attention inside of windows, then between the same places of all windows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolve = nn.Sequential(
+            nn.Conv2d(16, 32, 1), nn.BatchNorm2d(32), nn.GELU(), nn.Conv2d(32, 32, 3, 1, 1, groups=32),
+            nn.Conv2d(32, 16, 1),
+        )  # fmt: skip
+        self.inside, self.between = Attention(), Attention()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.convolve(x)
+        batch, channels, height, width = x.shape
+        apart = x.reshape(batch, channels, height // 4, 4, width // 4, 4)
+        windows = self.inside(apart.permute(0, 2, 4, 3, 5, 1).flatten(3, 4))
+        x = x + windows.unflatten(3, (4, 4)).permute(0, 5, 1, 3, 2, 4).reshape(x.shape)
+        apart = x.reshape(batch, channels, 4, height // 4, 4, width // 4)
+        grid = self.between(apart.permute(0, 3, 5, 2, 4, 1).flatten(3, 4))
+        return x + grid.unflatten(3, (4, 4)).permute(0, 5, 3, 1, 4, 2).reshape(x.shape)
+
+
+class Halo(nn.Module):
+    """Attention of blocks to what lies around them, as in HaloNet; windows added up again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.kv = nn.Conv2d(8, 16, 1), nn.Conv2d(8, 32, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        batch, _, height, width = x.shape
+        blocks = (
+            self.q(x).reshape(batch, 16, height // 4, 4, width // 4, 4).permute(0, 2, 4, 3, 5, 1).reshape(-1, 16, 16)
+        )
+        around = (
+            F.pad(self.kv(x), [1] * 4).unfold(2, 6, 4).unfold(3, 6, 4).permute(0, 2, 3, 4, 5, 1).reshape(-1, 36, 32)
+        )
+        k, v = around.split(16, -1)
+        found = torch.softmax(blocks @ k.transpose(-1, -2) / 4, -1) @ v
+        return found, F.fold(F.unfold(x, 3, padding=1), (height, width), 3, padding=1)
+
+
+@pytest.mark.parametrize(("make", "channels"), [(MaxViT, 16), (Halo, 8)])
+def test_of_our_own(e2e, make, channels) -> None:
+    e2e.check(make(), torch.randn(2, channels, 16, 16), budget=MODEL)

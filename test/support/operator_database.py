@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's own operator database, forward in f32: which of its operators run, and are right.
+
+python -m support.operator_database [--all] [NAME...]   counts, and why not; --all: every sample, not only the first"""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import pumice
+from support import quick_export
+
+# Families of their own, and what no CPU or no export has.
+_OTHERS = ("linalg.", "fft.", "sparse.", "special.", "masked.", "signal.", "jiterator_", "torch.ops.")
+# What eager PyTorch itself leaves open, with the reason.
+_EMPTY = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+_RANDOM = (
+    "bernoulli", "multinomial", "nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout", "normal", "rand_like", "randint", "randint_like",
+    "randn", "randn_like",
+)  # fmt: skip
+OPEN = dict.fromkeys(_EMPTY, "its values are anything") | dict.fromkeys(_RANDOM, "its values are random")
+# Eager leaves open which of equal elements is meant: the argument that is the dimension, where it is not named.
+PLACES = {"sort": 0, "topk": 1, "kthvalue": 1}
+
+# Why an operator does not run in f32. All but the last: nobody asks for it, or no program for a device can have it.
+_DATA = "the size of its result, or what is done, depends on values"
+_DTYPE = "its result is complex, or of a dtype that no device here has"
+_LINALG = "linear algebra, under another name"
+_WRITES = "writes into its inputs"
+_NOT_YET = "not yet"
+NOT_ASKED = (_DATA, _DTYPE, _LINALG, _WRITES)
+REFUSED = {
+    **dict.fromkeys(
+        (
+            "allclose", "argwhere", "broadcast_shapes", "combinations", "corrcoef", "cov", "equal", "item",
+            "masked_select", "nn.functional.gaussian_nll_loss", "nonzero", "tensor_split", "to_sparse", "unique",
+            "unique_consecutive",
+        ),
+        _DATA,
+    ),
+    **dict.fromkeys(
+        (
+            "cdouble", "cfloat", "chalf", "complex", "double", "float_power", "polar", "short", "stft",
+            "to", "view_as_complex",
+        ),
+        _DTYPE,
+    ),
+    **dict.fromkeys(
+        (
+            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "logdet", "lu", "lu_solve", "lu_unpack",
+            "matrix_exp", "ormqr", "pca_lowrank", "pinverse", "qr", "svd", "svd_lowrank", "triangular_solve",
+        ),
+        _LINALG,
+    ),
+    **dict.fromkeys(
+        (
+            "_batch_norm_with_update", "_native_batch_norm_legit", "cauchy", "exponential", "geometric",
+            "log_normal", "native_batch_norm", "nn.functional.batch_norm", "resize_as_", "uniform",
+        ),
+        _WRITES,
+    ),
+    **dict.fromkeys(
+        (
+            "erfinv", "frexp", "hash_tensor", "histogram", "histogramdd", "i0", "igamma", "igammac",
+            "max_pool2d_with_indices_backward", "nn.functional.ctc_loss", "nn.functional.fractional_max_pool2d",
+            "nn.functional.fractional_max_pool3d", "nn.functional.rrelu",
+        ),
+        _NOT_YET,
+    ),
+}  # fmt: skip
+
+
+class Call(torch.nn.Module):
+    """Calls an operator with the tensors of a sample as inputs and everything else fixed."""
+
+    def __init__(self, function: Any, args: tuple, kwargs: dict) -> None:
+        super().__init__()
+        self.function, self.args, self.kwargs = function, args, kwargs
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        rest = iter(tensors)
+
+        def fill(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return next(rest)
+            return type(value)(map(fill, value)) if type(value) in (list, tuple) else value
+
+        return self.function(*map(fill, self.args), **{key: fill(value) for key, value in self.kwargs.items()})
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor | np.ndarray):  # numpy: the answer to a call without any tensor
+        return [torch.as_tensor(value)]
+    return [tensor for item in value for tensor in tensors_of(item)] if isinstance(value, list | tuple) else []
+
+
+def element_at(name: str, sample: Any, places: torch.Tensor) -> torch.Tensor:
+    """What the places that sort, topk or kthvalue gives stand for."""
+    at = PLACES[name]
+    dim = sample.kwargs.get("dim", sample.args[at] if len(sample.args) > at else -1)
+    if sample.input.dim() == 0:
+        return sample.input.expand(places.shape)
+    if places.dim() == sample.input.dim():
+        return sample.input.gather(dim, places)
+    return sample.input.gather(dim, places.unsqueeze(dim)).squeeze(dim)
+
+
+def same(got: torch.Tensor, want: torch.Tensor) -> bool:
+    if not want.dtype.is_floating_point:
+        return torch.equal(got, want)
+    rtol = 4e-3 if want.dtype is torch.float16 else 2e-5  # the budgets proper are those of each operator's own test
+    return got.dtype == want.dtype and torch.allclose(got, want, rtol=rtol, atol=rtol, equal_nan=True)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """kind: "right", "refused", "differs", "raises" (anything but UnsupportedError), or "eager" where eager raises."""
+
+    kind: str
+    why: str = ""
+
+
+def run(info: Any, sample: Any) -> Outcome:
+    """One sample through export, file, load and a run."""
+    args = (sample.input, *sample.args)
+    module = Call(info.op, args, sample.kwargs)
+    inputs = [t for value in (*args, *sample.kwargs.values()) for t in tensors_of(value)]
+    try:
+        want = tensors_of(module(*inputs))
+    except Exception as error:
+        return Outcome("eager", str(error))
+    try:
+        program = pumice.export(module, tuple(inputs))
+    except pumice.UnsupportedError as error:
+        assert error.reasons and all(str(reason).strip() for reason in error.reasons)
+        return Outcome("refused", str(error))
+    except Exception as error:
+        return Outcome("raises", f"{type(error).__name__}: {error}")
+    try:
+        got = tensors_of(pumice.load(bytes(program))(*inputs))
+    except pumice.Error as error:
+        return Outcome("raises", str(error))
+    if info.name in PLACES and tuple(got[1].shape) == tuple(want[1].shape):
+        got[1], want[1] = (element_at(info.name, sample, places) for places in (got[1], want[1]))
+    want = [t.float() if t.dtype is torch.bfloat16 else t for t in want]  # rounded, and kept as f32: docs/limits.md
+    where = f"{[tuple(tensor.shape) for tensor in inputs]} {sample.args} {sample.kwargs}"
+    if [(t.shape, t.dtype) for t in got] != [(t.shape, t.dtype) for t in want]:
+        return Outcome("differs", f"{where}: shapes or dtypes")
+    wrong = [(a, b) for a, b in zip(got, want, strict=True) if not same(a, b)] if info.name not in OPEN else []
+    return Outcome("differs", f"{where}\n{wrong[0][0]}\n{wrong[0][1]}") if wrong else Outcome("right")
+
+
+def database() -> list[Any]:
+    """The operators that count."""
+    return [
+        info
+        for info in op_db
+        if torch.float32 in info.dtypes and not info.variant_test_name and not info.name.startswith(_OTHERS)
+    ]
+
+
+def outcome(info: Any, samples: int | None = 1, dtype: torch.dtype = torch.float32) -> Outcome:
+    """The first outcome of an operator's samples that is not "right"."""
+    last, done = Outcome("eager", "no samples"), 0
+    for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
+        found = run(info, sample)
+        if found.kind == "eager":  # that sample is wrong itself
+            continue
+        last, done = found, done + 1
+        if last.kind != "right" or done == samples:
+            break
+    return last
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
+    quick_export.install()
+    names = [name for name in sys.argv[1:] if name != "--all"]
+    counts: collections.Counter[str] = collections.Counter()
+    for info in database():
+        if names and info.name not in names:
+            continue
+        found = outcome(info, None if "--all" in sys.argv else 1)
+        counts[found.kind] += 1
+        if found.kind != "right":
+            print(f"{found.kind:8} {info.name}: {' '.join(found.why.split())[:300]}", flush=True)
+    print(dict(counts), flush=True)
+
+
+if __name__ == "__main__":
+    main()
