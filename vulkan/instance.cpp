@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/instance.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/append_line.h"
 #include "base/log.h"
 #include "base/process_end.h"
 
@@ -21,15 +21,9 @@ namespace {
 constexpr const char* kValidation = "VK_LAYER_KHRONOS_validation";
 std::atomic<uint64_t> messages{0};
 
-// For tests of several processes: a line in the file PUMICE_VALIDATE_LOG for each instance and each message.
+// A line in the file PUMICE_VALIDATE_LOG for each instance and each message.
 void note(const std::string& what) {
-  const char* path = std::getenv("PUMICE_VALIDATE_LOG");
-  if (path == nullptr || *path == 0) return;
-  const std::string line = format("%d %s\n", getpid(), what.c_str());
-  const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0 || ::write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    log(LogLevel::error, "validation: cannot write %s", path);
-  if (file >= 0) ::close(file);
+  append_line("PUMICE_VALIDATE_LOG", format("%d %s", getpid(), what.c_str()));
 }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,

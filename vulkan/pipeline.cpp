@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/append_line.h"
 #include "base/log.h"
 #include "vulkan/descriptor.h"
 #include "vulkan/pipeline_cache.h"
@@ -163,6 +164,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   must(result, "vkCreateComputePipelines", shader.name, Stage::encode, vk);
   out.handle = handle;
   out.in_pieces = key.in_pieces;
+  append_line("PUMICE_SHADER_LOG", shader.name);  // test/cli/test_kernel.py: which variants no test runs
 }
 
 // The calling thread works, too, so that pipelines are made where no thread can be started.

@@ -55,6 +55,16 @@ def test_test_passes_and_counts(tool) -> None:
     assert "4 run, 0 skipped, 0 failed" in run(*command, "--replays", "2").stdout
 
 
+def test_the_log_names_the_variants_that_ran(tmp_path) -> None:
+    log = tmp_path / "shaders.log"
+    case = ("--op", "softmax", "--case", "T=f16 x=T[3,37] dim=1")
+    run(BIN / "pumice-rt", "kernel", "test", *case, "--replays", "1", PUMICE_SHADER_LOG=str(log))
+    facts = json.loads(run(BIN / "pumice-rt", "kernel", "list", "--json").stdout)
+    listed = {row["variant"] for shader in facts["shaders"] for row in shader["variants"]}
+    made = set(log.read_text().splitlines())
+    assert {name.partition("[")[0] for name in made & listed} == {"softmax"} and "f16" in " ".join(made & listed)
+
+
 @pytest.mark.parametrize(
     "op", ["linear_dq8ca_q4gsw", "linear_dq8ca_q8gsw", "linear_q8ta_q8csw", "q8ta_linear", "linear_qta8a_qga4w_qta8o"]
 )
@@ -175,7 +185,8 @@ def test_storages(storage) -> None:
         assert mistake != "guard" or ("texel" in done.stdout) == (storage != "texture2d")
 
 
-def test_storages_of_other_commands(tool) -> None:
+def test_storages_of_other_commands() -> None:
+    tool = (BIN / "pumice-rt", "kernel")
     done = run(*tool, "test", "--op", "quantize", "--storage", "texture3d", "--kernel", "pick")
     (listed,) = json.loads(run(*tool, "list", "--op", "quantize", "--json").stdout)["operators"]
     cases = {case.removesuffix(" texture3d") for case in listed["cases"]}  # each of them is put into textures
@@ -193,9 +204,10 @@ def test_a_kernel_the_device_lacks_says_so(tool) -> None:
     assert "storage8" in done.stdout and "skipped" in done.stdout
 
 
-def test_bench(tool) -> None:
+def test_bench() -> None:
     command = (
-        *tool,
+        BIN / "pumice-rt",
+        "kernel",
         "bench",
         "--case",
         "m=1|8,n=64,k=64",

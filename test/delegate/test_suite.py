@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from executorch.backends.test.suite.reporting import TestCaseSummary
+from executorch.backends.test.suite.reporting import TestResult as Result
 from support.executorch_suite import share
+from support.executorch_suite.excuse import excused
 
 FEW = "test_add_f32 or test_glu_dtype or test_alexnet or cat_width_dynamic or grid_priors"
 
@@ -42,3 +46,33 @@ def test_nothing_recorded_is_wrong() -> None:
     recorded = share.load()
     assert all(share.grouped(recorded).values())
     assert not [name for name, letters in recorded.items() if set(letters) - set("dfs")]
+
+
+MISSING, OTHER = RuntimeError("Failed to execute method forward, error: 0x14"), RuntimeError("error: 0x20")
+NAMED = NotImplementedError("No registered serialization name for <class 'torch.return_types.median'> found.")
+UNKNOWN = Result.UNKNOWN_FAIL
+RUN, MISMATCH, LOWER = Result.PTE_RUN_FAIL, Result.OUTPUT_MISMATCH_FAIL, Result.LOWER_FAIL
+
+
+def case(result: Result, error: Exception | None) -> TestCaseSummary:
+    return TestCaseSummary("", "", "", "", 0, None, result, error, [])
+
+
+@pytest.mark.parametrize(
+    ("ours", "alone", "delegated", "expected"),
+    [
+        ((RUN, MISSING), (RUN, MISSING), True, True),
+        ((RUN, OTHER), (RUN, MISSING), True, False),
+        ((RUN, OTHER), (RUN, OTHER), True, False),
+        ((MISMATCH, AssertionError("a")), (RUN, MISSING), True, False),
+        ((MISMATCH, AssertionError("a")), (MISMATCH, AssertionError("b")), False, True),
+        ((MISMATCH, AssertionError("a")), (Result.SUCCESS, None), False, False),
+        ((LOWER, KeyError("ours")), (LOWER, OTHER), False, False),
+        ((LOWER, OTHER), (LOWER, OTHER), False, True),
+        ((LOWER, KeyError("ours")), (RUN, MISSING), False, False),
+        ((UNKNOWN, NAMED), (RUN, MISSING), True, True),
+        ((UNKNOWN, NAMED), (Result.SUCCESS, None), True, False),
+    ],
+)
+def test_only_the_same_failure_is_excused(ours: tuple, alone: tuple, delegated: bool, expected: bool) -> None:
+    assert excused(case(*ours), case(*alone), delegated) == expected

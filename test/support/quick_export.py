@@ -4,6 +4,7 @@
 Every export overrides the composite operators of torch twice, 22 Python kernels for each of 260 operators, and looks
 for them in all libraries: more than half the time of exporting one operator. Here an operator gets the kernels that
 torch made for it the first time, as long as it has the same ones before; operators are looked for when there are new.
+The table of decompositions and its two parts are made again when there are new operators or the table is another one.
 """
 
 from __future__ import annotations
@@ -53,26 +54,65 @@ def _override_with_kept_kernels(original: Callable) -> Callable:
     return override
 
 
+def _libraries() -> tuple[Any, list[int]]:
+    """What changes when a library gets operators."""
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    return registered, [len(getattr(getattr(torch.ops, name), "_dir", ())) for name in torch.ops._dir]
+
+
 def _collect_when_changed(original: Callable) -> Callable:
     """`_collect_all_valid_cia_ops`, asked again only when a library has other operators than before."""
     seen, found = None, set()
 
     def collect() -> set:
         nonlocal seen, found
-        registered = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
-        names = [len(getattr(getattr(torch.ops, name), "_dir", ())) for name in torch.ops._dir]
-        if (registered, names) != seen:
+        if _libraries() != seen:
             found = original()
-            names = [len(getattr(getattr(torch.ops, name), "_dir", ())) for name in torch.ops._dir]
-            seen = registered, names
+            seen = _libraries()  # looking for them loads some
         return found
 
     return collect
 
 
+def _copied_table(original: Callable) -> Callable:
+    """`default_decompositions`: copies of one table, which is made again when a library has other operators."""
+    seen, first = None, None
+
+    def default() -> decomp_utils.CustomDecompTable:
+        nonlocal seen, first
+        if _libraries() != seen:
+            first = original()
+            first.materialize()
+            seen = _libraries()
+        table = decomp_utils.CustomDecompTable.__new__(decomp_utils.CustomDecompTable)
+        table.decomp_table, table.deleted_custom_ops, table.has_materialized = first.decomp_table.copy(), set(), True
+        return table
+
+    return default
+
+
+def _split_once(original: Callable) -> Callable:
+    """`_split_decomp_table_to_cia_and_python_decomp`, which keeps the parts of the last table."""
+    seen, parts = None, ({}, {})
+
+    def split(table: dict) -> tuple[dict, dict]:
+        nonlocal seen, parts
+        given = _libraries(), list(table), list(table.values())  # compared by identity, not by their slow hashes
+        if given != seen:
+            parts = original(table)
+            seen = given
+        return dict(parts[0]), dict(parts[1])
+
+    return split
+
+
 def install() -> None:
-    """Puts both in place of torch's own, for this process."""
+    """Puts all in place of torch's own, for this process."""
     collect = _collect_when_changed(export_utils._collect_all_valid_cia_ops)
     decomp_utils._collect_all_valid_cia_ops = exported_program._collect_all_valid_cia_ops = collect
     override = _override_with_kept_kernels(exported_program._override_composite_implicit_decomp)
     exported_program._override_composite_implicit_decomp = override
+    table = _copied_table(exported_program.default_decompositions)
+    torch.export.default_decompositions = exported_program.default_decompositions = table
+    split = _split_once(exported_program._split_decomp_table_to_cia_and_python_decomp)
+    exported_program._split_decomp_table_to_cia_and_python_decomp = split

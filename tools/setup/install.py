@@ -10,14 +10,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from setup import pip_hashes
 from setup.paths import BUILD, DRIVER, LOGS, PREFIX, PYTHON, ROOT, VENV, ccache, has_python_headers, locked
 from setup.prefix import Prefix, driver
-from setup.progress import Interrupted, Progress, StepFailed, megabytes, run, stop_children
+from setup.progress import Progress, StepFailed, megabytes, run, side_by_side
 
 REQUIREMENTS = ROOT / "third-party/requirements.txt"
 SUITE_REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
@@ -168,29 +167,6 @@ def _sets(extra: list[str]) -> list[str]:
     return sets + extra
 
 
-def _side_by_side(progress: Progress, *works: Callable[[], None]) -> None:
-    """Run the functions in threads; the first failure ends the others."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Interrupted:
-            pass
-        except BaseException as error:
-            errors.append(error)
-            stop_children()
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.2)  # short, so that Ctrl-C is seen
-    if errors:
-        raise errors[0]
-
-
 def update() -> None:
     """Rewrite the hashes of the requirements files and third-party/debian.lock: what this machine is offered today."""
     with locked("setup"):
@@ -248,7 +224,7 @@ def setup(extra: list[str] = (), quiet: bool = False, strict: bool = False) -> N
                     driver(prefix)
                 prefix.tidy()
 
-            _side_by_side(progress, packages, sets)
+            side_by_side(packages, sets)
             _link_package()
             progress.say(f"ready; driver: {devices()}")
         finally:

@@ -106,6 +106,29 @@ def show(command: Iterable, *, check: bool = True, **options) -> int:
     return status
 
 
+def side_by_side(*works: Callable[[], None]) -> None:
+    """Run the functions in threads; the first failure ends the others."""
+    errors: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Interrupted:
+            pass
+        except BaseException as error:
+            errors.append(error)
+            stop_children()
+
+    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # short, so that Ctrl-C is seen
+    if errors:
+        raise errors[0]
+
+
 class Progress:
     """Prints which steps run, for how long and with how many bytes. Steps may run in several threads."""
 

@@ -3,23 +3,26 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from setup import suite
+from setup import suite, variants
 from setup.building import SANITIZED, build
-from setup.paths import BUILD, PREFIX, PYTHON, ROOT, VENV, environment, launcher
-from setup.progress import StepFailed, show
+from setup.paths import BUILD, LOGS, PREFIX, PYTHON, ROOT, VENV, environment, launcher
+from setup.progress import StepFailed, show, side_by_side
+from setup.report import Report
 
 # fuzz_execute runs as each of these devices, by PUMICE_FEATURES: kernels for GPUs run on the CPU driver, too.
 FUZZ_FEATURES = ("", "like_gpu,-coopmat", "none", "storage=textures", "max_storage=4096,max_groups=64")
 JUNIT = BUILD / "junit"
 CHECKED = {
+    "PUMICE_SHADER_LOG": str(variants.LOG),
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
     "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
 }
@@ -47,6 +50,7 @@ class Totals:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    report: Report = field(default_factory=Report)
 
     def add_junit(self, path: Path, status: int) -> None:
         """Count a JUnit file's test cases; a run that ended badly without saying why counts as one failure."""
@@ -56,6 +60,8 @@ class Totals:
         except (OSError, ElementTree.ParseError):
             cases = []
         for case in cases:
+            name = f"{path.stem}: {case.get('classname', '')}::{case.get('name', '')}"
+            self.report.tests.append((float(case.get("time", 0)), name))
             skipped = case.find("skipped")
             if case.find("failure") is not None or case.find("error") is not None:
                 self.failed += 1
@@ -81,7 +87,9 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
     if "san" in preset and launcher():
         print("left out: a driver with its own C library does not go with sanitizers", flush=True)
         return
-    folder, report = build(preset, targets), JUNIT / f"ctest-{preset}.xml"
+    with totals.report.phase(f"build, {preset}"):
+        folder, report = build(preset, targets or ["cpp_tests"]), JUNIT / f"ctest-{preset}.xml"
+    totals.report.add_build(preset, folder)
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     jobs = str(len(os.sched_getaffinity(0)))
@@ -90,7 +98,9 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
     if only:
         command += ["-R", only]
     more |= STRICT if "san" in preset else {}
-    totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
+    with totals.report.phase(f"C++ tests, {preset}"):
+        status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
+    totals.add_junit(report, status)
 
 
 def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
@@ -102,7 +112,9 @@ def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
     if not arguments and (cores := len(os.sched_getaffinity(0))) > 1:  # everything: a process a core, one thread each
         command += ["-n", str(cores), "--dist", "worksteal"]
         more["OMP_NUM_THREADS"] = "1"
-    totals.add_junit(report, show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more)))
+    with totals.report.phase("Python tests"):
+        status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
+    totals.add_junit(report, status)
 
 
 def driver_tests(name: str, totals: Totals) -> None:
@@ -164,34 +176,56 @@ def programs(folder: Path, pattern: str) -> list[Path]:
 
 
 def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
-    """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME."""
-    targets = [p for p in programs(build(SANITIZED, ["fuzz"]), "fuzz_*") if only in p.name]
-    for target in targets:
-        totals.add(fuzz_target(target, max(1, seconds // len(targets)), BUILD / "fuzz-corpus" / target.name))
+    """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME; one a core at
+    the same time, as each has one thread."""
+    with totals.report.phase("build, fuzz targets"):
+        folder = build(SANITIZED, ["fuzz"])
+    targets = [p for p in programs(folder, "fuzz_*") if only in p.name]
     if not targets:
         raise StepFailed(f"no fuzz target has {only!r} in its name" if only else "no fuzz target was built")
+    cores, share = min(len(targets), len(os.sched_getaffinity(0))), max(1, seconds // len(targets))
+
+    def run(some: list[Path]) -> None:
+        for target in some:
+            totals.add(fuzz_target(target, share, BUILD / "fuzz-corpus" / target.name))
+
+    with totals.report.phase("fuzzing"):
+        side_by_side(*(functools.partial(run, targets[core::cores]) for core in range(cores)))
 
 
 def fuzz_target(target: Path, seconds: int, corpus: Path, **more: str) -> bool:
-    """Run one fuzz target from its seeds and from `corpus`, into which it puts what reaches something new."""
+    """Run one fuzz target from its seeds and from `corpus`, into which it puts what reaches something new. What it says
+    goes to build/logs; a failure is shown whole."""
     found, seeds = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
-    for path in (found, corpus):
+    for path in (found, corpus, LOGS):
         path.mkdir(parents=True, exist_ok=True)
     devices = FUZZ_FEATURES if target.name == "fuzz_execute" else FUZZ_FEATURES[:1]
     good = True
     for features in devices:
         share = max(1, seconds // len(devices))
-        print(f"== {target.name}{f', PUMICE_FEATURES={features}' if features else ''}, {share} s", flush=True)
         command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
         command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
-        status = show(
-            command,
-            check=False,
-            cwd=BUILD,
-            env=environment(PUMICE_FEATURES=features, PUMICE_CHECK_HAZARDS="1", **STRICT, **more),
-        )
+        log = LOGS / f"{target.name}.log"
+        with log.open("w") as file:
+            status = show(
+                command,
+                check=False,
+                cwd=BUILD,
+                env=environment(PUMICE_FEATURES=features, PUMICE_CHECK_HAZARDS="1", **STRICT, **more),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        said = log.read_text(errors="replace").splitlines()
+        runs = next((line.split()[-1] for line in said if "number_of_executed_units" in line), "no")
+        device = f", PUMICE_FEATURES={features}" if features else ""
+        print(f"== {target.name}{device}: {runs} runs in {share} s", flush=True)
         if status:
-            print(f"{target.name} failed; its input is in {found.relative_to(ROOT)}/", flush=True)
+            print(
+                "\n".join(said),
+                f"{target.name} failed; its input is in {found.relative_to(ROOT)}/",
+                sep="\n",
+                flush=True,
+            )
         good &= status == 0
     return good
 

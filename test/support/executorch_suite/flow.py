@@ -14,6 +14,7 @@ from executorch.backends.test.suite.flows.portable import PORTABLE_TEST_FLOW
 from executorch.backends.test.suite.reporting import TestCaseSummary, TestResult
 
 from pumice.executorch import PumicePartitioner
+from support.executorch_suite.excuse import excused
 from support.executorch_suite.share import DELEGATED, FAILED, FELL_BACK, SKIPPED, WRONG
 
 LETTERS = {TestResult.SUCCESS: DELEGATED, TestResult.SKIPPED: SKIPPED, TestResult.OUTPUT_MISMATCH_FAIL: WRONG}
@@ -64,7 +65,8 @@ _run_test = runner.run_test
 
 def run_test(model: Any, inputs: Any, ours: flow.TestFlow, *args: Any, **kwargs: Any) -> TestCaseSummary:
     """The suite skips programs that it knows ExecuTorch's kernels not to run; others that do not end, or fell back
-    whole and are wrong, are tried without a backend: what fails then, too, is no failure of ours."""
+    whole and are wrong, are tried without a backend: what fails in the same way then is no failure of ours."""
+    Lower.delegated = False  # what fails before it is lowered has no delegate
     summary = _run_test(model, inputs, ours, *args, **kwargs)
     letter = LETTERS.get(summary.result, FAILED)
     why = str(summary.error or NO_KERNEL)
@@ -72,7 +74,7 @@ def run_test(model: Any, inputs: Any, ours: flow.TestFlow, *args: Any, **kwargs:
         letter = FELL_BACK
     elif letter == FAILED or (letter == WRONG and not Lower.delegated):
         alone = _run_test(model, inputs, PORTABLE_TEST_FLOW, *args, **kwargs)
-        if not alone.result.is_success():
+        if excused(summary, alone, Lower.delegated):
             letter, why = SKIPPED, f"ExecuTorch alone fails: {alone.error}"
             summary.result = TestResult.SUCCESS_UNDELEGATED  # the test goes on with its next case
     cases.append(Case(letter, why if letter == SKIPPED else "", sorted(summary.undelegated_op_counts or ())))
