@@ -71,9 +71,9 @@ def main() -> int:
             return 1
         for name, (_, rate) in made.items():
             rates[name] += [rate] if turn else []
-    print(f"{options.tokens} tokens, {torch.get_num_threads()} threads of PyTorch; tokens/s, median (slowest to fastest)")
-    for name, all_ in rates.items():
-        print(f"{name:8} {statistics.median(all_):.0f} ({min(all_):.0f} to {max(all_):.0f})")
+    print(f"{options.tokens} tokens, {torch.get_num_threads()} threads of PyTorch")
+    for name, each in rates.items():
+        print(f"{name:8} {statistics.median(each):.0f} tokens/s ({min(each):.0f} to {max(each):.0f})")
     return 0
 
 
