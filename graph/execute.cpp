@@ -11,6 +11,7 @@
 #include "graph/limits.h"
 #include "graph/need.h"
 #include "graph/refuse_data.h"
+#include "graph/state_values.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
@@ -323,6 +324,17 @@ void Session::reset() {
   const Lock lock(*this);
   last_ = nullptr;
   reset_state();
+}
+
+void Session::reset_state() {
+  if (!states_.empty())
+    run_once([&](Commands& commands) { put_first_values(*program_, state_infos_, states_, *weights_, commands); });
+  half_updated_ = false;
+}
+
+void Session::seed(uint64_t seed) {
+  const Lock lock(*this);
+  run_once([&](Commands& commands) { put_seed(*program_, states_, seed, commands); });
 }
 
 const Port& Session::port(uint32_t index) const {

@@ -20,7 +20,6 @@ from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 from pumice.lowering.sizes import same_shape
 from pumice.lowering.windows import is_transposed
-from pumice.ops.conv_of_computed import conv_of_computed
 
 aten = torch.ops.aten
 
@@ -260,16 +259,6 @@ def batch_norm(call: Call) -> Convolution:
     norm = Norm(call.node.name, scale, shift)
     ones = [1, 1]
     return Convolution(call, x, None, None, ones, ones, [0, 0, 0, 0], ones, x.shape[1], False, norm)
-
-
-@lowers(*(target for target in CONVOLUTIONS if target is not aten.convolution.default))  # that: convolution.py
-def conv(call: Call) -> None:
-    """conv1d, conv2d and their transposed forms."""
-    weight = call.tensor("weight")
-    if weight.is_constant or quantized(call, weight) is not None:
-        convolution(call).emit(call.out)
-    else:
-        conv_of_computed(call)
 
 
 @lowers(*BATCH_NORMS)
