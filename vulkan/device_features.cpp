@@ -22,6 +22,7 @@ struct Chain {
   VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness{};
   VkPhysicalDeviceBufferDeviceAddressFeatures address{};
   VkPhysicalDeviceShaderAtomicInt64Features atomic64{};
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{};
 };
 
 struct Node {
@@ -54,6 +55,8 @@ constexpr Node kNodes[] = {
      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, PUMICE_NODE(address)},
     {"VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES,
      PUMICE_NODE(atomic64)},
+    {"VK_KHR_pipeline_executable_properties", 0,
+     VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, PUMICE_NODE(statistics)},
 };
 
 struct Switch {
@@ -176,11 +179,14 @@ VkDevice create_device(const Vk& vk, const Physical& physical, const Features& f
   chain.model.vulkanMemoryModelDeviceScope = chain.model.vulkanMemoryModel;
   if (physical.full_subgroups) chain.subgroup.computeFullSubgroups = chain.subgroup.subgroupSizeControl;
   chain.robustness.pipelineRobustness = features.has(Feature::robust) && physical.pipeline_robustness;
+  chain.statistics.pipelineExecutableInfo = physical.pipeline_statistics;
   const auto* robustness = reinterpret_cast<const VkBaseOutStructure*>(&chain.robustness);
+  const auto* statistics = reinterpret_cast<const VkBaseOutStructure*>(&chain.statistics);
   std::vector<const char*> extensions;
   link(chain, [&](const Node& node, VkBaseOutStructure* structure) {
     // A structure with nothing in it is left out, and so is its extension.
     const bool used = (structure == robustness && chain.robustness.pipelineRobustness) ||
+                      (structure == statistics && physical.pipeline_statistics) ||
                       std::any_of(std::begin(kSwitches), std::end(kSwitches), [&](const Switch& each) {
                         return each.structure(chain) == structure && each.member(chain);
                       });

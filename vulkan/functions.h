@@ -50,7 +50,8 @@ namespace pumice::engine {
   F(CmdPipelineBarrier) F(CmdResetQueryPool) F(CmdWriteTimestamp)
 
 // Of a device, null where it has neither Vulkan 1.2 nor the extension.
-#define PUMICE_VK_DEVICE_OPTIONAL(F) F(GetBufferDeviceAddress)
+#define PUMICE_VK_DEVICE_OPTIONAL(F) \
+  F(GetBufferDeviceAddress) F(GetPipelineExecutablePropertiesKHR) F(GetPipelineExecutableStatisticsKHR)
 // clang-format on
 
 template <class Pointer>

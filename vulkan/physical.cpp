@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "vulkan/device_features.h"
+#include "vulkan/pipeline_log.h"
 
 namespace pumice::engine {
 namespace {
@@ -151,6 +152,7 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
       driver.driverInfo[0] != 0 ? printable(driver.driverInfo) : format("0x%x", basic.driverVersion);
   read_heaps(vk, out);
   out.memory_budget = extensions.has("VK_EXT_memory_budget");
+  out.pipeline_statistics = logs_pipelines() && extensions.has("VK_KHR_pipeline_executable_properties");
   read_limits(properties.properties, maintenance, out);
   if (maintenance4.maxBufferSize != 0)
     out.info.features.max_allocation_bytes =

@@ -25,6 +25,7 @@ struct Physical {
   uint32_t max_storage_buffers = 4;           // of one shader
   bool full_subgroups = false;                // may promise full subgroups together with a required size
   bool memory_budget = false;                 // VK_EXT_memory_budget
+  bool pipeline_statistics = false;           // to be asked for, see vulkan/pipeline_log.h
   bool pipeline_robustness = false;           // robust access may be switched off for a pipeline
   std::shared_ptr<const Error> problem = {};  // the driver failed when it was asked: nothing else but name and index
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "base/log.h"
 #include "vulkan/descriptor.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/pipeline_log.h"
 #include "vulkan/runnable.h"
 
 namespace pumice::engine {
@@ -158,12 +160,16 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
   // and the bounds of their kernels are tested with guards (docs/testing.md): there it would only cost.
   const bool matrices = (shader.features & bit(Feature::coopmat)) != 0;
   if (matrices && core->features.has(Feature::robust) && core->physical.pipeline_robustness) info.pNext = &robustness;
+  if (core->physical.pipeline_statistics) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline handle = VK_NULL_HANDLE;
+  const auto begin = std::chrono::steady_clock::now();
   const VkResult result = vk.CreateComputePipelines(core->device, cache, 1, &info, nullptr, &handle);
+  const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
   vk.DestroyShaderModule(core->device, module, nullptr);
   must(result, "vkCreateComputePipelines", shader.name, Stage::encode, vk);
   out.handle = handle;
   out.in_pieces = key.in_pieces;
+  if (logs_pipelines()) log_pipeline(*core, key, handle, ms.count());
   append_line("PUMICE_SHADER_LOG", shader.name);  // test/cli/test_kernel.py: which variants no test runs
 }
 

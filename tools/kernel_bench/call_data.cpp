@@ -61,7 +61,8 @@ Data encode(const CallTensor& tensor, const std::vector<double>& values) {
 
 }  // namespace
 
-CallData::CallData(const Op& op, const Case& c, uint64_t seed) : CaseData(c), call_(parse_call(op, c.call, c.dtype)) {
+CallData::CallData(const Op& op, const Case& c, uint64_t seed)
+    : CaseData(c), op_(op), call_(parse_call(op, c.call, c.dtype)) {
   for (const CallArgument& argument : call_.arguments) {
     std::vector<Tensor>& tensors = tensors_.emplace_back();
     for (const CallTensor& tensor : argument.tensors) {
@@ -69,13 +70,18 @@ CallData::CallData(const Op& op, const Case& c, uint64_t seed) : CaseData(c), ca
       tensors.push_back({tensor, random_values(tensor, random)});
     }
   }
-  if (op.cases.reference != nullptr) run_reference(op);
 }
 
-void CallData::run_reference(const Op& op) {
+const CallData::Results& CallData::results() const {
+  if (!results_) results_ = has_reference() ? run_reference() : Results{};
+  return *results_;
+}
+
+CallData::Results CallData::run_reference() const {
+  Results all;
   HostCall host;
   for (const CallTensor& each : call_.outputs) host.outputs.push_back({each.dtype, each.shape});
-  for (const Param& param : parse(op.signature).params) {
+  for (const Param& param : parse(op_.signature).params) {
     HostArgument& to = host.args.emplace_back();
     for (size_t i = 0; i < call_.arguments.size(); ++i) {
       const CallArgument& from = call_.arguments[i];
@@ -86,16 +92,17 @@ void CallData::run_reference(const Op& op) {
       for (const Tensor& each : tensors_[i]) to.tensors.push_back({each.is.dtype, each.is.shape, each.values});
     }
   }
-  op.cases.reference(host);
+  op_.cases.reference(host);
   for (const HostOutput& output : host.outputs) {
     if (output.elements.size() != output.count())
       fail(Code::Internal, Stage::api, "case", "the reference of %s gives %zu elements, the case has %zu",
            c_.op.c_str(), output.elements.size(), output.count());
-    std::vector<Expected>& results = results_.emplace_back();
+    std::vector<Expected>& results = all.outputs.emplace_back();
     for (const HostResult& each : output.elements)
       results.push_back({.want = each.value, .size = each.by_matrices, .slack = each.error});
   }
-  reports_ = std::move(host.reports);
+  all.reports = std::move(host.reports);
+  return all;
 }
 
 std::vector<Argument> CallData::arguments() const {
@@ -135,7 +142,7 @@ std::vector<Output> CallData::outputs() const {
 std::vector<Expected> CallData::expect(size_t output, std::span<const uint64_t> indices) const {
   std::vector<Expected> all;
   if (!has_reference()) return all;
-  for (const uint64_t index : indices) all.push_back(results_[output].at(index));
+  for (const uint64_t index : indices) all.push_back(results().outputs[output].at(index));
   return all;
 }
 

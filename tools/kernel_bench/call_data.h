@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of a case that is a call, and the results that the operator's fp64 reference expects.
+// The data of a case that is a call, and the results that the operator's fp64 reference expects. The reference runs
+// when the first result is asked for: of large cases it takes seconds.
 #pragma once
+
+#include <optional>
 
 #include "ops/shared/host_call.h"
 #include "tools/kernel_bench/bench_op.h"
@@ -16,8 +19,8 @@ class CallData : public CaseData {
   std::vector<Output> outputs() const override;
   bool has_rows() const override { return false; }
   std::vector<Expected> expect(size_t output, std::span<const uint64_t> indices) const override;
-  bool has_reference() const override { return !results_.empty(); }
-  std::vector<HostReport> reports() const override { return reports_; }
+  bool has_reference() const override { return op_.cases.reference != nullptr; }
+  std::vector<HostReport> reports() const override { return results().reports; }
   uint64_t macs() const override;
 
  private:
@@ -25,12 +28,17 @@ class CallData : public CaseData {
     CallTensor is;
     std::vector<double> values;
   };
-  void run_reference(const Op& op);
+  struct Results {
+    std::vector<std::vector<Expected>> outputs;  // empty without a reference
+    std::vector<HostReport> reports;
+  };
+  const Results& results() const;
+  Results run_reference() const;
 
+  const Op& op_;
   Call call_;
-  std::vector<std::vector<Tensor>> tensors_;    // of each argument
-  std::vector<std::vector<Expected>> results_;  // of each output; empty without a reference
-  std::vector<HostReport> reports_;
+  std::vector<std::vector<Tensor>> tensors_;  // of each argument
+  mutable std::optional<Results> results_;
 };
 
 }  // namespace pumice::engine::kernel_bench

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "tools/kernel_bench/bench.h"
+#include "tools/kernel_bench/compile.h"
 #include "tools/kernel_bench/list.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/test.h"
@@ -31,6 +32,9 @@ uint32_t test(const Options& options, const Report& report) {
 }
 uint32_t bench(const Options& options, const Report& report) {
   return translated([&] { return run_bench(options, report); });
+}
+uint32_t compile(const Options& options, const Report& report) {
+  return translated([&] { return run_compile(options, report); });
 }
 
 std::vector<std::string> cases(const Options& options) {

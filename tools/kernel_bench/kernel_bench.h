@@ -51,6 +51,8 @@ std::string list(const Options& options);
 uint32_t test(const Options& options, const Report& report);
 // Times each case with each kernel. Returns the number with wrong results, which are not timed.
 uint32_t bench(const Options& options, const Report& report);
+// Makes the pipelines of each case with each kernel and runs none. Returns the number that the driver refuses.
+uint32_t compile(const Options& options, const Report& report);
 // The cases of the table, as text.
 std::vector<std::string> cases(const Options& options);
 

@@ -186,6 +186,32 @@ int kernel_test(const Arguments& arguments) {
   return failed == 0 ? 0 : 1;
 }
 
+int kernel_compile(const Arguments& arguments) {
+  json all = {{"schema", 1}, {"rows", json::array()}};
+  Progress progress;
+  size_t run = 0, skipped = 0;
+  const uint32_t failed = pumice::engine::kernel_bench::compile(arguments.kernel, [&](const std::string& said) {
+    const json event = json::parse(said);
+    keep(all, event);
+    if (event.at("event") == "device") progress.total(event.at("rows"));
+    if (event.at("event") != "row") return;
+    progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
+    const std::string status = event.at("status");
+    ++(status == "skipped" ? skipped : run);
+    if (arguments.json || status != "failed") return;
+    progress.clear();
+    std::printf("failed %s  %s\n  %s\n", text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
+                text(event.at("why")).c_str());
+  });
+  progress.clear();
+  if (arguments.json)
+    std::printf("%s\n", all.dump().c_str());
+  else
+    std::printf("%zu compiled, %zu skipped, %u failed\n", run - failed, skipped, failed);
+  if (failed == 0 && run == 0 && skipped > 0) return 4;
+  return failed == 0 ? 0 : 1;
+}
+
 int kernel_bench(const Arguments& arguments) {
   json all = {{"schema", 1}, {"rows", json::array()}, {"ceilings", json::array()}};
   Progress progress;

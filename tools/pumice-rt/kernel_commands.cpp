@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of kernel list | test | bench.
+// The command line of kernel list | test | compile | bench.
 #include <CLI/CLI.hpp>
 
 #include "tools/pumice-rt/tool.h"
@@ -38,6 +38,12 @@ Weights rotate past the cache, clocks are warmed, the device's own clock stands 
 between two. The device is measured first (reading, copying, arithmetic, matrix units); '% roof' is the time those
 ceilings allow by the time taken. On a CPU driver 'cpu us' is processor time, which a busy machine changes less, and
 ceilings and '% roof' go by it.
+)";
+
+constexpr const char* kCompileHelp = R"(
+The cases are those of kernel bench. PUMICE_PIPELINE_LOG names a file that gets a line of JSON for each pipeline: its
+shader, specialization constants, milliseconds, and what the driver's compiler says of it. Exit code 1: the driver
+refused something, 4: nothing that was asked for runs on this device.
 )";
 
 constexpr const char* kExamples = R"(Examples:
@@ -97,6 +103,10 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
       ->check(CLI::PositiveNumber);
   test->add_option("--plant", options.mistake,
                    "plants a mistake, which must be found: value, unwritten, guard or replay");
+  CLI::App* compile =
+      add("compile", "Makes the pipelines of each case with each kernel, and runs none: for a driver without its GPU.",
+          kernel_compile);
+  choosing(compile, options, kCompileHelp);
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
   choosing(bench, options, kBenchHelp);
   bench->add_option("--seconds", options.seconds, "seconds of warm-up for a row, and the most for its timing")

@@ -53,6 +53,7 @@ int devices(const Arguments& arguments);
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
 int kernel_list(const Arguments& arguments);
 int kernel_test(const Arguments& arguments);
+int kernel_compile(const Arguments& arguments);
 int kernel_bench(const Arguments& arguments);
 
 // A random array for each input, of the shape in --shape NAME=AxB, or by --size NAME=N and what the others' --shape

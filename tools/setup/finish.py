@@ -114,6 +114,17 @@ def driver(work: Work) -> None:
     (work.fresh / "devices.txt").write_text(text)
 
 
+def gpus(work: Work) -> None:
+    """Every driver of Mesa's package with its manifest, and the shims that stand in for kernel drivers."""
+    for manifest in (work.fresh / "usr/share/vulkan/icd.d").glob("*.json"):
+        library = Path(json.loads(manifest.read_text())["ICD"]["library_path"]).name
+        _manifest(manifest, work.fresh / f"{manifest.name.split('_icd')[0]}.json", work.place / work.lib / library)
+    for other in work.libraries.glob("libVkLayer_*"):
+        other.unlink()
+    _localise(work)
+    (work.fresh / "libvulkan.so.1").symlink_to(f"{work.lib}/libvulkan.so.1")
+
+
 def own(work: Work) -> None:
     """Nothing is edited: programs must run under this set's C library, which `run` does."""
     _driver_only(work)
@@ -186,4 +197,6 @@ def emulated(work: Work) -> None:
     _executable(work.fresh / "run", text)
 
 
-FINISHES = {each.__name__: each for each in (tools, driver, own, layer, swiftshader, ccache, clang, cross, emulated)}
+FINISHES = {
+    each.__name__: each for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated)
+}

@@ -144,7 +144,7 @@ def relax(path: Path) -> int:
             struct.pack_into("<I", data, position, name_offset + len(C23))
         elif name in MAY_BE_ABSENT:
             data[position + 4] = (WEAK << 4) | (info & 15)
-        elif name not in SAME_MEANING:
+        elif name not in SAME_MEANING and info >> 4 != WEAK:  # what is weak may be absent
             refused.append(name)
         struct.pack_into("<H", data, versions + 2 * index, UNVERSIONED)
         changed += 1

@@ -104,6 +104,18 @@ RECIPES = {
     "drv-arm64": Recipe(
         (Part(("trixie-backports", "trixie"), ("mesa-vulkan-drivers", "libvulkan1")),), "emulated", arch="arm64"
     ),
+    "gpus": Recipe(
+        (
+            Part(
+                ("trixie-backports", "trixie"),
+                ("mesa-vulkan-drivers", "mesa-drm-shim"),
+                present=(*SYSTEM, "libvulkan1", "libz3-4", "zlib1g"),
+            ),
+            Part(("bookworm",), ("libz3-4", "zlib1g"), present=SYSTEM),
+            Part(("forky",), ("libvulkan1",), resolve=False),
+        ),
+        "gpus",
+    ),
     "pydev": Recipe((Part(("bookworm",), ("libpython3.11-dev",), resolve=False),)),
     "pipwhl": Recipe((Part(("bookworm",), ("python3-pip-whl",), resolve=False),)),
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// `kernel compile`: makes the pipelines of each case with each kernel, as a session would, and runs none: for drivers
+// whose hardware is not there. Weights are packed by dispatches, which such a driver accepts and does not run.
+#include "tools/kernel_bench/compile.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "graph/bind.h"
+#include "tools/kernel_bench/device.h"
+#include "tools/kernel_bench/harness.h"
+#include "tools/kernel_bench/kernels.h"
+#include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/table.h"
+
+namespace pumice::engine::kernel_bench {
+namespace {
+
+using nlohmann::json;
+
+std::vector<PipelineKey> pipelines_of(const Graph& graph) {
+  std::vector<PipelineKey> keys;
+  for (const Node& node : graph.impl().nodes)
+    for (const Dispatch& dispatch : node.dispatches)
+      if (dispatch.runs()) keys.push_back(pipeline_key(dispatch));
+  return keys;
+}
+
+using Names = std::vector<std::string>;  // of kernels
+
+// A row for each kernel. They are loaded together, as weights take most of the time, and alone where one fails.
+std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, const CaseData& data, const std::string& op,
+                                     const Case& c, const Names& names) {
+  std::map<std::string, json> rows;
+  try {
+    std::vector<Forced> all;
+    for (const std::string& name : names) all.push_back({forced(name), c.m});
+    const Loaded loaded = load(device, make_file(data, op), all, device->features());
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::vector<PipelineKey> keys = pipelines_of(*loaded.graphs[i]);
+      device->pipelines().prepare(keys);
+      rows[names[i]] = {{"status", "ok"}, {"pipelines", keys.size()}};
+    }
+  } catch (const Error& error) {
+    if (names.size() == 1) return {{names[0], {{"status", "failed"}, {"why", error.what()}}}};
+    rows.clear();
+    for (const std::string& name : names) rows.merge(compiled(device, data, op, c, {name}));
+  }
+  return rows;
+}
+
+}  // namespace
+
+uint32_t run_compile(const Options& options, const Report& report) {
+  const auto device = open(options);
+  const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
+  uint64_t rows = 0;
+  for (const Case& c : cases) rows += kernels(bench_op(c.op), options).size();
+  report(
+      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
+          .dump());
+  uint32_t failed = 0;
+  for (const Case& c : cases) {
+    const BenchOp& bench_op = kernel_bench::bench_op(c.op);
+    const std::unique_ptr<CaseData> data = bench_op.make(c, options.seed);
+    std::map<std::string, json> all;
+    std::map<std::string, Names> files;  // by the operator in their file
+    for (const std::string& kernel : kernels(bench_op, options)) {
+      std::string why = unsupported_reason(bench_op, kernel, c, device->features());
+      if (why.empty() && options.kernels.empty()) why = not_recommended_reason(bench_op, kernel, c, device->features());
+      if (why.empty())
+        files[op_for(bench_op, kernel)].push_back(kernel);
+      else
+        all[kernel] = {{"status", "skipped"}, {"why", "it " + why}};
+    }
+    for (const auto& [op, names] : files) all.merge(compiled(device, *data, op, c, names));
+    for (auto& [kernel, row] : all) {
+      failed += row.at("status") == "failed";
+      row.update({{"event", "row"}, {"case", text(c)}, {"title", title(c)}, {"kernel", kernel}});
+      report(row.dump());
+    }
+  }
+  report(json{{"event", "end"}, {"failed", failed}}.dump());
+  return failed;
+}
+
+}  // namespace pumice::engine::kernel_bench

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver's compiler makes of each pipeline: a line of JSON in the file that PUMICE_PIPELINE_LOG names, for
+// `./dev fleet`. {"shader", "spec", "subgroup_size", "ms", "statistics": {name: number}}; the driver chooses the names.
+#pragma once
+
+#include "vulkan/core.h"
+#include "vulkan/pipeline.h"
+
+namespace pumice::engine {
+
+bool logs_pipelines();
+// `pipeline` was made in `ms`, with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR where Physical::pipeline_statistics.
+void log_pipeline(const Core& core, const PipelineKey& key, VkPipeline pipeline, double ms);
+
+}  // namespace pumice::engine
