@@ -52,7 +52,7 @@ def core_aten() -> list[str]:
 
 def runs() -> set[str]:
     """Those that the exporter has a lowering for, takes apart, draws, or writes as a size."""
-    known = {_name(target) for target in [*targets(), *_decompositions(), *RANDOM]}
+    known = {_name(target) for target in [*targets(), *_decompositions(dropout=True), *RANDOM]}
     return {name for name in core_aten() if (name in known or name in SIZES) and name not in WHY_NOT}
 
 

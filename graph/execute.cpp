@@ -31,6 +31,10 @@ bool checks_hazards() {
 #endif
 }
 
+bool is_small(const Buffer& buffer, uint64_t bytes) {
+  return bytes > 0 && (!buffer || buffer.bytes() < bytes);
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
@@ -236,12 +240,6 @@ void Session::clear_words() {
 SessionBuffers Session::buffers(bool in_place) const {
   return {*weights_, arena_, upload_, download_, words_, states_, undo_, in_place};
 }
-
-namespace {
-bool is_small(const Buffer& buffer, uint64_t bytes) {
-  return bytes > 0 && (!buffer || buffer.bytes() < bytes);
-}
-}  // namespace
 
 bool Session::must_grow(const Ports& ports, const Layout& layout) const {
   return is_small(arena_, layout.plan.total) || is_small(upload_, ports.upload_bytes) ||

@@ -144,8 +144,10 @@ const LinearKernel& linear_kernel(std::string_view name) {
 // elements in all workgroups); 4 x 4096 -> 6144 18.3, 17.1 (6.3 M); 8 x 2048 -> 16384 19.0, 14.8 (8.4 M); 4 x 4096 ->
 // 28672 47.3, 29.8 (15 M).
 constexpr int64_t kMostNormed = 4 << 20;
-// A CPU driver takes some 20 us to begin and end a dispatch, in which two cores norm so many elements.
-constexpr int64_t kMostNormedOnCpu = 1 << 18;
+// lavapipe, 2 cores, processor time, int4 in fp16, us with the norm inside and in front, by the elements that all
+// workgroups norm: 128 -> 384 (3,072) 24.4, 24.2; 512 -> 1536 (49,152) 281, 203 to 237; 1024 -> 4096 (262,144) 1003,
+// 646: some 1.4 ns an element. The dispatch in front costs more than that by the clock where threads sleep meanwhile.
+constexpr int64_t kMostNormedOnCpu = 1 << 13;
 
 static bool rows_fuse_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const uint64_t row = static_cast<uint64_t>(ceil_div(s.k, 64)) * 64 * device_bytes(s.dtype);

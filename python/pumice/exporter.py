@@ -59,8 +59,8 @@ def export(
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
         _must_have_data(captured)
         origins = _stack_traces(captured)
-        decomposed = _decomposed(merge_tied_constants(captured))
-    draw_on_the_device(decomposed, options.seed)
+        decomposed = _decomposed(merge_tied_constants(captured), dropout=options.seed is not None)
+    draw_on_the_device(decomposed, options.seed or 0)
     removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     lowered = lower(decomposed, removed, options, origins, dims)
@@ -124,10 +124,10 @@ def _advice(error: Exception) -> str:
     return ""
 
 
-def _decomposed(captured: ExportedProgram) -> ExportedProgram:
+def _decomposed(captured: ExportedProgram, dropout: bool) -> ExportedProgram:
     """Raises UnsupportedError where torch cannot: it runs the model's Python code again, with other checks."""
     try:
-        return captured.run_decompositions(_decompositions())
+        return captured.run_decompositions(_decompositions(dropout))
     except Exception as error:
         text = f"torch could not take the exported program apart: {type(error).__name__}: {error}"
         raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
@@ -142,10 +142,10 @@ def _must_have_data(captured: ExportedProgram) -> None:
             raise UnsupportedError(text, [text], code="InvalidArgument", path=name)
 
 
-def _decompositions() -> Any:
+def _decompositions(dropout: bool) -> Any:
     """torch's default table and ours, less what a lowering takes whole and less the quantized operators."""
     table = torch.export.default_decompositions()
-    table.update(taken_apart())
+    table.update(taken_apart(dropout))
     for target in registry.targets():
         if not isinstance(target, str):  # by name: the quantized ones, which go below
             table.pop(target, None)

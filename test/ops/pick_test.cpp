@@ -184,8 +184,8 @@ TEST(PickLinear, ARowIsNormedWhereItFits) {
   EXPECT_FALSE(fuses_norm(gemv, {2, 4096, 4096}, gpu()));
   EXPECT_FALSE(fuses_norm(gemv, {1, 4096, 16384}, gpu())) << "64 KiB of shared memory";
   EXPECT_FALSE(fuses_norm(rows, {1, 4096, 4096}, gpu()));
-  EXPECT_TRUE(fuses_norm(rows, {1, 1024, 1024}, cpu()));
-  EXPECT_FALSE(fuses_norm(rows, {1, 2048, 4096}, cpu())) << "256 workgroups";
+  EXPECT_TRUE(fuses_norm(rows, {1, 512, 256}, cpu()));
+  EXPECT_FALSE(fuses_norm(rows, {1, 1536, 512}, cpu())) << "96 workgroups";
   EXPECT_FALSE(fuses_norm(linear_kernel("gemvr2"), {2, 64, 64}, cpu()));
   EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
 }

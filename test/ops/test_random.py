@@ -59,6 +59,8 @@ def test_integers() -> None:
     assert like.dtype is torch.float32 and torch.equal(like.unique(), torch.arange(2.0, 9))
     assert torch.equal(order.sort().values, torch.arange(1000)) and not torch.equal(order, torch.arange(1000))
     assert one.tolist() == [0] and none.shape == (0, 3)
+    with pytest.raises(pumice.UnsupportedError, match=r"randint.*more than 2\^24 numbers"):
+        session_of([lambda x: torch.randint(2**24 + 1, (3,))], x)
 
 
 def test_runs_differ_and_repeat_with_their_seed() -> None:
@@ -96,7 +98,9 @@ def test_a_changing_size() -> None:
 def test_dropout_of_a_model_in_training() -> None:
     """As eager: what stays is divided by the share of it. In eval nothing is drawn."""
     x = normal(N, 1).abs() + 1
-    got = pumice.load(bytes(pumice.export(nn.Dropout(0.25).train(), (x,))))(x)
+    with pytest.raises(pumice.UnsupportedError, match=r"model\.eval\(\).* or give the export option seed"):
+        pumice.export(nn.Dropout(0.25).train(), (x,))
+    got = pumice.load(bytes(pumice.export(nn.Dropout(0.25).train(), (x,), options={"seed": 0})))(x)
     kept = got != 0
     assert torch.allclose(got[kept], x[kept] / 0.75) and abs(kept.double().mean() - 0.75) < 0.02
     program = pumice.export(nn.Dropout(0.25).eval(), (x,))

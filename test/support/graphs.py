@@ -34,7 +34,7 @@ def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> Exporte
     """The program of a module or function, as pumice.export has it before its passes."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes)
-    return program.run_decompositions(_decompositions())
+    return program.run_decompositions(_decompositions(dropout=True))
 
 
 def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram, dict[Node, str]]:

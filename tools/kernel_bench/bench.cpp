@@ -45,19 +45,10 @@ class Bench {
     const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, {}, options_.seed);
     uint32_t failed = 0;
     Times times;
-    std::map<std::string, std::vector<std::string>>
-        files;  // kernels by the operator in their file; a baseline is an operator of its own
-    for (const std::string& kernel : kernels(bench_op, options_)) {
-      std::string reason = unsupported_reason(bench_op, kernel, c, device_->features());
-      if (reason.empty() && options_.kernels.empty() && !options_.regret)
-        reason = not_recommended_reason(bench_op, kernel, c, device_->features());
-      if (!reason.empty())
-        say(c, kernel, {{"status", "skipped"}, {"why", "it " + reason}});
-      else
-        files[op_for(bench_op, kernel)].push_back(kernel);
-    }
+    const ChosenKernels chosen = choose_kernels(bench_op, c, options_, device_->features());
+    for (const auto& [kernel, why] : chosen.left_out) say(c, kernel, {{"status", "skipped"}, {"why", why}});
     warm_ = false;
-    for (const auto& [op, names] : files) {
+    for (const auto& [op, names] : chosen.files) {
       std::vector<Forced> all;
       for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
       const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
@@ -189,9 +180,7 @@ uint32_t run_bench(const Options& options, const Report& report) {
   const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
   uint64_t rows = 0;
   for (const Case& c : cases) rows += kernels(bench_op(c.op), options).size();
-  report(
-      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
-          .dump());
+  report(device_event(*device, rows, options.seed));
   Bench bench(options, report, device);
   if (options.ceilings) bench.measure_ceilings();
   uint32_t failed = 0;

@@ -56,24 +56,15 @@ uint32_t run_compile(const Options& options, const Report& report) {
   const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
   uint64_t rows = 0;
   for (const Case& c : cases) rows += kernels(bench_op(c.op), options).size();
-  report(
-      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
-          .dump());
+  report(device_event(*device, rows, options.seed));
   uint32_t failed = 0;
   for (const Case& c : cases) {
     const BenchOp& bench_op = kernel_bench::bench_op(c.op);
     const std::unique_ptr<CaseData> data = bench_op.make(c, options.seed);
+    const ChosenKernels chosen = choose_kernels(bench_op, c, options, device->features());
     std::map<std::string, json> all;
-    std::map<std::string, Names> files;  // by the operator in their file
-    for (const std::string& kernel : kernels(bench_op, options)) {
-      std::string why = unsupported_reason(bench_op, kernel, c, device->features());
-      if (why.empty() && options.kernels.empty()) why = not_recommended_reason(bench_op, kernel, c, device->features());
-      if (why.empty())
-        files[op_for(bench_op, kernel)].push_back(kernel);
-      else
-        all[kernel] = {{"status", "skipped"}, {"why", "it " + why}};
-    }
-    for (const auto& [op, names] : files) all.merge(compiled(device, *data, op, c, names));
+    for (const auto& [kernel, why] : chosen.left_out) all[kernel] = {{"status", "skipped"}, {"why", why}};
+    for (const auto& [op, names] : chosen.files) all.merge(compiled(device, *data, op, c, names));
     for (auto& [kernel, row] : all) {
       failed += row.at("status") == "failed";
       row.update({{"event", "row"}, {"case", text(c)}, {"title", title(c)}, {"kernel", kernel}});

@@ -23,4 +23,10 @@ std::string device_text(const Device& device) {
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string device_event(const Device& device, uint64_t rows, uint64_t seed) {
+  return nlohmann::json{
+      {"event", "device"}, {"device", nlohmann::json::parse(device_text(device))}, {"rows", rows}, {"seed", seed}}
+      .dump();
+}
+
 }  // namespace pumice::engine::kernel_bench

@@ -85,6 +85,20 @@ std::string not_recommended_reason(const BenchOp& bench_op, const std::string& k
   return pumice::engine::not_recommended_reason(linear_kernel(kernel), bench_op.linear(c), features);
 }
 
+ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Options& options, const Features& features) {
+  ChosenKernels chosen;
+  const bool only_recommended = options.kernels.empty() && !options.regret;
+  for (const std::string& kernel : kernels(bench_op, options)) {
+    std::string why = unsupported_reason(bench_op, kernel, c, features);
+    if (why.empty() && only_recommended) why = not_recommended_reason(bench_op, kernel, c, features);
+    if (why.empty())
+      chosen.files[op_for(bench_op, kernel)].push_back(kernel);
+    else
+      chosen.left_out.emplace_back(kernel, "it " + why);
+  }
+  return chosen;
+}
+
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
   if (kernel == kPick && bench_op.is_conv()) return std::string(conv_kernel(bench_op.conv(c), features));
   if (kernel != kPick || !bench_op.is_linear()) return kernel;

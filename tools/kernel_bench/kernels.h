@@ -2,7 +2,9 @@
 // Which kernels a case can be run with.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/kernel_bench/bench_op.h"
@@ -23,6 +25,13 @@ std::string unsupported_reason(const BenchOp& bench_op, const std::string& kerne
 // Why `kernel` is not recommended for the case although it can run, likewise. It is timed when it is asked for by name.
 std::string not_recommended_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                    const Features& features);
+// The kernels with which a case is run, by the operator in their file (a baseline is one of its own), and why the
+// others are left out.
+struct ChosenKernels {
+  std::map<std::string, std::vector<std::string>> files;
+  std::vector<std::pair<std::string, std::string>> left_out;
+};
+ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Options& options, const Features& features);
 // The kernel that runs: for "pick" the one that is picked for the case.
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The factor of sum|a b| in the error bound of `kernel`.

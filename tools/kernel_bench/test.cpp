@@ -269,9 +269,7 @@ uint32_t run_test(const Options& options, const Report& report) {
   std::vector<Group> groups = group(cases);
   uint64_t rows = 0;
   for (const Group& each : groups) rows += each.rows.size() * kernels(bench_op(each.widest.op), options).size();
-  report(
-      json{{"event", "device"}, {"device", json::parse(device_text(*device))}, {"rows", rows}, {"seed", options.seed}}
-          .dump());
+  report(device_event(*device, rows, options.seed));
   Test test(options, report, device);
   uint32_t failed = 0;
   for (const Group& each : groups) failed += test.run(each);

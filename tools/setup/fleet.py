@@ -66,10 +66,10 @@ def variables(gpu: Gpu) -> dict[str, str]:
     }
 
 
-def spills(statistics: dict[str, float]) -> int:
-    """Registers that did not fit, in the words of each driver's compiler."""
+def spills(statistics: dict[str, float]) -> bool:
+    """Whether registers did not fit, in the words of each driver's compiler: counts, or bytes in their place."""
     names = ("Spilled VGPRs", "Scratch size", "STP Count", "LDP Count", "Spill count", "Fill count", "Spills", "Fills")
-    return int(sum(value for name, value in statistics.items() if name in names))
+    return any(statistics.get(name) for name in names)
 
 
 @dataclass

@@ -50,28 +50,23 @@ def _resized(x: torch.Tensor, size: list[int], aligned: bool, scales: tuple, fil
     return (down @ (x.to(torch.float32) @ across.T)).to(x.dtype)
 
 
-@takes_apart(aten._upsample_bilinear2d_aa.default)
-def bilinear_aa(
-    self: torch.Tensor,
-    output_size: list[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> torch.Tensor:
-    """A triangle over as many elements as one of the result stands for."""
-    return _resized(self, output_size, align_corners, (scales_h, scales_w), _triangle, 1.0)
+def _antialiased(filter_of: Callable, reach: float) -> Callable:
+    """A filter of so many elements on each side, more where one of the result stands for more than one."""
+
+    def resized(
+        self: torch.Tensor,
+        output_size: list[int],
+        align_corners: bool,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> torch.Tensor:
+        return _resized(self, output_size, align_corners, (scales_h, scales_w), filter_of, reach)
+
+    return resized
 
 
-@takes_apart(aten._upsample_bicubic2d_aa.default)
-def bicubic_aa(
-    self: torch.Tensor,
-    output_size: list[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> torch.Tensor:
-    """The same with a cubic of two elements on each side."""
-    return _resized(self, output_size, align_corners, (scales_h, scales_w), _cubic, 2.0)
+takes_apart(aten._upsample_bilinear2d_aa.default)(_antialiased(_triangle, 1.0))
+takes_apart(aten._upsample_bicubic2d_aa.default)(_antialiased(_cubic, 2.0))
 
 
 def _mirrored(x: torch.Tensor, low: float, high: float) -> torch.Tensor:
@@ -109,7 +104,7 @@ def grid_sampler_3d(
             place = place * size + x.clamp(0, size - 1).to(torch.int64)
         index = torch.where(inside, place, 0).reshape(batch, 1, -1).expand(-1, channels, -1)
         found = flat.gather(2, index).reshape(batch, channels, *grid.shape[1:4])
-        return found * inside.unsqueeze(1).to(found.dtype)
+        return torch.where(inside.unsqueeze(1), found, 0)  # not a product: the element there may be infinite
 
     if interpolation_mode == 1:
         return corner([place.round() for place in places])

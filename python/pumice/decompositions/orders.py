@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -66,20 +67,29 @@ def bucketize_of_a_number(self: float, boundaries: torch.Tensor, **options: Any)
     return searchsorted_of_a_number(boundaries, self, **options)
 
 
-@takes_apart(aten.mode.default)
-def mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """The smallest of the most frequent elements, and the last place of it: runs of equal ones in order."""
+def _of_a_dimension(
+    self: torch.Tensor, dim: int, keepdim: bool, choose: Callable[[torch.Tensor], torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """An element and its place: `choose` gives its place [.., 1] among the values in order."""
     x = self.reshape(1) if self.dim() == 0 else self.movedim(dim, -1)
     values, places = x.sort(dim=-1, stable=True)
-    count = torch.arange(x.shape[-1]).expand(values.shape)
-    is_first = torch.cat([count[..., :1] == 0, values[..., 1:] != values[..., :-1]], -1)
-    begin = torch.where(is_first, count, 0).cummax(-1).values
-    last = (count - begin).argmax(-1, keepdim=True)
-    found = [ref.gather(-1, last) for ref in (values, places)]
+    found = [ref.gather(-1, choose(values)) for ref in (values, places)]
     if self.dim() == 0:
         return tuple(ref.reshape(()) for ref in found)
     found = [ref.movedim(-1, dim) for ref in found]
     return tuple(found if keepdim else (ref.squeeze(dim) for ref in found))
+
+
+@takes_apart(aten.mode.default)
+def mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """The smallest of the most frequent elements, and the last place of it: runs of equal ones in order."""
+
+    def end_of_the_longest_run(values: torch.Tensor) -> torch.Tensor:
+        count = torch.arange(values.shape[-1]).expand(values.shape)
+        is_first = torch.cat([count[..., :1] == 0, values[..., 1:] != values[..., :-1]], -1)
+        return (count - torch.where(is_first, count, 0).cummax(-1).values).argmax(-1, keepdim=True)
+
+    return _of_a_dimension(self, dim, keepdim, end_of_the_longest_run)
 
 
 @takes_apart(aten.nanmedian.dim)
@@ -87,14 +97,8 @@ def nanmedian_of_a_dimension(
     self: torch.Tensor, dim: int = -1, keepdim: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The lower one of two in the middle of the numbers, which sorting puts before every NaN."""
-    x = self.reshape(1) if self.dim() == 0 else self.movedim(dim, -1)
-    values, places = x.sort(dim=-1, stable=True)
-    middle = ((x == x).sum(-1, keepdim=True) - 1).clamp(min=0) // 2
-    found = [ref.gather(-1, middle) for ref in (values, places)]
-    if self.dim() == 0:
-        return tuple(ref.reshape(()) for ref in found)
-    found = [ref.movedim(-1, dim) for ref in found]
-    return tuple(found if keepdim else (ref.squeeze(dim) for ref in found))
+    middle = lambda values: ((values == values).sum(-1, keepdim=True) - 1).clamp(min=0) // 2  # noqa: E731
+    return _of_a_dimension(self, dim, keepdim, middle)
 
 
 @takes_apart(aten.nanmedian.default)

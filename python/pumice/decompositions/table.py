@@ -20,8 +20,8 @@ _BY_TORCH = (
     aten.grid_sampler_2d.default,
     aten.ldexp.Tensor,
     aten.narrow_copy.default,
-    aten.native_dropout.default,
 )
+_DROPOUT = aten.native_dropout.default
 _ours: dict[Any, Callable] = {}
 
 
@@ -35,6 +35,13 @@ def takes_apart(*targets: Any) -> Callable[[Callable], Callable]:
     return register
 
 
-def taken_apart() -> dict[Any, Callable]:
-    """Overloads and what they are made of. Importing `pumice.decompositions` fills the table."""
-    return {target: decomposition_table[target] for target in _BY_TORCH} | _ours
+def _dropout_in_eval(input: torch.Tensor, p: float, train: bool | None) -> Any:
+    """In training it stays whole, and is refused by its name."""
+    return decomposition_table[_DROPOUT](input, p, False) if train is False else NotImplemented
+
+
+def taken_apart(dropout: bool) -> dict[Any, Callable]:
+    """Overloads and what they are made of; with `dropout` that of a model in training, too. Importing
+    `pumice.decompositions` fills the table."""
+    of_dropout = decomposition_table[_DROPOUT] if dropout else _dropout_in_eval
+    return {target: decomposition_table[target] for target in _BY_TORCH} | {_DROPOUT: of_dropout} | _ours

@@ -23,6 +23,8 @@ _COMPLEX = "compute with the real and the imaginary part as two tensors"
 
 # By the name of the operator without namespace, overload and the underscores around it.
 INSTEAD = {
+    "native_dropout": f"{TRAINING}, or give the export option seed where its results are to be random",
+    "randint": "of more than 2^24 numbers the lower ones would be drawn more often than the others: draw two, of fewer",
     "native_batch_norm_legit_functional": TRAINING,
     "rrelu_with_noise": TRAINING,
     "rrelu_with_noise_functional": TRAINING,

@@ -39,7 +39,8 @@ class ExportOptions:
         difference: ("residual",). Some quantized models run by a pattern only.
     weights: what reads a parameter or a buffer when the file is written, by its name in the module. The module then
         has a tensor of that shape and dtype there, whose values nobody reads: a model larger than the memory.
-    seed: of the random numbers that the model draws, 0 to 2^64 - 1; Session.seed gives another one later.
+    seed: of the random numbers that the model draws, 0 to 2^64 - 1; Session.seed gives another one later. None: 0, and
+        a dropout in training, which is mostly a forgotten model.eval(), is refused.
     """
 
     strict: bool = False
@@ -47,7 +48,7 @@ class ExportOptions:
     storage: Choice = "buffer"
     without_fusion: Sequence[str] = ()
     weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = None
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
         """Raises InvalidInputError for an option that is not known; its message has the nearest name."""
@@ -57,7 +58,7 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
-        if type(self.seed) is not int or not 0 <= self.seed < 2**64:
+        if self.seed is not None and (type(self.seed) is not int or not 0 <= self.seed < 2**64):
             text = f"the export option seed: a whole number from 0 to 2^64 - 1, not {self.seed!r}"
             raise InvalidInputError(text, code="InvalidArgument", path="seed")
         if isinstance(self.storage, str):

@@ -21,8 +21,9 @@ from pumice.passes.rewrite import Before, arguments, value_of
 
 aten = torch.ops.aten
 
-STATE = "pumice.random"  # the name of the state in a file: graph/session_state.cpp knows it
+STATE = "pumice.random"  # the name of the state in a file: graph/state_values.cpp knows it
 UNIFORM, NORMAL, BITS = range(3)  # kinds of ops/random.cpp
+_MOST_INTEGERS = 2**24  # of a draw: 2^31 numbers are divided among them, so that none is 1 % more probable
 _FACTOR, _INCREMENT = 747796405, 739  # x -> x * factor + increment runs through all words
 
 
@@ -86,6 +87,14 @@ def _integers(numbers: _Numbers, given: dict[str, Any]) -> Node:
     return numbers.integers(given.get("low", 0), given["high"])
 
 
+def _can_draw(node: Node) -> bool:
+    """What is left is refused by name."""
+    if RANDOM.get(node.target) is not _integers:
+        return node.target in RANDOM
+    given = arguments(node)
+    return given["high"] - given.get("low", 0) <= _MOST_INTEGERS
+
+
 RANDOM: dict[Any, Callable[[_Numbers, dict[str, Any]], Node]] = {
     aten.rand.default: lambda numbers, _: numbers.uniform(),
     aten.rand_like.default: lambda numbers, _: numbers.uniform(),
@@ -101,7 +110,7 @@ RANDOM: dict[Any, Callable[[_Numbers, dict[str, Any]], Node]] = {
 
 def draw_on_the_device(program: ExportedProgram, seed: int) -> None:
     """Rewrites the graph of `program` in place; adds the state where there is a random operator."""
-    found = [node for node in program.graph.nodes if node.target in RANDOM]
+    found = [node for node in program.graph.nodes if _can_draw(node)]
     if not found:
         return
     state = _add_state(program, found[0], seed)
