@@ -34,9 +34,9 @@ uvec4 philox(uvec4 at, uvec2 key) {
 vec4 numbers(uvec4 bits) {
   const vec4 u = vec4(bits >> 8u) * 5.9604644775390625e-8;
   if (!NORMAL) return u;
-  // 1 - u is in (0, 1], and exact.
-  const vec2 radius = sqrt(-2.0 * log(1.0 - u.xz)), angle = 6.28318530717958648 * u.yw;
-  return vec4(radius.x * cos(angle.x), radius.x * sin(angle.x), radius.y * cos(angle.y), radius.y * sin(angle.y));
+  // Our own functions: drivers may be off by 2^-11 in a sine, and by as much in the root of a small logarithm.
+  const vec2 radius = sqrt(-2.0 * vec2(log_1_plus(-u.x), log_1_plus(-u.z))), angle = 6.28318530717958648 * u.yw;
+  return vec4(radius.x * cosine(angle.x), radius.x * sine(angle.x), radius.y * cosine(angle.y), radius.y * sine(angle.y));
 }
 #else
 ivec4 numbers(uvec4 bits) { return ivec4(bits >> 1u); }
