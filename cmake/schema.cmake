@@ -8,6 +8,13 @@ else()
   set(PUMICE_PYTHON_SCHEMA "${PUMICE_GENERATED}/python/_schema.py")
 endif()
 
+if(PUMICE_BUNDLED)
+  set(PUMICE_PYTHON_SCHEMA "${PUMICE_BUNDLED}/generated/python/_schema.py")
+  add_custom_target(pumice_schema)
+  add_custom_target(pumice_python_schema)
+  return()
+endif()
+
 add_custom_command(
   OUTPUT "${PUMICE_GENERATED}/serialization/schema_generated.h"
   COMMAND "${PUMICE_FLATC}" --cpp -o "${PUMICE_GENERATED}/serialization" "${PUMICE_SCHEMA}"

@@ -23,6 +23,11 @@ endforeach()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/registry.cpp.in" "${PUMICE_GENERATED}/ops/registry.cpp" @ONLY)
 set(PUMICE_OP_SOURCES ${op_files} ${op_shared} "${PUMICE_GENERATED}/ops/registry.cpp")
 
+set(pumice_pack "")
+if(PUMICE_ZSTD_LIBRARY)
+  set(pumice_pack --zstd)
+endif()
+
 # The shaders of a list of files: sets NAME_headers, and makes BLOBS, the assembler file that holds their SPIR-V.
 function(pumice_shader_set name blobs)
   set(PUMICE_BLOBS "")
@@ -32,11 +37,15 @@ function(pumice_shader_set name blobs)
   foreach(file IN LISTS ARGN)
     cmake_path(GET file STEM stem)
     cmake_path(RELATIVE_PATH file BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE shown)
+    if(PUMICE_BUNDLED)
+      string(APPEND PUMICE_BLOBS "blob pumice_glsl_${stem}, \"${PUMICE_BUNDLED}/generated/glsl/${stem}.bin\"\n")
+      continue()
+    endif()
     set(base "${PUMICE_GENERATED}/glsl/${stem}")
     add_custom_command(
       OUTPUT "${base}.h" "${base}.bin"
       COMMAND "${Python_EXECUTABLE}" "${script}" --glslang "${PUMICE_GLSLANG}" --spirv-val "${PUMICE_SPIRV_VAL}"
-              --include "${PROJECT_SOURCE_DIR}/glsl/include" --out "${PUMICE_GENERATED}/glsl" "${file}"
+              --include "${PROJECT_SOURCE_DIR}/glsl/include" --out "${PUMICE_GENERATED}/glsl" ${pumice_pack} "${file}"
       DEPENDS "${file}" "${script}" "${PROJECT_SOURCE_DIR}/glsl/reflect_spirv.py"
       DEPFILE "${base}.d"
       COMMENT "${shown}"

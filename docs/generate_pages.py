@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what docs have from the code: docs/errors.md, and the table of refusals in docs/limits.md. A test holds both.
+"""Writes what docs have from the code: docs/errors.md, docs/python_api.md, and the table of refusals in docs/limits.md.
+A test holds all three.
 
 generate_pages.py [FOLDER]    the folder of the pages, docs/ itself by default
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
+import pumice
 from pumice.error_codes import CODES
 from pumice.lowering.instead import ELSE, INSTEAD
 
@@ -24,6 +28,42 @@ from `python/pumice/error_codes.py` by `python docs/generate_pages.py`.
 | code | in C | in Python | means | what to do |
 |---|---|---|---|---|
 """
+
+
+API = """# The functions and classes of Python
+
+Written from the docstrings by `python docs/generate_pages.py`. `import pumice` touches no GPU and does not import
+torch: what needs torch is loaded when it is first used. Errors: [errors.md](errors.md).
+"""
+
+
+def api_page() -> str:
+    """docs/python_api.md: every public name, with its signature and docstring, and the public members of classes."""
+    return API + "".join(_entry(f"pumice.{name}", getattr(pumice, name), "##") for name in pumice.__all__)
+
+
+def _entry(name: str, item: Any, level: str) -> str:
+    item = item.fget if isinstance(item, property) else item
+    text = f"\n{level} {name}\n\n"
+    if inspect.isfunction(item) and level == "##":
+        text += f"```text\n{name}{_signature(item)}\n```\n\n"
+    doc = inspect.getdoc(item)
+    text += f"```text\n{doc}\n```\n" if doc else ""
+    if not inspect.isclass(item):
+        return text
+    members = [(each, member) for each, member in vars(item).items() if not each.startswith("_") and _is_public(member)]
+    for each, member in members:
+        call = "" if isinstance(member, property) else _signature(getattr(item, each))
+        text += _entry(f"{name}.{each}{call}", member, "###")
+    return text
+
+
+def _is_public(member: Any) -> bool:
+    return isinstance(member, property | classmethod | staticmethod) or inspect.isfunction(member)
+
+
+def _signature(function: Any) -> str:
+    return str(inspect.signature(function)).replace("'", "")
 
 
 def errors_page() -> str:
@@ -46,6 +86,7 @@ def refusals_table() -> str:
 
 def main(folder: Path) -> None:
     (folder / "errors.md").write_text(errors_page(), encoding="utf-8")
+    (folder / "python_api.md").write_text(api_page(), encoding="utf-8")
     limits = folder / "limits.md"
     start, _, rest = limits.read_text(encoding="utf-8").partition(BEGIN)
     limits.write_text(start + BEGIN + refusals_table() + END + rest.partition(END)[2], encoding="utf-8")

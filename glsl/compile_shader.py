@@ -8,10 +8,10 @@ A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for 
 constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
 push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
-Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other)
-and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again. Debug names are removed
-after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB out of the 27 of
-binary[f32].
+Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other,
+packed with --zstd) and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again.
+Debug names are removed after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB
+out of the 27 of binary[f32].
 """
 
 from __future__ import annotations
@@ -186,12 +186,24 @@ class Compiler:
             return list(pool.map(lambda variant: self.module(source, variant), source.variants))
 
 
-def header(source: Source, modules: list[Module]) -> str:
-    """The C++ header of a shader; `modules` in the order of source.variants."""
-    return "\n".join(_header(source, modules)) + "\n"
+def block(modules: list[Module]) -> bytes:
+    """The SPIR-V of all variants, one after the other."""
+    return b"".join(strip_debug(module.words).tobytes() for module in modules)
 
 
-def _header(source: Source, modules: list[Module]) -> Iterator[str]:
+def packed(data: bytes) -> bytes:
+    """`data` by zstd, as small as it gets: glsl/spirv.cpp unpacks it. The frame says how large the content is."""
+    import zstandard
+
+    return zstandard.ZstdCompressor(zstandard.MAX_COMPRESSION_LEVEL, write_checksum=True).compress(data)
+
+
+def header(source: Source, modules: list[Module], num_bytes: int) -> str:
+    """The C++ header of a shader; `modules` in the order of source.variants. num_bytes: of the block as it is kept."""
+    return "\n".join(_header(source, modules, num_bytes)) + "\n"
+
+
+def _header(source: Source, modules: list[Module], num_bytes: int) -> Iterator[str]:
     stem = source.path.stem
     codes = [strip_debug(module.words) for module in modules]
     yield "// SPDX-License-Identifier: Apache-2.0"
@@ -202,7 +214,7 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
         yield '#include "base/error.h"'
     yield '#include "glsl/shader.h"'
     hidden = 'extern "C" __attribute__((visibility("hidden")))'
-    yield f"\n{hidden} const uint32_t pumice_glsl_{stem}[{sum(map(len, codes))}];\n"
+    yield f"\n{hidden} const uint8_t pumice_glsl_{stem}[{num_bytes}];\n"
     yield f"namespace pumice::engine::glsl::{stem} {{\n"
     for axis in [*source.axes, *source.choices]:
         yield f"enum class {axis.name} : uint32_t {{ {', '.join(axis.enum(value) for value in axis.values)} }};"
@@ -217,12 +229,13 @@ def _header(source: Source, modules: list[Module]) -> Iterator[str]:
     else:
         yield "inline constexpr std::span<const Axis> axes;\n"
 
+    yield f"inline constexpr Spirv kBlock{{pumice_glsl_{stem}, {num_bytes}, {sum(map(len, codes))}}};\n"
     yield "inline constexpr Shader kVariants[] = {"
     offset = 0
     for variant, module, code in zip(source.variants, modules, codes, strict=True):
         numbers = f"{len(code)}, {module.num_bindings}, {module.push_bytes}, {module.num_spec}, 0x{module.features:x}"
         numbers += f", 0x{module.kinds:x}" if module.kinds else ""
-        yield f'    {{"{source.variant_name(variant)}", pumice_glsl_{stem} + {offset}, {numbers}}},'
+        yield f'    {{"{source.variant_name(variant)}", &kBlock, {offset}, {numbers}}},'
         offset += len(code)
     yield "};\n"
 
@@ -290,18 +303,19 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for option in ("--glslang", "--spirv-val", "--include", "--out"):
         parser.add_argument(option, required=True, type=Path)
+    parser.add_argument("--zstd", action="store_true", help="pack the SPIR-V")
     parser.add_argument("shader", type=Path)
     options = parser.parse_args(argv)
     try:
         source = read_source(options.shader, options.include)
         options.out.mkdir(parents=True, exist_ok=True)
         modules = Compiler(options.glslang, options.spirv_val, options.include, options.out).compile(source)
-        text = header(source, modules)
+        binary = packed(block(modules)) if options.zstd else block(modules)
+        text = header(source, modules, len(binary))
     except ShaderError as error:
         print(error, file=sys.stderr)
         return 1
     stem = options.shader.stem
-    binary = b"".join(strip_debug(module.words).tobytes() for module in modules)
     write_if_changed(options.out / f"{stem}.bin", binary)
     write_if_changed(options.out / f"{stem}.h", text.encode())
     (options.out / f"{stem}.d").write_text(depfile(source, options.out))

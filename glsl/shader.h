@@ -43,9 +43,17 @@ constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);
 }
 
+// The SPIR-V of all variants of a shader file, one after the other; packed where num_bytes is not 4 * num_words.
+struct Spirv {
+  const void* bytes;
+  uint32_t num_bytes;
+  uint32_t num_words;
+};
+
 struct Shader {
-  const char* name;  // "softmax[f16]"
-  const uint32_t* words;
+  const char* name;     // "softmax[f16]"
+  const Spirv* block;   // glsl/spirv.h unpacks it
+  uint32_t first_word;  // of the variant, in the unpacked block
   uint32_t num_words;
   uint32_t num_bindings;  // 0 .. num_bindings - 1 of set 0
   uint32_t push_bytes;    // size of the push-constant block; at most 128

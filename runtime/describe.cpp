@@ -213,10 +213,17 @@ json method_json(const Graph& graph) {
     if (value.kind == ValueKind::state) result["states"].push_back(brief(method, value));
   }
   for (const OpCall& call : method.ops) {
-    json outputs = json::array();
+    json outputs = json::array(), reads = json::array();
     for (const uint32_t id : call.outputs) outputs.push_back(brief(method, method.values[id]));
+    for (const Arg& arg : call.args) {
+      if (arg.kind == ArgKind::value) reads.push_back(arg.i);
+      if (arg.kind == ArgKind::values)
+        for (const int64_t id : arg.list) reads.push_back(id);
+    }
     result["ops"].push_back({{"name", std::string(op_table()[call.op].signature.name)},
                              {"outputs", std::move(outputs)},
+                             {"reads", std::move(reads)},  // of the values that the plan lists
+                             {"writes", call.outputs},
                              {"source", call.source}});
   }
   return result;

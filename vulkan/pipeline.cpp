@@ -14,6 +14,7 @@
 
 #include "base/append_line.h"
 #include "base/log.h"
+#include "glsl/spirv.h"
 #include "vulkan/descriptor.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/pipeline_log.h"
@@ -55,7 +56,7 @@ struct Pipelines::Impl {
   }
   ~Impl();
   const Layouts& layouts(const Shader& shader);
-  void create(const PipelineKey& key, Pipeline& out) const;
+  void create(const PipelineKey& key, SpirvBlocks& blocks, Pipeline& out) const;
   std::vector<PipelineKey> claim(std::span<const PipelineKey> keys);
   void make(std::vector<PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
   void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline);
@@ -111,20 +112,21 @@ const Layouts& Pipelines::Impl::layouts(const Shader& shader) {
   return out;
 }
 
-void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
+void Pipelines::Impl::create(const PipelineKey& key, SpirvBlocks& blocks, Pipeline& out) const {
   const Vk& vk = core->vk;
   const Shader& shader = *key.shader;
   VkShaderModuleCreateInfo module_info{};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  module_info.codeSize = size_t{shader.num_words} * 4;
-  module_info.pCode = shader.words;
+  const std::span<const uint32_t> code = blocks.words(shader);
+  module_info.codeSize = code.size_bytes();
+  module_info.pCode = code.data();
   // NVIDIA's caches (seen with driver 580.159.04) take a pipeline with the flag below for the same one without it, and
   // then the first workgroup of a dispatch is always 0. Its generator's version, which no compiler reads, tells them
   // apart.
   std::vector<uint32_t> words;
   if (key.in_pieces) {
     constexpr size_t kGenerator = 2;
-    words.assign(shader.words, shader.words + shader.num_words);
+    words.assign(code.begin(), code.end());
     words[kGenerator] ^= 1;
     module_info.pCode = words.data();
   }
@@ -175,6 +177,7 @@ void Pipelines::Impl::create(const PipelineKey& key, Pipeline& out) const {
 
 // The calling thread works, too, so that pipelines are made where no thread can be started.
 void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline) {
+  SpirvBlocks blocks;
   std::atomic<size_t> next{0};
   std::exception_ptr first;
   std::mutex first_mutex;
@@ -182,7 +185,7 @@ void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pi
     for (size_t i = next++; i < keys.size(); i = next++) {
       try {
         deadline.require(Stage::encode, "compiling a pipeline");
-        create(keys[i], out[i]);
+        create(keys[i], blocks, out[i]);
       } catch (...) {
         std::lock_guard lock(first_mutex);
         if (!first) first = std::current_exception();

@@ -92,10 +92,10 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
 }  // namespace
 
 std::string int8_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  std::vector<Feature> needed = {Feature::int_dot};
-  if (kernel.input == Input::x) needed.push_back(Feature::subgroup_arithmetic);
   const bool matrix = kernel.family == Family::matrix_int8 || kernel.family == Family::matrix_int8_groups;
-  if (matrix) needed = {Feature::coopmat, Feature::memory_model, Feature::int8};
+  std::vector<Feature> needed =
+      matrix ? std::vector{Feature::coopmat, Feature::memory_model, Feature::int8} : std::vector{Feature::int_dot};
+  if (!matrix && kernel.input == Input::x) needed.push_back(Feature::subgroup_arithmetic);
   for (const Feature feature : needed) {
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));

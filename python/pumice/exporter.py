@@ -69,6 +69,7 @@ def export(
     if isinstance(module, torch.nn.Module):
         method = lowered.program.methods[0]
         method.in_spec = with_signature(method.in_spec, module)
+        lowered.report.notes += _of_training(module)
     place_storage(lowered, options.storage)
     return Program(lowered.program, lowered.report)
 
@@ -101,6 +102,18 @@ def _capture(
         except Exception as error:
             raise InvalidInputError(f"cannot load {module}: {error}", code="IoError", path=os.fspath(module)) from error
     return module
+
+
+def _of_training(module: torch.nn.Module) -> list[str]:
+    """A note where the model normalises by the statistics of each batch, which is mostly a forgotten eval()."""
+    norms = torch.nn.modules.batchnorm._BatchNorm
+    found = [name for name, layer in module.named_modules() if isinstance(layer, norms) and layer.training]
+    if not found:
+        return []
+    return [
+        f"{len(found)} batch norms, '{found[0]}' the first, are in training mode: they take the statistics of each "
+        "batch and update their own; where that is not meant, call model.eval() before the export"
+    ]
 
 
 def _no_model(given: Any) -> str:

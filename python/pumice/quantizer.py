@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from pumice.errors import InvalidInputError, require
 from pumice.quantize_summary import INTEGERS, QuantizeSummary, summarize
+from pumice.static_quantizer import Calibration, static8
 
 if TYPE_CHECKING:
     from torchao.core.config import AOBaseConfig
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMES = tuple(INTEGERS)
 INT4_SCHEMES = tuple(scheme for scheme, integers in INTEGERS.items() if integers == "int4")
 EMBEDDINGS = ("int4", "int8", "float")
-_CONVOLUTION = "convolutions are quantized by PT2E: docs/int8_cnn.md"
+_CONVOLUTION = "'static8' quantizes convolutions: docs/int8_cnn.md"
 _CONVOLUTIONS = nn.modules.conv._ConvNd
 
 Filter = Callable[[nn.Module, str], bool] | str | Sequence[str]
@@ -30,35 +31,50 @@ Filter = Callable[[nn.Module, str], bool] | str | Sequence[str]
 
 def quantize(
     module: nn.Module,
-    scheme: str,
+    scheme: str | Mapping[str, str],
     group_size: int = 32,
     *,
     filter: Filter | None = None,
     embeddings: str | None = None,
     skip_unfit: bool = False,
     summary: Callable[[QuantizeSummary], Any] | None = None,
+    calibration: Calibration | None = None,
+    dynamic_shapes: Any = None,
 ) -> nn.Module:
-    """Quantizes the linear layers of `module` in place and returns it. Convolutions stay: docs/int8_cnn.md.
+    """Quantizes the linear layers of `module` in place and returns it; static8 makes a new one, of convolutions, too.
 
     scheme: int4, weights in groups of `group_size` along the input; int8, one scale for each output channel;
-    8da4w, 8da8w, the same weights, and activations quantized to int8 per token while running.
+    8da4w, 8da8w, the same weights, and activations quantized to int8 per token while running; static8, weights and
+    activations of convolutions and linear layers in int8 from end to end, whose ranges come from `calibration`.
+    A mapping of patterns of names gives each layer the scheme of the first pattern that fits; the others stay:
+    {"*.mlp.*": "int4", "head": "int8"}. It cannot have static8.
     filter: which layers, as torchao's filter_fn (layer, name) -> bool, or as patterns of names: "encoder.*"; with
     "!" in front, such as "!head", those that are left out. Default: all. Call again for the others with another scheme.
     embeddings: int4, int8 or float. Default: an embedding that shares its weight with a quantized layer is quantized
     as that layer, and the file holds both once; all others stay floats.
     skip_unfit: a layer whose inputs the groups do not divide, or that is quantized already, stays as it is.
     summary: called with what became of each layer, and bytes before and after: summary=print.
+    calibration, dynamic_shapes: of static8 alone. Batches, each a tensor or a tuple of arguments; the first is the
+    example of torch.export, which gets dynamic_shapes.
     Raises InvalidInputError for an unknown scheme, a layer that does not fit, a filter that matches nothing, and a
     module without a layer to quantize. The module is then as it was.
     """
     if not isinstance(module, nn.Module):
         text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
-    require(scheme, SCHEMES, "quantization scheme")
+    if scheme == "static8":
+        if filter is not None or embeddings is not None or skip_unfit or summary is not None:
+            text = "'static8' quantizes the whole model: leave out filter, embeddings, skip_unfit and summary"
+            raise InvalidInputError(text, code="InvalidArgument", path="scheme")
+        with quiet_torchao():
+            return static8(module, calibration, dynamic_shapes)
+    if calibration is not None or dynamic_shapes is not None:
+        text = f"calibration and dynamic_shapes are for 'static8'; {scheme!r} needs neither"
+        raise InvalidInputError(text, code="InvalidArgument", path="calibration")
     if embeddings is not None:
         require(embeddings, EMBEDDINGS, "quantization of embeddings")
-    scheme_config(scheme, group_size)  # checks the size before anything is changed
-    chosen = _choose(module, scheme, group_size, _filter(filter), embeddings, skip_unfit)
+    of_name = _schemes(module, scheme, group_size)
+    chosen = _choose(module, of_name, group_size, _filter(filter), embeddings, skip_unfit)
     if not any(how for how, _ in chosen.values()):
         raise InvalidInputError(_nothing(module, chosen), code="InvalidArgument", path="module")
     with summarize(module, chosen) as made:
@@ -71,9 +87,23 @@ def quantize(
 Chosen = dict[str, tuple[str, str]]  # name of a layer -> (its scheme or "", why it has none)
 
 
+def _schemes(module: nn.Module, scheme: str | Mapping[str, str], group_size: int) -> Callable[[str], str]:
+    """The scheme of a layer by its name, "" for none; checks everything before anything is changed."""
+    mixed = isinstance(scheme, Mapping)
+    known, patterns = (SCHEMES, dict(scheme)) if mixed else ((*SCHEMES, "static8"), {"*": scheme})
+    for pattern, each in patterns.items():
+        require(each, known, f"quantization scheme of '{pattern}'" if pattern != "*" else "quantization scheme")
+        scheme_config(each, group_size)
+        layers = (name for name, layer in module.named_modules() if isinstance(layer, nn.Linear))
+        if pattern != "*" and not any(fnmatchcase(name, pattern) for name in layers):
+            text = f"no linear layer has a name like '{pattern}': names are those of model.named_modules()"
+            raise InvalidInputError(text, code="InvalidArgument", path="scheme")
+    return lambda name: next((each for pattern, each in patterns.items() if fnmatchcase(name, pattern)), "")
+
+
 def _choose(
-    module: nn.Module, scheme: str, group_size: int, wanted: Callable[[nn.Module, str], bool], embeddings: str | None,
-    skip_unfit: bool,
+    module: nn.Module, of_name: Callable[[str], str], group_size: int, wanted: Callable[[nn.Module, str], bool],
+    embeddings: str | None, skip_unfit: bool,
 ) -> Chosen:  # fmt: skip
     chosen: Chosen = {}
     layers = dict(module.named_modules())
@@ -81,7 +111,12 @@ def _choose(
         if isinstance(layer, NonDynamicallyQuantizableLinear):
             chosen[name] = "", "MultiheadAttention reads its weight itself"
         elif isinstance(layer, nn.Linear):
-            chosen[name] = _fitting(layer, name, scheme, group_size, skip_unfit) if wanted(layer, name) else ("", _LEFT)
+            if not wanted(layer, name):
+                chosen[name] = "", _LEFT
+            elif how := of_name(name):
+                chosen[name] = _fitting(layer, name, how, group_size, skip_unfit)
+            else:
+                chosen[name] = "", "no pattern of the schemes fits its name"
         elif isinstance(layer, _CONVOLUTIONS):
             chosen[name] = "", _CONVOLUTION
     of_weight = {id(layers[name].weight): how for name, (how, _) in chosen.items() if how}

@@ -32,7 +32,7 @@ class Two(nn.Module):
         self.out = nn.Linear(16, 16)
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.out(torch.relu(getattr(self, NAME)(self.embed(ids)))) * mask[..., None]
+        return self.out(torch.relu(getattr(self, NAME)(self.embed(ids))) * mask[..., None])
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,7 @@ def test_a_profile_has_layers_operands_and_starts(model) -> None:
     linear = next(row for row in rows if row.layer == NAME)  # relu is computed in it
     assert linear.operator == "linear" and f"{NAME}.weight" in linear.operands and "->" in linear.operands
     assert {row.layer for row in rows} >= {"embed", NAME, "out"}
+    assert [row.layer for row in rows if row.operator == "mul"] == [""]  # what a pattern looked at in vain is not in it
     assert [row.start_us for row in rows] == sorted(row.start_us for row in rows) and rows[-1].start_us > 0
     calls = [op["name"] for op in pumice.inspect(model)["methods"][0]["ops"]]
     assert all(calls[row.call] == row.operator for row in rows if row.call >= 0)

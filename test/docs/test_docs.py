@@ -18,7 +18,7 @@ from pumice.errors import from_native
 from pumice.lowering import registry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BY_CI = {"./dev demo", "./dev test"}  # .ci/run calls both; running them from a test would never end
 
 
@@ -82,10 +82,11 @@ def test_the_operator_page_is_not_in_git() -> None:
 
 
 def test_pages_that_are_written_from_the_code(tmp_path) -> None:
-    for name in ("errors.md", "limits.md"):
+    names = ("errors.md", "limits.md", "python_api.md")
+    for name in names:
         (tmp_path / name).write_bytes((ROOT / "docs" / name).read_bytes())
     subprocess.run([sys.executable, str(ROOT / "docs/generate_pages.py"), str(tmp_path)], check=True, timeout=120)
-    for name in ("errors.md", "limits.md"):
+    for name in names:
         assert (tmp_path / name).read_text() == (ROOT / "docs" / name).read_text(), "run python docs/generate_pages.py"
 
 
@@ -102,6 +103,32 @@ def test_every_code_of_the_runtime_has_a_meaning_and_an_advice() -> None:
         group = code.number or 0
         error = type(from_native(group, name, "", "", "")).__name__
         assert code.error in (error, "UnsupportedError"), name
+
+
+def test_the_page_of_environment_variables_has_all_of_them() -> None:
+    read = re.compile(
+        r"""(?:getenv|or_environment|append_line|environ(?:\.get)?|kVariable =)[^"'\n;]*?["'](PUMICE_\w+)"""
+    )
+    second = re.compile(r"""or_environment\([^;]*?"(PUMICE_\w+)""")
+    found = set()
+    for folder in (
+        "base",
+        "glsl",
+        "vulkan",
+        "graph",
+        "ops",
+        "runtime",
+        "serialization",
+        "tools",
+        "python/pumice",
+        "test/support",
+    ):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".cpp", ".h", ".py"):
+                text = path.read_text(encoding="utf-8")
+                found |= set(read.findall(text)) | set(second.findall(text))
+    page = (ROOT / "docs/environment.md").read_text(encoding="utf-8")
+    assert found == set(re.findall(r"^\| `(PUMICE_\w+)`", page, re.MULTILINE))
 
 
 def test_links_of_the_pages_lead_to_files() -> None:

@@ -86,3 +86,10 @@ def test_every_piece_of_advice_is_for_an_operator_that_torch_has_and_pumice_lack
         assert aten or hasattr(torch.ops.higher_order, name), name
         assert name not in lowered, f"{name} runs: advice is not needed"
     assert instead(torch.ops.aten.polar.default) == INSTEAD["polar"] and instead("some.thing.default") == ELSE
+
+
+def test_a_batch_norm_in_training_mode_is_noted() -> None:
+    model, x = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6)), X
+    (note,) = pumice.export(model, (x,)).report.notes
+    assert "'1' the first" in note and "model.eval()" in note
+    assert pumice.export(model.eval(), (x,)).report.notes == []

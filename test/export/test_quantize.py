@@ -87,7 +87,11 @@ def test_filters() -> None:
             r"layer 'back' has 100 inputs, which groups of 32 do not divide: choose another group_size, or leave",
         ),
         (lambda: pumice.quantize(nn.Sequential(nn.Linear(64, 8)), "int4"), {}, "'0' is quantized already"),
-        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3)), {}, "nothing to quantize in Sequential: convolutions .*int8_cnn"),
+        (
+            lambda: nn.Sequential(nn.Conv2d(3, 4, 3)),
+            {},
+            "nothing to quantize in Sequential: 'static8' quantizes convolutions.*int8_cnn",
+        ),
         (nn.ReLU, {}, "nothing to quantize in ReLU: it has no torch.nn.Linear"),
         (Model, {"filter": "heda"}, "nothing to quantize in Model: left out by filter"),
         (Model, {"filter": 3}, "filter must be"),
@@ -106,6 +110,68 @@ def test_the_table_of_the_summary() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), *(nn.Linear(64, 64) for _ in range(3)), nn.LayerNorm(64))
     text = str(quantized(model)[1])
     rows = [line.split() for line in text.splitlines()]
-    assert rows[1][:4] == ["0", "Conv2d", "1", "float32"] and "quantized by PT2E: docs/int8_cnn.md" in text
+    assert rows[1][:4] == ["0", "Conv2d", "1", "float32"] and "'static8' quantizes convolutions" in text
     assert rows[2] == ["*", "Linear", "3", "int4", "49.9", "kB", "8.8", "kB"]  # layers that differ by their number
     assert rows[-1][:5] == ["total", "51.3", "kB", "10.2", "kB"]
+
+
+def test_schemes_by_patterns_of_names() -> None:
+    model = Model(tied=False)
+    layers, _ = quantized(model, {"head": "int8", "od*": "8da4w"})
+    assert (layers["head"][0], layers["odd"][0]) == ("int8", "8da4w")
+    assert layers["back"] == ("float32", "no pattern of the schemes fits its name")
+    operators = pumice.export(model, (IDS,)).report.operators
+    assert {"linear_q8csw", "linear_dq8ca_q4gsw", "linear"} <= set(operators)
+    with pytest.raises(pumice.InvalidInputError, match="no linear layer has a name like 'haed'"):
+        pumice.quantize(Model(), {"haed": "int8"})
+    with pytest.raises(pumice.InvalidInputError, match="quantization scheme of 'head' 'int9'; did you mean"):
+        pumice.quantize(Model(), {"head": "int9"})
+    with pytest.raises(pumice.InvalidInputError, match="quantization scheme of 'head' 'static8'"):
+        pumice.quantize(Model(), {"head": "static8"})
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.out = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.out(torch.relu(self.conv(x)).mean((2, 3)))
+
+
+def test_static8_takes_its_ranges_from_the_calibration() -> None:
+    model, image = Small().eval(), torch.rand(1, 3, 8, 8)
+
+    def first_scale(*batches) -> float:
+        made = pumice.quantize(model, "static8", calibration=batches)
+        assert made is not model and type(model.conv.weight) is nn.Parameter
+        return next(node.args[1] for node in made.graph.nodes if "quantize_per_tensor" in str(node.target))
+
+    assert first_scale(image) == pytest.approx(image.max().item() / 255, rel=0.01)
+    assert first_scale(image, (4 * image,)) == pytest.approx(4 * image.max().item() / 255, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("make", "how", "message"),
+    [
+        (Small, {"calibration": [torch.rand(1, 3, 8, 8)]}, "training mode: call model.eval"),
+        (lambda: Small().eval(), {}, "needs calibration="),
+        (
+            lambda: Small().eval(),
+            {"calibration": [torch.rand(1, 3, 8, 8), torch.rand(1, 2, 8, 8)]},
+            "batch 1 does not run",
+        ),
+        (lambda: Small().eval(), {"calibration": [torch.rand(1, 3, 8, 8)], "filter": "conv"}, "leave out filter"),
+        (lambda: nn.ReLU().eval(), {"calibration": [torch.rand(3)]}, "nothing to quantize in ReLU"),
+    ],
+    ids=["training", "no calibration", "another shape", "filter", "nothing"],
+)
+def test_what_static8_refuses(make, how, message) -> None:
+    with pytest.raises(pumice.InvalidInputError, match=message):
+        pumice.quantize(make(), "static8", **how)
+
+
+def test_calibration_is_for_static8_alone() -> None:
+    with pytest.raises(pumice.InvalidInputError, match="'int4' needs neither"):
+        pumice.quantize(Model(), "int4", calibration=[IDS])

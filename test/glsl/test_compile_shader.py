@@ -74,7 +74,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Work:
 
 def test_without_axes(work: Work) -> None:
     text = work.header(HEAD + PARTS + BODY)
-    assert re.search(r'\{"toy", pumice_glsl_toy \+ 0, \d+, 2, 20, 2, 0x0\}', text), text
+    assert re.search(r'\{"toy", &kBlock, 0, \d+, 2, 20, 2, 0x0\}', text), text
     assert "variant() { return kVariants[0]; }" in text
     assert re.findall(r"^  (\w+) (.*);$", text, re.MULTILINE)[:3] == [
         ("uint32_t", "count = 0"), ("float", "scale = 0"), ("int32_t", "sizes[3] = {}")]  # fmt: skip
@@ -85,7 +85,7 @@ def test_axes_make_the_full_product_in_order(work: Work) -> None:
     text = work.header(HEAD + pragmas + PARTS + BODY)
     assert re.findall(r'\{"(toy\[.*?\])"', text) == ["toy[f32,4]", "toy[f32,8]", "toy[i32,4]", "toy[i32,8]"]
     assert "enum class BITS : uint32_t { _4, _8 };" in text
-    offsets = [(int(a), int(b)) for a, b in re.findall(r"pumice_glsl_toy \+ (\d+), (\d+),", text)]
+    offsets = [(int(a), int(b)) for a, b in re.findall(r"&kBlock, (\d+), (\d+),", text)]
     assert all(a + n == b for (a, n), (b, _) in itertools.pairwise(offsets))
     assert (work.out / "toy.bin").stat().st_size == 4 * sum(offsets[-1])
 

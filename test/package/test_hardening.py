@@ -12,6 +12,7 @@ from support.command_line import BIN
 
 import pumice
 
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path(pumice.__file__).parent
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
@@ -30,3 +31,9 @@ def test_binaries_are_hardened(path: Path) -> None:
     assert "BIND_NOW" in readelf("-d") or "NOW" in readelf("-d").partition("FLAGS_1")[2].partition("\n")[0]
     names = readelf("--dyn-syms")
     assert "__stack_chk_fail" in names and "__vsnprintf_chk" in names
+
+
+@pytest.mark.parametrize("path", [BIN / "pumice-rt", ROOT / "build/release/libpumice.so"], ids=lambda path: path.name)
+def test_what_is_shipped_is_small(path: Path, tmp_path: Path) -> None:
+    subprocess.run(["strip", "-o", tmp_path / "small", path], check=True)
+    assert (tmp_path / "small").stat().st_size <= 6_000_000  # shaders packed: they are 15 MB otherwise

@@ -1,65 +1,132 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .`: the wheel holds the package, the tool, the stubs and the backend, and runs without the checkout."""
+"""`./dev wheel`: the wheel runs in an empty environment, the source distribution is built without tools or headers."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
-import shutil
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
 
 import pytest
 
+import pumice
+
 ROOT = Path(__file__).parents[2]
+DRIVER = {
+    "PUMICE_VULKAN_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
+    "VK_DRIVER_FILES": str(ROOT / "build/prefix/drv/lvp_icd.json"),
+}
+CLEAN = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **DRIVER}
+ANSWER = """
+import pumice, pumice.runtime.selftest
+print(pumice.__file__)
+print(pumice.runtime.selftest.self_test("llvmpipe"))
+try:
+    pumice.export
+except pumice.Error as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with both. Compiled as the release preset does, so that ccache has the objects."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, ROOT / "dev", "wheel", "--out", folder], check=True, timeout=1400)
+    return folder
+
+
+def _environment(folder: Path) -> Path:
+    """A virtual environment that has what the wheel names as needed, and nothing else; returns its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = next(folder.glob("lib/python3*/site-packages"))
+    waiting, seen = ["numpy", "click", "rich", "flatbuffers", "xxhash"], set()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            found = importlib.metadata.distribution(name)
+            for top in {str(path).split("/")[0] for path in found.files if not str(path).startswith("..")}:
+                (site / top).symlink_to(Path(found.locate_file(top)))
+            needed = [each for each in found.requires or [] if ";" not in each]
+            waiting += [re.match(r"[\w.-]+", each)[0] for each in needed]
+    return folder / "bin/python"
 
 
 @pytest.mark.timeout(1500)
-def test_wheel(tmp_path: Path) -> None:
-    # Compiled as the release preset does, so that ccache has the objects.
-    private = ROOT / "build/prefix/ccache/usr/bin/ccache"
-    ccache = shutil.which("ccache") or (str(private) if private.exists() else "")
-    defines = {"PUMICE_WERROR": "ON"}
-    for language, compiler in ("C", os.environ.get("CC", "cc")), ("CXX", os.environ.get("CXX", "c++")):
-        defines |= {f"CMAKE_{language}_COMPILER": compiler, f"CMAKE_{language}_COMPILER_LAUNCHER": ccache}
-    settings = [f"--config-settings=cmake.define.{key}={value}" for key, value in defines.items() if value]
-    scripts = str(Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    pip = [sys.executable, "-m", "pip", "-q"]
-    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), *settings, str(ROOT)]
-    subprocess.run(build, check=True, env=environment, timeout=1400)
-    (wheel,) = tmp_path.glob("pumice-*.whl")
-    site = tmp_path / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", str(site), str(wheel)], check=True)
+def test_the_wheel_in_an_empty_environment(made: Path, tmp_path: Path) -> None:
+    (wheel,) = made.glob("pumice-*.whl")
+    assert re.search(r"-manylinux_2_\d+_x86_64\.whl$|-manylinux_2_\d+_aarch64\.whl$", wheel.name)
+    assert wheel.stat().st_size < 16e6
+    python = _environment(tmp_path / "empty")
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--python", python]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True)
+    site = next((tmp_path / "empty").glob("lib/python3*/site-packages"))
     assert {"py.typed", "_pumice.pyi"} <= {path.name for path in (site / "pumice").iterdir()}
-    assert (site / "pumice/format/_schema.py").exists()
     facts = next(site.glob("pumice-*.dist-info/METADATA")).read_text(encoding="utf-8")
     for line in ("Description-Content-Type: text/markdown", "License-File: LICENSE", "Provides-Extra: export"):
         assert f"\n{line}\n" in facts
     assert "\nClassifier: Programming Language :: Python :: 3.11\n" in facts and "\n# Pumice\n" in facts
-    assert next(site.glob("pumice-*.dist-info/licenses/third-party/README.md")).read_text() and "xxHash" in "".join(
-        path.read_text() for path in site.glob("pumice-*.dist-info/licenses/third-party/*")
-    )
-    tool = next(path for path in site.rglob("pumice-rt") if path.is_file())
-    assert subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    linked = subprocess.run(["ldd", tool], capture_output=True, text=True, check=True).stdout
+    assert "xxHash" in next(site.glob("pumice-*.dist-info/licenses/third-party/README.md")).read_text()
+
+    done = subprocess.run([python, "-c", ANSWER], env=CLEAN, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    place, test, error = done.stdout.splitlines()
+    assert place.startswith(str(site)) and "is right" in test
+    assert "pip install 'pumice[export]'" in error
+    for tool in ("pumice", "pumice-rt"):
+        shown = subprocess.run(
+            [python.parent / tool, "--version"], env=CLEAN, capture_output=True, text=True, check=True
+        )
+        assert pumice.__version__ in shown.stdout
+    linked = subprocess.run(["ldd", python.parent / "pumice-rt"], capture_output=True, text=True, check=True).stdout
     assert "libstdc++" not in linked and "libvulkan" not in linked
-    packages = sysconfig.get_paths()["purelib"]
     code = (
-        f"import sys; sys.path = [p for p in sys.path if p != {str(ROOT / 'python')!r}]\n"
-        f"sys.path[:0] = [{str(site)!r}]; sys.path.append({packages!r})\n"
-        "import pumice, pumice.runtime.selftest\n"
-        f"assert pumice.__file__.startswith({str(site)!r}), pumice.__file__\n"
-        "print(pumice.runtime.selftest.self_test('llvmpipe'))\n"
+        f"import sys; sys.path[:0] = [{str(site)!r}]; sys.path.append({sysconfig.get_paths()['purelib']!r})\n"
+        f"sys.path = [p for p in sys.path if p != {str(ROOT / 'python')!r}]\n"
         "import pumice.executorch, executorch.runtime as et\n"
+        f"assert pumice.__file__.startswith({str(site)!r}), pumice.__file__\n"
         "print('PumiceBackend' in et.Runtime.get().backend_registry.registered_backend_names)\n"
     )
-    drivers = {
-        "PUMICE_VULKAN_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
-        "VK_DRIVER_FILES": str(ROOT / "build/prefix/drv/lvp_icd.json"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **drivers}, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0 and "is right" in done.stdout and "True" in done.stdout, done.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "True" in done.stdout, done.stderr
+
+
+@pytest.mark.timeout(1500)
+def test_the_source_distribution_needs_no_tools(made: Path, tmp_path: Path) -> None:
+    """Configured where neither headers nor programs are to be found, and so much built as reads all that it brings."""
+    with tarfile.open(next(made.glob("pumice-*.tar.gz"))) as file:
+        names = file.getnames()
+        file.extractall(tmp_path, filter="data")
+    top = tmp_path / names[0].split("/")[0]
+    assert not [name for name in names if "/build/" in name or "/.venv/" in name]
+    scripts = Path(sys.executable).parent
+    options = ["-DPUMICE_WERROR=ON", "-DPUMICE_TESTS=OFF", "-DPUMICE_PYTHON=OFF"]
+    options += [f"-DCMAKE_MAKE_PROGRAM={scripts / 'ninja'}", f"-DPython_EXECUTABLE={sys.executable}"]
+    env = CLEAN | {name: os.environ[name] for name in ("CC", "CXX") if name in os.environ}
+    cmake = scripts / "cmake"
+    subprocess.run([cmake, "-G", "Ninja", "-S", top, "-B", tmp_path / "b", *options], check=True, env=env)
+    targets = ["--target", "pumice_glsl", "CMakeFiles/pumice_serialization.dir/serialization/header.cpp.o"]
+    subprocess.run([cmake, "--build", tmp_path / "b", "-j", "2", *targets], check=True, env=env)
+    assert (tmp_path / "b/libpumice_glsl.a").stat().st_size > 10e6
+
+
+@pytest.mark.large
+@pytest.mark.timeout(3000)
+def test_the_source_distribution_installs_and_runs(made: Path, tmp_path: Path) -> None:
+    python = _environment(tmp_path / "empty")
+    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
+    (source,) = made.glob("pumice-*.tar.gz")
+    path = f"{Path(sys.executable).parent}:{CLEAN['PATH']}"
+    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path, source]
+    subprocess.run(build, check=True, env=CLEAN | {"PATH": path}, timeout=2400)
+    install = [*pip, "--python", python, "install", "--no-deps", "--no-index", next(tmp_path.glob("pumice-*.whl"))]
+    subprocess.run(install, check=True)
+    code = "import pumice.runtime.selftest as s; print(s.self_test('llvmpipe'))"
+    done = subprocess.run([python, "-c", code], env=CLEAN, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "is right" in done.stdout

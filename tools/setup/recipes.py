@@ -66,6 +66,7 @@ RECIPES = {
                     "googletest",
                     "libbenchmark-dev",
                     "libbenchmark1debian",
+                    "libzstd-dev",
                 ),
                 resolve=False,
             ),

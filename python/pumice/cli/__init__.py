@@ -12,7 +12,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, run
+from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, report, run
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
@@ -27,6 +27,7 @@ def cli() -> None:
     pumice export model.py:build --quantize int4 -o m.pumice    PyTorch -> file
     pumice run m.pumice --inputs ids.npy --outputs out/         file -> answers
     pumice bench m.pumice --shape ids=1x128                     how fast
+    pumice report m.pumice --profile                            a page: layers, times, memory
     pumice compare model.py:build --quantize int4               which layer costs the accuracy
     pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
@@ -42,6 +43,7 @@ for command in (
     inspect.check,
     bench.bench,
     bench.profile,
+    report.report,
     compare.compare,
     llm.llm,
     kernel.kernel,

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pumice.cli import tables
+from pumice.cli.graph import graph
 from pumice.cli.options import json_option, model_argument
 from pumice.format.text import size_text
 
@@ -28,11 +29,20 @@ def check(model: Path) -> None:
 @model_argument
 @json_option
 @click.option("--ops", is_flag=True, help="List every operator call instead of counting them.")
-def inspect(model: Path, as_json: bool, ops: bool) -> None:
+@click.option(
+    "--graph",
+    "graph_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the graph, with the layers of the model, as Model Explorer opens it (.json).",
+)
+def inspect(model: Path, as_json: bool, ops: bool, graph_file: Path | None) -> None:
     """Show the header, operators, values, memory plan and constants of a file; no device is touched."""
     import pumice
 
     facts = pumice.inspect(model)
+    if graph_file:
+        graph_file.write_text(graph(facts, model.name), encoding="utf-8")
+        click.echo(f"{graph_file}: written, for Model Explorer (pip install ai-edge-model-explorer)", err=True)
     if as_json:
         click.echo(json.dumps({"schema": 1, **facts}, indent=1))
         return

@@ -134,7 +134,7 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
         if "repro" in fact:
             tables.line(f"  again: {fact['repro']}")
 
-    facts = _run(_pumice.kernel_test, given, show)
+    facts = run_kernels(_pumice.kernel_test, given, show)
     if as_json:
         click.echo(json.dumps(facts))
     else:
@@ -178,9 +178,9 @@ def bench(
     if plot:
         if no_ceilings:
             raise click.UsageError("--plot draws the ceilings, --no-ceilings leaves them out")
-        from pumice.cli.roofline import draw, require_matplotlib
+        from pumice.cli.roofline import draw, require_plot
 
-        require_matplotlib(plot)
+        require_plot(plot)
     rows: dict[str, Rows] = {}
 
     def show(fact: dict) -> None:
@@ -189,7 +189,7 @@ def bench(
         if fact["event"] == "row":
             rows.setdefault(fact["case"], Rows(fact)).add(fact)
 
-    facts = _run(_pumice.kernel_bench, given, show)
+    facts = run_kernels(_pumice.kernel_bench, given, show)
     if as_json:
         click.echo(json.dumps(facts))
     else:
@@ -210,7 +210,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, [], "")}
 
 
-def _run(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
+def run_kernels(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
     """All results of kernel_bench as one document; progress goes to stderr where that is a terminal."""
     all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": []}
     terminal = Console(stderr=True)

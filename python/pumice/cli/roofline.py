@@ -4,23 +4,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import numpy as np
 
 
-def require_matplotlib(path: Path) -> None:
+def require_matplotlib(what: str) -> None:
     """Said before anything is measured, not after."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise click.UsageError("--plot needs matplotlib: pip install 'pumice[plot]'") from None
+        raise click.UsageError(f"{what} needs matplotlib: pip install 'pumice[plot]'") from None
+
+
+def require_plot(path: Path) -> None:
+    """As require_matplotlib, and that the name says a form that it writes."""
+    require_matplotlib("--plot")
     if path.suffix.lower() not in (".svg", ".png", ".pdf"):
         raise click.UsageError(f"--plot {path}: the name ends with .svg, .png or .pdf")
 
 
-def draw(facts: dict[str, Any], path: Path) -> None:
+def draw(facts: dict[str, Any], path: Path | IO[str]) -> None:
     """Operations a second over operations a byte, both logarithmic; one mark a row, one colour a kernel."""
     import matplotlib
 
@@ -65,5 +70,5 @@ def draw(facts: dict[str, Any], path: Path) -> None:
     axes.grid(visible=True, which="both", linewidth=0.3)
     if names:
         axes.legend(fontsize=8)
-    figure.savefig(path)
+    figure.savefig(path, format=None if isinstance(path, Path) else "svg")
     pyplot.close(figure)

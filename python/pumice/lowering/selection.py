@@ -65,8 +65,12 @@ class Selection(Values):
 
     def match(self, call: Call) -> Callable[[], Any] | None:
         """What emits the fusion pattern that ends in the node of `call`; None where no pattern matches."""
-        found = (pattern(call) for pattern in patterns_for(call.target, self.options.without_fusion))
-        return next((emit for emit in found if emit is not None), None)
+        for pattern in patterns_for(call.target, self.options.without_fusion):
+            looked = len(call.looked_through)
+            if (emit := pattern(call)) is not None:
+                return emit
+            del call.looked_through[looked:]  # what does not match fuses nothing
+        return None
 
     def is_left_out(self, pattern: str) -> bool:
         """Whether ExportOptions.without_fusion names the pattern."""

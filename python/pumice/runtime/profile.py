@@ -34,11 +34,16 @@ class ProfileRow:
         return asdict(self)
 
 
+def layer_of(source: str) -> str:
+    """The submodule of a call's source, as "model.py:12 (encoder.layer.0)" names it; empty where it names none."""
+    found = re.search(r"\(([^()]*)\)$", source)
+    return found[1] if found else ""
+
+
 def profile_row(facts: Mapping[str, Any]) -> ProfileRow:
     """A row of the JSON of pumice_session_profile."""
     source = facts["source"]
-    layer = re.search(r"\(([^()]*)\)$", source)
     return ProfileRow(
         facts["op"], facts["kernel"], facts["shapes"], float(facts["us"]), int(facts["bytes"]), int(facts["flops"]),
-        source, float(facts["start_us"]), int(facts["call"]), facts["operands"], layer[1] if layer else "",
+        source, float(facts["start_us"]), int(facts["call"]), facts["operands"], layer_of(source),
     )  # fmt: skip

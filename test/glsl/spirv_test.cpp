@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shaders of a program, as pipelines get them: unpacked once for all variants of a file, and checked.
+#include "glsl/spirv.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "glsl/binary.h"
+#include "glsl/softmax.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr uint32_t kMagic = 0x07230203;
+
+bool is_packed(const Spirv& block) {
+  return block.num_bytes != 4 * block.num_words;
+}
+
+TEST(Spirv, EveryVariantBeginsAndEndsAsAModule) {
+  SpirvBlocks blocks;
+  size_t words = 0;
+  for (const Shader& shader : glsl::binary::kVariants) {
+    const std::span<const uint32_t> code = blocks.words(shader);
+    ASSERT_EQ(code.size(), shader.num_words);
+    EXPECT_EQ(code[0], kMagic) << shader.name;
+    EXPECT_EQ(code.back(), 0x00010038u) << shader.name;  // OpFunctionEnd
+    words += code.size();
+  }
+  EXPECT_EQ(words, glsl::binary::kBlock.num_words);
+}
+
+TEST(Spirv, IsUnpackedOnceForThreadsThatAskTogether) {
+  SpirvBlocks blocks;
+  std::vector<const uint32_t*> first(4);
+  std::vector<std::thread> threads;
+  for (const uint32_t*& each : first) {
+    threads.emplace_back([&] { each = blocks.words(glsl::softmax::kVariants[0]).data(); });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const uint32_t* each : first) EXPECT_EQ(each, first[0]);
+  EXPECT_EQ(first[0][0], kMagic);
+}
+
+TEST(Spirv, ADamagedBlockIsAnErrorEveryTime) {
+  Spirv block = glsl::softmax::kBlock;
+  if (!is_packed(block)) GTEST_SKIP() << "this build does not pack shaders";
+  std::vector<uint8_t> bytes(block.num_bytes);
+  std::memcpy(bytes.data(), block.bytes, bytes.size());
+  block.bytes = bytes.data();
+  Shader shader = glsl::softmax::kVariants[0];
+  shader.block = &block;
+  SpirvBlocks blocks;
+  for (const size_t at : {size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+    bytes[at] ^= 1;
+    EXPECT_THROW(blocks.words(shader), Error) << at;
+    bytes[at] ^= 1;
+  }
+  block.num_words += 1;
+  EXPECT_THROW(blocks.words(shader), Error);
+  block.num_words -= 1;
+  EXPECT_EQ(blocks.words(shader)[0], kMagic);
+}
+
+}  // namespace
+}  // namespace pumice::engine
