@@ -14,8 +14,18 @@
 
 namespace pumice::engine::test {
 
-inline constexpr Shader kOne{"fake_copy", nullptr, 0, 2, 0, 1, 0};
-inline constexpr Shader kTwo{"fake_in_place", nullptr, 0, 3, 0, 1, 0};
+// There is no code: nothing runs them.
+constexpr Shader fake_shader(const char* name, uint32_t num_bindings) {
+  return {.name = name,
+          .block = nullptr,
+          .first_word = 0,
+          .num_words = 0,
+          .num_bindings = num_bindings,
+          .push_bytes = 0,
+          .num_spec = 1,
+          .features = 0};
+}
+inline constexpr Shader kOne = fake_shader("fake_copy", 2), kTwo = fake_shader("fake_in_place", 3);
 enum FakeOp : uint32_t { kCopy, kInPlace, kView, kBad, kSilent };
 
 inline SymInt fixed(int64_t size) {
