@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import pumice.decompositions
 import pumice.fusion
@@ -22,12 +21,11 @@ from pumice.decompositions.table import taken_apart
 from pumice.errors import InvalidInputError, UnsupportedError, require
 from pumice.format.dtypes import device_dtype
 from pumice.lowering import registry
-from pumice.lowering.instead import VALUES
+from pumice.lowering.capture import capture
 from pumice.lowering.lower import lower
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
-from pumice.lowering.source import raised_at
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.normalize import normalize
 from pumice.passes.random_numbers import draw_on_the_device
@@ -84,13 +82,7 @@ def _capture(
                 code="InvalidArgument",
                 path="args",
             )
-        try:
-            return torch.export.export(
-                module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=options.strict
-            )
-        except Exception as error:
-            text = f"torch.export could not capture {type(module).__name__}: {raised_at(error)}{_advice(error)}{error}"
-            raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
+        return capture(module, tuple(args), kwargs, dynamic_shapes, options.strict)
     if not isinstance(module, str | os.PathLike | ExportedProgram):
         raise InvalidInputError(_no_model(module), code="InvalidArgument", path="module")
     if args or kwargs or dynamic_shapes is not None:
@@ -128,13 +120,6 @@ def _no_model(given: Any) -> str:
             "torch.nn.Module whose forward calls it"
         )
     return f"expected a torch.nn.Module, an ExportedProgram or the path of a .pt2, got {type(given).__name__}"
-
-
-def _advice(error: Exception) -> str:
-    """What to do about an error of torch.export, where its own text does not say it to the author of a model."""
-    if isinstance(error, GuardOnDataDependentSymNode):
-        return f"the model decides by the value of a tensor; instead {VALUES}.\n"
-    return ""
 
 
 def _decomposed(captured: ExportedProgram, dropout: bool) -> ExportedProgram:

@@ -92,6 +92,9 @@ def _schemes(module: nn.Module, scheme: str | Mapping[str, str], group_size: int
     mixed = isinstance(scheme, Mapping)
     known, patterns = (SCHEMES, dict(scheme)) if mixed else ((*SCHEMES, "static8"), {"*": scheme})
     for pattern, each in patterns.items():
+        if not isinstance(pattern, str):
+            text = f"a scheme is given to a pattern of names, such as 'encoder.*', not to {pattern!r}"
+            raise InvalidInputError(text, code="InvalidArgument", path="scheme")
         require(each, known, f"quantization scheme of '{pattern}'" if pattern != "*" else "quantization scheme")
         scheme_config(each, group_size)
         layers = (name for name, layer in module.named_modules() if isinstance(layer, nn.Linear))

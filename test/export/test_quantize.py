@@ -128,6 +128,8 @@ def test_schemes_by_patterns_of_names() -> None:
         pumice.quantize(Model(), {"head": "int9"})
     with pytest.raises(pumice.InvalidInputError, match="quantization scheme of 'head' 'static8'"):
         pumice.quantize(Model(), {"head": "static8"})
+    with pytest.raises(pumice.InvalidInputError, match=r"pattern of names, .*, not to 3"):
+        pumice.quantize(Model(), {3: "int4"})
 
 
 class Small(nn.Module):
@@ -164,12 +166,25 @@ def test_static8_takes_its_ranges_from_the_calibration() -> None:
         ),
         (lambda: Small().eval(), {"calibration": [torch.rand(1, 3, 8, 8)], "filter": "conv"}, "leave out filter"),
         (lambda: nn.ReLU().eval(), {"calibration": [torch.rand(3)]}, "nothing to quantize in ReLU"),
+        (lambda: Small().eval(), {"calibration": torch.rand(2, 3, 8, 8)}, "batches .* got Tensor"),
+        (lambda: Small().eval(), {"calibration": [[torch.rand(1, 3, 8, 8)]]}, "got a batch of type list"),
     ],
-    ids=["training", "no calibration", "another shape", "filter", "nothing"],
+    ids=["training", "no calibration", "another shape", "filter", "nothing", "a tensor alone", "a list in a list"],
 )
 def test_what_static8_refuses(make, how, message) -> None:
     with pytest.raises(pumice.InvalidInputError, match=message):
         pumice.quantize(make(), "static8", **how)
+
+
+def test_static8_of_a_model_that_cannot_be_captured() -> None:
+    class Branches(Small):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.conv(x) if x.sum() > 0 else x
+
+    with pytest.raises(
+        pumice.UnsupportedError, match=r"could not capture Branches: .*decides by the value of a tensor"
+    ):
+        pumice.quantize(Branches().eval(), "static8", calibration=[torch.rand(1, 3, 8, 8)])
 
 
 def test_calibration_is_for_static8_alone() -> None:

@@ -20,8 +20,8 @@ import pumice
 from pumice.llm.decoder import Decoder
 from pumice.llm.methods import lower_methods, methods
 from pumice.llm.open_source import open_source
-from pumice.llm.quantized import Scheme
 from pumice.llm.skeleton import Quantization, skeleton
+from pumice.llm.weight_forms import Scheme
 
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a head of the caches needs a compute unit")
 

@@ -9,7 +9,8 @@ from torch import nn
 
 import pumice
 from pumice.llm.mixture import ExpertLinear
-from pumice.llm.quantized import Scheme, quantize_layer, quantized_weight
+from pumice.llm.quantized import quantize_layer, quantized_weight
+from pumice.llm.weight_forms import Scheme
 
 FEATURES = (None, "none", "like_gpu", "none,like_gpu")
 EXPERTS, CHOSEN, WIDTH, INNER = 7, 3, 72, 48

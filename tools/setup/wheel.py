@@ -15,15 +15,13 @@ from setup.building import build, cmake_arguments
 from setup.paths import BUILD, PYTHON, ROOT, TOOLS, VENV, environment
 from setup.progress import StepFailed, show
 
-BUNDLED = ROOT / "bundled"
 NOT_GRAFTED = ("libexecutorch*", "libqnn*", "libextension*", "libportable*", "lib_*")  # what ExecuTorch's wheel has
 HEADERS = BUILD / "release/headers"  # links to those that the build uses, and to no others
 GENERATED = BUILD / "release/generated"
 
 
-def bundle(into: Path = BUNDLED) -> None:
+def bundle(into: Path) -> None:
     """Copies headers and compiled shaders, not packed, of the release build: what a source distribution has besides."""
-    shutil.rmtree(into, ignore_errors=True)
     shutil.copytree(HEADERS, into / "include", symlinks=False, ignore=shutil.ignore_patterns("zstd.h", "*.hpp.in"))
     shaders = into / "generated/glsl"
     shaders.mkdir(parents=True)
@@ -50,22 +48,23 @@ def bundle(into: Path = BUNDLED) -> None:
 
 
 def sdist(folder: Path) -> Path:
-    """Writes the source distribution into `folder`; returns its path."""
-    bundle()
-    try:
+    """Writes the source distribution into `folder`; returns its path. It is made of a copy: a build of the checkout
+    that finds bundled/ would take the shaders there for its own."""
+    with tempfile.TemporaryDirectory() as made:
+        copy = Path(made) / "pumice"
+        shutil.copytree(ROOT, copy, ignore=_left_out)
+        bundle(copy / "bundled")
         code = f"import setup.build_backend as b; print(b.build_sdist({str(folder)!r}))"
-        path = f"{ROOT / 'tools'}:{os.environ.get('PYTHONPATH', '')}"
-        done = subprocess.run(
-            [PYTHON, "-c", code],
-            cwd=ROOT,
-            env=environment(PYTHONPATH=path),
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-    finally:
-        shutil.rmtree(BUNDLED, ignore_errors=True)  # the checkout goes on with what ./dev setup brought
+        environ = environment(PYTHONPATH=f"{copy / 'tools'}:{os.environ.get('PYTHONPATH', '')}")
+        command = [PYTHON, "-c", code]
+        done = subprocess.run(command, cwd=copy, env=environ, check=True, stdout=subprocess.PIPE, text=True)
     return folder / done.stdout.split()[-1]
+
+
+def _left_out(folder: str, names: list[str]) -> list[str]:
+    """What is no source: made, downloaded, or of an editor."""
+    made = {"build", "dist", "__pycache__"} if Path(folder) == ROOT else {"__pycache__"}
+    return [name for name in names if name in made or (name.startswith(".") and name != ".gitignore")]
 
 
 def wheel(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from pumice.cli.options import device_options, json_option, model_argument
 from pumice.cli.trace import trace
 
 if TYPE_CHECKING:
-    from pumice import ProfileRow
+    from pumice import ProfileRow, Session
 
 
 @click.command()
@@ -112,19 +113,23 @@ def profile(
 
     session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
     inputs = made_inputs(session, shapes, sizes, files)
-    session.run_flat(inputs)
-    samples = [session.profile_flat(inputs) for _ in range(runs)]
-    rows = samples[-1]
+    last, rows = profile_runs(session, inputs, runs)
     if trace_file:
-        trace_file.write_text(trace(rows, f"{model.name} on {session.device.name}"), encoding="utf-8")
+        trace_file.write_text(trace(last, f"{model.name} on {session.device.name}"), encoding="utf-8")
         click.echo(f"{trace_file}: written, for https://ui.perfetto.dev", err=True)
-    for index, row in enumerate(rows):
-        row.microseconds = float(np.median([sample[index].microseconds for sample in samples]))
     if as_json:
         click.echo(json.dumps({"schema": 1, "device": session.device.name, "rows": [row.to_dict() for row in rows]}))
         return
     total = sum(row.microseconds for row in rows)
     tables.show(profile_table(rows, by), f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches")
+
+
+def profile_runs(session: Session, inputs: list[np.ndarray], runs: int) -> tuple[list[ProfileRow], list[ProfileRow]]:
+    """The rows of the last of `runs` profiled runs, after one that warms up, and the same with the medians of all."""
+    session.run_flat(inputs)
+    samples = [session.profile_flat(inputs) for _ in range(runs)]
+    times = (float(np.median([row.microseconds for row in same])) for same in zip(*samples, strict=True))
+    return samples[-1], [replace(row, microseconds=us) for row, us in zip(samples[-1], times, strict=True)]
 
 
 _COLUMNS = {

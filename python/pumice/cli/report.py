@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from pumice import _pumice
 from pumice.cli import report_page, report_pictures
+from pumice.cli.bench import profile_runs
 from pumice.cli.inputs import input_options
 from pumice.cli.inputs import inputs as made_inputs
 from pumice.cli.kernel import run_kernels
@@ -53,8 +53,8 @@ def report(
     method, rows, run_sections = facts["methods"][0], [], []
     if profiled:
         session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
-        rows = _measure(session, made_inputs(session, shapes, sizes, files), runs)
-        run_sections = _of_the_run(session, rows, device=device, features=features)
+        last, rows = profile_runs(session, made_inputs(session, shapes, sizes, files), runs)
+        run_sections = _of_the_run(session, last, rows, device=device, features=features)
     sections = [
         ("The file", _file(facts)),
         ("Layers", report_page.layers(method, rows)),
@@ -69,23 +69,14 @@ def report(
     click.echo(f"{output}: {size_text(output.stat().st_size)}")
 
 
-def _measure(session: Any, inputs: list[np.ndarray], runs: int) -> list[ProfileRow]:
-    """The last run's rows with the medians of all."""
-    session.run_flat(inputs)
-    samples = [session.profile_flat(inputs) for _ in range(runs)]
-    for index, row in enumerate(samples[-1]):
-        row.microseconds = float(np.median([sample[index].microseconds for sample in samples]))
-    return samples[-1]
-
-
-def _of_the_run(session: Any, rows: list[ProfileRow], **where: Any) -> list[tuple[str, str]]:
+def _of_the_run(session: Any, last: list[ProfileRow], rows: list[ProfileRow], **where: Any) -> list[tuple[str, str]]:
     given = _SMALL | {name: value for name, value in where.items() if value}
     ceilings = run_kernels(_pumice.kernel_bench, given, lambda _: None)["ceilings"]
     names = {"name": session.device.name, "driver": f"{session.device.driver} {session.device.driver_version}"}
     total = sum(row.microseconds for row in rows)
     text = f"{names['name']}, driver {names['driver']}: {total:.1f} us in {len(rows)} dispatches and copies."
     return [
-        ("Time", f"<p>{report_page.escape(text)}</p>{report_pictures.timeline(rows)}"),
+        ("Time", f"<p>{report_page.escape(text)}</p>{report_pictures.timeline(last)}"),
         ("Roofline", report_pictures.points(rows, ceilings, names)),
     ]
 

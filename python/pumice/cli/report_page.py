@@ -26,6 +26,9 @@ details { margin-left: 1.1em; } details > table { margin: .2em 0 .4em 1.1em; } s
 """
 
 
+Rows = dict[int, list["ProfileRow"]]  # of a profile, by their calls
+
+
 @dataclass
 class Layer:
     """A submodule of the user's model: its own calls and weights, and its submodules."""
@@ -83,11 +86,14 @@ def table(head: list[str], rows: Iterable[Iterable[str]], right: Iterable[str] =
 def layers(method: dict[str, Any], rows: list[ProfileRow]) -> str:
     """The tree, to be opened layer by layer; the bar is the share of the time, without a profile of the weights."""
     tree = layer_tree(method, rows)
+    of_call: Rows = {}
+    for row in rows:
+        of_call.setdefault(row.call, []).append(row)
     what = "us" if rows else "bytes"
-    return _layer("model", tree, method, rows, what, tree.total(what) or 1.0, True)
+    return _layer("model", tree, method, of_call, what, tree.total(what) or 1.0, True)
 
 
-def _layer(name: str, layer: Layer, method: dict, rows: list[ProfileRow], what: str, whole: float, opened: bool) -> str:
+def _layer(name: str, layer: Layer, method: dict, rows: Rows, what: str, whole: float, opened: bool) -> str:
     share = layer.total(what) / whole
     facts = [size_text(int(layer.total("bytes")))] + (
         [f"{layer.total('us'):.1f} us, {100 * share:.1f} %"] if rows else []
@@ -101,12 +107,12 @@ def _layer(name: str, layer: Layer, method: dict, rows: list[ProfileRow], what: 
     return f"<details{' open' if opened else ''}>{head}{own}{inner}</details>\n"
 
 
-def _call(number: int, method: dict[str, Any], rows: list[ProfileRow]) -> list[str]:
+def _call(number: int, method: dict[str, Any], rows: Rows) -> list[str]:
     op = method["ops"][number]
     makes = " ".join(f"{out['dtype']}{out['dims']}" for out in op["outputs"])
     cells = [str(number), op["name"], makes, op["source"]]
     if rows:
-        own = [row for row in rows if row.call == number]
+        own = rows.get(number, [])
         cells += [" ".join(dict.fromkeys(row.kernel for row in own)) or "(no dispatch)"]
         cells += [f"{sum(row.microseconds for row in own):.1f}"]
     return cells

@@ -18,10 +18,10 @@ from pumice.llm.decoder import Decoder
 from pumice.llm.folder import texts_of
 from pumice.llm.methods import CHUNK, SCORED, lower_methods, methods
 from pumice.llm.open_source import open_source
-from pumice.llm.quantized import Integers, Scheme
 from pumice.llm.skeleton import Quantization, Skeleton, skeleton
 from pumice.llm.source import Source, bad
 from pumice.llm.texts import add_texts
+from pumice.llm.weight_forms import Integers, Scheme
 
 _DTYPES = {"f32": torch.float32, "f16": torch.float16}
 _CACHES = {**_DTYPES, "int8": torch.int8}

@@ -21,9 +21,9 @@ from transformers.integrations.gguf.gguf_tokenizer_mapping import convert_gguf_t
 from transformers.integrations.gguf.reader import GgufHeader, LazyGgufTensor, load_gguf_state_dict, read_gguf_metadata
 
 from pumice.errors import require
-from pumice.llm.quantized import Integers, Scheme
 from pumice.llm.source import Source, bad
 from pumice.llm.texts import Texts
+from pumice.llm.weight_forms import Integers, Scheme
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
 _BLOCK = 32  # weights that share a scale in Q4_0 and Q8_0

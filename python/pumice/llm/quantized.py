@@ -7,12 +7,11 @@ The integers are read when the file is written; until then a layer has empty ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from pumice.errors import InvalidInputError
+from pumice.llm.weight_forms import Integers, Read, Scheme
 from pumice.quantizer import INT4_SCHEMES, quantize, quiet_torchao
 
 with quiet_torchao():
@@ -21,40 +20,7 @@ with quiet_torchao():
         _apply_int8_act_asym_per_token_quant_dequant as quantize_rows,
     )
 
-Read = Callable[[], Tensor]
 _AT_ONCE = 1 << 22  # weights
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """`name`: int4, int8 or 8da4w, as pumice.quantize has them."""
-
-    name: str
-    group_size: int
-
-    def __str__(self) -> str:
-        how = f"groups of {self.group_size}" if self.name in INT4_SCHEMES else "a scale for each row"
-        return f"{self.name}, {how}"
-
-    def group(self, columns: int, layer: str) -> int:
-        """Weights of a row that share a scale; raises InvalidInputError when that does not divide the row."""
-        if self.name not in INT4_SCHEMES:
-            return columns
-        if columns % self.group_size:
-            text = f"layer '{layer}' has {columns} inputs, which groups of {self.group_size} do not divide"
-            raise InvalidInputError(text, code="InvalidArgument", path=layer)
-        return self.group_size
-
-
-@dataclass(frozen=True)
-class Integers:
-    """A weight that is quantized already, in groups of `group` along a row. `read`: gives integers [N, K] int8, scales
-    and, where `zeros`, int8 zero points [N, groups]."""
-
-    bits: int
-    group: int
-    zeros: bool
-    read: Callable[[], tuple[Tensor, ...]]
 
 
 class _Integers:

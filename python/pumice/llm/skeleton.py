@@ -16,8 +16,9 @@ from transformers.pytorch_utils import Conv1D
 from transformers.utils.logging import disable_progress_bar
 
 from pumice.llm.mixture import replace_mixtures
-from pumice.llm.quantized import Integers, Read, Scheme, integer_layer, quantize_layer
+from pumice.llm.quantized import integer_layer, quantize_layer
 from pumice.llm.rope import replace_rotary
+from pumice.llm.weight_forms import Integers, Read, Scheme
 
 disable_progress_bar()
 _POSITIONS = ("wpe", "embed_positions")  # embeddings of positions, which stay floats

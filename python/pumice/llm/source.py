@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from pumice.errors import InvalidInputError
-from pumice.llm.quantized import Integers, Scheme
 from pumice.llm.texts import Texts
+from pumice.llm.weight_forms import Integers, Scheme
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.export of a module, with errors that its author can use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from pumice.errors import UnsupportedError
+from pumice.lowering.instead import VALUES
+from pumice.lowering.source import raised_at
+
+
+def capture(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any, strict: bool
+) -> ExportedProgram:
+    """torch.export of module(*args, **kwargs). Raises UnsupportedError, with the line of the model, where it cannot."""
+    try:
+        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+    except Exception as error:
+        text = f"torch.export could not capture {type(module).__name__}: {raised_at(error)}{_advice(error)}{error}"
+        raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
+
+
+def _advice(error: Exception) -> str:
+    """What to do about an error of torch.export, where its own text does not say it to the author of a model."""
+    if isinstance(error, GuardOnDataDependentSymNode):
+        return f"the model decides by the value of a tensor; instead {VALUES}.\n"
+    return ""
