@@ -73,6 +73,9 @@ def wheel(folder: Path) -> Path:
         f"--config-settings=cmake.define.{each[2:]}" for each in cmake_arguments("wheel") if "DRIVER_DIR" not in each
     ]
     settings.append("--config-settings=cmake.define.PUMICE_WERROR=ON")
+    # The names by which CMake finds them: ccache does not share objects of g++ and c++, though they are one program.
+    for language, variable, name in ("C", "CC", "cc"), ("CXX", "CXX", "c++"):
+        settings.append(f"--config-settings=cmake.define.CMAKE_{language}_COMPILER={os.environ.get(variable, name)}")
     with tempfile.TemporaryDirectory() as made:
         pip = [PYTHON, "-m", "pip", "-q", "wheel", "--no-build-isolation", "--no-deps", "-w", made, *settings, ROOT]
         show(pip, cwd=ROOT, env=environment())
