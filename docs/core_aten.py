@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import torch
 
-from pumice.exporter import _decompositions
 from pumice.lowering.registry import targets
+from pumice.passes.complex_pairs import TRANSFORMS
+from pumice.passes.decompositions import decompositions
 from pumice.passes.random_numbers import RANDOM
 
 # Of what torch.export writes as an integer expression: the runtime computes these from the shapes of a call.
@@ -22,8 +23,6 @@ _DATA = "the size of its result depends on the data: compute a mask, or the k la
 _TRAINING = "of training"
 WHY_NOT = {
     "_adaptive_avg_pool2d_backward.default": _TRAINING,
-    "_fft_c2r.default": "complex numbers",
-    "_fft_r2c.default": "complex numbers",
     "_local_scalar_dense.default": "a number that the host reads; an integer that places something runs",
     "_native_batch_norm_legit.default": "a form that writes into its arguments; its functional form, of a module, runs",
     "atan2.out": "a form that writes into its argument; torch.export writes atan2.default, which runs",
@@ -51,8 +50,8 @@ def core_aten() -> list[str]:
 
 
 def runs() -> set[str]:
-    """Those that the exporter has a lowering for, takes apart, draws, or writes as a size."""
-    known = {_name(target) for target in [*targets(), *_decompositions(dropout=True), *RANDOM]}
+    """Those that the exporter has a lowering for, takes apart, draws, transforms, or writes as a size."""
+    known = {_name(target) for target in [*targets(), *decompositions(dropout=True), *RANDOM, *TRANSFORMS]}
     return {name for name in core_aten() if (name in known or name in SIZES) and name not in WHY_NOT}
 
 

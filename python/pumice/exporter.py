@@ -14,10 +14,8 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-import pumice.decompositions
 import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
-from pumice.decompositions.table import taken_apart
 from pumice.errors import InvalidInputError, UnsupportedError, require
 from pumice.format.dtypes import device_dtype
 from pumice.lowering import registry
@@ -27,6 +25,8 @@ from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
 from pumice.lowering.treespec import dim_names, with_signature
+from pumice.passes.complex_pairs import complex_to_pairs
+from pumice.passes.decompositions import decompositions
 from pumice.passes.normalize import normalize
 from pumice.passes.random_numbers import draw_on_the_device
 from pumice.passes.storage import place_storage
@@ -44,8 +44,8 @@ def export(
     """Lowers a module called as module(*args, **kwargs), an ExportedProgram, or a saved .pt2.
 
     A .pt2 is opened by torch.export.load, which unpickles: it can run any code as you. Open only those that you trust.
-    args, kwargs: example inputs, of a module only. Their dtypes are kept (bf16: ExportOptions.bf16), and their shapes,
-    except for the dimensions in `dynamic_shapes`, which are torch.export's.
+    args, kwargs: example inputs, of a module only. Their dtypes are kept (but see bf16 and float64 of ExportOptions),
+    and their shapes, except for the dimensions in `dynamic_shapes`, which are torch.export's.
     Raises InvalidInputError for an argument that does not fit.
     Raises UnsupportedError, with every reason and the lines of the model they belong to, when anything cannot run.
     """
@@ -58,8 +58,9 @@ def export(
         _must_have_data(captured)
         origins = _stack_traces(captured)
         decomposed = _decomposed(merge_tied_constants(captured), dropout=options.seed is not None)
+    complex_to_pairs(decomposed)
     draw_on_the_device(decomposed, options.seed or 0)
-    removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16))
+    removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16, options.float64))
     dims = dim_names(module, args, dict(kwargs or {}), dynamic_shapes) if isinstance(module, torch.nn.Module) else []
     lowered = lower(decomposed, removed, options, origins, dims)
     if lowered.report.reasons:
@@ -125,7 +126,7 @@ def _no_model(given: Any) -> str:
 def _decomposed(captured: ExportedProgram, dropout: bool) -> ExportedProgram:
     """Raises UnsupportedError where torch cannot: it runs the model's Python code again, with other checks."""
     try:
-        return captured.run_decompositions(_decompositions(dropout))
+        return captured.run_decompositions(decompositions(dropout))
     except Exception as error:
         text = f"torch could not take the exported program apart: {type(error).__name__}: {error}"
         raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
@@ -138,18 +139,6 @@ def _must_have_data(captured: ExportedProgram) -> None:
                 f"'{name}' is on the meta device, where tensors have a shape and no data; load the weights, then export"
             )
             raise UnsupportedError(text, [text], code="InvalidArgument", path=name)
-
-
-def _decompositions(dropout: bool) -> Any:
-    """torch's default table and ours, less what a lowering takes whole and less the quantized operators."""
-    table = torch.export.default_decompositions()
-    table.update(taken_apart(dropout))
-    for target in registry.targets():
-        if not isinstance(target, str):  # by name: the quantized ones, which go below
-            table.pop(target, None)
-    for target in [t for t in table if getattr(t, "namespace", "") in ("torchao", "quantized_decomposed")]:
-        table.pop(target)
-    return table
 
 
 def _stack_traces(program: ExportedProgram) -> dict[str, str]:

@@ -9,13 +9,13 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from pumice.exporter import _decompositions
 from pumice.format.dtypes import device_dtype
 from pumice.format.ir import Method
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.selection import Selection
 from pumice.lowering.shapes import Sizes
 from pumice.lowering.values import Context
+from pumice.passes.decompositions import decompositions
 from pumice.passes.normalize import normalize
 
 
@@ -34,7 +34,7 @@ def decomposed(function: Any, *args: Any, dynamic_shapes: Any = None) -> Exporte
     """The program of a module or function, as pumice.export has it before its passes."""
     module = function if isinstance(function, torch.nn.Module) else Function(function)
     program = torch.export.export(module.eval(), args, dynamic_shapes=dynamic_shapes)
-    return program.run_decompositions(_decompositions(dropout=True))
+    return program.run_decompositions(decompositions(dropout=True))
 
 
 def normalized(function: Any, *args: Any, **more: Any) -> tuple[ExportedProgram, dict[Node, str]]:

@@ -32,12 +32,14 @@ OPEN = dict.fromkeys(_EMPTY, "its values are anything") | dict.fromkeys(_RANDOM,
 # Eager leaves open which of equal elements is meant: the argument that is the dimension, where it is not named.
 PLACES = {"sort": 0, "topk": 1, "kthvalue": 1}
 
-# Why an operator does not run in f32. All but the last: nobody asks for it, or no program for a device can have it.
+# Why an operator does not run in f32. Of the first: no program for a device can have it.
 _DATA = "the size of its result, or what is done, depends on values"
 _DTYPE = "its result is complex, or of a dtype that no device here has"
 _LINALG = "linear algebra, under another name"
 _WRITES = "writes into its inputs"
-_NOT_YET = "not yet"
+_TRAINING = "of training"
+_WINDOWS = "windows drawn at random, in eval, too"
+_SERIES = "a series of as many terms as the values ask for"
 NOT_ASKED = (_DATA, _DTYPE, _LINALG, _WRITES)
 REFUSED = {
     **dict.fromkeys(
@@ -69,14 +71,11 @@ REFUSED = {
         ),
         _WRITES,
     ),
-    **dict.fromkeys(
-        (
-            "erfinv", "frexp", "hash_tensor", "histogram", "histogramdd", "i0", "igamma", "igammac",
-            "max_pool2d_with_indices_backward", "nn.functional.ctc_loss", "nn.functional.fractional_max_pool2d",
-            "nn.functional.fractional_max_pool3d", "nn.functional.rrelu",
-        ),
-        _NOT_YET,
-    ),
+    **dict.fromkeys(("max_pool2d_with_indices_backward", "nn.functional.ctc_loss", "nn.functional.rrelu"), _TRAINING),
+    **dict.fromkeys(("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"), _WINDOWS),
+    **dict.fromkeys(("igamma", "igammac"), _SERIES),
+    "histogramdd": "as many results as there are dimensions: histogram of places runs",
+    "hash_tensor": "a sum of bits in 64 of them, that no device here has",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from pumice.decompositions.orders import places
 from pumice.decompositions.table import takes_apart
 
 aten = torch.ops.aten
@@ -41,7 +42,11 @@ def cdist(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int | None
 @takes_apart(aten._pdist_forward.default)
 def pdist(self: torch.Tensor, p: float = 2) -> torch.Tensor:
     """Of each pair of rows, the smaller index first."""
-    rows, columns = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    count = self.shape[0]
+    pairs, at = torch.arange(count * (count - 1) // 2), torch.arange(count)
+    before = at * (2 * count - 1 - at) // 2  # of the pairs of smaller first rows
+    rows = places(before, pairs, True) - 1
+    columns = pairs - before[rows] + rows + 1
     return _norm(self[rows] - self[columns], p)
 
 

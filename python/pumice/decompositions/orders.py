@@ -13,7 +13,7 @@ from pumice.decompositions.table import takes_apart
 aten = torch.ops.aten
 
 
-def _places(boundaries: torch.Tensor, x: torch.Tensor, right: bool) -> torch.Tensor:
+def places(boundaries: torch.Tensor, x: torch.Tensor, right: bool) -> torch.Tensor:
     """How many of the sorted boundaries [.., n] are before each x [.., m]: the bits of the number, highest first."""
     n = boundaries.shape[-1]
     found = torch.zeros_like(x, dtype=torch.int64)
@@ -41,9 +41,9 @@ def searchsorted(
     dtype = torch.result_type(sorted_sequence, self)
     boundaries, x = sorted_sequence.to(dtype), self.to(dtype)
     if boundaries.dim() == 1:
-        found = _places(boundaries, x.reshape(-1), right or side == "right").reshape(x.shape)
+        found = places(boundaries, x.reshape(-1), right or side == "right").reshape(x.shape)
     else:
-        found = _places(boundaries, x, right or side == "right")
+        found = places(boundaries, x, right or side == "right")
     return found.to(torch.int32) if out_int32 else found
 
 
@@ -72,7 +72,7 @@ def _of_a_dimension(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """An element and its place: `choose` gives its place [.., 1] among the values in order."""
     x = self.reshape(1) if self.dim() == 0 else self.movedim(dim, -1)
-    values, places = x.sort(dim=-1, stable=True)
+    values, places = x.sort(dim=-1)
     found = [ref.gather(-1, choose(values)) for ref in (values, places)]
     if self.dim() == 0:
         return tuple(ref.reshape(()) for ref in found)
@@ -124,6 +124,46 @@ def histc(self: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -
     inside = (x >= low) & (x <= high)
     scaled = torch.where(inside, (x - low) * bins / (high - low), 0)
     return _counts(x, scaled.to(torch.int64).clamp(max=bins - 1), inside, bins)
+
+
+def _histogram(
+    self: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None, density: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Between edges in order; the last bin has its upper edge, too."""
+    x, bins = self.reshape(-1), edges.shape[0] - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    place = (places(edges, x, True) - 1).clamp(min=0, max=bins - 1)
+    counts = _counts(x, place, inside, bins, None if weight is None else weight.reshape(-1))
+    return (counts / (counts.sum() * edges.diff()) if density else counts), edges.clone()
+
+
+@takes_apart(aten.histogram.bins_tensor)
+def histogram(
+    self: torch.Tensor, bins: torch.Tensor, *, weight: torch.Tensor | None = None, density: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Edges that are given."""
+    return _histogram(self, bins, weight, density)
+
+
+@takes_apart(aten.histogram.bin_ct)
+def histogram_of_equal_bins(
+    self: torch.Tensor,
+    bins: int = 100,
+    *,
+    range: list[float] | None = None,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Over a range, or from the smallest element to the largest; one number alone is in the middle of a bin of 1."""
+    x = self.reshape(-1)
+    if range is not None or x.shape[0] == 0:
+        low, high = (torch.full((1,), float(end), dtype=self.dtype) for end in range or (0, 1))
+    else:
+        low, high = x.amin().reshape(1), x.amax().reshape(1)
+    low, high = torch.where(low == high, low - 0.5, low), torch.where(low == high, high + 0.5, high)
+    step, at = (high - low) / bins, torch.arange(bins + 1)
+    edges = torch.where(at <= bins // 2, low + step * at, high - step * (bins - at))  # as torch.linspace
+    return _histogram(self, edges, weight, density)
 
 
 @takes_apart(aten.put.default)

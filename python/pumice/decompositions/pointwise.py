@@ -14,7 +14,9 @@ aten = torch.ops.aten
 
 @takes_apart(aten.angle.default)
 def angle(self: torch.Tensor) -> torch.Tensor:
-    """Of real numbers: pi below zero."""
+    """Of real numbers: pi below zero. Those of complex ones: passes/complex_pairs.py."""
+    if self.is_complex():
+        return NotImplemented
     x = self if self.dtype.is_floating_point else self.to(torch.float32)
     return torch.where(x != x, x, torch.where(x < 0, math.pi, 0.0).to(x.dtype))
 

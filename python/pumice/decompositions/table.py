@@ -35,6 +35,11 @@ def takes_apart(*targets: Any) -> Callable[[Callable], Callable]:
     return register
 
 
+def our_own() -> set[Any]:
+    """The overloads whose functions are in this package."""
+    return set(_ours)
+
+
 def _dropout_in_eval(input: torch.Tensor, p: float, train: bool | None) -> Any:
     """In training it stays whole, and is refused by its name."""
     return decomposition_table[_DROPOUT](input, p, False) if train is False else NotImplemented

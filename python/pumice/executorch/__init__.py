@@ -22,8 +22,9 @@ _LAZY = {
     "PartitionOptions": "options",
     "PumicePartitioner": "partitioner",
     "PumiceRecipeType": "recipes",
+    "not_in_core_aten": "taken_apart",
 }
-__all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner", "PumiceRecipeType"]
+__all__ = ["PartitionOptions", "PumiceBackend", "PumicePartitioner", "PumiceRecipeType", "not_in_core_aten"]
 
 register()
 

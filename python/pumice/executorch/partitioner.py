@@ -17,6 +17,7 @@ from pumice.executorch.edge import calls, overload, owned_states
 from pumice.executorch.options import PartitionOptions
 from pumice.executorch.partition import plan
 from pumice.executorch.report import PartitionReport, report
+from pumice.executorch.taken_apart import take_apart
 from pumice.lowering import sizes
 from pumice.lowering.report import unsupported
 from pumice.passes.tied_constants import merge_tied_constants
@@ -52,8 +53,8 @@ class PumicePartitioner(Partitioner):
         self._whole: list[Any] = []  # the operators of _planned that stay whole
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
-        """A program that ExecuTorch can decompose: see merge_tied_constants."""
-        return merge_tied_constants(exported_program)
+        """A program that ExecuTorch can decompose, without what it would keep whole and Pumice takes apart."""
+        return take_apart(merge_tied_constants(exported_program))
 
     def ops_to_not_decompose(self, ep: ExportedProgram) -> tuple[list[Any], None]:
         """Operators that run whole here: those of which every node of the program will be delegated.

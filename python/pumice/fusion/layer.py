@@ -46,7 +46,10 @@ class Layer:
 
 
 def layer_before(call: Call, ref: Ref) -> Layer | None:
-    """The linear layer that made `ref` for the node of `call` alone."""
+    """The linear layer that made `ref` for the node of `call` alone. A constant is none: what it is made of may
+    have a dtype that no device has."""
+    if ref.is_constant:
+        return None
     ref = before_views(call, ref, single_use=True)
     linear = call.producer(ref, aten.linear.default, single_use=True)
     if linear is not None:

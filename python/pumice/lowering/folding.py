@@ -127,6 +127,8 @@ class _Equal:
 
     def key(self, tensor: torch.Tensor, name: str) -> str:
         """`name`, or that of the first tensor with the same bits."""
+        if tensor.is_complex():  # never in a file: its parts are
+            return name
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or not tensor.numel():
             return name
         shape = tuple(tensor.shape), tensor.dtype

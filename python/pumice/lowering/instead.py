@@ -17,9 +17,21 @@ VALUES = (
 _SHAPE = (
     "its result has a shape that depends on values: return the mask or the scores, and choose from them on the host"
 )
-_FOURIER = "for a fixed length, multiply by the matrix of the transform: real and imaginary part, two torch.matmul"
+MOST_FOURIER = 2048  # elements of a transform: its matrix has 4 n^2 or 8 n^2 bytes
+_FOURIER = (
+    f"transforms of f32 run, of a fixed length of 1 to {MOST_FOURIER} elements each: cut the signal into windows "
+    "(torch.stft), or leave this step to the host"
+)
 _LINALG = "compute it before the export and keep the result as a buffer, or leave this step to the host"
-_COMPLEX = "compute with the real and the imaginary part as two tensors"
+COMPLEX = (
+    "a complex tensor meets an operator that Pumice has for real ones only, or is an input or a result: take "
+    "torch.view_as_real(x), x.abs(), x.real or x.imag there"
+)
+
+_SERIES = "its series has as many terms as the values ask for: leave this step to the host"
+_LOSS = "of training: export the model without its loss and gradients"
+_DRAWN = "it draws its windows at random, in eval, too: take max_pool or adaptive_max_pool of as many dimensions"
+_BINS = "torch.histogram runs: find the places of each dimension by torch.bucketize, and count places of all together"
 
 # By the name of the operator without namespace, overload and the underscores around it.
 INSTEAD = {
@@ -35,16 +47,26 @@ INSTEAD = {
     "fft_r2c": _FOURIER,
     "fft_c2r": _FOURIER,
     "fft_c2c": _FOURIER,
+    "igamma": _SERIES,
+    "igammac": _SERIES,
+    "ctc_loss": _LOSS,
+    "max_pool2d_with_indices_backward": _LOSS,
+    "fractional_max_pool2d": _DRAWN,
+    "fractional_max_pool3d": _DRAWN,
+    "histogramdd_bin_edges": _BINS,
+    "histogramdd_from_bin_cts": _BINS,
+    "histogramdd_from_bin_tensors": _BINS,
+    "hash_tensor": "a sum of bits in 64 of them: compute it on the host",
     "linalg_svd": _LINALG,
     "linalg_eigh": _LINALG,
     "linalg_inv_ex": _LINALG,
     "linalg_qr": _LINALG,
     "linalg_cholesky_ex": _LINALG,
     "linalg_solve_ex": _LINALG,
-    "complex": _COMPLEX,
-    "view_as_complex": _COMPLEX,
-    "view_as_real": _COMPLEX,
-    "polar": _COMPLEX,
+    "complex": COMPLEX,
+    "view_as_complex": COMPLEX,
+    "view_as_real": COMPLEX,
+    "polar": COMPLEX,
     "cond": CONTROL_FLOW,
     "while_loop": CONTROL_FLOW,
     "scan": CONTROL_FLOW,

@@ -32,6 +32,8 @@ class ExportOptions:
 
     strict: capture with TorchDynamo instead of running the module's own Python (torch.export's `strict`).
     bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
+    float64: "refused", or "as_float32": what is float64 is computed in f32, inputs and results included, as the report
+        says. What is made of constants alone is computed in float64 in both cases, and then rounded.
     storage: what values are on the device: "buffer"; "texture" where the operators have it, which suits some phones;
         or one of the two for each value, by a mapping of names (of inputs, nodes and weights, as in the report) or by
         a function of a ValueInfo. Elsewhere values are copied between the two.
@@ -45,6 +47,7 @@ class ExportOptions:
 
     strict: bool = False
     bf16: str = "f32"
+    float64: str = "refused"
     storage: Choice = "buffer"
     without_fusion: Sequence[str] = ()
     weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
@@ -58,6 +61,7 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
+        require(self.float64, ("refused", "as_float32"), "value of the export option float64:")
         if self.seed is not None and (type(self.seed) is not int or not 0 <= self.seed < 2**64):
             text = f"the export option seed: a whole number from 0 to 2^64 - 1, not {self.seed!r}"
             raise InvalidInputError(text, code="InvalidArgument", path="seed")

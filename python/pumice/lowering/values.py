@@ -15,6 +15,7 @@ from torch.fx import Node
 from pumice.format import ir
 from pumice.format.dtypes import device_dtype
 from pumice.lowering.folding import Constants
+from pumice.lowering.instead import COMPLEX
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.quantized_names import is_choose_qparams
 from pumice.lowering.ref import Ref, Result, Stored
@@ -69,14 +70,21 @@ class Values:
 
     def dtype(self, dtype: torch.dtype, literal: bool = False) -> ir.DType:
         """What `dtype` is on the device. `literal`: a constant of no dimensions, which takes part as a number does."""
-        known = device_dtype(dtype, self.options.bf16)
+        known = device_dtype(dtype, self.options.bf16, self.options.float64)
         if dtype is torch.bfloat16:
             self.notes[f"bfloat16 tensors, inputs and results included, are {known.name} on the device"] = None
+        if dtype is torch.float64 and known is not None:
+            self.notes["float64 tensors, inputs and results included, are f32 on the device"] = None
         if known is None and dtype is torch.float64 and literal:
             self.notes["float64 constants without dimensions are kept as f32"] = None
             known = ir.DType.f32
+        if known is None and dtype.is_complex:
+            raise Refused(f"tensors of {dtype} are not supported: {COMPLEX}")
         if known is None:
-            raise Refused(f"tensors of {dtype} are not supported (f32, f16, bf16, i64, i32, i8, u8 and bool are)")
+            raise Refused(
+                f"tensors of {dtype} are not supported (f32, f16, bf16, i64, i32, i8, u8 and bool are)"
+                + ("; the export option float64='as_float32' computes them in f32" if dtype is torch.float64 else "")
+            )
         return known
 
     def add_constant(self, ref: Ref, data: Callable[[], Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from pumice.lowering.sizes import same_shape
 
@@ -51,6 +52,14 @@ class Before:
         made.meta = {key: value for key, value in self._node.meta.items() if key not in ("val", "tensor_meta")}
         made.meta |= {"val": values, "stands_for": self._node}
         return made
+
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """A call whose result torch finds, from the example tensors of its arguments; raises what torch does."""
+        mode = self._like.fake_mode
+        given = map_arg((args, kwargs), lambda node: node.meta["val"])
+        with mode:
+            values = target(*given[0], **given[1])
+        return self.add_many(target, args, values, **kwargs)
 
     def empty(self, shape: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
         """An example tensor without values."""
