@@ -2,15 +2,16 @@
 // The first of three kernels that draw a token from a row of logits: the penalty for repeated tokens, and the largest logit, which is
 // the token where the temperature is 0. A logit becomes a key that rises with it (sampling/options.glslh); keys after the last token
 // of a row are 0. Repeated are the tokens at the last repeat_last positions before the new one: the last `step` of them are in made,
-// those before in text. It also clears the words in which the next kernels count. A workgroup has a part of a row; the last one to
-// arrive, by a ticket, compares the parts, and leaves the ticket as it was: 0.
-// Bindings: 0 keys, 1 peaks {key, id} of parts, 2 words, 3 out, 4 tickets, 5 status, 6 options, 7 counts, 8 logits, 9 text, 10 made,
-// 11 position, 12 step.
+// those before in text. It also clears the words in which the next kernels count, and leaves the number of the step there, which the
+// last kernel writes over. A workgroup has a part of a row; the last one to arrive, by a ticket, compares the parts, and leaves the
+// ticket as it was: 0.
+// Bindings: 0 keys, 1 peaks {key, id} of parts, 2 words, 3 tickets, 4 status, 5 options, 6 counts, 7 logits, 8 text, 9 made,
+// 10 position, 11 step.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16
-#define OPTIONS_BINDING 6
-#define STATUS_BINDING 5
+#define OPTIONS_BINDING 5
+#define STATUS_BINDING 4
 #include "core/launch.glslh"
 #include "core/status.glslh"
 #include "core/types.glslh"
@@ -23,20 +24,19 @@ layout(constant_id = 1) const bool WHOLE_VEC4 = false;  // rows of logits are wh
 layout(set = 0, binding = 0) writeonly buffer Keys { uvec4 keys_[]; };
 layout(set = 0, binding = 1) coherent buffer Peaks { uvec2 peaks_[]; };
 layout(set = 0, binding = 2) writeonly buffer Words { uint words_[]; };
-layout(set = 0, binding = 3) writeonly buffer Out { WORD(i32) out_[]; };
-layout(set = 0, binding = 4) coherent buffer Tickets { uint tickets_[]; };
-layout(set = 0, binding = 8) readonly buffer Logits { WORD(DTYPE) logits_[]; };
-layout(set = 0, binding = 9) readonly buffer Text { WORD(i32) text_[]; };
-layout(set = 0, binding = 10) readonly buffer Made { WORD(i32) made_[]; };
-layout(set = 0, binding = 11) readonly buffer Position { WORD(i32) position_[]; };
-layout(set = 0, binding = 12) readonly buffer Step { WORD(i32) step_[]; };
+layout(set = 0, binding = 3) coherent buffer Tickets { uint tickets_[]; };
+layout(set = 0, binding = 7) readonly buffer Logits { WORD(DTYPE) logits_[]; };
+layout(set = 0, binding = 8) readonly buffer Text { WORD(i32) text_[]; };
+layout(set = 0, binding = 9) readonly buffer Made { WORD(i32) made_[]; };
+layout(set = 0, binding = 10) readonly buffer Position { WORD(i32) position_[]; };
+layout(set = 0, binding = 11) readonly buffer Step { WORD(i32) step_[]; };
 layout(push_constant) uniform Params {
   uint rows;
   uint first;   // row of this dispatch, which has at most SAMPLE_ROWS
   uint tokens;  // of the vocabulary
   uint parts;   // of a row
   uint text;    // tokens of a row of text
-  uint made;    // of made
+  uint made;    // columns of it
   uint call;
 } params;
 
@@ -46,7 +46,7 @@ shared uint ticket_;
 void mark_repeated(uint row, uint part) {
   for (uint i = lane(); i < SAMPLE_PART / 32u; i += LANES) repeated_[i] = 0u;
   barrier();
-  const int position = LOAD1(i32, position_, row), made = LOAD1(i32, step_, 0);
+  const int position = LOAD1(i32, position_, row) + 1, made = LOAD1(i32, step_, 0);
   const int from_text = position - made;
   const bool reports = part == 0u && lane() == 0u;
   if (made < 0 || made > int(params.made)) {
@@ -90,8 +90,9 @@ void finish(uint row) {
   largest = workgroup_best(largest);
   if (lane() != 0u) return;
   words_[row * SAMPLE_WORDS + SAMPLE_PEAK] = largest.x;
+  words_[row * SAMPLE_WORDS + SAMPLE_STEP] = step_[0].x;
   if (largest.x == 0u) report(params.call, row, STATUS_NO_NUMBER);
-  if (drawing(row).greedy) STORE1(i32, out_, row, min(largest.y, params.tokens - 1u));
+  words_[row * SAMPLE_WORDS + SAMPLE_TOKEN] = min(largest.y, params.tokens - 1u);
 }
 
 void main() {

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last of the kernels of sample_token.glsl, for rows with a temperature: finds the bins in which top_k and top_p cut the row. A
+// Last of the kernels of sample_token.glsl. Of rows with a temperature: finds the bins in which top_k and top_p cut the row. A
 // workgroup has a part of the row: the best token of the bins before is found, the tokens in bins with a cut, {key, id}, are listed in
 // any order. The last workgroup to arrive cuts the list where top_k and top_p do; the largest score up to there, and of the parts,
-// is the token.
-// Bindings: 0 out, 1 list, 2 best tokens {score, id} of parts, 3 words, 4 keys, 5 options, 6 counts, 7 position.
+// is the token. Of all rows: puts the token in its column; token, position and step become those of the next step.
+// Bindings: 0 made, 1 token, 2 position, 3 step, which may have the memory of those before; 4 list, 5 best tokens {score, id} of
+// parts, 6 words, 7 status, 8 to 11 made, token, position, step before, 12 keys, 13 options, 14 counts.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#define KEYS_BINDING 4
-#define OPTIONS_BINDING 5
+#define KEYS_BINDING 12
+#define OPTIONS_BINDING 13
+#define STATUS_BINDING 7
 #include "core/launch.glslh"
 #include "core/modes.glslh"
+#include "core/status.glslh"
 #include "sampling/best.glslh"
 #include "sampling/options.glslh"
-layout(set = 0, binding = 0) writeonly buffer Out { WORD(i32) out_[]; };
-layout(set = 0, binding = 1) coherent buffer List { uvec2 list_[]; };
-layout(set = 0, binding = 2) coherent buffer Bests { uvec2 bests_[]; };
-layout(set = 0, binding = 3) coherent buffer Words { uint words_[]; };
-layout(set = 0, binding = 7) readonly buffer Position { WORD(i32) position_[]; };
+layout(set = 0, binding = 0) writeonly buffer NewMade { WORD(i32) new_made_[]; };
+layout(set = 0, binding = 1) writeonly buffer NewToken { WORD(i32) new_token_[]; };
+layout(set = 0, binding = 2) writeonly buffer NewPosition { WORD(i32) new_position_[]; };
+layout(set = 0, binding = 3) writeonly buffer NewStep { WORD(i32) new_step_[]; };
+layout(set = 0, binding = 4) coherent buffer List { uvec2 list_[]; };
+layout(set = 0, binding = 5) coherent buffer Bests { uvec2 bests_[]; };
+layout(set = 0, binding = 6) coherent buffer Words { uint words_[]; };
+layout(set = 0, binding = 8) readonly buffer Made { WORD(i32) made_[]; };
+layout(set = 0, binding = 9) readonly buffer OldToken { WORD(i32) old_token_[]; };  // not read
+layout(set = 0, binding = 10) readonly buffer Position { WORD(i32) position_[]; };
+layout(set = 0, binding = 11) readonly buffer OldStep { WORD(i32) old_step_[]; };  // not read: another row may have written it
 layout(push_constant) uniform Params {
   uint rows;
   uint tokens;  // of the vocabulary
   uint parts;   // of a row
+  uint made;    // columns of it
+  uint call;
 } params;
 #include "sampling/row.glslh"
 #include "sampling/sum.glslh"
@@ -41,12 +52,12 @@ Sum sum_at(uint i) {
 #include "sampling/last_place.glslh"
 
 shared uint listed_;
-shared uint place_;  // in the list, then a ticket
+shared uint place_;  // in the list, then a ticket, then the token
 
 // Of a part: lists its tokens in bins with a cut, and returns the best one of those before.
 uvec2 split(uint row, uint part, Drawing d, uint most, Cut cut) {
   if (lane() == 0u) listed_ = 0u;
-  const uint position = uint(LOAD1(i32, position_, row));
+  const uint position = uint(LOAD1(i32, position_, row)) + 1u;
   barrier();
   uvec2 mine = NO_TOKEN;
   uint count = 0u;
@@ -94,7 +105,7 @@ uvec2 draw(uint row, Drawing d, uint most, Cut cut) {
   const Row r = Row(row, most, listed_, d);
   if (r.listed != 0u) {
     const uvec2 end = last_place(r, cut);
-    const uint position = uint(LOAD1(i32, position_, row));
+    const uint position = uint(LOAD1(i32, position_, row)) + 1u;
     for (uint i = lane(); i < r.listed; i += LANES) {
       const uvec2 each = listed(r, i);
       const Token t = token(each.x, most, d);
@@ -105,11 +116,29 @@ uvec2 draw(uint row, Drawing d, uint most, Cut cut) {
   return workgroup_best(mine);
 }
 
+// Leaves the token to the next step.
+void leave(uint row, uint token) {
+  const int step = int(words_[row * SAMPLE_WORDS + SAMPLE_STEP]);
+  for (uint column = lane(); column < params.made; column += LANES) {
+    const uint i = row * params.made + column;
+    STORE1(i32, new_made_, i, int(column) == step ? int(token) : LOAD1(i32, made_, i));
+  }
+  if (lane() != 0u) return;
+  STORE1(i32, new_token_, row, int(token));
+  STORE1(i32, new_position_, row, LOAD1(i32, position_, row) + 1);
+  if (row != 0u) return;
+  if (step < 0 || step >= int(params.made)) report_index(params.call, 0u, step, int(params.made));
+  STORE1(i32, new_step_, 0u, step + 1);
+}
+
 void main() {
   const uint row = group() / params.parts, part = group() % params.parts;
   if (row >= params.rows) return;
   const Drawing d = drawing(row);
-  if (d.greedy) return;  // sample_token.glsl has chosen
+  if (d.greedy) {  // sample_token.glsl has chosen
+    if (part == 0u) leave(row, words_[row * SAMPLE_WORDS + SAMPLE_TOKEN]);
+    return;
+  }
   const uint most = peak(row);
   const Cut cut = find_cut(d);
   uvec2 mine = split(row, part, d, most, cut);
@@ -121,5 +150,7 @@ void main() {
   if (place_ != params.parts - 1u) return;
   memoryBarrierBuffer();
   mine = draw(row, d, most, cut);
-  if (lane() == 0u) STORE1(i32, out_, row, min(mine.y, params.tokens - 1u));
+  if (lane() == 0u) place_ = min(mine.y, params.tokens - 1u);
+  barrier();
+  leave(row, place_);
 }

@@ -49,13 +49,16 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
   const Update& update = graph.method().updates[index];
   const TensorInfo &state = graph.tensors[update.state], &value = graph.tensors[update.value];
   const std::string path = format("methods[%u].updates[%u]", graph.method_index, index);
-  if (state.memory != MemorySource::state)
-    fail(Code::BadGraph, Stage::plan, path, "value %u is not a state", update.state);
+  const bool is_input = graph.method().values[update.state].kind == ValueKind::input;
+  if (state.memory != MemorySource::state && !is_input)
+    fail(Code::BadGraph, Stage::plan, path, "value %u is neither a state nor an input", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
   const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;
   bool same = dims.size() == state_dims.size();
-  for (size_t d = 0; same && d < dims.size(); ++d) same = !dims[d].is_expr && dims[d].value == state_dims[d].value;
+  for (size_t d = 0; same && d < dims.size(); ++d)
+    same = (is_input || !dims[d].is_expr) && dims[d].is_expr == state_dims[d].is_expr &&
+           dims[d].value == state_dims[d].value;
   if (!same) fail(Code::BadShape, Stage::plan, path, "the state's new value has another shape");
 }
 

@@ -106,10 +106,20 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   return steps;
 }
 
-void once(std::vector<Step>& before, std::vector<Step>& steps, std::vector<Step>& after) {
+std::vector<uint32_t> updated_inputs(const Graph::Impl& graph) {
+  std::vector<uint32_t> result;
+  for (const Update& update : graph.method().updates) {
+    if (!graph.is_state(update.state)) result.push_back(update.state);
+  }
+  return result;
+}
+
+void once(std::span<const uint32_t> updated, std::vector<Step>& before, std::vector<Step>& steps,
+          std::vector<Step>& after) {
   const auto is_in = [&](const Step& step) {
     if (step.kind == StepKind::host) return true;
     if (step.kind != StepKind::copy || step.reads[0].space != kUpload) return false;
+    if (std::find(updated.begin(), updated.end(), step.reads[0].content) != updated.end()) return true;
     return std::none_of(steps.begin(), steps.end(), [&](const Step& other) {
       const auto overwrites = [&](const Range& write) { return overlap(write, step.writes[0]); };
       return &other != &step && std::any_of(other.writes.begin(), other.writes.end(), overwrites);

@@ -15,9 +15,14 @@ namespace pumice::engine {
 std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate,
                         std::span<const std::shared_ptr<const Merged>> merged = {});
 
+// The inputs that an update gives a new value, for the next run of the same call.
+std::vector<uint32_t> updated_inputs(const Graph::Impl& graph);
+
 // Takes what needs to be done only once out of `steps`, which run several times: the copies of inputs, to be done
-// before, but for those that a step writes over, and the copies of outputs, to be done after.
-void once(std::vector<Step>& before, std::vector<Step>& steps, std::vector<Step>& after);
+// before, but for those that a step writes over, and the copies of outputs, to be done after. `updated`: inputs whose
+// next value a step writes, tensors.
+void once(std::span<const uint32_t> updated, std::vector<Step>& before, std::vector<Step>& steps,
+          std::vector<Step>& after);
 
 // What a step of kind dispatch runs.
 std::span<const Dispatch> dispatches(const Graph::Impl& graph, const Step& step);

@@ -160,7 +160,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   auto merged = merging_.find(device_, *method.graph, keeps);
   if (need_of(fresh->ports, layout, merged_bytes(merged)).running() > budget_.max_memory) merged = {};
   fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merged);
-  if (repeated) once(fresh->before, fresh->steps, fresh->after);
+  if (repeated) once(updated_inputs(method.graph->impl()), fresh->before, fresh->steps, fresh->after);
   if (fresh->factors.empty() && device_->features().submit_us == 0)
     fresh->factors.assign(fresh->steps.size(), pace_.factor());
   if (checks_hazards()) {

@@ -115,6 +115,7 @@ struct Graph::Impl {
   // Before a read: writes the tensor if its output was deferred, or copies it from its other storage if only that has
   // the value.
   void materialize(Tensor tensor);
+  bool is_state(uint32_t id) const { return tensors[id].memory == MemorySource::state; }
   uint32_t view_root(uint32_t id) const;  // the tensor whose memory `id` has, by views alone
   // The same, also where written in place at the live shapes. In a launch: of what its node reads and writes.
   uint32_t memory_root(uint32_t id) const;

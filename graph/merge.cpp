@@ -45,6 +45,7 @@ bool leaves_out(const Graph::Impl& graph, const std::set<uint32_t>& inside, cons
 bool keeps_states(const Graph::Impl& graph, const Merged& merged, const std::function<bool(uint32_t)>& keeps_state) {
   return std::all_of(graph.method().updates.begin(), graph.method().updates.end(), [&](const Update& update) {
     const std::vector<uint32_t> rows = roots(graph, merged.rows);
+    if (!graph.is_state(update.state)) return true;  // an input is copied in again
     return keeps_state(graph.tensors[update.state].ref) ||
            std::find(rows.begin(), rows.end(), graph.view_root(update.value)) != rows.end();
   });

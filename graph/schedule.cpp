@@ -18,13 +18,7 @@ uint32_t snapshot(Graph::Impl& graph, uint32_t from) {
   return copy;
 }
 
-// The index of the state whose memory `id` has by views alone, else kNone.
-uint32_t state_of(const Graph::Impl& graph, uint32_t id) {
-  const TensorInfo& root = graph.tensors[graph.view_root(id)];
-  return root.memory == MemorySource::state ? root.ref : kNone;
-}
-
-// Outputs and new values that are the old value of a changing state are copied before it changes.
+// Outputs and new values that are the old value of what changes, a state or an input, are copied before it changes.
 void keep_old_values(Graph::Impl& graph, std::vector<Update>& updates) {
   std::map<uint32_t, uint32_t> copies;
   const auto keep = [&](uint32_t id) {
@@ -32,14 +26,15 @@ void keep_old_values(Graph::Impl& graph, std::vector<Update>& updates) {
     if (fresh) at->second = snapshot(graph, id);
     return at->second;
   };
-  std::erase_if(updates, [&](const Update& u) { return state_of(graph, u.state) == state_of(graph, u.value); });
+  std::erase_if(updates, [&](const Update& u) { return graph.view_root(u.state) == graph.view_root(u.value); });
   std::set<uint32_t> changing;
-  for (const Update& update : updates) changing.insert(state_of(graph, update.state));
+  for (const Update& update : updates) changing.insert(graph.view_root(update.state));
   for (uint32_t& output : graph.outputs) {
-    if (changing.contains(state_of(graph, output))) output = keep(output);
+    if (changing.contains(graph.view_root(output))) output = keep(output);
   }
   for (Update& update : updates) {
-    if (state_of(graph, update.value) != kNone) update.value = keep(update.value);
+    const uint32_t root = graph.view_root(update.value);
+    if (graph.is_state(root) || changing.contains(root)) update.value = keep(update.value);
   }
 }
 
@@ -89,7 +84,7 @@ class InPlace {
     for (const uint32_t id : graph.outputs) use(id, kEnd, kEnd);
     for (const Update& update : updates) {
       use(update.value, kEnd, kEnd);
-      new_value_[graph.tensors[update.state].ref] = graph.view_root(update.value);
+      new_value_[graph.view_root(update.state)] = graph.view_root(update.value);
     }
   }
 
@@ -133,17 +128,17 @@ class InPlace {
     return id;
   }
   bool fits(uint32_t in, uint32_t out) const {
-    const TensorInfo& root = graph_.tensors[find(in)];
+    const uint32_t id = find(in);
+    const TensorInfo& root = graph_.tensors[id];
     if (root.storage != StorageType::buffer || graph_.tensors[out].storage != StorageType::buffer) return false;
     if (device_bytes(graph_.tensors[in].dtype) != device_bytes(graph_.tensors[out].dtype)) return false;
-    if (root.memory != MemorySource::state) return root.memory == MemorySource::arena;
-    // In place on a state: only for the node that makes its new value.
-    const auto value = new_value_.find(root.ref);
-    return value != new_value_.end() && value->second == out;
+    // In place on a state, or on an input that changes: only for the node that makes its new value.
+    if (const auto value = new_value_.find(id); value != new_value_.end()) return value->second == out;
+    return root.memory == MemorySource::arena;
   }
 
   Graph::Impl& graph_;
-  std::map<uint32_t, uint32_t> new_value_;  // of state ref: the tensor, by views
+  std::map<uint32_t, uint32_t> new_value_;  // of a state or an input: the tensor, by views
   std::vector<uint32_t> root_;
   std::vector<Uses> uses_;  // by root
 };

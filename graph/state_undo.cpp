@@ -11,7 +11,9 @@ namespace {
 
 std::set<uint32_t> updated_states(const Graph::Impl& graph) {
   std::set<uint32_t> result;
-  for (const Update& update : graph.method().updates) result.insert(graph.tensors[update.state].ref);
+  for (const Update& update : graph.method().updates) {
+    if (graph.is_state(update.state)) result.insert(graph.tensors[update.state].ref);
+  }
   return result;
 }
 

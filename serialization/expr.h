@@ -29,5 +29,7 @@ std::optional<int64_t> solve(const Affine& expr, int64_t size);
 // The entry of Program::required_features for files in which a symbol appears in the sizes of inputs only as part of
 // such an expression.
 inline constexpr std::string_view kAffineInputs = "affine_inputs";
+// Among them when an update gives an input the value that the next run of the same call has there.
+inline constexpr std::string_view kInputUpdates = "input_updates";
 
 }  // namespace pumice::engine

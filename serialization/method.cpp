@@ -207,21 +207,24 @@ void MethodChecker::inputs() {
 
 void MethodChecker::updates() {
   std::vector<bool> updated(method_.values.size());
+  const auto& features = program_.required_features;
+  const bool of_inputs = std::find(features.begin(), features.end(), kInputUpdates) != features.end();
   for (size_t i = 0; i < method_.updates.size(); i++) {
     const auto [state, value] = method_.updates[i];
     const Where at = here("updates", i);
     check_index(state, method_.values.size(), "values", {&at, "state"});
     check_index(value, method_.values.size(), "values", {&at, "value"});
     const Value &to = method_.values[state], &from = method_.values[value];
-    if (to.kind != ValueKind::state)
+    if (to.kind != ValueKind::state && !(of_inputs && to.kind == ValueKind::input))
       bad(Code::BadGraph, {&at, "state"}, format("value %u is of kind %s", state, name(to.kind)));
     if (updated[state]) bad(Code::BadGraph, {&at, "state"}, format("value %u has an update already", state));
     updated[state] = true;
     if (to.dtype != from.dtype) {
-      bad(Code::BadDtype, {&at, "value"}, format("a %s cannot become the %s state", name(from.dtype), name(to.dtype)));
+      bad(Code::BadDtype, {&at, "value"},
+          format("a %s cannot become the %s %s", name(from.dtype), name(to.dtype), name(to.kind)));
     }
     if (!same_dims(to, from))
-      bad(Code::BadShape, {&at, "value"}, format("value %u has another shape than the state", value));
+      bad(Code::BadShape, {&at, "value"}, format("value %u has another shape than the %s", value, name(to.kind)));
   }
 }
 

@@ -13,7 +13,7 @@ namespace pumice::engine {
 namespace {
 
 // Features that change how version 1 is read; a file lists those it needs.
-constexpr std::array kFeatures{kAffineInputs};
+constexpr std::array kFeatures{kAffineInputs, kInputUpdates};
 
 // The keys of `items` (as `key` gives them) are there, and no two are equal.
 template <class Items, class Key>

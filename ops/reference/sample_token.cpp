@@ -19,7 +19,7 @@ uint top_bit(uint x) {
 }
 #include "glsl/include/math/fixed_point.glslh"
 
-enum Argument : size_t { kLogits, kOptions, kCounts, kText, kMade, kPosition, kStep };
+enum Argument : size_t { kLogits, kOptions, kCounts, kText, kMade, kToken, kPosition, kStep };
 enum Option : size_t { kTemperature, kTopP, kMinP, kPenalty };
 enum Count : size_t { kTopK, kRepeatLast, kSeedLow, kSeedHigh };
 
@@ -33,7 +33,7 @@ struct Row {
 
 // Reports what a run must refuse.
 bool is_right(HostCall& call, size_t row) {
-  const size_t before = call.reports.size(), rows = call.out().count();
+  const size_t before = call.reports.size(), rows = call.out(1).count();
   const Row r{call, row};
   const bool options[] = {r.option(kTemperature) >= 0, r.option(kTopP) > 0 && r.option(kTopP) <= 1,
                           r.option(kMinP) >= 0 && r.option(kMinP) <= 1,
@@ -48,7 +48,7 @@ bool is_right(HostCall& call, size_t row) {
 // Marks the tokens at the last positions.
 bool mark_repeated(HostCall& call, size_t row, std::vector<bool>& repeated) {
   const HostTensor &text = call.tensor(kText), &made = call.tensor(kMade);
-  const auto position = static_cast<int32_t>(call.tensor(kPosition).values[row]);
+  const auto position = static_cast<int32_t>(call.tensor(kPosition).values[row]) + 1;
   const auto step = static_cast<int32_t>(call.tensor(kStep).values[0]);
   const int32_t from_text = position - step;
   const auto most_text = static_cast<int32_t>(text.dim(1)), most_made = static_cast<int32_t>(made.dim(1));
@@ -120,7 +120,7 @@ uint drawn(const Row& r, const std::vector<float>& x, float largest) {
   const uint mantissa = k > 64 ? 0x800000u : mantissa_of(r.option(kTemperature));
   k = std::min(k, 64);
   const uint seed = hash_of(static_cast<uint>(r.count(kSeedLow)) + hash_of(static_cast<uint>(r.count(kSeedHigh))));
-  const uint position = static_cast<uint>(static_cast<int32_t>(r.call.tensor(kPosition).values[r.row]));
+  const uint position = static_cast<uint>(static_cast<int32_t>(r.call.tensor(kPosition).values[r.row])) + 1u;
   uint best = 0;
   int64_t most = INT64_MIN;
   for (const uint id : kept_of(r, x, largest)) {
@@ -138,7 +138,10 @@ uint drawn(const Row& r, const std::vector<float>& x, float largest) {
 }  // namespace
 
 void sample_token(HostCall& call) {
-  const HostTensor& logits = call.tensor(kLogits);
+  const HostTensor &logits = call.tensor(kLogits), &made = call.tensor(kMade);
+  const auto step = static_cast<int64_t>(call.tensor(kStep).values[0]), columns = made.dim(1);
+  if (step < 0 || step >= columns)
+    call.reports.push_back({0, static_cast<int32_t>(step), static_cast<int32_t>(columns)});
   const auto tokens = static_cast<size_t>(logits.dim(1));
   for (size_t row = 0; row < static_cast<size_t>(logits.dim(0)); ++row) {
     const Row r{call, row};
@@ -153,8 +156,14 @@ void sample_token(HostCall& call) {
     }
     const float largest = *std::max_element(x.begin(), x.end());
     if (largest == -INFINITY) call.reports.push_back({static_cast<uint32_t>(row), 0, STATUS_NO_NUMBER});
-    call.out().push(right && largest > -INFINITY ? drawn(r, x, largest) : 0);
+    const double token = right && largest > -INFINITY ? drawn(r, x, largest) : 0;
+    for (int64_t column = 0; column < columns; ++column)
+      call.out(0).push(column == step ? token
+                                      : made.values[row * static_cast<size_t>(columns) + static_cast<size_t>(column)]);
+    call.out(1).push(token);
+    call.out(2).push(call.tensor(kPosition).values[row] + 1);
   }
+  call.out(3).push(static_cast<double>(step) + 1);
 }
 
 }  // namespace pumice::engine::reference

@@ -89,6 +89,19 @@ def test_distances(e2e, dtype) -> None:
     e2e.check(Many(functions), x, y, normal(4, 3, 3, dtype=dtype, seed=3), budget=MATMUL)
 
 
+def test_addbmm_of_integers_is_refused(e2e) -> None:
+    x, y = normal(2, 5, 3, dtype=torch.int64), normal(2, 3, 7, dtype=torch.int64)
+    e2e.refuses(Many([lambda x, y: torch.addbmm(x[0, :, :1], x, y)]), x, y, match="addbmm")
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+def test_bytes_between_elements_are_refused(e2e, antialias) -> None:
+    """PyTorch has weights of 16 bits there, so that its result differs from the exact one by 1 and more."""
+    x = normal(1, 3, 9, 11, dtype=torch.uint8)
+    module = Many([lambda x: F.interpolate(x, (4, 20), mode="bilinear", antialias=antialias)])
+    e2e.refuses(module, x, match=r"resize x\.float\(\), then")
+
+
 def test_images(e2e) -> None:
     x = normal(2, 3, 9, 11)
     resized = lambda x, size, mode, a: F.interpolate(x, size, mode=mode, antialias=True, align_corners=a)  # noqa: E731
@@ -130,6 +143,7 @@ def test_embedding_bag(e2e, mode) -> None:
         lambda i, o: F.embedding_bag(i, weight, o, mode=mode),
         lambda i, o: F.embedding_bag(i[:6].reshape(2, 3), weight, mode=mode),
         lambda i, o: F.embedding_bag(i, weight, torch.cat([o, torch.tensor([7])]), mode=mode, include_last_offset=True),
+        lambda i, o: F.embedding_bag(i, weight, o, mode=mode, include_last_offset=True),  # elements after the last bag
     ]  # fmt: skip
     if mode == "sum":
         functions.append(lambda i, o: F.embedding_bag(i, weight, o, mode=mode, per_sample_weights=weight[:7, 0]))

@@ -12,6 +12,7 @@ from support.graphs import Function
 from support.lowered import Lowered
 from support.many import normal
 from torch.nn import functional as F
+from transformers.integrations import moe  # noqa: F401 (registers its operator)
 
 import pumice
 from pumice.decompositions.table import our_own
@@ -24,6 +25,8 @@ aten = torch.ops.aten
 X = normal(4, 6)
 GRID = normal(1, 2, 2, 2, 3)
 W = torch.ones(16)
+ROWS, MATRICES, ENDS = normal(4, 16), normal(3, 16, 32), torch.tensor([1, 1, 4], dtype=torch.int32)
+grouped = torch.ops.transformers.grouped_mm_fallback
 CALLS: dict[str, Callable[[torch.Tensor], object]] = {
     "searchsorted.Tensor": lambda x: torch.searchsorted(x.sort(-1).values, x),
     "searchsorted.Scalar": lambda x: torch.searchsorted(x[0].sort().values, 0.5),
@@ -35,6 +38,7 @@ CALLS: dict[str, Callable[[torch.Tensor], object]] = {
     "histc.default": lambda x: x.histc(5),
     "histogram.bin_ct": lambda x: tuple(x.histogram(5)),
     "histogram.bins_tensor": lambda x: tuple(x.histogram(x[0].sort().values)),
+    "take.default": lambda x: x.take(torch.tensor([3, -1])),
     "put.default": lambda x: x.put(torch.tensor([1, 2]), x[0, :2]),
     "diagonal_scatter.default": lambda x: x.diagonal_scatter(x[0, :4]),
     "as_strided_scatter.default": lambda x: x.as_strided_scatter(x[0, :4], (4,), (2,)),
@@ -48,6 +52,7 @@ CALLS: dict[str, Callable[[torch.Tensor], object]] = {
     "grid_sampler_3d.default": lambda x: F.grid_sample(x.reshape(1, 1, 2, 3, 4), GRID, align_corners=False),
     "adaptive_max_pool2d.default": lambda x: F.adaptive_max_pool2d(x[None], (2, 3)),
     "adaptive_max_pool3d.default": lambda x: F.adaptive_max_pool3d(x[None, None], (1, 2, 3)),
+    "transformers.grouped_mm_fallback.default": lambda x: grouped(x.mean() * ROWS, MATRICES, ENDS),
     "angle.default": lambda x: x.angle(),
     "signbit.default": lambda x: x.signbit(),
     "erfinv.default": lambda x: x.erfinv(),
@@ -62,7 +67,8 @@ CALLS: dict[str, Callable[[torch.Tensor], object]] = {
     "_fft_c2r.default": lambda x: torch.istft(torch.complex(x, -x), 6, 2, window=W[:6], center=False),
 }
 # Made of random numbers, whose seed is a state of a session: ExecuTorch's kernels draw them.
-RANDOM = {"multinomial.default", "normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor"}
+RANDOM = {"bernoulli.p", "multinomial.default", "normal.Tensor_Tensor", "normal.Tensor_float", "normal.float_Tensor"}
+BF16 = {"_grouped_mm.default"}  # torch exports it in bfloat16 alone, which is none of a partition's dtypes
 
 
 NOT_OF_CORE = {"mode.default", "signbit.default"}  # made of cummax, and of copysign, which sees the sign of a NaN
@@ -70,7 +76,7 @@ NOT_OF_CORE = {"mode.default", "signbit.default"}  # made of cummax, and of copy
 
 def test_every_one_has_a_call() -> None:
     names = {str(target).removeprefix("aten.") for target in [*our_own(), *TRANSFORMS]}
-    assert names == CALLS.keys() | RANDOM
+    assert names == CALLS.keys() | RANDOM | BF16
 
 
 @pytest.mark.parametrize("name", CALLS)

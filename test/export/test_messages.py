@@ -41,6 +41,15 @@ def test_a_refusal_says_what_to_do(function, message) -> None:
     assert not any(word in str(caught.value) for word in ("zuf0", "TOKEN"))
 
 
+def test_a_dynamic_size_that_torch_cannot_prove() -> None:
+    class Windows(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.stft(x, 64, 16, window=torch.ones(64), return_complex=True).abs()
+
+    with pytest.raises(pumice.UnsupportedError, match=r"as a multiple \(16 \* torch\.export\.Dim"):
+        pumice.export(Windows(), (torch.randn(2, 400),), dynamic_shapes={"x": {1: torch.export.Dim("n", min=64)}})
+
+
 def test_a_model_in_training_mode() -> None:
     for layer in (nn.Dropout(), nn.RReLU()):
         with pytest.raises(pumice.UnsupportedError, match=r"call model\.eval\(\)"):

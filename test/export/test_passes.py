@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 import torch
 from support.graphs import decomposed, live, normalized
+from support.many import Many
 from torch import nn
 
+import pumice
 from pumice.lowering.folding import Constants
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
@@ -52,6 +54,26 @@ def test_identities_vanish(function) -> None:
 def test_what_computes_something_stays(function) -> None:
     program, removed = normalized(function, X)
     assert live(program, removed)
+
+
+def test_a_file_has_nothing_of_the_memory_of_its_writer() -> None:
+    """With deterministic algorithms torch fills what is empty with NaN, the largest integer or True."""
+    functions = [
+        lambda x, d=d, make=make: make(x, d)
+        for d in (torch.float32, torch.int64, torch.bool)
+        for make in (
+            lambda x, d: torch.empty(3, 5, dtype=d),
+            lambda x, d: x.new_empty((7,), dtype=d),
+            lambda x, d: torch.empty_like(x, dtype=d),
+            lambda x, d: torch.empty_strided((2, 3), (1, 2), dtype=d),
+        )
+    ]
+    torch.use_deterministic_algorithms(True)
+    try:
+        got = pumice.load(bytes(pumice.export(Many(functions), (X,))))(X)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert not any(result.any() for result in got)
 
 
 def test_equal_nodes_become_one_and_different_scalars_do_not() -> None:

@@ -221,7 +221,7 @@ def test_every_record_speaks_of_operators_that_exist() -> None:
     from executorch.exir.passes import _quant_patterns_and_replacements  # noqa: F401 (likewise)
     from torch.ao.quantization.fx import _decomposed  # noqa: F401 (likewise)
 
-    from pumice.llm import experts, sample_token, step_state  # noqa: F401 (likewise)
+    from pumice.llm import sample_token  # noqa: F401 (likewise)
 
     assert len(optable.op_table()) > 40
     for target in pumice.lowering.registry.targets():

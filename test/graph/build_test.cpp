@@ -169,6 +169,42 @@ TEST(State, TwoStatesChangePlaces) {
   EXPECT_EQ(all[4].reads[0].space, kArena);
 }
 
+// A program whose second input has another value in the next run of a call.
+struct Carried : Fake {
+  uint32_t x, y;
+  Carried() : x(value(ValueKind::input, kDims)), y(value(ValueKind::input, kDims)) {}
+};
+
+TEST(InputUpdate, IsInPlace) {
+  Carried fake;
+  const uint32_t next = fake.value(ValueKind::scratch, kDims), out = fake.value(ValueKind::output, kDims);
+  fake.call(kInPlace, {fake.y, fake.x}, next);
+  fake.call(kCopy, {next}, out);
+  fake.method().updates = {{fake.y, next}};
+  const auto graph = fake.build();
+  EXPECT_EQ(memory_root(*graph, next), fake.y);
+  EXPECT_EQ(updated_inputs(graph->impl()), std::vector<uint32_t>{fake.y});
+}
+
+TEST(InputUpdate, OnlyTheNewValueIsInPlace) {
+  Carried fake;
+  const uint32_t other = fake.value(ValueKind::output, kDims), next = fake.value(ValueKind::scratch, kDims);
+  fake.call(kCopy, {fake.x}, next);
+  fake.call(kInPlace, {fake.y, next}, other);
+  fake.method().updates = {{fake.y, next}};
+  const auto graph = fake.build();
+  const auto all = steps_of(*graph, true);
+  EXPECT_EQ(memory_root(*graph, other), other) << "the memory of y is written at the end, and by nothing else";
+  EXPECT_EQ(all.back().kind, StepKind::copy);
+}
+
+TEST(InputUpdate, TwoInputsChangePlaces) {
+  Carried fake;
+  fake.method().updates = {{fake.x, fake.y}, {fake.y, fake.x}};
+  const auto all = steps_of(*fake.build(), true);
+  EXPECT_EQ(all.size(), 6u);  // two for the inputs; two copies from them, two copies to them
+}
+
 TEST(State, UpdatesAreChecked) {
   Stateful fake;
   fake.method().updates = {{fake.old, fake.value(ValueKind::input, {fixed(4)})}};

@@ -23,7 +23,7 @@ TEST(Once, InputsThatNoStepWritesOverAndOutputs) {
                copy(b, up_b),
                {.kind = StepKind::dispatch, .node = 0, .writes = {y}, .reads = {a, b}},
                copy(down, y)};
-  once(before, steps, after);
+  once({}, before, steps, after);
 
   ASSERT_EQ(before.size(), 3u);
   EXPECT_EQ(before[1].writes[0].content, kA);
@@ -33,6 +33,23 @@ TEST(Once, InputsThatNoStepWritesOverAndOutputs) {
   EXPECT_TRUE(steps[1].barrier);
   ASSERT_EQ(after.size(), 1u);
   EXPECT_EQ(after[0].writes[0].space, kDownload);
+}
+
+TEST(Once, AnInputWithANewValueForTheNextStep) {
+  const Range x{kArena, 0, 16, kA}, next{kArena, 0, 16, kY}, up{kUpload, 0, 16, kA};
+  const std::vector<Step> all = {
+      {.kind = StepKind::host, .writes = {up}},
+      copy(x, up),
+      {.kind = StepKind::dispatch, .node = 0, .writes = {next}, .reads = {x}},
+  };
+  std::vector<Step> before, after, steps = all;
+  once(std::vector{kA}, before, steps, after);
+  EXPECT_EQ(before.size(), 2u);
+  EXPECT_EQ(steps.size(), 1u);
+  before.clear();
+  steps = all;
+  once({}, before, steps, after);
+  EXPECT_EQ(steps.size(), 2u) << "another input, over which a step writes, is copied in again";
 }
 
 }  // namespace

@@ -183,10 +183,10 @@ TEST(Reference, Reductions) {
 
 // Of one row of logits 1, 5, 5, after a text of "1".
 std::vector<double> drawn(const std::string& options, const std::string& counts) {
-  const std::string text = "op=sample_token logits=f32[1,3]{1,5,5} options=f32[1,4]{" + options + "} counts=i32[1,4]{" +
-                           counts +
-                           "} text=i64[1,2]{1,9} made=i64[1,1] position=i64[1]{1..1} step=i64[1]{0..0} -> "
-                           "i64[1,1]";
+  const std::string text =
+      "op=sample_token logits=f32[1,3]{1,5,5} options=f32[1,4]{" + options + "} counts=i32[1,4]{" + counts +
+      "} text=i64[1,2]{1,9} made=i64[1,1] token=i64[1,1] position=i64[1]{0..0} step=i64[1]{0..0} -> "
+      "i64[1,1] i64[1,1] i64[1] i64[1]";
   return values(text.c_str());
 }
 
@@ -257,7 +257,8 @@ TEST(Reference, WhatMustBeReported) {
   EXPECT_THAT(values("op=add a=i32[1]{2147483647..2147483647} b=1 alpha=1"), ElementsAre(-2147483648.0));
   EXPECT_THAT(limits("op=fmod a=u8[1] b=0"), ElementsAre(STATUS_DIVIDES_BY_ZERO));
   EXPECT_THAT(limits("op=sample_token logits=f32[1,3] options=f32[1,4]{-1,1,0,1} counts=i32[1,4]{0,-1,0,0} "
-                     "text=i64[1,1] made=i64[1,1] position=i64[1]{1..1} step=i64[1]{0..0} -> i64[1,1]"),
+                     "text=i64[1,1] made=i64[1,1] token=i64[1,1] position=i64[1]{0..0} step=i64[1]{0..0} -> "
+                     "i64[1,1] i64[1,1] i64[1] i64[1]"),
               ElementsAre(STATUS_BAD_OPTION, STATUS_BAD_OPTION));
   EXPECT_THAT(limits("op=sum x=i64[2]{2000000000..2000000000} dims=[] keepdim=0 -> i64[]"),
               ElementsAre(STATUS_LEAVES_32_BITS));

@@ -64,6 +64,13 @@ def test_log_mel_of_whisper(e2e) -> None:
     assert program.report.operators["matmul"] + program.report.operators.get("linear", 0) >= 2
 
 
+def test_log_mel_of_a_changing_length(e2e) -> None:
+    """In whole hops, which is what torch can prove of the windows (docs/limits.md)."""
+    hops = 160 * torch.export.Dim("hops", min=4, max=100)
+    lengths = [(normal(2, count, seed=count),) for count in (640, 16000, 8160)]
+    e2e.check(WhisperLogMel(), normal(2, 8000), dynamic_shapes={"sound": {1: hops}}, runs=lengths, budget=LOG_MEL)
+
+
 def test_a_spectrogram(e2e) -> None:
     e2e.check(Spectrogram(), normal(2, 2, 700), budget=DECIBELS)
 

@@ -1,52 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of images and videos that look at windows: each is one island, and agrees with eager PyTorch."""
+"""Blocks that look at windows, written out: each is one island, and agrees with eager PyTorch."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-import transformers
 from support.budget import MODEL
 from torch import nn
 from torch.nn import functional as F
-
-_SWIN = {
-    "image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4,
-    "num_labels": 5,
-}  # fmt: skip
-
-
-class Logits(nn.Module):
-    """The first tensor of what a model of transformers returns."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model(x)[0]
-
-
-def swin() -> nn.Module:
-    return transformers.SwinForImageClassification(transformers.SwinConfig(**_SWIN))
-
-
-def swin_v2() -> nn.Module:
-    return transformers.Swinv2ForImageClassification(transformers.Swinv2Config(**_SWIN))
-
-
-def video_mae() -> nn.Module:
-    """Its patches are those of a convolution of three dimensions."""
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    config = transformers.VideoMAEConfig(image_size=32, patch_size=8, num_frames=4, tubelet_size=2, **sizes)
-    return transformers.VideoMAEModel(config)
-
-
-@pytest.mark.parametrize(
-    ("make", "shape"), [(swin, (2, 3, 32, 32)), (swin_v2, (2, 3, 32, 32)), (video_mae, (1, 4, 3, 32, 32))]
-)
-def test_of_transformers(e2e, make, shape) -> None:
-    e2e.check(Logits(make()), torch.randn(shape), budget=MODEL)
 
 
 class Attention(nn.Module):
@@ -109,5 +70,5 @@ class Halo(nn.Module):
 
 
 @pytest.mark.parametrize(("make", "channels"), [(MaxViT, 16), (Halo, 8)])
-def test_of_our_own(e2e, make, channels) -> None:
+def test_blocks(e2e, make, channels) -> None:
     e2e.check(make(), torch.randn(2, channels, 16, 16), budget=MODEL)

@@ -43,6 +43,8 @@ def test_slopes(e2e, dtype) -> None:
         lambda x: F.leaky_relu(x, 0.2), lambda x: F.elu(x), lambda x: F.elu(x, 0.7), F.selu,
         lambda x: F.prelu(x, torch.tensor([0.1, -0.5, 2.0], dtype=dtype)),
         lambda x: F.prelu(x, torch.tensor([0.3], dtype=dtype)),
+        lambda x: F.prelu(x[0, 0, 0], torch.tensor([0.3], dtype=dtype)),
+        lambda x: F.prelu(x[0, 0, 0], torch.tensor(0.3, dtype=dtype)),
     ]  # fmt: skip
     special = torch.tensor([0.0, -0.0, INF, -INF, NAN, -1e-6, -90.0, 1.0], dtype=dtype).expand(2, 3, 8)
     x = normal(2, 3, 8, dtype=dtype)

@@ -14,6 +14,7 @@ FUNCTIONS = [
     lambda x, i, j: x[i[:2], j, 1], lambda x, i, j: x[i, j[:, :1], i], lambda x, i, j: x[i, :, i],
     lambda x, i, j: x[:, i][:, :, i], lambda x, i, j: x[i.int()], lambda x, i, j: x.index_select(0, i % 3),
     lambda x, i, j: x.index_select(-1, i % 4), lambda x, i, j: x.index_select(1, (i % 4)[0]),
+    lambda x, i, j: x.take(j), lambda x, i, j: x.take(i[3]),
 ]  # fmt: skip
 GATHER = [
     lambda x, i: x.gather(0, i % 3), lambda x, i: x.gather(1, i), lambda x, i: x.gather(-1, i),

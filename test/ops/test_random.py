@@ -107,6 +107,24 @@ def test_dropout_of_a_model_in_training() -> None:
     assert not program.ir.states and "random" not in program.report.operators
 
 
+@pytest.mark.parametrize("make", [nn.Dropout1d, nn.AlphaDropout, nn.FeatureAlphaDropout])
+def test_other_dropouts(make) -> None:
+    """Those of whole channels, and those that keep mean and deviation."""
+    x = normal(100, N // 100, 6) + 1
+    with pytest.raises(pumice.UnsupportedError, match=r"model\.eval\(\).* or give the export option seed"):
+        pumice.export(make(0.25).train(), (x,))
+    got = pumice.load(bytes(pumice.export(make(0.25).train(), (x,), options={"seed": 0})))(x)
+    with torch.random.fork_rng():
+        want = make(0.25).train()(x)
+    dropped, left_out = (each == each.flatten().mode().values for each in (got, want))
+    assert abs(dropped.double().mean() - 0.25) < 0.02 and torch.allclose(got[dropped], want[left_out][:1])
+    channels = dropped.all(-1) | ~dropped.any(-1)
+    assert channels.all() == (make is not nn.AlphaDropout)
+    kept = ~dropped & ~left_out
+    assert kept.any() and torch.allclose(got[kept], want[kept], atol=1e-5)
+    assert torch.equal(pumice.load(bytes(pumice.export(make(0.25).eval(), (x,))))(x), x)
+
+
 def test_choices() -> None:
     """multinomial: in proportion to the weights, never what has none; without replacement each once."""
     weights = torch.tensor([[0.0, 1.0, 2.0, 5.0], [3.0, 0.0, 0.0, 1.0]])

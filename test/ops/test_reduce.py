@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.budget import EXACT, REDUCTION, Budget
+from support.budget import EXACT, POW, REDUCTION, Budget
 from support.many import ALL, FLOATS, Many, normal
 
 INF, NAN = float("inf"), float("nan")
@@ -37,6 +37,23 @@ def test_float(e2e, dtype) -> None:
     e2e.check(Many([*SUMS, *FLOAT]), x, budget=NORM, all_features=True)
     e2e.check(Many([*CHOICES, *TESTS]), x, budget=EXACT)
     e2e.check(Many([lambda x: torch.nn.functional.normalize(x.float(), dim=-1)]), x, budget=NORM)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_norms_of_every_order(e2e, dtype) -> None:
+    """Sums of powers are in f32, of f16 too, whose own range ends at 65504."""
+    x = normal(3, 5, 7, dtype=dtype) * 9
+    x[0, 0, 0], x[1, 0] = 0, 0
+    norms = [
+        lambda x, order=order, d=d: torch.linalg.vector_norm(x, order, d, keepdim=True)
+        for order, d in [(0, 1), (0.5, -1), (3, (0, 2)), (4, None), (6, -1), (-1, 1), (-2.5, 0), (-INF, 2)]
+    ]
+    distances = [lambda x: torch.dist(x, x.flip(0), 4), lambda x: torch.nn.functional.normalize(x.float(), 3.0, -1)]
+    budget = Budget(rtol=(1 + 3) * POW.rtol, atol=1e-6, why="POW, a sum, and POW of it; by an order of at least 1/2")
+    e2e.check(Many(norms + distances), x, budget=budget, all_features=True)
+    special = torch.tensor([[NAN, 1.0, 0.0], [INF, 2.0, 0.0], [0.0, 0.0, 0.0]], dtype=dtype)
+    e2e.check(Many([lambda x, o=o: torch.linalg.vector_norm(x, o, -1) for o in (0, 3, -3)]), special, budget=budget)
+    e2e.check(Many([lambda x: torch.linalg.vector_norm(x, 3), lambda x: torch.linalg.vector_norm(x, 0, 1)]), x[:0])
 
 
 @pytest.mark.parametrize("dtype", ALL[2:], ids=str)

@@ -20,13 +20,15 @@ TEXT, MADE = 24, 8
 
 
 class Draw(torch.nn.Module):
-    def forward(self, logits, options, counts, text, made, position, step):
-        return torch.ops.pumice.sample_token(logits, options, counts, text, made, position, step)
+    def forward(self, logits, options, counts, text, made, token, position, step):
+        return torch.ops.pumice.sample_token(logits, options, counts, text, made, token, position, step)
 
 
 @functools.cache
 def session(rows: int, tokens: int, dtype: torch.dtype = torch.float32, features: str | None = None):
-    integers = [torch.zeros(*shape, dtype=torch.int64) for shape in ((rows, TEXT), (rows, MADE), (rows,), (1,))]
+    integers = [
+        torch.zeros(*shape, dtype=torch.int64) for shape in ((rows, TEXT), (rows, MADE), (rows, 1), (rows,), (1,))
+    ]
     given = torch.zeros(rows, tokens, dtype=dtype), torch.ones(rows, 4), torch.zeros(rows, 4, dtype=torch.int32)
     program = pumice.export(Draw(), (*given, *integers))
     assert program.report.operators["sample_token"] == 1
@@ -34,16 +36,22 @@ def session(rows: int, tokens: int, dtype: torch.dtype = torch.float32, features
 
 
 def drawn(logits, hows, positions, texts=None, mades=None, step=0, features=None) -> list[int]:
-    """A token for each row: of logits, options and a position each."""
+    """A token for each row: of logits, options and the position of the new one each."""
     rows, tokens = logits.shape
     texts = np.zeros((rows, TEXT), np.int64) if texts is None else texts
     mades = np.zeros((rows, MADE), np.int64) if mades is None else mades
     options, counts = np.stack([how.options() for how in hows]), np.stack([how.counts() for how in hows])
-    integers = texts, mades, np.array(positions, np.int64), np.array([step], np.int64)
-    made = session(rows, tokens, logits.dtype, features)(
+    last = np.array(positions, np.int64) - 1
+    integers = texts, mades, np.zeros((rows, 1), np.int64), last, np.array([step], np.int64)
+    made, token, position, after = session(rows, tokens, logits.dtype, features)(
         logits, *(torch.from_numpy(x) for x in (options, counts, *integers))
     )
-    return np.asarray(made)[:, 0].tolist()
+    want = mades.copy()
+    want[:, step] = token[:, 0]
+    assert np.array_equal(made, want)
+    assert np.array_equal(position, last + 1)
+    assert after.tolist() == [step + 1]
+    return np.asarray(token)[:, 0].tolist()
 
 
 HOWS = [
@@ -140,8 +148,11 @@ def test_eager_is_the_definition() -> None:
     how = Sampling(0.9, 20, 0.9, 0.01, 1.2, 4, 2**63 + 5)
     options, counts = (torch.from_numpy(np.stack([part] * 2)) for part in (how.options(), how.counts()))
     text, made = torch.arange(12).view(2, 6), torch.arange(4).view(2, 2)
-    got = torch.ops.pumice.sample_token(logits, options, counts, text, made, torch.tensor([5, 3]), torch.tensor([1]))
-    assert got.tolist() == [
+    last = torch.zeros(2, 1, dtype=torch.int64), torch.tensor([4, 2]), torch.tensor([1])
+    drawn, token, position, step = torch.ops.pumice.sample_token(logits, options, counts, text, made, *last)
+    assert (position.tolist(), step.tolist()) == ([5, 3], [2])
+    assert torch.equal(drawn, torch.stack((made[:, 0], token[:, 0]), 1))
+    assert token.tolist() == [
         [next_token(logits[0].numpy(), how, 5, [0, 1, 2, 3, 0])],
         [next_token(logits[1].numpy(), how, 3, [6, 7, 2])],
     ]
@@ -184,8 +195,8 @@ def raw(options, counts, logits=None, text=0, made=0, position=3, step=1):
     """One row of seven tokens."""
     logits = torch.arange(7.0)[None] if logits is None else logits
     numbers = torch.tensor([options], dtype=torch.float32), torch.tensor([counts], dtype=torch.int32)
-    words = torch.full((1, TEXT), text), torch.full((1, MADE), made), torch.tensor([position]), torch.tensor([step])
-    return session(1, 7)(logits, *numbers, *words)
+    words = torch.full((1, TEXT), text), torch.full((1, MADE), made), torch.tensor([[0]]), torch.tensor([position - 1])
+    return session(1, 7)(logits, *numbers, *words, torch.tensor([step]))
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -134,6 +134,8 @@ const Case kCases[] = {
     {"state", Code::BadGraph, ".updates[0].state", "kind input", DAMAGE(m.method().updates[0].state = kX)},
     {"state", Code::BadGraph, ".updates[1].state", "already", DAMAGE(m.method().updates.push_back({kCount, kNext}))},
     {"state", Code::BadDtype, ".updates[0].value", "f32", DAMAGE(m.method().updates[0].value = kX)},
+    {"state", Code::BadDtype, ".updates[1].value", "the f32 input",
+     DAMAGE(m.method().updates.push_back({kX, kNext}), m.program.required_features = {"input_updates"})},
     {"state", Code::BadShape, ".updates[0].value", "shape", DAMAGE(m.method().updates[0].value = kTopIndex)},
     {"state", Code::BadGraph, ".values[15].ref", "already", DAMAGE(m.method().values.push_back(m.value(kCount)))},
     {"state", Code::BadGraph, "methods[1].values[4]", "another method", [](Model& m) {

@@ -93,6 +93,16 @@ def counter() -> ir.Program:
     return b.program
 
 
+def carried() -> ir.Program:
+    """y = x + 1, with which x starts in the next step of a call."""
+    b = Builder()
+    b.program.required_features = ["input_updates"]
+    x, y = b.input(DType.f32, [ROWS]), b.output(DType.f32, [ROWS])
+    b.call("add", [ValueId(x), 1, 1.0], [y])
+    b.method.updates.append((x, y))
+    return b.program
+
+
 def sizes() -> ir.Program:
     """cat(x, x) as one row, and its first half."""
     b = Builder()
@@ -142,6 +152,7 @@ PROGRAMS = {
     "linear": linear,
     "linear_q4gsw": linear_q4gsw,
     "counter": counter,
+    "carried": carried,
     "sizes": sizes,
     "affine": affine,
     "nested": nested,

@@ -22,21 +22,20 @@ double seconds(Clock::time_point from, Clock::time_point to) {
 
 // The inputs of the method "sample".
 struct Drawn {
-  Drawn(std::span<const int64_t> text, int64_t steps, int64_t text_size, const Sampling& sampling)
+  Drawn(std::span<const int64_t> text, int64_t text_size, const Sampling& sampling)
       : token(text.back()),
         position(static_cast<int64_t>(text.size()) - 1),
-        count(steps),
         before(static_cast<size_t>(text_size)),
         options(sampling.options()),
         counts(sampling.counts()),
         tensors{pumice::view<int64_t>({&token, 1}, {1, 1}), pumice::view<int64_t>({&position, 1}, {1}),
-                pumice::view<int64_t>({&count, 1}, {1}),    pumice::view<int64_t>(before, {1, text_size}),
+                pumice::view<int64_t>({&step, 1}, {1}),     pumice::view<int64_t>(before, {1, text_size}),
                 pumice::view<float>(options, {1, 4}),       pumice::view<int32_t>(counts, {1, 4})} {
     std::copy_n(text.begin(), std::min(text.size(), before.size()), before.begin());
   }
   Drawn(const Drawn&) = delete;  // the tensors point into it
 
-  int64_t token, position, count;
+  int64_t token, position, step = 0;
   std::vector<int64_t> before;
   std::array<float, 4> options;
   std::array<int32_t, 4> counts;
@@ -92,7 +91,7 @@ class Model {
   std::vector<int64_t> steps(std::span<const int64_t> text, int64_t count, const Sampling& sampling) {
     if (sample_ == kNone) return {run(decode_, text.last(1), static_cast<int64_t>(text.size()) - 1)};
     count = std::min(count, kSteps);
-    const Drawn inputs(text, count, text_size_, sampling);
+    const Drawn inputs(text, text_size_, sampling);
     std::vector<int64_t> generated =
         session_.call(inputs.tensors, sample_, static_cast<uint32_t>(count)).at(0).values<int64_t>();
     generated.resize(static_cast<size_t>(count));
@@ -101,7 +100,7 @@ class Model {
   // Of one more token.
   json profile(std::span<const int64_t> text, const Sampling& sampling) {
     if (sample_ != kNone) {
-      const Drawn inputs(text, 1, text_size_, sampling);
+      const Drawn inputs(text, text_size_, sampling);
       return json::parse(session_.profile(inputs.tensors, sample_)).at("rows");
     }
     const auto position = static_cast<int64_t>(text.size()) - 1;

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -180,58 +179,65 @@ def programs(folder: Path, pattern: str) -> list[Path]:
 
 
 def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
-    """Run every fuzz target (fuzz_*) for its share of the time, from the seeds in test/fuzz/corpus/NAME; one a core at
-    the same time, as each has one thread."""
+    """Run every fuzz target (fuzz_*), as each of its devices, for its share of the time, from the seeds in
+    test/fuzz/corpus/NAME; one a core at the same time, as each has one thread."""
     with totals.report.phase("build, fuzz targets"):
         folder = build(SANITIZED, ["fuzz"])
     targets = [p for p in programs(folder, "fuzz_*") if only in p.name]
     if not targets:
         raise StepFailed(f"no fuzz target has {only!r} in its name" if only else "no fuzz target was built")
-    cores, share = min(len(targets), len(os.sched_getaffinity(0))), max(1, seconds // len(targets))
+    share = max(1, seconds // len(targets))
+    jobs = [(target, max(1, share // len(devices(target))), each) for target in targets for each in devices(target)]
+    jobs.sort(key=lambda job: len(seeds(job[0])))  # taken from the end: first those that take longest to read them
+    good: list[bool] = []
 
-    def run(some: list[Path]) -> None:
-        for target in some:
-            totals.add(fuzz_target(target, share, BUILD / "fuzz-corpus" / target.name))
+    def work() -> None:
+        while jobs:
+            target, seconds, features = jobs.pop()
+            good.append(fuzz_target(target, seconds, BUILD / "fuzz-corpus" / target.name, features))
 
     with totals.report.phase("fuzzing"):
-        side_by_side(*(functools.partial(run, targets[core::cores]) for core in range(cores)))
+        side_by_side(*[work] * len(os.sched_getaffinity(0)))
+    for each in good:
+        totals.add(each)
 
 
-def fuzz_target(target: Path, seconds: int, corpus: Path, **more: str) -> bool:
-    """Run one fuzz target from its seeds and from `corpus`, into which it puts what reaches something new. What it says
-    goes to build/logs; a failure is shown whole."""
-    found, seeds = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
+def devices(target: Path) -> tuple[str, ...]:
+    """What PUMICE_FEATURES is in turn."""
+    return FUZZ_FEATURES if target.name == "fuzz_execute" else FUZZ_FEATURES[:1]
+
+
+def seeds(target: Path) -> list[Path]:
+    return list((ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")).glob("*"))
+
+
+def fuzz_target(target: Path, seconds: int, corpus: Path, features: str = "", **more: str) -> bool:
+    """Run one fuzz target as one device from its seeds and from `corpus`, into which it puts what reaches something
+    new. What it says goes to build/logs; a failure is shown whole."""
+    found, given = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
     for path in (found, corpus, LOGS):
         path.mkdir(parents=True, exist_ok=True)
-    devices = FUZZ_FEATURES if target.name == "fuzz_execute" else FUZZ_FEATURES[:1]
-    good = True
-    for features in devices:
-        share = max(1, seconds // len(devices))
-        command = [*launcher(), target, f"-max_total_time={share}", "-timeout=10", "-rss_limit_mb=4096"]
-        command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([seeds] if seeds.exists() else [])]
-        log = LOGS / f"{target.name}.log"
-        with log.open("w") as file:
-            status = show(
-                command,
-                check=False,
-                cwd=BUILD,
-                env=environment(PUMICE_FEATURES=features, PUMICE_CHECK_HAZARDS="1", **STRICT, **more),
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
-        said = log.read_text(errors="replace").splitlines()
-        runs = next((line.split()[-1] for line in said if "number_of_executed_units" in line), "no")
-        device = f", PUMICE_FEATURES={features}" if features else ""
-        print(f"== {target.name}{device}: {runs} runs in {share} s", flush=True)
-        if status:
-            print(
-                "\n".join(said),
-                f"{target.name} failed; its input is in {found.relative_to(ROOT)}/",
-                sep="\n",
-                flush=True,
-            )
-        good &= status == 0
-    return good
+    command = [*launcher(), target, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=4096"]
+    command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([given] if given.exists() else [])]
+    number = FUZZ_FEATURES.index(features)
+    log = LOGS / f"{target.name}{f'-{number}' if number else ''}.log"
+    with log.open("w") as file:
+        status = show(
+            command,
+            check=False,
+            cwd=BUILD,
+            env=environment(PUMICE_FEATURES=features, PUMICE_CHECK_HAZARDS="1", **STRICT, **more),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    said = log.read_text(errors="replace").splitlines()
+    runs = next((line.split()[-1] for line in said if "number_of_executed_units" in line), "no")
+    device = f", PUMICE_FEATURES={features}" if features else ""
+    print(f"== {target.name}{device}: {runs} runs in {seconds} s", flush=True)
+    if status:
+        where = found.relative_to(ROOT)
+        print(*said, f"{target.name} failed; its input is in {where}/", sep="\n", flush=True)
+    return status == 0
 
 
 def bench(arguments: list[str]) -> int:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from pumice.decompositions.orders import places
@@ -63,9 +65,10 @@ def bilinear(
 
 
 @takes_apart(aten.addbmm.default)
-def addbmm(
-    self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: float = 1, alpha: float = 1
-) -> torch.Tensor:
-    """beta * self + alpha * the sum of the products; with beta 0 what self holds does not matter. In f32."""
+def addbmm(self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * self + alpha * the sum of the products; with beta 0 what self holds does not matter. In f32, which has
+    not all integers: they are refused, as their products are."""
+    if not self.is_floating_point():
+        return NotImplemented
     product = alpha * torch.bmm(batch1.to(torch.float32), batch2.to(torch.float32)).sum(0)
     return (product if beta == 0 else beta * self + product).to(self.dtype)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -59,7 +60,9 @@ def _antialiased(filter_of: Callable, reach: float) -> Callable:
         align_corners: bool,
         scales_h: float | None = None,
         scales_w: float | None = None,
-    ) -> torch.Tensor:
+    ) -> Any:
+        if not self.is_floating_point():  # lowering/instead.py says what to do
+            return NotImplemented
         return _resized(self, output_size, align_corners, (scales_h, scales_w), filter_of, reach)
 
     return resized

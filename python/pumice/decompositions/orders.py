@@ -166,6 +166,12 @@ def histogram_of_equal_bins(
     return _histogram(self, edges, weight, density)
 
 
+@takes_apart(aten.take.default)
+def take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Elements in the order of the storage; an index of no dimensions is one, too."""
+    return self.reshape(-1)[index.reshape(-1)].reshape(index.shape)
+
+
 @takes_apart(aten.put.default)
 def put(self: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
     """Elements in the order of the storage."""

@@ -37,3 +37,9 @@ def normal(mean: torch.Tensor, std: Any = 1, *, generator: Any = None) -> torch.
 def normal_around_a_number(mean: float, std: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
     """A deviation for each element."""
     return mean + std * torch.randn_like(std)
+
+
+@takes_apart(aten.bernoulli.p)
+def bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> torch.Tensor:
+    """Of dropouts of whole channels: table.py leaves it whole where the model is to have none."""
+    return (torch.rand_like(self, dtype=torch.float32) < p).to(self.dtype)

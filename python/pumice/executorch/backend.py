@@ -13,6 +13,7 @@ from pumice.executorch.options import external_data, least_sizes
 from pumice.executorch.plan import OPTIONS
 from pumice.executorch.trace import debug_handles
 from pumice.executorch.weights import put_outside
+from pumice.format.dtypes import device_dtype
 from pumice.lowering.lower import lower
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
@@ -34,7 +35,7 @@ class PumiceBackend(BackendDetails):
     def preprocess(edge_program: ExportedProgram, compile_specs: list[CompileSpec]) -> PreprocessResult:
         """The blob is what pumice.export writes, without the weights: pumice.load(blob, external=...) runs it."""
         subgraph = subgraph_of(edge_program, set(calls(edge_program)), least_sizes(compile_specs))
-        removed = normalize(subgraph, OPTIONS.on_device)
+        removed = normalize(subgraph, lambda dtype: device_dtype(dtype, OPTIONS.bf16, OPTIONS.float64))
         lowered = lower(subgraph, removed, OPTIONS, {}, [])
         program, report = lowered.program, lowered.report
         if report.reasons:

@@ -23,7 +23,7 @@ import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
 from pumice.executorch.edge import calls, subgraph_of
 from pumice.executorch.plan import OPTIONS, Partition, Plan
-from pumice.format.dtypes import TORCH
+from pumice.format.dtypes import TORCH, device_dtype
 from pumice.lowering.lower import choose
 from pumice.lowering.registry import Refused
 from pumice.lowering.selection import Chosen
@@ -64,7 +64,7 @@ def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str
 def lower_subgraph(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Partition, dict[Node, str]]:
     """Decides for `nodes` as a program of their own; {node: why} of those that cannot be in it."""
     subgraph = subgraph_of(program, nodes)
-    removed = normalize(subgraph, OPTIONS.on_device)
+    removed = normalize(subgraph, lambda dtype: device_dtype(dtype, OPTIONS.bf16, OPTIONS.float64))
     chosen = choose(subgraph, OPTIONS, {}, [])
     refused = {subgraph.origin_of(node): why for node, why in chosen.selection.refused.items()}
     if not refused:

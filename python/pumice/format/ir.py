@@ -130,7 +130,7 @@ class Method:
     ops: list[OpCall] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    updates: list[tuple[int, int]] = field(default_factory=list)  # (state value, value it takes after a run)
+    updates: list[tuple[int, int]] = field(default_factory=list)  # (state or input, value it takes after a run)
     in_spec: str = ""
     out_spec: str = ""
 

@@ -198,7 +198,7 @@ class Caches:
                 self._check_fits(count, len(text) - 1)
                 first[row], last[row] = len(text) - 1, text[-1]
         if self.draws:
-            inputs = [last, first, np.array([count], np.int64), *self._drawn_inputs(texts)]
+            inputs = [last, first, np.zeros(1, np.int64), *self._drawn_inputs(texts)]
             (made,) = self._call("sample", inputs, count)
             drawn = {row: made[row, :count].tolist() for row in texts}
         else:

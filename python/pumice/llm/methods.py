@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,7 +46,7 @@ def methods(batch: int, max_seq: int) -> list[Method]:
         torch.ones(batch, 4, dtype=torch.float32),
         torch.zeros(batch, 4, dtype=torch.int32),
     )
-    sample = Method("sample", "sample", (*one, torch.ones(1, dtype=torch.int64), *drawn))
+    sample = Method("sample", "sample", (*one, torch.zeros(1, dtype=torch.int64), *drawn))
     if max_seq < 2:
         return [Method("prefill", "last", one), Method("decode", "last", one), Method("score", "all", one), sample]
     some = torch.zeros(batch, min(8, max_seq), dtype=torch.int64), first
@@ -75,7 +75,8 @@ def lower_methods(decoder: Decoder, listed: Sequence[Method], options: ExportOpt
             module: Decoder = _MODULES[method.rows](decoder)
         else:
             module, decoder.rows = decoder, method.rows
-        made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=options)
+        of_method = replace(options, input_updates=method.rows == "sample")
+        made = export_method(module, method.args, dynamic_shapes=method.dynamic_shapes, options=of_method)
         programs[method.name] = made.ir
         report.rows += made.report.rows
         report.notes = list(dict.fromkeys([*report.notes, *made.report.notes]))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.initialization import no_init_weights
 
-import pumice.llm.experts  # noqa: F401 (registers the operators)
+import pumice.passes.experts  # noqa: F401 (registers the operators)
 from pumice.errors import InvalidInputError
 
 # Blocks whose router is softmax over all experts, then the largest: always normalized, or as its configuration says.

@@ -6,8 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-import pumice.llm.sample_token
-import pumice.llm.step_state  # noqa: F401 (both register operators)
+import pumice.llm.sample_token  # noqa: F401 (registers the operator)
 from pumice.llm.decoder import Decoder
 
 RING = 64  # steps that one call may have
@@ -24,32 +23,28 @@ class _Shared(Decoder):
 
 
 class Steps(_Shared):
-    """It has a step's own states."""
+    """It has the tokens of a call as a state."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__(decoder, "last")
         batch = self.keys_0.shape[0]
-        self.register_buffer("token", torch.zeros(batch, 1, dtype=torch.int64), persistent=False)
         self.register_buffer("made", torch.zeros(batch, RING, dtype=torch.int64), persistent=False)
-        self.register_buffer("step", torch.zeros(1, dtype=torch.int64), persistent=False)
 
     def forward(
-        self, tokens: Tensor, first: Tensor, steps: Tensor, text: Tensor, options: Tensor, counts: Tensor
+        self, token: Tensor, position: Tensor, step: Tensor, text: Tensor, options: Tensor, counts: Tensor
     ) -> Tensor:
-        """One of the `steps` [1], 1 to RING, that a call runs with the same inputs.
+        """A step, 0 to RING - 1, of a call; writes what the next one starts with into the first three inputs.
 
-        tokens [B, 1]: the last tokens, which are not yet in the caches; first [B]: their positions; text [B, max_seq]:
-        the tokens up to those at `first`, by position. All int64. options, counts: as of pumice::sample_token, which
-        draws. Returns made [B, RING], whose first `steps` columns are the new tokens when all steps have run.
+        token [B, 1]: the last tokens, which are not yet in the caches; position [B]: theirs; step [1]: 0 in the first
+        one; text [B, max_seq]: the tokens up to those at `position` in the first step, by position. All int64.
+        options, counts: as of pumice::sample_token, which draws. Returns made [B, RING], whose first `step` + 1 columns
+        are the new tokens.
         """
-        token, position = torch.ops.pumice.step_inputs(tokens, first, self.token, self.step)
         logits = Decoder.forward(self, token, position)
-        chosen = torch.ops.pumice.sample_token(logits, options, counts, text, self.made, position + 1, self.step)
-        made, token, step = torch.ops.pumice.step_outputs(self.made, self.token, self.step, chosen, steps)
-        self.made.copy_(made)
-        self.token.copy_(token)
-        self.step.copy_(step)
-        return made
+        drawn = torch.ops.pumice.sample_token(logits, options, counts, text, self.made, token, position, step)
+        for old, new in zip((self.made, token, position, step), drawn, strict=True):
+            old.copy_(new)
+        return drawn[0]
 
 
 class Check(_Shared):
@@ -71,18 +66,17 @@ class Check(_Shared):
         def repeated(x: Tensor) -> Tensor:
             return x[:, None].expand(batch, count, x.shape[-1]).reshape(batch * count, x.shape[-1])
 
-        before = repeated(text)
-        positions = (first[:, None] + torch.arange(1, count + 1)).reshape(-1)
-        drawn = torch.ops.pumice.sample_token(
+        made, *_ = torch.ops.pumice.sample_token(
             logits.reshape(batch * count, -1),
             repeated(options),
             repeated(counts),
-            before,
-            before,
-            positions,
+            repeated(text),
+            torch.zeros(batch * count, 1, dtype=torch.int64),
+            tokens.reshape(batch * count, 1),
+            (first[:, None] + torch.arange(count)).reshape(-1),
             torch.zeros(1, dtype=torch.int64),
         )
-        return drawn.reshape(batch, count)
+        return made.reshape(batch, count)
 
 
 class Copy(_Shared):

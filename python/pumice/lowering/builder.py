@@ -67,14 +67,14 @@ class Builder:
         self.method.values[index].name = name
         self.method.outputs.append(index)
 
-    def update(self, state: Node, ref: Ref) -> None:
-        """After a run the state holds `ref`."""
-        index = self.value(ref)
-        if index == self.state(state):
+    def update(self, placeholder: Node, ref: Ref) -> None:
+        """After a run the state, or in the next step of a call the input, holds `ref`."""
+        index, target = self.value(ref), self.value(self._lowered.ref(placeholder))
+        if index == target:
             return
         if self.method.values[index].kind not in (ir.ValueKind.scratch, ir.ValueKind.output):
             index = self.copy(ref, index)
-        self.method.updates.append((self.state(state), index))
+        self.method.updates.append((target, index))
 
     def copy(self, ref: Ref, index: int) -> int:
         """A fresh value with the contents of value `index`. The graph copies what a view cannot keep: an old state."""

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from pumice.errors import UnsupportedError
 from pumice.lowering.instead import VALUES
 from pumice.lowering.source import raised_at
+
+_READ = "trying to get value out of a tracing tensor"  # in what torch raises for it, a RuntimeError
 
 
 def capture(
@@ -28,6 +31,11 @@ def capture(
 
 def _advice(error: Exception) -> str:
     """What to do about an error of torch.export, where its own text does not say it to the author of a model."""
-    if isinstance(error, GuardOnDataDependentSymNode):
+    if isinstance(error, GuardOnDataDependentSymNode | DataDependentOutputException) or _READ in str(error):
         return f"the model decides by the value of a tensor; instead {VALUES}.\n"
+    if "Constraints violated" in str(error):
+        return (
+            "torch cannot show that the model takes every size of a dynamic dimension: give it a smaller range, as a "
+            'multiple (16 * torch.export.Dim("n")), or leave it fixed.\n'
+        )
     return ""

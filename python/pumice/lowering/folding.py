@@ -77,6 +77,8 @@ class Constants:
         kwargs = map_arg(node.kwargs, read)
         with torch.no_grad():
             value = node.target(*args, **kwargs)
+            if "empty" in getattr(node.target, "__name__", ""):
+                value.zero_()  # what lies in the memory of this process does not go into a file
         if _bytes(node.meta["val"]) <= _FREE_BYTES:
             self._cache[node] = value
         return value

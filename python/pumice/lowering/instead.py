@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 TRAINING = "the model is in training mode: call model.eval() before the export"
+_DROPOUT = f"{TRAINING}, or give the export option seed where its results are to be random"
 CONTROL_FLOW = (
     "compute both sides and choose with torch.where, write a loop of a fixed length out, or export the parts as models "
     "of their own and let the host decide between them"
 )
 VALUES = (
     "keep it a tensor of no dimensions (x * y.sum(), not x * y.sum().item()), choose with torch.where instead of an "
-    "if, or make the number an input of the model"
+    "if, make a buffer that holds a size a number of Python, or make the number an input of the model"
 )
 _SHAPE = (
     "its result has a shape that depends on values: return the mask or the scores, and choose from them on the host"
@@ -33,9 +34,12 @@ _LOSS = "of training: export the model without its loss and gradients"
 _DRAWN = "it draws its windows at random, in eval, too: take max_pool or adaptive_max_pool of as many dimensions"
 _BINS = "torch.histogram runs: find the places of each dimension by torch.bucketize, and count places of all together"
 
+BYTES = "of bytes PyTorch computes it in fixed point: resize x.float(), then clamp, round and convert"
+
 # By the name of the operator without namespace, overload and the underscores around it.
 INSTEAD = {
-    "native_dropout": f"{TRAINING}, or give the export option seed where its results are to be random",
+    "native_dropout": _DROPOUT,
+    "bernoulli": _DROPOUT,  # of a dropout of whole channels
     "randint": "of more than 2^24 numbers the lower ones would be drawn more often than the others: draw two, of fewer",
     "native_batch_norm_legit_functional": TRAINING,
     "rrelu_with_noise": TRAINING,
@@ -53,6 +57,8 @@ INSTEAD = {
     "max_pool2d_with_indices_backward": _LOSS,
     "fractional_max_pool2d": _DRAWN,
     "fractional_max_pool3d": _DRAWN,
+    "upsample_bilinear2d_aa": BYTES,
+    "upsample_bicubic2d_aa": BYTES,
     "histogramdd_bin_edges": _BINS,
     "histogramdd_from_bin_cts": _BINS,
     "histogramdd_from_bin_tensors": _BINS,

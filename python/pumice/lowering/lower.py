@@ -80,11 +80,16 @@ def lower(
 
 
 def _features(method: ir.Method) -> list[str]:
-    """What an older reader of the file has to know: a symbol that no input has as a size by itself."""
+    """What an older reader of the file has to know: a symbol that no input has as a size by itself, and updates of
+    inputs."""
     sizes = [dim for index in method.inputs for dim in method.values[index].dims if isinstance(dim, ir.SizeExpr)]
     nodes = [method.exprs[size.index] for size in sizes]
     alone = {node.a for node in nodes if node.op is ir.ExprOp.symbol}
-    return ["affine_inputs"] if len(alone) < len(method.symbols) else []
+    updated = {method.values[target].kind for target, _ in method.updates}
+    return [
+        *(["affine_inputs"] if len(alone) < len(method.symbols) else []),
+        *(["input_updates"] if ir.ValueKind.input in updated else []),
+    ]
 
 
 def choose(
@@ -138,13 +143,17 @@ def _symbols(
 def _results(
     program: ExportedProgram | Subgraph, selection: Selection, refusals: list[Row]
 ) -> tuple[list[Any], list[tuple[Node, Node]]]:
-    """The nodes of the user's outputs (with their specs) and (state placeholder, node) of the mutations."""
+    """The nodes of the user's outputs (with their specs) and (placeholder, node) of the mutations."""
     states = {name: node for node, (name, _) in selection.constants.states.items()}
+    inputs = {node.name: node for node in _user_tensors(program)}
     results = next(node for node in program.graph.nodes if node.op == "output").args[0]
     outputs, updates = [], []
     for spec, node in zip(program.graph_signature.output_specs, results, strict=True):
         if spec.kind in _MUTATIONS:
             updates.append((states[spec.target], node))
+        elif spec.kind is OutputKind.USER_INPUT_MUTATION and selection.options.input_updates:
+            updates.append((inputs[spec.target], node))
+            selection.notes[f"what is written into the input '{spec.target}' is for the next step of a call"] = None
         elif spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, TensorArgument):
             outputs.append((node, spec))
         elif spec.kind is OutputKind.USER_OUTPUT and isinstance(spec.arg, ConstantArgument):
@@ -159,7 +168,10 @@ def _results(
 
 def _result_reason(kind: OutputKind, what: str) -> str:
     if kind is OutputKind.USER_INPUT_MUTATION:
-        return f"the model writes into its input '{what}'; return the new value instead, or register a buffer"
+        return (
+            f"the model writes into its input '{what}'; return the new value instead, or register a buffer; the "
+            "export option input_updates keeps it for the next step of a call"
+        )
     if kind is OutputKind.USER_OUTPUT:
         return f"the result '{what}' is a size, not a tensor; read it from the shape of an input or a result"
     return f"'{what}' is a result of training ({kind.name.lower()}): export the model without its loss and gradients"

@@ -41,6 +41,8 @@ class ExportOptions:
         difference: ("residual",). Some quantized models run by a pattern only.
     weights: what reads a parameter or a buffer when the file is written, by its name in the module. The module then
         has a tensor of that shape and dtype there, whose values nobody reads: a model larger than the memory.
+    input_updates: take a model that writes into an input, x.copy_(y): the next step of the same call (Session.run with
+        steps) has the new value there, on the device; the caller's tensor stays as it is. Else it is refused.
     seed: of the random numbers that the model draws, 0 to 2^64 - 1; Session.seed gives another one later. None: 0, and
         a dropout in training, which is mostly a forgotten model.eval(), is refused.
     """
@@ -51,6 +53,7 @@ class ExportOptions:
     storage: Choice = "buffer"
     without_fusion: Sequence[str] = ()
     weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    input_updates: bool = False
     seed: int | None = None
 
     def __new__(cls, *_: Any, **given: Any) -> ExportOptions:
@@ -62,6 +65,9 @@ class ExportOptions:
     def __post_init__(self) -> None:
         require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
         require(self.float64, ("refused", "as_float32"), "value of the export option float64:")
+        if type(self.input_updates) is not bool:
+            text = f"the export option input_updates: True or False, not {self.input_updates!r}"
+            raise InvalidInputError(text, code="InvalidArgument", path="input_updates")
         if self.seed is not None and (type(self.seed) is not int or not 0 <= self.seed < 2**64):
             text = f"the export option seed: a whole number from 0 to 2^64 - 1, not {self.seed!r}"
             raise InvalidInputError(text, code="InvalidArgument", path="seed")

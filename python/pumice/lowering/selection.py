@@ -40,7 +40,7 @@ class Chosen:
     selection: Selection
     inputs: list[Node]
     outputs: list[Any]  # (node, its OutputSpec)
-    updates: list[tuple[Node, Node]]  # (state, the node that it becomes)
+    updates: list[tuple[Node, Node]]  # (state or input, the node that it becomes)
     refusals: list[Row]
 
 

@@ -120,8 +120,8 @@ def power(call: Call) -> None:
 def prelu(call: Call) -> None:
     """x where it is positive, else weight * x, with a weight for all or for each channel."""
     x, weight = call.tensor("self"), call.tensor("weight")
-    if weight.rank == 1 and x.rank > 1:  # of dimension 1
-        weight = call.view(weight, [*weight.shape, *[1] * (x.rank - 2)])
+    if weight.rank == 1 and x.rank != 1:  # of dimension 1
+        weight = call.view(weight, [*weight.shape, *[1] * (x.rank - 2)] if x.rank else [])
     _arithmetic(call, "prelu", x, weight)
 
 

@@ -17,11 +17,16 @@ aten = torch.ops.aten
 _SUM, _MEAN, _MAX = range(3)
 
 
-def _bags(call: Call, count: int, offsets: Ref) -> Ref:
-    """[count]: how many bags begin at an element or before it, less one."""
+def _begun(call: Call, count: int, offsets: Ref) -> Ref:
+    """[count, offsets]: whether an element is at an offset or after it."""
     places = call.emit("arange", 0, 1, count, out=call.temp(offsets.dtype, [count]))
     shape = [count, offsets.shape[0]]
-    begun = call.emit("ge", call.view(places, [count, 1]), offsets, out=call.temp(DType.bool, shape))
+    return call.emit("ge", call.view(places, [count, 1]), offsets, out=call.temp(DType.bool, shape))
+
+
+def _bags(call: Call, count: int, offsets: Ref) -> Ref:
+    """[count]: how many bags begin at an element or before it, less one."""
+    begun = _begun(call, count, offsets)
     bags = call.emit("sum", begun, [1], False, out=call.temp(DType.i64, [count]))
     return call.emit("sub", bags, 1, 1.0, out=call.temp(DType.i64, [count]))
 
@@ -36,8 +41,9 @@ def embedding_bag(call: Call) -> None:
     if how == _MAX and skipped >= 0:
         call.refuse("embedding_bag in mode 'max' with a padding_idx is not supported: leave its rows out on the host")
     count, width = indices.shape[0], weight.shape[1]
-    bags, dtype = out.shape[0], weight.dtype
+    bags, dtype, end = out.shape[0], weight.dtype, None
     if call["include_last_offset"]:
+        end = call.emit("slice", offsets, 0, bags, bags + 1, 1, out=call.temp(offsets.dtype, [1]))
         offsets = call.emit("slice", offsets, 0, 0, bags, 1, out=call.temp(offsets.dtype, [bags]))
 
     rows = call.emit("index_select", weight, indices, 0, out=call.temp(dtype, [count, width]))
@@ -47,6 +53,10 @@ def embedding_bag(call: Call) -> None:
         factors.append(call.cast(kept, dtype))
     for factor in factors:
         rows = call.emit("mul", rows, call.view(factor, [count, 1]), out=call.temp(dtype, [count, width]))
+    if end is not None and how != _MAX and skipped < 0:  # as eager: in its other forms the last bag has all the rest
+        nothing = call.emit("full", 0.0, [1, 1], out=call.temp(dtype, [1, 1]))
+        after = _begun(call, count, end)
+        rows = call.emit("where", after, nothing, rows, out=call.temp(dtype, [count, width]))
     bag = _bags(call, count, offsets)
     empty = call.emit("full", 0.0, [bags, width], out=call.temp(dtype, [bags, width]))
     if how == _MAX:

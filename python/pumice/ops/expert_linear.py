@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pumice::expert_linear (llm/experts.py): each row's own linear layers. See ops/expert_linear.cpp."""
+"""pumice::expert_linear (passes/experts.py): each row's own linear layers. See ops/expert_linear.cpp."""
 
 from __future__ import annotations
 

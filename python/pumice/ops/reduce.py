@@ -102,12 +102,26 @@ def std(call: Call) -> None:
 
 @lowers(aten.linalg_vector_norm.default)
 def vector_norm(call: Call) -> None:
-    """Norms of order 1, 2, inf and -inf."""
-    x, order = call.cast(call.tensor("self"), call.out.dtype), call["ord"]
+    """Of any order; 0 counts what is not 0."""
+    x, order = call.cast(call.tensor("self"), call.out.dtype), float(call["ord"])
     if order == 2:
         _reduce(call, "norm", x)
     elif order in (1, float("inf"), float("-inf")):
         size = call.emit("abs", x, out=call.temp(x.dtype, x.shape))
         _reduce(call, {1: "sum", float("inf"): "amax"}.get(order, "amin"), size)
+    elif order == 0:
+        found = call.cast(call.emit("ne", x, 0.0, out=call.temp(DType.bool, x.shape)), x.dtype)
+        _reduce(call, "sum", found)
     else:
-        call.refuse(f"the norm of order {order} is not supported (1, 2, inf and -inf are)")
+        _norm_of_powers(call, call.cast(x, DType.f32), order)
+
+
+def _norm_of_powers(call: Call, x: Ref, order: float) -> None:
+    """In f32: powers of f16 are soon beyond its range."""
+    size = call.emit("abs", x, out=call.temp(x.dtype, x.shape))
+    powers = call.emit("pow", size, order, out=call.temp(x.dtype, x.shape))
+    total = _reduce(call, "sum", powers, out=call.temp(x.dtype, call.out.shape))
+    if call.out.dtype is x.dtype:
+        call.emit("pow", total, 1 / order)
+    else:
+        call.emit("cast", call.emit("pow", total, 1 / order, out=call.temp(x.dtype, call.out.shape)), call.out.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pumice::route_experts (llm/experts.py): the experts of each row. See ops/route_experts.cpp."""
+"""pumice::route_experts (passes/experts.py): the experts of each row. See ops/route_experts.cpp."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import torch
 
 from pumice.lowering.call import Call
+from pumice.lowering.instead import BYTES
+from pumice.lowering.operands import FLOATS
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 
@@ -41,6 +43,8 @@ def nearest(call: Call) -> None:
 @lowers(*BILINEAR)
 def bilinear(call: Call) -> None:
     """Interpolation between the four nearest elements."""
+    if image(call).dtype not in FLOATS:
+        call.refuse(f"between elements of {image(call).dtype.name}: {BYTES}")
     mode = 2 if call["align_corners"] else 1
     call.emit("upsample2d", image(call), list(call.out.shape[-2:]), *factors(call), mode)
 
