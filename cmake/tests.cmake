@@ -62,4 +62,7 @@ if(PUMICE_TESTS AND TARGET pumice_executorch AND NOT PUMICE_SANITIZE)
                                                 executorch::etdump)
   add_executable(delegate_bench test/bench/delegate_bench.cpp)
   target_link_libraries(delegate_bench PRIVATE pumice_options pumice_executorch pumice_c executorch::runtime)
+  add_executable(llama_host test/bench/llama_host.cpp)
+  target_link_libraries(llama_host PRIVATE pumice_options pumice_executorch executorch::runtime executorch::kernels_optimized
+                                           executorch::kernels_quantized executorch::backend_xnnpack)
 endif()

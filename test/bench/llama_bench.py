@@ -2,6 +2,7 @@
 """Tokens per second of ExecuTorch's own Llama with random weights: Pumice beside XNNPACK, in one process.
 
 python test/bench/llama_bench.py [--layers N] [--dim N] [--quantize none|8da4w] [-p TOKENS] [-n TOKENS] [-r RUNS]
+                                 [--keep FOLDER]
 
 Both .pte files come from one configuration (caches and attention by ExecuTorch's operators, 8da4w with an embedding of
 4 bits) and run in ExecuTorch's Python runtime: a prompt of p tokens, then n single tokens. Runs of the two take turns,
@@ -17,6 +18,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -50,7 +52,7 @@ def configuration(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def export(config: dict[str, Any]) -> dict[str, str]:
+def export(config: dict[str, Any], options: argparse.Namespace) -> dict[str, str]:
     from executorch.examples.models.llama.export_llama_lib import export_llama
     from executorch.extension.llm.export.config.llm_config import LlmConfig
     from omegaconf import OmegaConf
@@ -59,6 +61,8 @@ def export(config: dict[str, Any]) -> dict[str, str]:
 
     files = {"Pumice": export_llm({**config, "backend": {"pumice": {"enabled": True, "strict": True}}})[0]}
     config = {**config, "backend": {"xnnpack": {"enabled": True, "extended_ops": True}}}
+    if options.keep:  # for a host without torch, which ExecuTorch's operators for attention need
+        config["model"] = {**config["model"], "use_sdpa_with_kv_cache": False}
     files["XNNPACK"] = export_llama(OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LlmConfig), config)))
     return files
 
@@ -84,6 +88,7 @@ def main() -> int:
     parser.add_argument("-p", "--prompt", type=int, default=64)
     parser.add_argument("-n", "--tokens", type=int, default=32)
     parser.add_argument("-r", "--runs", type=int, default=5)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave both files there, for llama_host")
     options = parser.parse_args()
     os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
     import executorch
@@ -93,7 +98,11 @@ def main() -> int:
     for library in Path(next(iter(executorch.__path__))).rglob("libexecutorch_kernels_quantized.so"):
         ctypes.CDLL(str(library))
     with tempfile.TemporaryDirectory() as folder:
-        files = export(configuration(options, Path(folder)))
+        files = export(configuration(options, Path(folder)), options)
+        if options.keep:
+            options.keep.mkdir(parents=True, exist_ok=True)
+            for name, path in files.items():
+                shutil.copy(path, options.keep / f"{name}.pte")
         programs = {name: Runtime.get().load_program(path) for name, path in files.items()}
         methods = {name: program.load_method("forward") for name, program in programs.items()}
     last = {name: run(method, options)[2] for name, method in methods.items()}  # and warm
