@@ -257,4 +257,80 @@ void q8ta_upsample2d(HostCall& call) {
   });
 }
 
+namespace {
+
+// An axis of a sampled image. Places are rounded as the kernel's are, so that both take the same nearest elements.
+struct Axis {
+  double size;
+  int64_t padding;
+  bool aligned;
+
+  double place(double coordinate) const {
+    const double scale = in_f32((aligned ? size - 1 : size) * 0.5);
+    const double at = in_f32(in_f32(coordinate + 1) * scale);
+    return aligned ? at : in_f32(at - 0.5);
+  }
+  double padded(double at) const {
+    if (padding == 0) return at;
+    const double low = aligned ? 0 : -0.5, span = aligned ? size - 1 : size;
+    if (padding == 2 && span == 0) at = 0;
+    if (padding == 2 && span != 0) {
+      const double away = std::fabs(at - low), rest = std::fmod(away, span);
+      at = low + (std::fmod(std::floor(away / span), 2) != 0 ? span - rest : rest);
+    }
+    return std::clamp(at, 0.0, size - 1);
+  }
+};
+
+std::array<double, 4> cubic(double t) {
+  const auto outer = [](double d) { return -0.75 * (((d - 5) * d + 8) * d - 4); };
+  const auto inner = [](double d) { return (1.25 * d - 2.25) * d * d + 1; };
+  return {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)};
+}
+
+}  // namespace
+
+void grid_sampler_2d(HostCall& call) {
+  const HostTensor &x = call.tensor(0), &grid = call.tensor(1);
+  const int64_t interpolation = call.integer(2), padding = call.integer(3);
+  const bool aligned = call.integer(4) != 0;
+  const Axis down{static_cast<double>(x.dim(2)), padding, aligned},
+      across{static_cast<double>(x.dim(3)), padding, aligned};
+  double most = 0;
+  for (const double value : x.values) most = std::max(most, std::fabs(value));
+  for (size_t i = 0; i < call.out().count(); ++i) {
+    const Shape to = coordinates(i, call.out().shape);
+    const auto coordinate = [&](int64_t which) {
+      return grid.values[index_at({to[0], to[2], to[3], which}, grid.shape)];
+    };
+    const double u = coordinate(0), v = coordinate(1);
+    const auto element = [&](double y, double column) {
+      if (y < 0 || y >= down.size || column < 0 || column >= across.size) return 0.0;
+      return x.values[index_at({to[0], to[1], static_cast<int64_t>(y), static_cast<int64_t>(column)}, x.shape)];
+    };
+    double row = down.place(v), column = across.place(u), sum = 0;
+    const double moved = 0x1p-22 * (down.size * (std::fabs(v) + 1) + across.size * (std::fabs(u) + 1));
+    if (interpolation == 2) {
+      const std::array<double, 4> below = cubic(row - std::floor(row)), right = cubic(column - std::floor(column));
+      for (size_t a = 0; a < 4; ++a)
+        for (size_t b = 0; b < 4; ++b)
+          sum += below[a] * right[b] *
+                 element(down.padded(std::floor(row) + static_cast<double>(a) - 1),
+                         across.padded(std::floor(column) + static_cast<double>(b) - 1));
+      call.out().push(sum, (4 * moved + 0x1p-20) * most);
+      continue;
+    }
+    row = down.padded(row);
+    column = across.padded(column);
+    if (interpolation == 1) {
+      call.out().push(element(std::nearbyint(row), std::nearbyint(column)));
+      continue;
+    }
+    const double y = std::floor(row), left = std::floor(column), after_y = row - y, after = column - left;
+    sum = (1 - after_y) * ((1 - after) * element(y, left) + after * element(y, left + 1)) +
+          after_y * ((1 - after) * element(y + 1, left) + after * element(y + 1, left + 1));
+    call.out().push(sum, (2 * moved + 0x1p-20) * most);
+  }
+}
+
 }  // namespace pumice::engine::reference

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of operators on images: pooling and resizing, of floats (bounds: ops/pool.cpp,
-// ops/upsample2d.cpp) and of 8-bit integers.
+// References of operators on images: pooling, resizing and sampling, of floats (bounds: ops/pool.cpp,
+// ops/upsample2d.cpp, ops/grid_sampler_2d.cpp) and of 8-bit integers.
 #pragma once
 
 #include "ops/shared/host_call.h"
@@ -14,6 +14,7 @@ void adaptive_avg_pool(HostCall& call);
 void q8ta_avg_pool(HostCall& call);
 void q8ta_adaptive_avg_pool(HostCall& call);
 void upsample2d(HostCall& call);
+void grid_sampler_2d(HostCall& call);
 void q8ta_upsample2d(HostCall& call);
 
 }  // namespace pumice::engine::reference

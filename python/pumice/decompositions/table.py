@@ -17,7 +17,6 @@ _BY_TORCH = (
     aten._native_batch_norm_legit_functional.default,
     aten.addmv.default,
     aten.dist.default,
-    aten.grid_sampler_2d.default,
     aten.ldexp.Tensor,
     aten.narrow_copy.default,
 )

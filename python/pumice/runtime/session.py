@@ -96,7 +96,8 @@ class Session:
     def run(self, *args: Any, steps: int = 1, **kwargs: Any) -> Any:
         """As a call, with the method run `steps` times (1 to 4096) in few submits, each time with the same inputs.
 
-        Only its state moves on; the results are those of the last time. Raises InvalidInputError for other `steps`.
+        Only its state moves on, and inputs that the model writes (ExportOptions.input_updates); the results are those
+        of the last time. Raises InvalidInputError for other `steps`.
         """
         return self._run(args, kwargs, steps)
 

@@ -192,7 +192,8 @@ PUMICE_API pumice_status pumice_session_call(pumice_session session, uint32_t me
                                              uint32_t num_inputs, pumice_room room, void* user);
 
 /* The same, with the method run `steps` times (1 to 4096) in few submits, each time with the same inputs: only its
- * state moves on. The outputs are those of the last time. A time limit holds for all together. */
+ * state moves on, and inputs that the model writes (the file's feature input_updates). The outputs are those of the
+ * last time. A time limit holds for all together. */
 PUMICE_API pumice_status pumice_session_call_steps(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                    uint32_t num_inputs, uint32_t steps, pumice_room room, void* user);
 
