@@ -30,8 +30,8 @@ STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
     # clang 14's leak check now and then crashes where it reads thread-local storage that a driver's threads have given
     # up ("Tracer caught signal 11", github.com/google/sanitizers/issues/1342 and 1353). Without it the check is
-    # stricter: memory that only a thread_local pointer holds counts as lost.
-    "LSAN_OPTIONS": "use_tls=0",
+    # stricter: memory that only a thread_local pointer holds counts as lost, of which lsan.supp leaves out libstdc++'s.
+    "LSAN_OPTIONS": f"use_tls=0:suppressions={Path(__file__).with_name('lsan.supp')}:print_suppressions=0",
     # Drivers are not instrumented: what they do under locks of their own looks like a race.
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:second_deadlock_stack=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:allow_addr2line=1",
