@@ -54,12 +54,9 @@ void check_update(const Graph::Impl& graph, uint32_t index) {
     fail(Code::BadGraph, Stage::plan, path, "value %u is neither a state nor an input", update.state);
   if (value.dtype != state.dtype)
     fail(Code::BadDtype, Stage::plan, path, "the state is %s, its new value %s", name(state.dtype), name(value.dtype));
-  const auto &state_dims = graph.method().values[update.state].dims, &dims = graph.method().values[update.value].dims;
-  bool same = dims.size() == state_dims.size();
-  for (size_t d = 0; same && d < dims.size(); ++d)
-    same = (is_input || !dims[d].is_expr) && dims[d].is_expr == state_dims[d].is_expr &&
-           dims[d].value == state_dims[d].value;
-  if (!same) fail(Code::BadShape, Stage::plan, path, "the state's new value has another shape");
+  const std::vector<Value>& values = graph.method().values;
+  if (!same_dims(values[update.state], values[update.value]))
+    fail(Code::BadShape, Stage::plan, path, "the state's new value has another shape");
 }
 
 // Every output of the call must be written by one of its nodes, which are those from `first_node` on.

@@ -2,9 +2,10 @@
 // out[n, c, i, j] = x[n, c] at the place grid[n, i, j], as PyTorch's grid_sampler_2d: x [N, C, H, W], grid [N, I, J, 2]
 // of the same dtype. interpolation 0 bilinear, 1 nearest, 2 bicubic; padding 0 zeros, 1 border, 2 reflection.
 //
-// Error: places are computed in fp32, |place error| <= 2^-22 * size * (|coordinate| + 1); a place moves a bilinear
-// value by at most twice the largest element for each element of distance, a bicubic one by four times; and 2^-20 of
-// the largest element for weights and sums.
+// Error: places are computed in fp32, |place error| <= 2^-22 * size * (|coordinate| + 1). For each element of distance
+// a bilinear value moves by at most twice the largest element, a bicubic one by 4.2 times: the slopes of the weights
+// along one axis add up to 3, the weights along the other to 1.375. And 2^-20 of the largest element for weights and
+// sums.
 #include "glsl/grid_sampler_2d.h"
 
 #include <cinttypes>

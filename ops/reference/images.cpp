@@ -317,7 +317,7 @@ void grid_sampler_2d(HostCall& call) {
           sum += below[a] * right[b] *
                  element(down.padded(std::floor(row) + static_cast<double>(a) - 1),
                          across.padded(std::floor(column) + static_cast<double>(b) - 1));
-      call.out().push(sum, (4 * moved + 0x1p-20) * most);
+      call.out().push(sum, (4.2 * moved + 0x1p-20) * most);
       continue;
     }
     row = down.padded(row);

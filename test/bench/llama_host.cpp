@@ -2,6 +2,7 @@
 // Tokens per second of the .pte files that `llama_bench.py --keep FOLDER` leaves, without Python and torch: for
 // machines that have neither. A prompt, then single tokens, in turns; the files differ in their backend.
 //   llama_host VOCABULARY PROMPT TOKENS RUNS FILE.pte...
+// Returns 1 where last logits differ by more than quantized activations explain (llama_bench.py).
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <pumice/executorch.h>
@@ -68,19 +69,25 @@ double median(std::vector<Rates> rates, double Rates::* of) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 6 || pumice_executorch_register() != 0) {
-    std::fprintf(stderr, "usage: llama_host VOCABULARY PROMPT TOKENS RUNS FILE.pte...\n");
+  std::vector<int64_t> numbers;
+  for (int i = 1; i < std::min(argc, 5); ++i) numbers.push_back(std::atoll(argv[i]));
+  if (argc < 6 ||
+      std::any_of(
+          numbers.begin(), numbers.end(), [](int64_t n) { return n < 1; }) ||
+      pumice_executorch_register() != 0) {
+    std::fprintf(stderr, "usage: llama_host VOCABULARY PROMPT TOKENS RUNS FILE.pte..., numbers of 1 or more\n");
     return 2;
   }
-  const int64_t vocabulary = std::atoll(argv[1]), prompt = std::atoll(argv[2]), tokens = std::atoll(argv[3]);
+  const int64_t vocabulary = numbers[0], prompt = numbers[1], tokens = numbers[2];
   std::vector<Model> models;
   for (int i = 5; i < argc; ++i) models.push_back({argv[i], std::make_unique<Module>(argv[i]), {}, {}});
   for (Model& model : models) run(model, vocabulary, prompt, tokens);  // and warm
-  for (int turn = 0; turn < std::atoi(argv[4]); ++turn) {
+  for (int64_t turn = 0; turn < numbers[3]; ++turn) {
     for (Model& model : models) model.rates.push_back(run(model, vocabulary, prompt, tokens));
     std::reverse(models.begin(), models.end());
   }
   std::sort(models.begin(), models.end(), [](const Model& a, const Model& b) { return a.path < b.path; });
+  bool equal = true;
   for (const Model& model : models) {
     float most = 0, largest = 0;
     for (size_t i = 0; i < model.logits.size(); ++i) {
@@ -91,6 +98,7 @@ int main(int argc, char** argv) {
         "%s: prompt of %lld %.1f tokens/s, %lld single tokens %.1f tokens/s; logits off the first file's by %.1e\n",
         model.path.c_str(), static_cast<long long>(prompt), median(model.rates, &Rates::prompt),
         static_cast<long long>(tokens), median(model.rates, &Rates::single), most / largest);
+    equal = equal && most <= 5e-2f * largest;
   }
-  return 0;
+  return equal ? 0 : 1;
 }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -51,37 +50,15 @@ def test_ci_runs_the_two_readme_commands() -> None:
     assert all(command in script for command in BY_CI)
 
 
-# A process that has imported what takes seconds to import is forked for each block; what a block uses it still imports.
-# A module in sys.modules is no name in the block. The lines it reads and writes are JSON.
-FORKING = """
-import json, os, sys
-import torch, torchao.quantization, pumice
-for line in sys.stdin:
-    block = json.loads(line)
-    child = os.fork()
-    if not child:
-        os.dup2(2, 1)
-        exec(compile(block, "block", "exec"), {"__name__": "__main__"})
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 def test_every_python_block_runs(tmp_path: Path) -> None:
-    said = tmp_path / "said"
-    with said.open("w+") as errors:
-        command = [sys.executable, "-c", FORKING]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors, "text": True}
-        with subprocess.Popen(command, cwd=tmp_path, **pipes) as runner:
-            for page in PAGES:
-                if any("```python" in line and page.name in line for line in commands(page)):
-                    continue  # runs as a program of the page
-                blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-                for block in blocks:
-                    print(json.dumps(block), file=runner.stdin, flush=True)
-                    status = runner.stdout.readline().strip()
-                    assert status == "0", f"{page.name}: status {status}\n{block}\n{said.read_text()[-4000:]}"
-            runner.stdin.close()
+    for page in PAGES:
+        if any("```python" in line and page.name in line for line in commands(page)):  # runs as a program of the page
+            continue
+        for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            done = subprocess.run(
+                [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=600
+            )
+            assert done.returncode == 0, f"{page.name}:\n{block}\n{done.stderr[-4000:]}"
 
 
 def test_the_operator_page_has_every_operator_and_every_lowering() -> None:

@@ -207,6 +207,15 @@ def test_an_option_out_of_its_range_is_an_error(name) -> None:
     raw(*RIGHT)  # the session goes on
 
 
+def test_a_step_too_many_is_an_error() -> None:
+    with pytest.raises(pumice.InvalidInputError, match=f"index {MADE} at position 0 is outside 0..{MADE - 1}"):
+        raw(*RIGHT, step=MADE)
+    raw(*RIGHT, step=MADE - 1)
+    integers = torch.zeros(1, TEXT), torch.zeros(1, MADE), torch.zeros(1, 1), torch.tensor([3]), torch.tensor([MADE])
+    with pytest.raises(IndexError, match=f"step {MADE} of a call that has up to {MADE}"):
+        Draw()(torch.zeros(1, 7), torch.ones(1, 4), torch.zeros(1, 4).int(), *(x.long() for x in integers))
+
+
 @pytest.mark.parametrize("value", [torch.nan, -torch.inf])
 def test_no_logit_is_a_number(value) -> None:
     with pytest.raises(pumice.InvalidInputError, match="no logit of row 0 is a number"):

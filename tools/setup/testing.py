@@ -29,8 +29,8 @@ WITH_THREADS = ["runtime_test", "vulkan_test"]  # the programs whose tests of th
 STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
     # clang 14's leak check now and then crashes where it reads thread-local storage that a driver's threads have given
-    # up ("Tracer caught signal 11", github.com/google/sanitizers/issues/1342 and 1353). Without it the check is
-    # stricter: memory that only a thread_local pointer holds counts as lost, of which lsan.supp leaves out libstdc++'s.
+    # up ("Tracer caught signal 11", github.com/google/sanitizers/issues/1342 and 1353). use_tls=0: it does not read it,
+    # so that memory which only a thread_local pointer holds counts as lost; lsan.supp has the one such place.
     "LSAN_OPTIONS": f"use_tls=0:suppressions={Path(__file__).with_name('lsan.supp')}:print_suppressions=0",
     # Drivers are not instrumented: what they do under locks of their own looks like a race.
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:second_deadlock_stack=1",

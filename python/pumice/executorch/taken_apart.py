@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 from pumice.decompositions.table import our_own
 from pumice.executorch.edge import calls
 from pumice.lowering.registry import lowering_for, targets
-from pumice.passes.complex_pairs import complex_to_pairs, has_complex
+from pumice.passes.complex_pairs import complex_to_pairs, is_complex
 from pumice.passes.decompositions import decompositions
 
 aten = torch.ops.aten
@@ -45,7 +45,7 @@ def take_apart(program: ExportedProgram) -> ExportedProgram:
     table = decompositions(dropout=False)
     ours = our_own()
     probe = program.run_decompositions({target: made for target, made in table.items() if target not in ours})
-    if not any(node.target in ours or _is_complex(node) for node in calls(probe)):
+    if not any(node.target in ours or is_complex(node) for node in calls(probe)):
         return program
     program = program.run_decompositions(table)
     complex_to_pairs(program)
@@ -53,8 +53,4 @@ def take_apart(program: ExportedProgram) -> ExportedProgram:
 
 
 def _is_known(node: torch.fx.Node) -> bool:
-    return not _is_complex(node) and lowering_for(node.target) is not None
-
-
-def _is_complex(node: torch.fx.Node) -> bool:
-    return has_complex([node.meta.get("val")])
+    return not is_complex(node) and lowering_for(node.target) is not None

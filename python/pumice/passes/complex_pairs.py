@@ -69,22 +69,23 @@ _PADS = (aten.constant_pad_nd.default, aten.pad.default)
 
 def complex_to_pairs(program: ExportedProgram) -> None:
     """Rewrites the graph of `program` in place, and adds the constants of its transforms."""
-    if any(_is_complex(node) for node in program.graph.nodes):
+    if any(is_complex(node) for node in program.graph.nodes):
         _Rewriting(program).run()
 
 
-def has_complex(values: Iterable[Any]) -> bool:
+def _has_complex(values: Iterable[Any]) -> bool:
     """Whether there is a complex tensor among example values, or in lists of them."""
     return any(
         value.is_complex()
         if isinstance(value, torch.Tensor)
-        else isinstance(value, list | tuple) and has_complex(value)
+        else isinstance(value, list | tuple) and _has_complex(value)
         for value in values
     )
 
 
-def _is_complex(node: Node) -> bool:
-    return has_complex([node.meta.get("val")])
+def is_complex(node: Node) -> bool:
+    """Whether its result is complex, or has a complex tensor in it."""
+    return _has_complex([node.meta.get("val")])
 
 
 class _Rewriting:
@@ -107,12 +108,12 @@ class _Rewriting:
             if node.op == "placeholder":
                 if node.name in self._inputs:
                     self._constants.add(node)
-                    if _is_complex(node):
+                    if is_complex(node):
                         self._pairs[node] = _parts(Before(first, node), node)
                 continue
             if node.op == "call_function" and all(source in self._constants for source in node.all_input_nodes):
                 self._constants.add(node)
-            if _is_complex(node) or any(source in self._pairs for source in node.all_input_nodes):
+            if is_complex(node) or any(source in self._pairs for source in node.all_input_nodes):
                 self._rewrite(node)
         for node in reversed(nodes):
             if node.op == "call_function" and (node in self._pairs or node in self._replaced) and not node.users:
@@ -126,7 +127,7 @@ class _Rewriting:
             return
         made = self._made(node) if node.op == "call_function" else None
         if made is None and node in self._constants and isinstance(value_of(node), torch.Tensor):
-            made = _parts(_after(node), node) if _is_complex(node) else None
+            made = _parts(_after(node), node) if is_complex(node) else None
         elif made is None:
             self._join(node)
         if isinstance(made, Node):
@@ -160,7 +161,7 @@ class _Rewriting:
     def _is_each(self, node: Node) -> bool:
         if node.target in _PADS:
             given = arguments(node)
-            return not given.get("value") and given.get("mode", "constant") is not None and node.args[0] in self._pairs
+            return not given.get("value") and node.args[0] in self._pairs
         schema = getattr(node.target, "_schema", None)
         return schema is not None and schema.name in _EACH and not node.kwargs.get("dtype")
 
