@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[n, c, i, j] = x[n, c] at the place grid[n, i, j] = (across, down), -1 to 1 from border to border of the image: as PyTorch's
-// grid_sampler_2d on a CPU, in fp32. One invocation computes a vec4 group. What lies outside is not read: it may be infinite.
+// grid_sampler_2d on a CPU, in fp32. One invocation computes a vec4 group, or of f32 up to GRID_CHANNELS elements at
+// one place. What lies outside is not read: it may be infinite.
 // Bindings: 0 out, 1 x, 2 grid.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -10,6 +11,7 @@
 #pragma choice PADDING zeros border reflection
 #include "core/index.glslh"
 #include "core/launch.glslh"
+#include "core/modes.glslh"
 #include "core/types.glslh"
 #include "math/arithmetic.glslh"
 
@@ -21,12 +23,12 @@ layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(DTYPE) x_[]; };
 layout(set = 0, binding = 2) readonly buffer Grid { WORD(DTYPE) grid_[]; };
 layout(push_constant) uniform Params {
-  uint count;
+  uint items;      // invocations
+  uint last;       // element of out
+  uint positions;  // of the grid of an image
   uint channels;
   uint in_h;
   uint in_w;
-  uint out_h;
-  uint out_w;
 } params;
 
 // Between two walls.
@@ -84,22 +86,38 @@ float bilinear(uint begin, vec2 at) {
          element(begin, vec2(low.x, high.y)) * before.x * after.y + element(begin, high) * after.x * after.y;
 }
 
-float sample_at(uint i) {
-  uint rest = i;
-  const uint column = take(rest, params.out_w), row = take(rest, params.out_h);
-  const uint plane = rest, image = plane / params.channels, begin = plane * params.in_h * params.in_w;
-  const uint g = ((image * params.out_h + row) * params.out_w + column) * 2u;
+// The place of a position of the grid.
+vec2 place_of(uint position) {
   const vec2 size = vec2(params.in_w, params.in_h);
-  vec2 at = vec2(place(LOAD1(DTYPE, grid_, g), size.x), place(LOAD1(DTYPE, grid_, g + 1u), size.y));
+  const uint g = 2u * position;
+  const vec2 at = vec2(place(LOAD1(DTYPE, grid_, g), size.x), place(LOAD1(DTYPE, grid_, g + 1u), size.y));
+  if (INTERPOLATION == INTERPOLATION_bicubic) return at;  // its elements are padded one by one
+  return vec2(padded(at.x, size.x), padded(at.y, size.y));
+}
+
+float value_at(uint plane, vec2 at) {
+  const uint begin = plane * params.in_h * params.in_w;
   if (INTERPOLATION == INTERPOLATION_bicubic) return bicubic(begin, at);
-  at = vec2(padded(at.x, size.x), padded(at.y, size.y));
   return INTERPOLATION == INTERPOLATION_nearest ? element(begin, roundEven(at)) : bilinear(begin, at);
 }
 
 void main() {
-  const uint q = item();
-  if (4u * q >= params.count) return;
+  if (item() >= params.items) return;
+#ifdef DTYPE_f32  // neighbours in the grid by neighbouring invocations, whose elements lie near each other
+  uint rest = item();
+  const uint position = take(rest, params.positions), chunk = take(rest, (params.channels + GRID_CHANNELS - 1u) / GRID_CHANNELS);
+  const vec2 at = place_of(rest * params.positions + position);
+  for (uint c = chunk * GRID_CHANNELS; c < min(params.channels, (chunk + 1u) * GRID_CHANNELS); ++c) {
+    const uint plane = rest * params.channels + c;
+    STORE1(f32, out_, plane * params.positions + position, value_at(plane, at));
+  }
+#else
   vec4 v;
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) v[i] = sample_at(min(4u * q + i, params.count - 1u));
-  STORE4(DTYPE, out_, q, v);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    uint rest = min(4u * item() + i, params.last);
+    const uint position = take(rest, params.positions);
+    v[i] = value_at(rest, place_of(rest / params.channels * params.positions + position));
+  }
+  STORE4(DTYPE, out_, item(), v);
+#endif
 }

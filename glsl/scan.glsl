@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[.., j, ..] = in[.., 0, ..] JOIN ... JOIN in[.., j, ..] along one dimension: sums, products, extrema with the place of the
-// last of equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES elements at a time: a scan in shared memory,
-// joined to the result of all elements before. Sums of i64 have 64 bits; one that does not fit in 32 is reported, as a product.
+// last of equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES * EACH elements at a time: each invocation
+// joins its own, a scan in shared memory those of the invocations, joined to the result of all elements before. Sums of i64 have 64 bits; one that does not fit in 32 is reported, as a product.
 // Bindings: 0 out, 1 places, 2 status, 3 in. Places are written by max and min only.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 i32 i64
 #pragma choice OP prod max min logsumexp sum
 #include "core/launch.glslh"
@@ -13,6 +14,8 @@
 #include "math/math.glslh"
 
 layout(constant_id = 1) const uint OP = 0;
+layout(constant_id = 2) const uint EACH = 1u;         // elements of an invocation, 1 or a multiple of 4
+layout(constant_id = 3) const bool VECTORS = false;  // rows are whole vec4 groups, and EACH is not 1
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) writeonly buffer Places { WORD(i32) places_[]; };
@@ -98,6 +101,23 @@ void share(State state) {
   at_[lane()] = state.at;
 }
 
+// Four elements of a row, from element j on.
+VEC(DTYPE) load_four(uint i, uint j) {
+  if (VECTORS) return LOAD4(DTYPE, in_, i >> 2);
+  VEC(DTYPE) four = VEC(DTYPE)(0);
+  [[unroll]] for (uint k = 0u; k < 4u; ++k)
+    if (j + k < params.extent) four[k] = LOAD1(DTYPE, in_, i + k * params.inner);
+  return four;
+}
+
+void store(uint i, State all) {
+  if (!VECTORS) STORE1(DTYPE, out_, i, all.value);
+  if (kPlaces) STORE1(i32, places_, i, int(all.at));
+#ifdef DTYPE_i64
+  if (leaves(all)) report(params.call, i, STATUS_LEAVES_32_BITS);
+#endif
+}
+
 void main() {
   const uint row = group();
   if (row >= params.rows) return;
@@ -105,10 +125,26 @@ void main() {
   const bool has_identity = OP == OP_prod || OP == OP_sum;
   const State none = State(T(OP == OP_sum ? 0 : 1), has_identity ? 0u : kNone);
   State before = none;
-  for (uint begin = 0u; begin < params.extent; begin += LANES) {
-    const uint j = begin + lane(), i = base + j * params.inner;
-    State state = none;
-    if (j < params.extent) state = state_of(LOAD1(DTYPE, in_, i), j);
+  for (uint begin = 0u; begin < params.extent; begin += LANES * EACH) {
+    const uint first = begin + lane() * EACH;
+    State mine[EACH], state = none;
+    if (EACH == 1u) {
+      if (first < params.extent) state = state_of(LOAD1(DTYPE, in_, base + first * params.inner), first);
+      mine[0] = state;
+    } else {
+      [[unroll]] for (uint k = 0u; k < EACH; k += 4u) {
+        const uint j = first + k;
+        VEC(DTYPE) four = VEC(DTYPE)(0);
+        if (j < params.extent) four = load_four(base + j * params.inner, j);
+        [[unroll]] for (uint e = 0u; e < 4u; ++e) {
+          if (j + e < params.extent) {
+            const State next = state_of(four[e], j + e);
+            state = k + e == 0u ? next : join(state, next);
+          }
+          mine[k + e] = state;
+        }
+      }
+    }
     share(state);
     barrier();
     for (uint step = 1u; step < LANES; step *= 2u) {
@@ -117,13 +153,19 @@ void main() {
       share(state);
       barrier();
     }
-    const State all = join(before, state);
-    if (j < params.extent) {
-      STORE1(DTYPE, out_, i, all.value);
-      if (kPlaces) STORE1(i32, places_, i, int(all.at));
-#ifdef DTYPE_i64
-      if (leaves(all)) report(params.call, i, STATUS_LEAVES_32_BITS);
-#endif
+    const State until = lane() == 0u ? before : join(before, shared_state(lane() - 1u));
+    [[unroll]] for (uint k = 0u; k < EACH; ++k) {
+      mine[k] = join(until, mine[k]);
+      if (first + k < params.extent) store(base + (first + k) * params.inner, mine[k]);
+    }
+    if (VECTORS) {
+      [[unroll]] for (uint k = 0u; k < EACH; k += 4u) {
+        const uint j = first + k;
+        if (j >= params.extent) continue;
+        STORE4(DTYPE, out_, (base + j) >> 2,
+               VEC(DTYPE)(mine[k].value, mine[min(k + 1u, EACH - 1u)].value, mine[min(k + 2u, EACH - 1u)].value,
+                          mine[min(k + 3u, EACH - 1u)].value));
+      }
     }
     before = join(before, shared_state(LANES - 1u));
     barrier();

@@ -10,6 +10,9 @@
 
 #include <cinttypes>
 
+#include "base/divide.h"
+
+#include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/reference/images.h"
 #include "ops/shared/shape.h"
@@ -36,13 +39,17 @@ void grid_sampler_2d(Graph& graph, Args args) {
     check(x.numel() != 0, "%s: an empty image", kOp);
     u32(x.numel());
     u32(grid.numel());
-    launch.over(vec4_groups(out));
-    launch.params(glsl::grid_sampler_2d::Params{.count = u32(out.numel()),
+    const bool by_place = x.dtype() == DType::f32;
+    const int64_t positions = grid.dim(1) * grid.dim(2);
+    const uint32_t items =
+        by_place ? u32(positions * x.dim(0) * ceil_div(x.dim(1), int64_t{GRID_CHANNELS})) : vec4_groups(out);
+    launch.over(items);
+    launch.params(glsl::grid_sampler_2d::Params{.items = items,
+                                                .last = u32(out.numel() - 1),
+                                                .positions = u32(positions),
                                                 .channels = u32(x.dim(1)),
                                                 .in_h = u32(x.dim(2)),
-                                                .in_w = u32(x.dim(3)),
-                                                .out_h = u32(grid.dim(1)),
-                                                .out_w = u32(grid.dim(2))});
+                                                .in_w = u32(x.dim(3))});
     launch.spec.insert(launch.spec.end(),
                        {static_cast<uint32_t>(interpolation), static_cast<uint32_t>(padding), uint32_t{aligned}});
     launch.shader = &glsl::grid_sampler_2d::variant(glsl::grid_sampler_2d::dtype(x.dtype()));

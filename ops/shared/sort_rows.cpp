@@ -55,11 +55,11 @@ Tensor sort_rows(Graph& graph, Tensor x, uint32_t dim, bool descending, std::fun
     const uint32_t block = std::min(std::bit_ceil(std::max(rows.extent, 2U)), kMostOfBlock);
     const auto kept = static_cast<uint32_t>(std::min<int64_t>(keep(launch), rows.extent));
     const bool few = kept <= kFewKept && rows.extent > block;
-    const int64_t words = 2 * x.numel();
+    const int64_t words = kept == 0 ? 0 : 2 * x.numel();
     u32(words);
     a.resize({words});
     b.resize({rows.extent > block ? words : 0});
-    if (words == 0 || kept == 0) return;
+    if (words == 0) return;
 
     uint32_t steps = 1;
     if (few)

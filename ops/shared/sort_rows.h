@@ -15,7 +15,7 @@ struct Rows {
 // Adds the nodes that sort every row of x. Returns pairs {key, place}, two words each, those of row r at r * extent,
 // where row o * inner + i begins at element i of slab o; a key of i32 and i64 is the number ^ 2^31. Equal keys are in
 // the order of their places. `keep`: how many of a row are needed, by the live shapes; up to kFewKept of them take no
-// full sort.
+// full sort, and 0 none at all.
 Tensor sort_rows(Graph& graph, Tensor x, uint32_t dim, bool descending, std::function<int64_t(const Launch&)> keep);
 inline constexpr int64_t kFewKept = 64;
 
