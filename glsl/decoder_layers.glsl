@@ -9,7 +9,10 @@
 // a phase are written again a layer later, when every workgroup that reads them has written what it made of them: each has rows of
 // h, which need all of x', which needs all of the attention, and so on.
 //
-// Bindings: 0 out, 1 exchange, 2 partial sums and 3 tickets of the attention, 4 counters, 5 status, 6 table, 7 x, 8 first.
+// With a head it runs several steps, each on the token of the one before (decoder/steps.glslh).
+//
+// Bindings: 0 out, 1 exchange, 2 partial sums and 3 tickets of the attention, 4 counters, 5 status, 6 table, 7 x, 8 first, 9 steps
+// that are left.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_buffer_reference : require
@@ -73,19 +76,23 @@ layout(push_constant) uniform Params {
   uint layers;
   float attention_eps;  // of the norm before q, k and v
   float feed_eps;       // of the norm before gate and up
+  float head_eps;       // of the norm before the head
   uint patience;        // waits of a lane, see decoder/exchange.glslh
   uint call;            // for reports
   uint probe;           // 1: only finds out whether all workgroups run at once
 } params;
 
-// Columns of the table: a row for each layer, of addresses. The rows of this layer and the next are in shared memory: products ask
-// for weights just before workgroups wait for each other, where a load of an address would take as long as all else.
+// Columns of the table: a row for each layer, of addresses, and one for the head. The rows of this layer, the next and the head are
+// in shared memory: products ask for weights just before workgroups wait for each other, where a load of an address would take as
+// long as all else.
 #define TABLE_COLUMNS 18u
-shared uvec2 addresses_[2u * TABLE_COLUMNS];
-#define ADDRESS(column) addresses_[(layer_ & 1u) * TABLE_COLUMNS + (column)]
+shared uvec2 addresses_[3u * TABLE_COLUMNS];
+#define ADDRESS(column) addresses_[(turn_ & 1u) * TABLE_COLUMNS + (column)]
+#define HEAD(column) addresses_[2u * TABLE_COLUMNS + (column)]
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer Groups4 { uvec2 at[]; };
-layout(buffer_reference, std430, buffer_reference_align = 16) buffer Rows8 { uvec4 at[]; };
-uint layer_ = 0u;
+// Coherent: another workgroup may have written a row, in a step before.
+layout(buffer_reference, std430, buffer_reference_align = 16) coherent buffer Rows8 { uvec4 at[]; };
+uint turn_ = 0u;  // layers that were run, of all steps
 uint epoch_of_layer_ = 0u;
 Rows8 key_rows_, value_rows_;
 
@@ -99,6 +106,7 @@ Rows8 key_rows_, value_rows_;
 #define AT_ATTENDED (AT_QKV + QKV / 2u)
 #define AT_X2 (AT_ATTENDED + ATTENDED / 2u)
 #define AT_FEED (AT_X2 + HIDDEN / 2u)
+#define AT_BEST (AT_FEED + FEED / 2u)
 
 vec4 exchanged(uint from, uint group4) {
   const uint at = from + group4 * 2u;
@@ -117,6 +125,8 @@ void store_attended(uint octet, vec4 low, vec4 high) {
 }
 
 int first_position_ = 0;
+// 0, but the compiler does not know it: NVIDIA's takes what was packed and unpacked for what it was before.
+uint zero_ = 0u;
 #define FIRST_OF(batch) first_position_
 #define NEW_ROWS 1u
 #if defined(PRODUCT_fragments)
@@ -141,6 +151,7 @@ vec4 new_group(bool query, bool key, uint batch, uint at) {
   return exchanged(AT_QKV, (query ? params.q_begin : key ? params.k_begin : params.v_begin) + at);
 }
 #include "attention/new_row.glslh"
+#include "decoder/steps.glslh"
 #include "decoder/norm_row.glslh"
 
 #define QKV_SHAPE Shape(QKV, HIDDEN, 1u)
@@ -154,9 +165,6 @@ bool owns_x(uint i) { return i < 4u * PANELS_OF(OUT_SHAPE) && has_panel(OUT_SHAP
 
 // Rows 4 * (lane % 4) on of panel lane / 4 of the products into x, fp16.
 uvec2 residual_;
-// 0, but the compiler does not know it: NVIDIA's takes what was packed and unpacked for what it was before.
-uint zero_ = 0u;
-
 // Adds the panel's sums and publishes x; the last layer's is the result.
 void add_to_x(Shape s, uint from, uint epoch, bool is_result) {
   if (!owns_x(lane())) return;
@@ -191,13 +199,14 @@ void end_phase() {
 #endif
 }
 
-void load_addresses(uint layer) {
-  if (lane() < TABLE_COLUMNS) addresses_[(layer & 1u) * TABLE_COLUMNS + lane()] = table_[min(layer, params.layers - 1u) * TABLE_COLUMNS + lane()];
+// Row `row` of the table to place `place` of addresses_.
+void load_addresses(uint row, uint place) {
+  if (lane() < TABLE_COLUMNS) addresses_[place * TABLE_COLUMNS + lane()] = table_[row * TABLE_COLUMNS + lane()];
 }
 
-void run_layer() {
-  const bool is_last = layer_ + 1u == params.layers;
-  norm_row(layer_ == 0u, AT_X, Words(ADDRESS(0u)), params.attention_eps);
+void run_layer(uint layer) {
+  const bool is_last = layer + 1u == params.layers;
+  norm_row(layer == 0u, AT_X, Words(ADDRESS(0u)), params.attention_eps);
   multiply(QKV_SHAPE, WEIGHT(1u), true, 0u, 0u, 0u);
   barrier();
   for (uint i = lane(); i < 4u * PANELS_OF(QKV_SHAPE); i += LANES) {
@@ -216,7 +225,7 @@ void run_layer() {
   ask_weights(FEED_SHAPE, WEIGHT(7u));
   barrier();
   add_to_x(OUT_SHAPE, AT_X2, epoch_of_layer_, false);
-  load_addresses(layer_ + 1u);
+  load_addresses(is_last ? 0u : layer + 1u, (turn_ + 1u) & 1u);
   end_phase();
 
   norm_row(false, AT_X2, Words(ADDRESS(6u)), params.feed_eps);
@@ -232,11 +241,24 @@ void run_layer() {
   end_phase();
 
   multiply(DOWN_SHAPE, WEIGHT(9u), false, AT_FEED, epoch_of_layer_, 1u);
-  ++layer_;  // past the last one the addresses are those of the last, and nothing uses the weights
-  ask_weights(QKV_SHAPE, WEIGHT(1u));
+  ++turn_;
+  ask_weights_or_head(STEPS && is_last, QKV_SHAPE, WEIGHT(1u), HEAD_SHAPE, HEAD_WEIGHT);
   barrier();
-  add_to_x(DOWN_SHAPE, AT_X, epoch_of_layer_ + 1u, is_last);
+  add_to_x(DOWN_SHAPE, AT_X, epoch_of_layer_ + 1u, !STEPS && is_last);
   end_phase();
+}
+
+void run_step() {
+  if (owns_x(lane())) residual_ = first_x(vec4_of(OUT_SHAPE, lane()));
+  for (uint layer = 0u; layer < params.layers; ++layer) {
+    run_layer(layer);
+    ++epoch_of_layer_;
+  }
+  if (!STEPS) return;
+  norm_row(false, AT_X, Words(HEAD(0u)), params.head_eps);
+  const uvec2 mine = best_of_head();
+  ask_weights(QKV_SHAPE, WEIGHT(1u));
+  next_token(mine);
 }
 
 // Whether all workgroups are here at once: each waits until it has seen the others. The host has set met_ to 0.
@@ -258,19 +280,20 @@ void main() {
 #endif
   zero_ = params.layers >> 31;
   first_position_ = LOAD1(i32, first_, 0u);
-  load_addresses(0u);
+  load_addresses(0u, 0u);
+  if (STEPS) load_addresses(params.layers, 2u);
   barrier();
+  const uint steps = STEPS ? begin_steps() : 1u;
+  if (steps == 0u) return;
   ask_weights(QKV_SHAPE, WEIGHT(1u));
   epoch_of_layer_ = epoch_ + 1u;
-  if (owns_x(lane())) residual_ = x_in_[vec4_of(OUT_SHAPE, lane())];
-  for (uint l = 0u; l < params.layers; ++l) {
-    run_layer();
-    ++epoch_of_layer_;
-  }
+  for (uint i = 0u; i < steps; ++i) run_step();
+  if (STEPS) end_steps();
   if (gave_up()) report(params.call, group(), STATUS_GAVE_UP);
   barrier();
-  // The last workgroup counts the epochs on: all others have read epoch_.
+  // The last workgroup counts on: all others have read what it changes.
   if (lane() != 0u || atomicAdd(ended_, 1u) != WORKGROUPS - 1u) return;
   atomicExchange(ended_, 0u);
-  atomicAdd(epoch_, params.layers + 1u);
+  atomicAdd(epoch_, steps * (params.layers + 1u));
+  if (STEPS) atomicAdd(left_, 0u - steps);
 }

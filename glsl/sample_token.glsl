@@ -69,18 +69,10 @@ void mark_repeated(uint row, uint part) {
   barrier();
 }
 
-// An option out of its range: NaN is in none. Position: in options, then in counts.
+// Position of the report: in options, then in counts.
 void check_options(uint row) {
-  const uvec4 options = options_[row], counts = counts_[row];
-  const uint one = 0x3f800000u;
-  uint bad = 8u;
-  if (int(counts.y) < 0) bad = 5u;
-  if (int(counts.x) < 0) bad = 4u;
-  if (options.w - 1u >= kInfBits - 1u) bad = 3u;
-  if (options.z > one && options.z != 0x80000000u) bad = 2u;
-  if (options.y - 1u >= one) bad = 1u;
-  if (options.x > kInfBits && options.x != 0x80000000u) bad = 0u;
-  if (bad < 8u) report(params.call, bad < 4u ? 4u * row + bad : 4u * (params.rows + row) + bad - 4u, STATUS_BAD_OPTION);
+  const uint bad = bad_option(options_[row], counts_[row]);
+  if (bad != ALL_IN_RANGE) report(params.call, bad < 4u ? 4u * row + bad : 4u * (params.rows + row) + bad - 4u, STATUS_BAD_OPTION);
 }
 
 // After all parts of the row have stored their peaks.

@@ -90,15 +90,20 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
          "a run failed when it had updated a part of the state; reset() gives the state its first values");
   method.rules.bind(inputs, method.symbols);
   const Running running(*this);
+  bool several_steps = steps > 1 && Merging::suits(*method.graph, inputs);
   while (true) {
-    Encoding& chosen = encoding(method, timed, steps > 1);
+    Encoding& chosen = encoding(method, timed, steps > 1, several_steps);
     copy_in(chosen.ports.inputs, inputs, method.rules);
     submit(method, chosen, steps);
-    if (!merging_.gave_up(chosen)) {
+    if (merging_.gave_up(chosen)) {
+      run_unmerged(method, chosen);
+    } else if (Merging::declined(chosen)) {
+      several_steps = false;
+      clear_words();
+    } else {
       check_status(method, chosen);
       return chosen;
     }
-    run_unmerged(method, chosen);
   }
 }
 
@@ -111,11 +116,13 @@ void Session::run_unmerged(const MethodState& method, const Encoding& encoding) 
   for (MethodState& each : methods_) each.encodings.clear();
 }
 
-Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
+Encoding& Session::encoding(MethodState& method, bool timed, bool repeated, bool several_steps) {
   ++clock_;
   std::unique_ptr<Encoding> measured;  // a recording of the same, whose parts fit badly
   for (auto& known : method.encodings) {
-    if (known->timed != timed || known->repeated != repeated || known->symbols != method.symbols) continue;
+    if (known->timed != timed || known->repeated != repeated || known->several_steps != several_steps ||
+        known->symbols != method.symbols)
+      continue;
     known->used = clock_;
     if (fits(*known)) return *known;
     measured = std::move(known);
@@ -127,7 +134,7 @@ Encoding& Session::encoding(MethodState& method, bool timed, bool repeated) {
   if (measured) factors = measured_factors(measured->parts, measured->factors, measured->steps.size());
   const uint32_t recordings = measured ? measured->recordings + 1 : 1;
   measured.reset();  // gives its memory back
-  std::unique_ptr<Encoding> fresh = encode(method, timed, repeated, std::move(factors));
+  std::unique_ptr<Encoding> fresh = encode(method, timed, repeated, several_steps, std::move(factors));
   fresh->recordings = recordings;
   fresh->used = clock_;
   auto& all = method.encodings;
@@ -142,7 +149,8 @@ bool Session::fits(const Encoding& known) const {
          !fit_badly(known.parts, known.runs, submit_ns(device_->features()));
 }
 
-std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors) {
+std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool repeated, bool several_steps,
+                                          std::vector<double> factors) {
   const Deadline deadline(budget_.max_seconds, [this] { poll(); });
   num_launches_ += infer(*method.graph, method.symbols);
   check_bindings(*method.graph);
@@ -152,12 +160,14 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   fresh->symbols = method.symbols;
   fresh->timed = timed;
   fresh->repeated = repeated;
+  fresh->several_steps = several_steps;
   fresh->factors = std::move(factors);
   // A step may write over the memory of an input that the next step reads: it is then copied in each of them.
   const bool in_place = in_place_ && !repeated;
   fresh->ports = ports(*method.graph, layout, in_place);
   const auto keeps = [&](uint32_t state) { return undo_.saves(method.graph->impl().method_index, states_[state]); };
-  auto merged = merging_.find(device_, *method.graph, keeps);
+  auto merged = merging_.find(device_, *method.graph, several_steps, keeps);
+  if (!merged.empty() && merged.front()->runs_steps) add_steps(fresh->ports);
   if (need_of(fresh->ports, layout, merged_bytes(merged)).running() > budget_.max_memory) merged = {};
   fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merged);
   if (repeated) once(updated_inputs(method.graph->impl()), fresh->before, fresh->steps, fresh->after);
@@ -177,10 +187,12 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
 void Session::submit(const MethodState& method, Encoding& encoding, uint32_t steps) {
   const Part& part = encoding.parts[0];
   const double step_ns = encoding.runs > 0 ? static_cast<double>(part.measured_ns) : part.ns;
+  const auto a_submit = static_cast<uint32_t>(
+      std::clamp(static_cast<double>(submit_ns(device_->features())) / std::max(step_ns, 1.0), 1.0, 1.0 * steps));
+  const uint32_t at_once = set_steps(encoding, steps, a_submit);
   Run run{.timeout_ns = timeout_ns_,
-          .times = steps,
-          .times_a_submit = static_cast<uint32_t>(std::clamp(
-              static_cast<double>(submit_ns(device_->features())) / std::max(step_ns, 1.0), 1.0, 1.0 * steps)),
+          .times = (steps + at_once - 1) / at_once,
+          .times_a_submit = std::max(a_submit / at_once, 1u),
           .first = encoding.first.get(),
           .last = encoding.last.get(),
           .poll = [this] { poll(); }};
@@ -192,7 +204,7 @@ void Session::submit(const MethodState& method, Encoding& encoding, uint32_t ste
   }
   ++encoding.runs;
   for (size_t p = 0; p < encoding.parts.size(); ++p)
-    encoding.parts[p].measured_ns = std::min(encoding.parts[p].measured_ns, run.part_ns[p]);
+    encoding.parts[p].measured_ns = std::min(encoding.parts[p].measured_ns, run.part_ns[p] / at_once);
   pace_.note(encoding.parts, encoding.factors, encoding.runs);
 }
 
@@ -291,9 +303,8 @@ void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind ki
 uint64_t Session::kept_merged_bytes() const {
   uint64_t bytes = 0;
   for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
+    for (const auto& encoding : method.encodings)
       for (const Buffer& memory : encoding->merged_memory) bytes += memory.bytes();
-    }
   }
   return bytes;
 }
@@ -301,9 +312,8 @@ uint64_t Session::kept_merged_bytes() const {
 uint64_t Session::image_bytes() const {
   uint64_t bytes = 0;
   for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
+    for (const auto& encoding : method.encodings)
       for (const Image& image : encoding->images) bytes += image.bytes();
-    }
   }
   return bytes;
 }

@@ -119,9 +119,11 @@ class Session {
   };
 
   Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed, uint32_t steps = 1);
-  Encoding& encoding(MethodState& method, bool timed, bool repeated);
+  // `several_steps`: with a dispatch that runs all of them, where there is one.
+  Encoding& encoding(MethodState& method, bool timed, bool repeated, bool several_steps);
   bool fits(const Encoding& known) const;
-  std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated, std::vector<double> factors);
+  std::unique_ptr<Encoding> encode(MethodState& method, bool timed, bool repeated, bool several_steps,
+                                   std::vector<double> factors);
   void submit(const MethodState& method, Encoding& encoding, uint32_t steps);
   void poll() const;
   bool must_grow(const Ports& ports, const Layout& layout) const;

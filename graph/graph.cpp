@@ -169,6 +169,10 @@ Tensor Graph::status() {
   return Tensor(this, impl_->status);
 }
 
+void Graph::steps_suit(Tensor input, std::function<bool(std::span<const std::byte>)> suits) {
+  impl_->step_conditions.emplace_back(input.id(), std::move(suits));
+}
+
 Tensor Graph::counters(int64_t count) {
   if (impl_->counters == kNone)
     impl_->counters = impl_->add({.dtype = DType::i32, .rank = 1, .memory = MemorySource::counters, .shape = {0}});

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,9 @@ class Graph {
   // At least `count` words of i32 that are 0 when a run begins. A dispatch that binds them, as a write, leaves them at
   // 0; the session clears them after a run that was stopped. All calls have the same words.
   Tensor counters(int64_t count);
+  // A dispatch that runs several steps of a call (graph/merge.h) is tried only where `suits` takes the bytes of
+  // `input`, should that be an input of the method.
+  void steps_suit(Tensor input, std::function<bool(std::span<const std::byte>)> suits);
   uint32_t call_id() const;  // the operator call being built, for status reports
   const Features& features() const;
   // A value of type T that operator calls share while the graph is built, by a key of their own; made by the first call

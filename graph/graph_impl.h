@@ -98,7 +98,9 @@ struct Graph::Impl {
   uint32_t status = kNone, counters = kNone;        // tensors
   uint32_t call = kNone;                            // the one being built
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
-  std::function<std::vector<Merged>(const Graph&, std::span<const RunningNode>)> merge;
+  std::function<std::vector<Merged>(const Graph&, std::span<const RunningNode>, bool steps)> merge;
+  // Of inputs, by which a dispatch that runs several steps is wanted: Graph::steps_suit.
+  std::vector<std::pair<uint32_t, std::function<bool(std::span<const std::byte>)>>> step_conditions;
   bool copying = false;  // a copy between storages is being added: it writes the value of an earlier call
 
   std::vector<int64_t> symbols, exprs, previous_exprs;  // live values

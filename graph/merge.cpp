@@ -80,13 +80,13 @@ bool complete(const Graph::Impl& graph, Merged& merged, const std::function<bool
 
 }  // namespace
 
-std::vector<std::shared_ptr<const Merged>> find_merged(const Graph& graph,
+std::vector<std::shared_ptr<const Merged>> find_merged(const Graph& graph, bool steps,
                                                        const std::function<bool(uint32_t state)>& keeps_state) {
   const Graph::Impl& impl = graph.impl();
   std::vector<std::shared_ptr<const Merged>> result;
   if (!impl.merge) return result;
   const std::vector<RunningNode> nodes = running_nodes(impl);
-  for (Merged& merged : impl.merge(graph, nodes)) {
+  for (Merged& merged : impl.merge(graph, nodes, steps)) {
     if (complete(impl, merged, keeps_state)) result.push_back(std::make_shared<Merged>(std::move(merged)));
   }
   return result;

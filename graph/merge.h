@@ -28,7 +28,8 @@ struct TableEntry {
 
 // What a binding of the dispatch is.
 struct MergedBinding {
-  enum class Kind : uint8_t { tensor, scratch, table } kind;
+  // steps: two words, how many steps of the call are left, and how many a dispatch runs; the kernel counts down
+  enum class Kind : uint8_t { tensor, scratch, table, steps } kind;
   uint32_t tensor = kNone;
   uint64_t bytes = 0;  // of scratch, which is 0 before the first run and then stays as the kernel leaves it
 };
@@ -42,14 +43,16 @@ struct Merged {
   std::vector<MergedBinding> bindings;
   uint32_t status = 0;  // the binding of Graph::status
   std::vector<TableEntry> table;
+  bool runs_steps = false;        // it has a binding of kind steps, is the whole method, and may report STATUS_DECLINED
   std::vector<uint32_t> results;  // tensors that it writes; the others that its nodes wrote must not be read elsewhere
   std::vector<uint32_t> rows;  // of the results, those of which a run that is made again writes the same rows: caches
   std::vector<uint32_t> writes = {}, reads = {};  // set by find_merged
 };
 
-// The merged dispatches of a graph at its live shapes, in order. `keeps_state`: whether a run that failed can set the
-// state back; else its new value must be in Merged::rows, or nothing is merged.
-std::vector<std::shared_ptr<const Merged>> find_merged(const Graph& graph,
+// The merged dispatches of a graph at its live shapes, in order. `steps`: also one that runs all steps of a call; then
+// it is the only one. `keeps_state`: whether a run that failed can set the state back; else its new value must be in
+// Merged::rows, or nothing is merged.
+std::vector<std::shared_ptr<const Merged>> find_merged(const Graph& graph, bool steps,
                                                        const std::function<bool(uint32_t state)>& keeps_state);
 
 }  // namespace pumice::engine

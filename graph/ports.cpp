@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "graph/convert.h"
+#include "graph/suballocator.h"
 
 namespace pumice::engine {
 namespace {
@@ -44,6 +45,11 @@ Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
     ports.download_bytes += 16;
   }
   return ports;
+}
+
+void add_steps(Ports& ports) {
+  ports.steps_offset = padded(ports.upload_bytes, 16);
+  ports.upload_bytes = ports.steps_offset + 16;
 }
 
 uint64_t host_bytes(const Port& port) {

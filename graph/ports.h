@@ -23,9 +23,13 @@ struct Port {
 struct Ports {
   std::vector<Port> inputs, outputs;
   uint64_t upload_bytes = 0, download_bytes = 0, status_offset = 0;
+  uint64_t steps_offset = 0;  // in upload, of a binding of kind steps (graph/merge.h)
 };
 // `in_place`: the host sees the device's memory, nothing is staged.
 Ports ports(const Graph& graph, const Layout& layout, bool in_place);
+
+// Room for the words of a binding of kind steps.
+void add_steps(Ports& ports);
 
 // On the host, where int64 has 8 bytes.
 uint64_t host_bytes(const Port& port);

@@ -3,6 +3,7 @@
 
 #include <cinttypes>
 
+#include "base/divide.h"
 #include "graph/bind.h"
 #include "graph/need.h"
 #include "vulkan/upload.h"
@@ -98,31 +99,52 @@ void dispatch(Device& device, const Node& node, const Piece& piece, const Resolv
 namespace {
 
 constexpr uint64_t kSection = 256;  // table and scratch of a merged dispatch begin at multiples
+constexpr uint64_t kStepBytes = 16;
 
 uint64_t section(uint64_t bytes) {
   return padded(bytes, kSection);
 }
 
-// The table lies first, then each scratch.
-std::vector<Slice> merged_bindings(const Merged& merged, const Buffer& own, const TensorMemory& memory) {
+// Calls take(binding, where in the buffer of the merged dispatch it is) for all that lies there: the table first.
+template <class Take>
+void for_own(const Merged& merged, const Take& take) {
+  using Kind = MergedBinding::Kind;
   const uint64_t table = merged.table.size() * sizeof(uint64_t);
   uint64_t at = section(table);
-  std::vector<Slice> bindings;
-  for (const MergedBinding& binding : merged.bindings) {
-    using Kind = MergedBinding::Kind;
-    if (binding.kind == Kind::tensor) bindings.push_back(memory.of(binding.tensor).slice);
-    if (binding.kind == Kind::table) bindings.push_back(TensorMemory::allocation(own, 0, table).slice);
-    if (binding.kind != Kind::scratch) continue;
-    bindings.push_back(TensorMemory::allocation(own, at, binding.bytes).slice);
-    at += section(binding.bytes);
+  for (size_t b = 0; b < merged.bindings.size(); ++b) {
+    const MergedBinding& binding = merged.bindings[b];
+    if (binding.kind == Kind::table) take(b, 0, table);
+    if (binding.kind != Kind::scratch && binding.kind != Kind::steps) continue;
+    const uint64_t bytes = binding.kind == Kind::steps ? kStepBytes : binding.bytes;
+    take(b, at, bytes);
+    at += section(bytes);
   }
+}
+
+std::vector<Slice> merged_bindings(const Merged& merged, const Buffer& own, const TensorMemory& memory) {
+  std::vector<Slice> bindings(merged.bindings.size());
+  for (size_t b = 0; b < bindings.size(); ++b) {
+    if (merged.bindings[b].kind == MergedBinding::Kind::tensor)
+      bindings[b] = memory.of(merged.bindings[b].tensor).slice;
+  }
+  for_own(merged,
+          [&](size_t b, uint64_t at, uint64_t bytes) { bindings[b] = TensorMemory::allocation(own, at, bytes).slice; });
   return bindings;
 }
 
+// Where the kernel of the merged dispatch counts steps.
+Slice steps_of(const Merged& merged, const Buffer& own) {
+  Slice slice{};
+  for_own(merged, [&](size_t b, uint64_t at, uint64_t bytes) {
+    if (merged.bindings[b].kind == MergedBinding::Kind::steps) slice = {own.handle(), at, bytes};
+  });
+  return slice;
+}
+
 uint64_t bytes_of(const Merged& merged) {
-  uint64_t bytes = section(merged.table.size() * sizeof(uint64_t));
-  for (const MergedBinding& binding : merged.bindings) bytes += section(binding.bytes);
-  return bytes;
+  uint64_t end = 0;
+  for_own(merged, [&](size_t, uint64_t at, uint64_t bytes) { end = std::max(end, at + section(bytes)); });
+  return end;
 }
 
 Buffer merged_memory(const std::shared_ptr<Device>& device, const Merged& merged, const TensorMemory& memory) {
@@ -213,6 +235,12 @@ void copy(const TensorMemory& memory, std::span<const Step> steps, Commands& com
   }
 }
 
+// The dispatch that runs all steps of a call, or null.
+const Merged* runs_steps(const Encoding& encoding) {
+  const bool runs = encoding.steps.size() == 1 && encoding.steps[0].merged && encoding.steps[0].merged->runs_steps;
+  return runs ? encoding.steps[0].merged.get() : nullptr;
+}
+
 }  // namespace
 
 uint64_t merged_bytes(std::span<const std::shared_ptr<const Merged>> all) {
@@ -229,6 +257,15 @@ std::vector<Step> in_order(const Encoding& encoding) {
     if (encoding.repeated && begin < all.size()) all[begin].barrier = true;  // Commands::begin
   }
   return all;
+}
+
+uint32_t set_steps(const Encoding& encoding, uint32_t steps, uint32_t a_submit) {
+  if (encoding.step_words == nullptr) return 1;
+  const auto times = ceil_div(steps, a_submit);
+  const auto at_once = static_cast<uint32_t>(ceil_div(steps, times));  // about as many in the last one
+  encoding.step_words[0] = steps;
+  encoding.step_words[1] = at_once;
+  return at_once;
 }
 
 bool run_at_once(const std::shared_ptr<Device>& device, const Merged& merged) {
@@ -276,6 +313,11 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
     encoding.first->begin();
     if (encoding.saves) buffers.undo.save(impl.method_index, *encoding.first);
     copy(memory, encoding.before, *encoding.first);
+    if (const Merged* merged = runs_steps(encoding)) {
+      const Allocation words = TensorMemory::allocation(buffers.upload, encoding.ports.steps_offset, kStepBytes);
+      encoding.step_words = reinterpret_cast<uint32_t*>(words.mapped);
+      encoding.first->copy(words.slice, steps_of(*merged, encoding.merged_memory.front()));
+    }
     encoding.first->end();
     encoding.last = std::make_unique<Commands>(device);
     encoding.last->begin();

@@ -45,6 +45,8 @@ struct Encoding {
   uint32_t recordings = 1;           // of these symbols, this one included
   uint64_t runs = 0;
   const uint32_t* status = nullptr;  // four words, or null when no kernel reports
+  uint32_t* step_words = nullptr;    // for a merged step that runs several: MergedBinding::Kind::steps
+  bool several_steps = false;        // such a step was looked for
   uint64_t used = 0;                 // Session's clock at the last use: the oldest encoding is dropped first
 };
 
@@ -57,6 +59,9 @@ uint64_t merged_bytes(std::span<const std::shared_ptr<const Merged>> all);
 // Prepares the pipelines, plans the parts, sets the ports' data and records. Throws Timeout between two pipelines.
 void record(const std::shared_ptr<Device>& device, const Graph& graph, const Layout& layout,
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding);
+
+// How many steps each of the submitted commands runs, of `steps` of a call; at most `a_submit`. Tells the kernel.
+uint32_t set_steps(const Encoding& encoding, uint32_t steps, uint32_t a_submit);
 
 // Whether all workgroups of a merged dispatch run at once: runs its probe.
 bool run_at_once(const std::shared_ptr<Device>& device, const Merged& merged);

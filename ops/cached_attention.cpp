@@ -26,7 +26,7 @@
 #include "glsl/cached_attention_write.h"
 #include "ops/op.h"
 #include "ops/shared/cached_attention_launch.h"
-#include "ops/shared/decoder_layers.h"
+#include "ops/shared/phases.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {

@@ -10,6 +10,7 @@
 #include "ops/linear/packed_weight.h"
 #include "ops/op.h"
 #include "ops/reference/indices.h"
+#include "ops/shared/phases.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -47,6 +48,11 @@ void in_blocks(Launch& launch, Tensor out, uint64_t row, const std::vector<RowRa
   }
 }
 
+// Of the dispatch that is being made.
+void set_phase(Launch& launch, std::optional<PackedWeight> packed, Tensor rows, uint32_t n, uint32_t k, Tensor out) {
+  if (out.numel() == k) launch.phase = std::make_shared<EmbeddingPhase>(std::move(packed), rows, n, k, out.dtype());
+}
+
 void embedding(Graph& graph, Args args) {
   const Tensor weight = args.tensor(0), index = args.tensor(1), out = args.out();
   check_index(index, "embedding");
@@ -64,6 +70,7 @@ void embedding(Graph& graph, Args args) {
       launch.params(glsl::embedding::Params{at.count * k, at.first, n, rows.first, rows.count, k, call});
       launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
       launch.binding_ranges[2] = binding_range(rows, n, row);
+      set_phase(launch, {}, weight, n, k, out);
     });
   });
 }
@@ -88,6 +95,7 @@ void packed(Graph& graph, const Args& args, const char* op, DType stored) {
       const auto [weights, scale, zero] = weight_binding_ranges(w, rows);
       launch.binding_ranges[2] = weights;
       launch.binding_ranges.insert(launch.binding_ranges.end(), {scale, zero});
+      set_phase(launch, w, w.weight, w.n, w.k, out);
     });
   });
 }

@@ -7,7 +7,9 @@
 // is not in the vocabulary and a step that is no column end the run with an error. Exact: all that decides is integers.
 #include "glsl/sample_token.h"
 
+#include <array>
 #include <bit>
+#include <cstring>
 
 #include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
@@ -15,6 +17,7 @@
 #include "glsl/sample_token_split.h"
 #include "ops/op.h"
 #include "ops/reference/sample_token.h"
+#include "ops/shared/phases.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -67,8 +70,20 @@ Sampled read(const Args& args) {
   return s;
 }
 
+// Whether rows of options ask for the most probable token and nothing else: then all steps of a call may be one
+// dispatch (glsl/decoder_layers.glsl).
+bool is_plain(std::span<const std::byte> options) {
+  std::array<float, 4> row;
+  for (size_t at = 0; at + sizeof row <= options.size(); at += sizeof row) {
+    std::memcpy(row.data(), &options[at], sizeof row);
+    if (row[0] != 0 || row[3] != 1) return false;
+  }
+  return true;
+}
+
 void sample_token(Graph& graph, Args args) {
   const Sampled s = read(args);
+  graph.steps_suit(s.options, is_plain);
   const Tensor made = args.out(0), token = args.out(1), position = args.out(2), step = args.out(3);
   const Tensor keys = graph.scratch(DType::i32, 1), peaks = graph.scratch(DType::i32, 1);
   const Tensor words = graph.scratch(DType::i32, 1), list = graph.scratch(DType::i32, 1);
@@ -76,6 +91,14 @@ void sample_token(Graph& graph, Args args) {
   const uint32_t call = graph.call_id();
   const auto over_parts = [=](Launch& launch) {
     launch.over_groups(uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
+  };
+  const auto set_phase = [=](Launch& launch) {
+    if (s.rows() != 1) return;
+    auto phase = std::make_shared<SamplePhase>(call);
+    phase->logits = s.logits, phase->options = s.options, phase->counts = s.counts;
+    phase->made = s.made, phase->token = s.token, phase->position = s.position, phase->step = s.step;
+    phase->new_made = made, phase->new_token = token, phase->new_position = position, phase->new_step = step;
+    launch.phase = std::move(phase);
   };
 
   graph.dispatch({keys, peaks, words, graph.counters(SAMPLE_ROWS), graph.status()},
@@ -97,6 +120,7 @@ void sample_token(Graph& graph, Args args) {
                                                               .made = u32(s.made.dim(1)),
                                                               .call = call});
                      launch.shader = &glsl::sample_token::variant(glsl::sample_token::dtype(s.logits.dtype()));
+                     set_phase(launch);
                    }
                  });
   graph.dispatch({words}, {keys, s.options, s.counts}, [=](Launch& launch) {
@@ -104,6 +128,7 @@ void sample_token(Graph& graph, Args args) {
     over_parts(launch);
     launch.params(glsl::sample_token_bins::Params{.rows = s.rows(), .tokens = s.tokens(), .parts = s.parts()});
     launch.shader = &glsl::sample_token_bins::variant();
+    set_phase(launch);
   });
   graph.dispatch_in_place(
       {made, token, position, step, list, bests, words, graph.status()},
@@ -120,6 +145,7 @@ void sample_token(Graph& graph, Args args) {
         launch.params(glsl::sample_token_split::Params{
             .rows = s.rows(), .tokens = s.tokens(), .parts = s.parts(), .made = u32(s.made.dim(1)), .call = call});
         launch.shader = &glsl::sample_token_split::variant();
+        set_phase(launch);
       },
       4);
 }

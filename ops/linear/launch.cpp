@@ -11,7 +11,7 @@
 #include "glsl/linear_tiled.h"
 #include "ops/linear/describe.h"
 #include "ops/linear/pick.h"
-#include "ops/shared/decoder_layers.h"
+#include "ops/shared/phases.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 
