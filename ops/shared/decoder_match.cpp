@@ -124,7 +124,8 @@ std::optional<DecoderStep> decoder_step(const Graph& graph, std::span<const Runn
       nodes[head].writes[0] == root(step.sample->logits) && root(c.first) == root(step.sample->position);
   const SamplePhase& s = *step.sample;
   const bool carried = is_carried(graph.impl(), s.made, s.new_made) && is_carried(graph.impl(), s.token, s.new_token) &&
-                       is_carried(graph.impl(), s.position, s.new_position) && is_carried(graph.impl(), s.step, s.new_step);
+                       is_carried(graph.impl(), s.position, s.new_position) &&
+                       is_carried(graph.impl(), s.step, s.new_step);
   const auto& packed = step.embedding->packed;
   const bool packed_so = !packed || (packed->type == WeightType::q4 && packed->scale_f16 && !packed->zero &&
                                      !packed->texture && packed->group == qkv.weight.group);

@@ -20,6 +20,7 @@ import pumice
 
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a head of the caches needs a compute unit")
 
+
 def exact_of(model: nn.Module, group: int) -> nn.Module:
     """With the weights that are in the file, in fp64."""
     quantized = copy.deepcopy(model)

@@ -43,7 +43,13 @@ def loaded(case: str, features: str) -> pumice.Session:
 
 def call(session: pumice.Session, case: str, steps: int, **changes: object) -> list[int]:
     """The tokens after the text."""
-    values = {"token": int(text_of(case)[0, -1]), "position": TEXT - 1, "step": 0, "options": PLAIN, "counts": NO_COUNTS}
+    values = {
+        "token": int(text_of(case)[0, -1]),
+        "position": TEXT - 1,
+        "step": 0,
+        "options": PLAIN,
+        "counts": NO_COUNTS,
+    }
     values |= changes
     before = torch.zeros(1, MOST, dtype=torch.int64)
     before[:, :TEXT] = text_of(case)
