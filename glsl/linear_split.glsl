@@ -5,14 +5,14 @@
 //
 // scale is the power of two that brings the row's largest finite element into [2^14, 2^15): exact, and undone exactly. high is
 // x / scale rounded to fp16, low what is left, 2^11 times and rounded: each has 11 bits, so that |error| <= 2^-22 |x|, or 2^-50 of
-// the row's largest element where low is subnormal (ops/linear/error_bound.h). Infinities and NaN are in high, and low is 0.
+// the row's largest element where low is subnormal (ops/linear/error_bound.h, math/split.glslh).
 // out[m] is high, then low, each as whole tiles of 64 columns; those past K are 0. rows[m]: the bits of scale, and 0.
 // Bindings: 0 out, 1 rows, 2 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "core/reduce.glslh"
 #include "core/types.glslh"
-#include "math/half_round.glslh"
+#include "math/split.glslh"
 
 layout(constant_id = 1) const bool K_VEC4 = false;  // rows of x are whole vec4 groups
 
@@ -33,11 +33,6 @@ vec4 load(uint row, uint q) {
   return v;
 }
 
-bool is_finite(float x) { return (floatBitsToUint(x) & kInfBits) != kInfBits; }
-int size_of(float x) { return is_finite(x) ? int(floatBitsToUint(x) & 0x7fffffffu) : 0; }
-
-float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
-
 void main() {
   const uint row = group(), groups = params.tiles * 16u;
   if (row >= params.m) return;  // the whole workgroup
@@ -46,13 +41,14 @@ void main() {
     const vec4 v = load(row, q);
     size = max(size, max(max(size_of(v.x), size_of(v.y)), max(size_of(v.z), size_of(v.w))));
   }
-  const int up = min(14 - ((workgroup_max(size) >> 23) - 127), 126);  // -113 .. 126: it and its negative are exponents
+  const int up = row_power(workgroup_max(size));
   for (uint q = lane(); q < groups; q += LANES) {
-    const vec4 v = load(row, q) * power_of_two(up);
-    vec4 low;
-    for (uint i = 0u; i < 4u; ++i) low[i] = is_finite(v[i]) ? (v[i] - half_round(v[i])) * 2048.0 : 0.0;
-    out_[row * 2u * groups + q] = pack_half(v);
-    out_[(row * 2u + 1u) * groups + q] = pack_half(low);
+    const vec4 x = load(row, q);
+    uvec2 high, low;
+    split_two(x.xy, power_of_two(up), high.x, low.x);
+    split_two(x.zw, power_of_two(up), high.y, low.y);
+    out_[row * 2u * groups + q] = high;
+    out_[(row * 2u + 1u) * groups + q] = low;
   }
   if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(power_of_two(-up)), 0u);
 }

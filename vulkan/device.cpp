@@ -125,7 +125,7 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   // What the probe itself needs may be switched off.
   const Features& found = device->features();
   if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))
-    bits &= ~(bit(Feature::fragments) | bit(Feature::split));
+    bits &= ~bit(Feature::fragments);
   return device;
 }
 

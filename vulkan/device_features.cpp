@@ -167,7 +167,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   } else {
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
-  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments) | bit(Feature::split);
+  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
+  if (features.matrix_f16[0].m != 0) features.bits |= bit(Feature::split);
   if (features.has(Feature::addresses) && features.has(Feature::atomic64) && features.compute_units != 0)
     features.bits |= bit(Feature::persistent);
   out.pipeline_robustness = chain.robustness.pipelineRobustness != 0;

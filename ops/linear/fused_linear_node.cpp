@@ -96,21 +96,23 @@ Tensor normed(Graph& graph, const Layer& layer) {
   return out;
 }
 
-// The product into `out` of x, which has `rows` where it is split, at launches with these steps.
-void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, Steps steps, Tensor rows = {}) {
+// The product into `out` of x, which has `rows` where it is split, with that form of the weight, at launches with these
+// steps.
+void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, const PackedWeight& weight, Steps steps,
+             Tensor rows = {}) {
   Epilogue epilogue = layer.epilogue;
   epilogue.gated = steps.gate;
   epilogue.rows = rows;
   if (!steps.norm) epilogue.norm = {};
   if (!steps.gate && layer.epilogue.gated) epilogue.act = 0;
-  graph.dispatch({out}, linear_reads(x, layer.weight, epilogue), [=](Launch& launch) {
+  graph.dispatch({out}, linear_reads(x, weight, epilogue), [=](Launch& launch) {
     const Fusion now = layer.fusion(launch);
     const bool live = now.steps == steps && layer.rows() != 0;
     Shape shape = shape_of(layer, steps.gate);
     if (!steps.gate && layer.epilogue.gated && (now.steps.gate || layer.rows() == 0))
       shape.front() = 0;  // scratch that no launch needs
     out.resize(shape);
-    if (live) launch_linear(launch, *now.kernel, layer.x.dtype(), layer.weight, layer.rows(), epilogue);
+    if (live) launch_linear(launch, *now.kernel, layer.x.dtype(), weight, layer.rows(), epilogue);
   });
 }
 
@@ -133,13 +135,17 @@ void fused_linear(Graph& graph, Tensor out, Tensor x, const PackedWeight& weight
   check_layer(layer, out);
   const Tensor row = epilogue.norm ? normed(graph, layer) : x;
   std::shared_ptr<SplitX> split;
-  if (may_split_x(graph.features(), x, weight))
+  PackedWeight split_weight;
+  if (may_split_x(graph.features(), x, weight)) {
+    split_weight = split_form(graph, weight);
     split = split_x(graph, row, weight.k, [=](const Launch& launch) { return layer.fusion(launch).steps.split; });
+  }
   const auto products = [&](Tensor to, bool gate) {
-    product(graph, to, row, layer, {.norm = false, .gate = gate, .split = false});
-    if (split) product(graph, to, split->x, layer, {.norm = false, .gate = gate, .split = true}, split->rows);
+    product(graph, to, row, layer, weight, {.norm = false, .gate = gate, .split = false});
+    if (split)
+      product(graph, to, split->x, layer, split_weight, {.norm = false, .gate = gate, .split = true}, split->rows);
   };
-  if (epilogue.norm) product(graph, out, x, layer, {.norm = true, .gate = epilogue.gated, .split = false});
+  if (epilogue.norm) product(graph, out, x, layer, weight, {.norm = true, .gate = epilogue.gated, .split = false});
   products(out, epilogue.gated);
   if (!epilogue.gated) return;
   const Tensor sums = graph.scratch(x.dtype(), x.rank());

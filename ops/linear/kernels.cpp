@@ -31,6 +31,10 @@ constexpr LinearKernel kKernels[] = {
     {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
     {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
     {"split64x128", Family::fragments, 0, 0, {64, 128, 64, 32}, Input::split},
+    {"split_matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 32}, Input::split},
+    {"split_matrix64x128", Family::matrix, 0, 0, {64, 128, 64, 32}, Input::split},
+    {"split_matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}, Input::split},
+    {"split_matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}, Input::split},
     {"gemvf8", Family::gemv_fragments, 8, 1},
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
@@ -66,9 +70,9 @@ constexpr LinearKernel kKernels[] = {
 
 }  // namespace
 
-bool fits(const LinearKernel& kernel, const Features& features) {
+bool fits(const LinearKernel& kernel, WeightType weight, const Features& features) {
   return tile_lanes(kernel, features) <= features.max_invocations &&
-         tile_shared_bytes(kernel, features) <= features.max_shared_bytes;
+         tile_shared_bytes(kernel, weight, features) <= features.max_shared_bytes;
 }
 
 constexpr uint32_t kNormBytes = 144;  // of glsl/include/linear/rms_norm.glslh where no row is normed
@@ -183,12 +187,15 @@ uint32_t tile_lanes(const LinearKernel& kernel, const Features& features) {
   return kernel.tile.subtiles() * (kernel.family == Family::tiled ? 1 : features.subgroup_size);
 }
 
-uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features) {
+uint32_t tile_shared_bytes(const LinearKernel& kernel, WeightType weight, const Features& features) {
   const Tile& t = kernel.tile;
   if (kernel.family == Family::tiled) return (t.bm + t.bn) * 20 * 4;  // rows of 16 floats and 4 of padding
   // What subgroups put out at a time: rows of sums and 8 of padding.
   const uint32_t stage = t.subtiles() * features.matrix_f16[0].m * (t.tn + 8) * 4;
-  if (kernel.family == Family::matrix) return std::max((t.bm + t.bn) * 80, stage);  // rows of 32 halves and 8
+  if (kernel.family == Family::matrix) {  // rows of 32 halves and 8; and scales
+    if (kernel.input != Input::split) return std::max((t.bm + t.bn) * 80, stage);
+    return std::max((2 * t.bm + t.bn * (weight == WeightType::f32 ? 2 : 1)) * 80, stage) + t.bn * 4;
+  }
   // Two buffers of rows of 64 halves and 8; or one of both parts of a split x.
   return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);
 }
@@ -217,12 +224,13 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const Tile& t = kernel.tile;
   const uint32_t lanes = tile_lanes(kernel, features);
   if (kernel.family == Family::matrix) {
+    const uint32_t parts = !split ? 1 : s.weight == WeightType::f32 ? 3 : 2;
     if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 4 != 0 || 32 % shape.k != 0 || shape.k % 8 != 0)
       return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
     if (lanes % 32 != 0 || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0)
       return format("does not divide among subgroups of %u", features.subgroup_size);
     // A driver writes every product out: lavapipe took longer than a minute to compile 64 of 8x8x8.
-    const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k);
+    const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k) * parts;
     if (products >= 64)
       return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
   }
@@ -232,7 +240,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
   if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";
-  if (split) return s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
+  if (split) return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
     return "takes one scale a row, or fp16 scales of groups that are multiples of 8";
   return "";
@@ -252,10 +260,10 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
     const std::string reason = matrix_unsupported_reason(kernel, shape, features);
     if (!reason.empty()) return reason;
   }
-  if (!fits(kernel, features)) {
+  if (!fits(kernel, shape.weight, features)) {
     return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u",
-                  tile_lanes(kernel, features), tile_shared_bytes(kernel, features), features.max_invocations,
-                  features.max_shared_bytes);
+                  tile_lanes(kernel, features), tile_shared_bytes(kernel, shape.weight, features),
+                  features.max_invocations, features.max_shared_bytes);
   }
   return "";
 }

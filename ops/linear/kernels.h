@@ -94,8 +94,8 @@ const LinearKernel* gated_kernel(const LinearKernel& kernel);
 
 // Invocations and shared memory of a workgroup of the other families.
 uint32_t tile_lanes(const LinearKernel& kernel, const Features& features);
-uint32_t tile_shared_bytes(const LinearKernel& kernel, const Features& features);
+uint32_t tile_shared_bytes(const LinearKernel& kernel, WeightType weight, const Features& features);
 // Whether a device has the invocations and the shared memory of a tile.
-bool fits(const LinearKernel& kernel, const Features& features);
+bool fits(const LinearKernel& kernel, WeightType weight, const Features& features);
 
 }  // namespace pumice::engine

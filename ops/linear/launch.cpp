@@ -49,7 +49,7 @@ void describe_matrices(Launch& launch, const Linear& l, const MatrixShape& shape
   const Tile& t = l.kernel.tile;
   describe_tiles<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), t.bm, t.bn, t.tm, t.tn, shape.m,
-                                         shape.n, shape.k, tile_shared_bytes(l.kernel, launch.features) / 16,
+                                         shape.n, shape.k, tile_shared_bytes(l.kernel, l.w.type, launch.features) / 16,
                                          l.block.m >= t.bm, l.w.scales.tame && launch.features.has(Feature::fragments),
                                          static_cast<uint32_t>(l.w.scales.shift), l.epilogue.gated});
   require_subgroups(launch);
@@ -106,7 +106,11 @@ void launch_block(Launch& launch, const Linear& l) {
       return launch_tiled(launch, l);
     case Family::matrix:
       describe_matrices<glsl::linear_matrix::Params>(launch, l, launch.features.matrix_f16[0]);
-      launch.shader = &glsl::linear_matrix::variant(static_cast<glsl::linear_matrix::WEIGHT>(l.w.type));
+      launch.shader = &glsl::linear_matrix::variant(
+          l.kernel.input == Input::split ? glsl::linear_matrix::X::split : glsl::linear_matrix::X::halves,
+          l.w.type == WeightType::q4   ? glsl::linear_matrix::WEIGHT::q4
+          : l.w.type == WeightType::q8 ? glsl::linear_matrix::WEIGHT::q8
+                                       : glsl::linear_matrix::WEIGHT::real);
       return;
     case Family::fragments:
       describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
@@ -212,7 +216,7 @@ std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epi
                                epilogue.residual ? epilogue.residual
                                : epilogue.norm   ? epilogue.norm
                                                  : x};
-  if (quantized(weight.type)) {
+  if (weight.scale) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
     reads.push_back(epilogue.rows ? epilogue.rows : weight.scale);

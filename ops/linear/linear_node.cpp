@@ -66,22 +66,26 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     shape.may_split = true;
     return choose_linear(shape, launch.features);
   };
-  const auto add = [&](Tensor rows, Epilogue how, std::function<bool(const Launch&)> wanted) {
-    graph.dispatch({out}, linear_reads(rows, weight, how), [=](Launch& launch) {
-      out.resize(linear_shape(op, x.shape(), weight, how));
-      const uint32_t m = u32(x.numel() / weight.k);
+  const auto add_product = [&](const PackedWeight& w, Tensor rows, Epilogue how,
+                               std::function<bool(const Launch&)> wanted) {
+    graph.dispatch({out}, linear_reads(rows, w, how), [=](Launch& launch) {
+      out.resize(linear_shape(op, x.shape(), w, how));
+      const uint32_t m = u32(x.numel() / w.k);
       if (m == 0 || !wanted(launch)) return;
       Epilogue live = how;
       if (textures) live.height = texels_of(x).height;
-      launch_linear(launch, kernel_for(launch), dtype, weight, m, live);
+      launch_linear(launch, kernel_for(launch), dtype, w, m, live);
     });
+  };
+  const auto add = [&](Tensor rows, const Epilogue& how, std::function<bool(const Launch&)> wanted) {
+    add_product(weight, rows, how, std::move(wanted));
   };
   const auto by_split = [=](const Launch& launch) { return kernel_for(launch).input == Input::split; };
   if (!textures && may_split_x(graph.features(), x, weight)) {
     const auto split = split_x(graph, x, weight.k, by_split);
     Epilogue how = epilogue;
     how.rows = split->rows;
-    add(split->x, how, by_split);
+    add_product(split_form(graph, weight), split->x, how, by_split);
   }
   if (textures || weight.k % 8 == 0) return add(x, epilogue, [=](const Launch& launch) { return !by_split(launch); });
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };

@@ -6,6 +6,7 @@
 #include <cinttypes>
 
 #include "glsl/linear_pack.h"
+#include "glsl/linear_pack_powers.h"
 #include "glsl/linear_pack_scale.h"
 #include "ops/shared/shape.h"
 
@@ -164,6 +165,24 @@ PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));
   return pack_weight(graph, op, weight, args.tensor(2), args.tensor(3), weight.dim(-1), true);
+}
+
+PackedWeight split_form(Graph& graph, PackedWeight w) {
+  if (w.type != WeightType::f32) return w;
+  const int64_t rows = int64_t{row_panels(w.n)} * kPanelRows;
+  const uint32_t tiles = panel_tiles(w.k);
+  const uint64_t row = packed_bytes(w.type, w.k);
+  w.scale = graph.prepack("linear_pack_powers", {w.weight}, DType::i32, {rows}, [=](Launch& launch) {
+    for (const RowRange& block : split_rows(u32(rows), {row}, launch.features)) {
+      launch.over(block.count / 2);
+      launch.params(glsl::linear_pack_powers::Params{tiles, block.count / 2});
+      launch.shader = &glsl::linear_pack_powers::variant();
+      launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
+                               {block.first * row, block.count * row}};
+      launch.next_dispatch();
+    }
+  });
+  return w;
 }
 
 uint64_t row_bytes(const PackedWeight& w) {

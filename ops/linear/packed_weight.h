@@ -55,6 +55,10 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
 // and zero. Throws BadGraph for a weight of another dtype.
 PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op);
 
+// A copy for kernels that read x split (Input::split): of an fp32 weight with a scale for each row, a power of two
+// (glsl/linear_pack_powers.glsl).
+PackedWeight split_form(Graph& graph, PackedWeight weight);
+
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
 // (there the scale's again when it is empty).
 std::vector<RowRange> weight_row_ranges(const PackedWeight& weight, const Features& features);

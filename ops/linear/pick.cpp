@@ -60,7 +60,8 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
     last = &kernel;
     const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
     if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
-    if (fits(kernel, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features)) break;
+    if (fits(kernel, WeightType::f32, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features))
+      break;
   }
   return *last;
 }
@@ -104,9 +105,24 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }
 
-// The kernel that takes fp32 as two fp16, or null. Its workgroups take a tile of 64 columns in 1.6 us, 264 of them at a
-// time; it and the dispatch before it begin and end in 8. The others take 0.12 us or more for a million products. H200,
-// int4 in groups of 32, us of it and of the best other:
+// What a kernel that takes fp32 as two fp16 costs: workgroups that run at once, and what they take for 64 columns of k,
+// where there is at most one for a multiprocessor, and where all are there.
+struct SplitCost {
+  const char* kernel;
+  WeightType weight;
+  int64_t resident;
+  double alone_us, us;
+};
+constexpr int64_t kMultiprocessors = 132;
+constexpr SplitCost kSplitCosts[] = {
+    {"split64x128", WeightType::q4, 264, 1.6, 1.6},         {"split_matrix64x128", WeightType::q8, 264, 1.55, 2.0},
+    {"split_matrix64x64", WeightType::q8, 396, 1.15, 1.65}, {"split_matrix128x128", WeightType::f32, 132, 2.9, 3.35},
+    {"split_matrix64x64", WeightType::f32, 264, 1.5, 2.05},
+};
+
+// Of those the fastest, or null where the others are. The dispatch before them, and their ends, take 8 us; the others
+// take 0.12 us or more for a million products where that matters. H200, us of the pick without these kernels and of the
+// best of them. int4 in groups of 32:
 //   rows  384 -> 1536   1536 -> 384   2048 -> 2048   4096 -> 4096   4096 -> 14336
 //   16    17.1   5.6    43.2   6.8    56.7  12.9     103   32.7     104   103
 //   32    17.6   6.6    43.9   7.2    59.9  19.1     106   60.8     106   223
@@ -114,13 +130,30 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
 //   128   18.3  14.0    45.2  14.8    58.0  92.4     107   237      132   493
 //   512   18.8  31.7    48.4  70.6    61.4  167      -     486      432   1941
 //   2048                                                            1642  6939
+// (split64x128 first). int8, one scale a row, split_matrix64x64, split_matrix64x128 and the best other:
+//   32    14.8 17.4 6.5   32.5 41.3 7.5    41.3 51.9 19.0   71.7 95.4 60.4   87.0 99.3 231
+//   128   15.3 19.1 13.7  33.5 42.6 13.7   41.7 53.9 93.0   78.5 99.6 178    202 132 512
+//   512   17.7 19.9 29.2  36.2 45.8 70.2   -                208 139 504      543 494 1994
+// fp32, split_matrix64x64, split_matrix128x128 and the best other:
+//   32    17.4 25.9 7.6   41.7 74.6 8.5    53.0 99.4 20.1   97.6 187 64.9    129 183 186
+//   128   18.1 30.5 16.5  42.3 83.2 14.8   55.1 119 73.8    103 224 167      272 214 465
+//   512   23.3 31.6 29.4  45.3 91.3 54.9   -                313 231 466      915 860 1849
+// int8 in groups of 32, split_matrix64x128, 4096 -> 14336: 128 rows 179, 512 rows 651, 2048 rows 2277.
 const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
-  const LinearKernel& kernel = linear_kernel("split64x128");
-  if (!unsupported_reason(kernel, s, features).empty()) return nullptr;
-  const auto rounds = static_cast<double>(ceil_div(workgroups(kernel.tile, 1, s.m, s.n), 264));
-  const double us = 8 + 1.6 * static_cast<double>(ceil_div(s.k, 64)) * rounds;
-  const double other_us = 0.12e-6 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  return us < other_us ? &kernel : nullptr;
+  if (!features.has(Feature::fragments)) return nullptr;  // devices that were measured
+  const LinearKernel* best = nullptr;
+  double best_us = 0.12e-6 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  for (const SplitCost& cost : kSplitCosts) {
+    const LinearKernel& kernel = linear_kernel(cost.kernel);
+    if (cost.weight != s.weight || !unsupported_reason(kernel, s, features).empty()) continue;
+    const int64_t groups = workgroups(kernel.tile, 1, s.m, s.n);
+    const double round_us =
+        groups <= kMultiprocessors ? cost.alone_us : cost.us * static_cast<double>(ceil_div(groups, cost.resident));
+    const double scales = s.weight == WeightType::q8 && s.group != 0 ? 1.33 : 1;
+    const double us = 8 + scales * round_us * static_cast<double>(ceil_div(s.k, 64));
+    if (us < best_us) best = &kernel, best_us = us;
+  }
+  return best;
 }
 
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
@@ -174,8 +207,9 @@ const LinearKernel& choose_linear(const LinearShape& shape, const Features& feat
 // H200, matrix128x128, us for 512, 513 and 520 x 4096 -> 14336: int4 233, 245, 246 (in tiles alone 349), int8 228, 246,
 // 246 (337).
 const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape s, const Features& features) {
-  constexpr int64_t kMost = 8;  // a pass of a GEMV
-  if (kernel.family != Family::matrix || s.m < kernel.tile.bm) return nullptr;
+  constexpr int64_t kMost = 8;                        // a pass of a GEMV
+  const bool same_x = kernel.input == Input::floats;  // a pass reads what the tiles read
+  if (kernel.family != Family::matrix || !same_x || s.m < kernel.tile.bm) return nullptr;
   s.m %= kernel.tile.bm;
   s.integers = false;  // numbers already
   return s.m == 0 || s.m > kMost ? nullptr : &pick_linear(s, features);

@@ -111,6 +111,43 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_NE(unsupported_reason(split, shape, features), "");
 }
 
+TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
+  Features features = matrices();
+  const auto pick = [&](WeightType weight, int64_t m, int64_t n, int64_t k) {
+    LinearShape shape = int4(m, n, k);
+    shape.dtype = DType::f32;
+    shape.group = 0;
+    shape.weight = weight;
+    shape.may_split = true;
+    return std::string(pick_linear(shape, features).name);
+  };
+  EXPECT_EQ(pick(WeightType::f32, 512, 14336, 4096), "tile64x128") << "a device without the feature";
+  features.bits |= bit(Feature::split);
+  EXPECT_EQ(pick(WeightType::q8, 512, 14336, 4096), "split_matrix64x128");
+  EXPECT_EQ(pick(WeightType::q8, 64, 4096, 4096), "split_matrix64x64");
+  EXPECT_EQ(pick(WeightType::q8, 32, 4096, 4096), "gemv8");
+  EXPECT_EQ(pick(WeightType::f32, 512, 14336, 4096), "split_matrix128x128");
+  EXPECT_EQ(pick(WeightType::f32, 128, 4096, 4096), "split_matrix64x64");
+  EXPECT_EQ(pick(WeightType::f32, 128, 1536, 384), "gemv4x2");
+  EXPECT_EQ(pick(WeightType::f32, 1, 14336, 4096), "gemv1x2");
+  features.bits &= ~bit(Feature::fragments);
+  EXPECT_EQ(pick(WeightType::f32, 512, 14336, 4096), "tile64x128") << "a device that was not measured";
+  // Tails of tiles have other kernels only where x is one for both.
+  EXPECT_EQ(pick_matrix_tail(linear_kernel("split_matrix64x128"), int4(65, 14336, 4096), features), nullptr);
+}
+
+TEST(LinearError, OfSplitWeights) {
+  LinearShape shape = int4(512, 14336, 4096);
+  shape.dtype = DType::f32;
+  const LinearKernel& kernel = linear_kernel("split_matrix64x64");
+  const double integers = linear_error(kernel, shape);
+  EXPECT_EQ(split_error(kernel, shape), 0x1p-50);
+  shape.weight = WeightType::f32;
+  EXPECT_EQ(split_error(kernel, shape), 0x1p-49);
+  EXPECT_GT(linear_error(kernel, shape), integers);
+  EXPECT_EQ(split_error(linear_kernel("gemv1"), shape), 0);
+}
+
 // A product of integers whose scale of the output takes fp32 sums: none of its nodes makes two fp16 of an fp32.
 TEST(PickLinear, OperatorsWithoutNodesForASplitXTakeNoKernelThatReadsIt) {
   Features features = matrices();

@@ -41,7 +41,8 @@ struct Argument {
 };
 
 // The expected value of an output element, and the sum of the absolute values of its terms, which its error bound is
-// proportional to. `slack`: an error that is allowed in addition. `reach`: of a linear, max|x| * sum|w|.
+// proportional to. `slack`: an error that is allowed in addition. `reach`: of a linear, max|x| * sum|w|, and of real
+// weights sum|x| * max|w|.
 struct Expected {
   double want = 0, size = 0, slack = 0, reach = 0;
 };

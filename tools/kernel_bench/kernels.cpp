@@ -110,7 +110,8 @@ Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, c
   if (!bench_op.is_linear()) return 0;
   // The baseline has the error bound of the pick.
   const std::string name = resolved(bench_op, kernel == kPlain ? std::string(kPick) : kernel, c, features);
-  return {linear_error(linear_kernel(name), bench_op.linear(c)), split_error(linear_kernel(name))};
+  const LinearShape shape = bench_op.linear(c);
+  return {linear_error(linear_kernel(name), shape), split_error(linear_kernel(name), shape)};
 }
 
 std::string forced(const std::string& kernel) {

@@ -258,12 +258,13 @@ class Linear : public CaseData {
     const auto n = static_cast<uint64_t>(c_.n);
     const double* row = &x_[index / n * static_cast<uint64_t>(c_.k)];
     Expected sum = dot(row, weights, static_cast<size_t>(c_.k));
-    double most = 0, all = 0;
+    double most = 0, all = 0, most_weight = 0, all_x = 0;
     for (int64_t k = 0; k < c_.k; ++k) {
-      if (std::isfinite(row[k])) most = std::max(most, std::fabs(row[k]));
+      if (std::isfinite(row[k])) most = std::max(most, std::fabs(row[k])), all_x += std::fabs(row[k]);
+      most_weight = std::max(most_weight, std::fabs(weights[k]));
       all += std::fabs(weights[k]);
     }
-    sum.reach = most * all;
+    sum.reach = most * all + (quantized_ ? 0 : most_weight * all_x);
     const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
     if (!are_bytes(scheme_)) return e;
     // The roundings that ops/linear/error_bound.cpp counts for every kernel.

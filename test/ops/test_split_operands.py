@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fp32 products on units that multiply fp16 (kernels split_*): rows of any size, tiny beside huge, Inf and NaN."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.quantized import quantized, weight64
+
+import pumice
+
+KERNELS = ["split_matrix32x32", "split_matrix64x64", "split_matrix64x128", "split_matrix128x128", "split64x128"]
+WIDTH, OUT = 96, 37
+INF = float("inf")
+
+
+def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
+    rows = {0: torch.export.Dim("rows", min=1, max=200)}
+    program = pumice.export(module, (torch.zeros(5, WIDTH),), dynamic_shapes=(rows,))
+    try:
+        return pumice.load(bytes(program), features=f"kernel={kernel}")
+    except pumice.InvalidInputError as error:
+        if kernel == KERNELS[0] and "coopmat" in " ".join(pumice.devices()[0].features):
+            raise
+        pytest.skip(str(error))
+
+
+def extreme(rows: int, seed: int) -> torch.Tensor:
+    """Rows of very different sizes; the last ones have tiny elements beside huge ones, zeros, Inf and NaN."""
+    torch.manual_seed(seed)
+    x = torch.randn(rows, WIDTH)
+    x[1] *= 1e37
+    x[2] *= 1e-36
+    x[3] *= 1e-41
+    x[4, 7] = 1e12
+    x[5] = 0
+    x[6, 5] = 1e30
+    x[7] *= torch.logspace(-20, 0, WIDTH)
+    return x
+
+
+def check(got: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
+    """The bound of linear_error and split_error (ops/linear/error_bound.h); what is not finite as in eager."""
+    x, weight = x.double(), weight.double()
+    want = x @ weight.T
+    finite = want.isfinite()
+    whole = torch.where(x.isfinite(), x, 0).abs(), torch.where(weight.isfinite(), weight, 0).abs()
+    size = whole[0] @ whole[1].T
+    reach = whole[0].amax(1)[:, None] * whole[1].sum(1) + whole[0].sum(1)[:, None] * whole[1].amax(1)
+    # Drivers may take subnormal numbers for 0.
+    flushed = whole[0] * (whole[0] < 2**-126) @ whole[1].T + whole[0] @ (whole[1] * (whole[1] < 2**-126)).T
+    allowed = 2**-24 * want.abs() + (2**-23 * (WIDTH + 26) + 2**-19) * size + 2**-49 * reach + flushed + 2**-126
+    rounded = want.float()
+    fits = finite & (want.abs() + allowed < torch.finfo(torch.float32).max)
+    assert fits.any() and ((got.double() - want).abs() <= allowed)[fits].all()
+    other = finite & ~rounded.isfinite()  # too large for fp32
+    assert torch.equal(got[other], rounded[other])
+    assert torch.equal(got.isnan(), want.isnan())
+    assert torch.equal(got[~finite].nan_to_num(), want[~finite].float().nan_to_num())
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:-1])
+def test_fp32_weights(kernel) -> None:
+    module = torch.nn.Linear(WIDTH, OUT, bias=False)
+    weight = extreme(OUT, 1)
+    weight[8, 5], weight[9, 60], weight[10, 60], weight[11, 5] = INF, -INF, float("nan"), 1e-38
+    weight[12:, 5] = 0
+    module.weight = torch.nn.Parameter(weight, requires_grad=False)
+    session = load(module, kernel)
+    x = extreme(70, 2)
+    # Inf times Inf, a subnormal number, 0; tiny times Inf; rows that end with padding.
+    x[8, 5], x[9, 5], x[10, 60], x[11, 60], x[12, 95] = INF, -INF, float("nan"), 1e-38, INF
+    x[13, 60] = 0
+    for rows in (70, 33, 1):
+        check(session(x[-rows:]), x[-rows:], weight)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bits", [4, 8])
+def test_integer_weights(kernel, bits) -> None:
+    torch.manual_seed(3)
+    module = quantized(torch.nn.Linear(WIDTH, OUT, bias=False), bits, 32 if bits == 4 else None, affine=bits == 8)
+    session = load(module, kernel)
+    weight = weight64(module.weight)
+    x = extreme(70, 4)
+    for rows in (70, 33):
+        check(session(x[-rows:]), x[-rows:], weight)
+    x[8, 5], x[9, 95], x[10, 60] = INF, -INF, float("nan")
+    got = session(x)
+    infinite = weight[:, 5] != 0
+    assert (got[8, infinite] == weight[infinite, 5].float().sign() * INF).all()
+    assert got[8, ~infinite].isnan().all() and got[10].isnan().all()
+    check(got[11:], x[11:], weight)
+
+
+class Gated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(1 + 0.1 * torch.randn(WIDTH))
+        self.gate, self.up = (torch.nn.Linear(WIDTH, 48, bias=False) for _ in range(2))
+
+    def norm(self, x: torch.Tensor) -> torch.Tensor:
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(self.gate(self.norm(x))) * self.up(self.norm(x))
+
+
+def test_in_a_fused_linear() -> None:
+    torch.manual_seed(5)
+    module, x = Gated(), torch.randn(70, WIDTH)
+    session = load(module, KERNELS[0])
+    assert any("linear_matrix[split" in row.kernel for row in session.profile(x))
+    with torch.no_grad():
+        want, y = module.double()(x.double()), module.norm(x.double())
+        gate, up = module.gate(y), module.up(y)
+        sizes = y.abs() @ module.gate.weight.abs().T, y.abs() @ module.up.weight.abs().T
+    # linear_error of both sums, and 2^-20 of the norm: a mean of 96 squares, a root and four products.
+    error = 2**-23 * (WIDTH + 26) + 2**-19 + 2**-20
+    allowed = (
+        error * (1.13 * sizes[0] * up.abs() + sizes[1] * torch.nn.functional.silu(gate).abs()) + 2**-22 * want.abs()
+    )
+    assert ((session(x).double() - want).abs() <= allowed).all()
+
+
+def test_switched_off() -> None:
+    module = torch.nn.Linear(WIDTH, OUT, bias=False)
+    program = pumice.export(module, (torch.zeros(5, WIDTH),))
+    with pytest.raises(pumice.InvalidInputError, match=r"'split'|coopmat"):
+        pumice.load(bytes(program), features=f"-split,kernel={KERNELS[0]}")
