@@ -66,8 +66,11 @@ void reference_of(HostCall& call, int64_t dim, bool descending) {
     if (descending) std::swap(a, b);
     return !std::isnan(a) && (std::isnan(b) || a < b);
   };
+  const Shape& shape = call.out(0).shape;
+  for (HostOutput& out : call.outputs) out.elements.resize(out.count());
   for (size_t i = 0; i < call.out(0).count(); ++i) {
-    const Shape at = coordinates(i, call.out(0).shape);
+    Shape at = coordinates(i, shape);
+    if (at[axis] != 0) continue;  // a row is sorted once
     std::vector<double> row;
     for (Shape from = at; static_cast<int64_t>(row.size()) < x.shape[axis];) {
       from[axis] = static_cast<int64_t>(row.size());
@@ -76,9 +79,11 @@ void reference_of(HostCall& call, int64_t dim, bool descending) {
     std::vector<size_t> places(row.size());
     std::iota(places.begin(), places.end(), 0);
     std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return before(row[a], row[b]); });
-    const size_t place = places[static_cast<size_t>(at[axis])];
-    call.out(0).push(row[place]);
-    call.out(1).push(static_cast<double>(place));
+    for (; at[axis] < shape[axis]; ++at[axis]) {
+      const size_t place = places[static_cast<size_t>(at[axis])], to = index_at(at, shape);
+      call.out(0).elements[to].value = row[place];
+      call.out(1).elements[to].value = static_cast<double>(place);
+    }
   }
 }
 

@@ -99,11 +99,11 @@ std::string conv_not_recommended_reason(std::string_view kernel, const Features&
 
 // Of floats: every sum, the scale, the bias and the activation round; matrix units may cut off where others round. Of
 // integers: what an exact sum is multiplied by, twice, the bias and the activation.
-double conv_error(std::string_view kernel, const ConvFacts& f) {
-  if (!is_float(f.x)) return 0x1p-24 * 6;
-  const auto terms = static_cast<double>(f.terms());
+SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& f) {
+  if (!is_float(f.x)) return {.per_term = 0, .fixed = 6};
   const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled;
-  return plain ? 0x1p-24 * (terms + 4) : 0x1p-23 * (terms + 2);
+  if (plain) return {.fixed = 4};
+  return {.fixed = 2, .unit = 0x1p-23, .cuts = true};
 }
 
 }  // namespace pumice::engine

@@ -8,6 +8,7 @@
 
 #include "ops/conv/channels_last_kernels.h"
 #include "ops/shared/patch.h"
+#include "ops/shared/sum_error.h"
 
 namespace pumice::engine {
 
@@ -33,9 +34,9 @@ std::string_view conv_kernel(const ConvFacts& facts, const Features& features);
 std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& facts, const Features& features);
 // Why it is not recommended on that device, though it may run, in the same form; empty when it is.
 std::string conv_not_recommended_reason(std::string_view kernel, const Features& features);
-// |err| <= u |y| + conv_error(kernel, facts) * S * L against fp64 of the same stored numbers, with S = sum|x w| +
-// |bias|, u and L as in ops/linear/error_bound.h.
-double conv_error(std::string_view kernel, const ConvFacts& facts);
+// |err| <= u |y| + conv_roundings(kernel, facts).worst(terms) * S * L against fp64 of the same stored numbers, with S =
+// sum|x w| + |bias|, and by chance; u and L as in ops/linear/error_bound.h.
+SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& facts);
 
 // Whether a group has so few output channels that tiles would be mostly empty.
 bool is_direct(int64_t groups, int64_t channels_of_group);

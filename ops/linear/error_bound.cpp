@@ -10,18 +10,24 @@ namespace pumice::engine {
 //
 // Split x: of each element what two fp16 of 11 bits leave, and in sums of groups one rounding each. Split weights: also
 // what their two leave, and the product of the low parts (linear/matrix.glslh).
-double linear_error(const LinearKernel& kernel, const LinearShape& shape) {
+SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& shape) {
   // Kernels of integers: whole numbers come to fp32 for each group of 8 columns or more, and partial sums of as many
   // lanes meet; sums of rows with one scale are exact. Scales of groups and rows, bias, activation and residual round.
-  if (kernel.input == Input::split)
-    return 0x1p-23 * (static_cast<double>(shape.k) + 26) + (shape.weight == WeightType::f32 ? 0x1p-19 : 0x1p-22);
-  if (kernel.input != Input::floats) return 0x1p-24 * ((shape.group == 0 ? 0 : static_cast<double>(shape.k) / 4) + 16);
+  if (kernel.input == Input::split) {
+    const double of_terms = shape.weight == WeightType::f32 ? 0x1p-19 : 0x1p-22;
+    return {.fixed = 26, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
+  }
+  if (kernel.input != Input::floats) return {.per_term = shape.group == 0 ? 0 : 0.25, .fixed = 16};
   // The scale of a quantized row rounds, too.
-  const double steps = static_cast<double>(shape.k) + 26 + (shape.integers ? 2 : 0);
+  const double fixed = 26 + (shape.integers ? 2 : 0);
   const bool plain = kernel.family == Family::gemv || kernel.family == Family::gemv_rows;
-  if (plain || kernel.family == Family::tiled) return 0x1p-24 * steps;
+  if (plain || kernel.family == Family::tiled) return {.fixed = fixed};
   const bool rounded = kernel.family != Family::gemv_fragments && shape.group != 0;
-  return 0x1p-23 * steps + (rounded ? 0x1p-11 : 0);
+  return {.fixed = fixed, .unit = 0x1p-23, .of_terms = rounded ? 0x1p-11 : 0, .cuts = true};
+}
+
+double linear_error(const LinearKernel& kernel, const LinearShape& shape) {
+  return linear_roundings(kernel, shape).worst(static_cast<double>(shape.k));
 }
 
 double split_error(const LinearKernel& kernel, const LinearShape& shape) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/reference/products.h"
+
 namespace pumice::engine::reference {
 namespace {
 
@@ -208,16 +210,19 @@ void attend(HostCall& call, bool int8, bool interleaved) {
     for (const double score : scores) total += std::exp(score - most);
     const double score_error = sum_error(static_cast<double>(e) + 11, sizes) + doubt;
     // Matrices: weights are rounded to fp16; so are keys and values of bytes times their scale.
-    const double by_matrices = int8 ? 0x1p-11 * (2 + 4 * sizes) : 0x1p-11;
+    const double of_keys = int8 ? 0x1p-11 * 4 * sizes : 0;
     for (int64_t i = 0; i < f; ++i) {
-      double sum = 0, largest = 0;
+      TermSums sums;
+      double largest = 0;
       for (size_t s = 0; s < scores.size(); ++s) {
         const double value = v[index_at({b, g, oldest + static_cast<int64_t>(s), i}, values.shape)];
-        sum += std::exp(scores[s] - most) / total * value;
+        sums.add(std::exp(scores[s] - most) / total * value);
         largest = std::max(largest, std::fabs(value));
       }
       const double error = (sum_error(static_cast<double>(e + capacity) + 17, 1) + 4 * score_error) * largest;
-      out.elements[n * static_cast<size_t>(f) + i] = {sum, error, error + by_matrices * largest};
+      const double halved = halved_weights(sums, static_cast<double>(scores.size()), total, largest);
+      out.elements[n * static_cast<size_t>(f) + i] = {sums.sum, error,
+                                                      error + (int8 ? 2 : 1) * halved + of_keys * largest};
     }
   }
 }

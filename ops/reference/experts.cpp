@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/reference/products.h"
+#include "ops/shared/sum_error.h"
 
 namespace pumice::engine::reference {
 namespace {
@@ -18,24 +19,21 @@ struct Sum {
   double value = 0, error = 0, by_matrices = 0;
 };
 
-// Row `row` of x times row `n` of the weight, with linear_error of ops/linear/error_bound.cpp.
+// Row `row` of x times row `n` of the weight, with linear_roundings of ops/linear/error_bound.cpp.
 Sum product(const HostCall& call, size_t row, size_t n) {
   const HostTensor &x = call.tensor(kX), &weight = call.tensor(kWeight);
   const auto columns = static_cast<size_t>(weight.dim(1));
   const size_t group = call.integer(kGroup) == 0 ? columns : static_cast<size_t>(call.integer(kGroup));
-  Sum sum;
-  double size = 0;
+  TermSums sums;
   for (size_t k = 0; k < columns; ++k) {
     double w = weight.values[n * columns + k];
     const size_t at = n * (columns / group) + k / group;
     if (call.has(kZero)) w -= call.tensor(kZero).values[at];
     if (call.has(kScale)) w *= call.tensor(kScale).values[at];
-    sum.value += x.values[row * columns + k] * w;
-    size += std::fabs(x.values[row * columns + k] * w);
+    sums.add(x.values[row * columns + k] * w);
   }
-  sum.error = sum_error(static_cast<double>(columns) + 26, size);
-  sum.by_matrices = sum.error;  // which are off by 2^-23 where others are by 2^-24
-  return sum;
+  const double plain = sum_error({.fixed = 26}, sums);
+  return {sums.sum, plain, sum_error({.fixed = 26, .unit = 0x1p-23, .cuts = true}, sums) - plain};
 }
 
 Sum after(const Sum& sum, uint32_t act) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/reference/products.h"
+#include "ops/shared/sum_error.h"
 
 namespace pumice::engine::reference {
 namespace {
@@ -43,21 +44,18 @@ double roundings(double u, double squares) {
   return 4 * u * std::sqrt(squares);
 }
 
-// act(y[n]): linear_error of ops/linear/error_bound.cpp, and what x is off.
+// act(y[n]): linear_roundings of ops/linear/error_bound.cpp, and what x is off.
 HostResult activated_sum(const HostCall& call, const Row& x, size_t n, uint32_t act) {
   const double bias = call.has(6) ? call.tensor(6).values[n] : 0;
-  double sum = bias, size = std::fabs(bias), squares = 0;
-  for (size_t k = 0; k < x.size(); ++k) {
-    const double product = x[k] * weight_of(call, n, k);
-    sum += product;
-    size += std::fabs(product);
-    squares += product * product;
-  }
-  const double steps = static_cast<double>(x.size()) + 26;
+  TermSums sums;
+  sums.add(bias);
+  for (size_t k = 0; k < x.size(); ++k) sums.add(x[k] * weight_of(call, n, k));
   const bool rounded = call.has(4) && call.integer(7) != call.tensor(3).dim(1);
-  const double off = (call.has(1) ? roundings(unit(call.tensor(0).dtype), squares) : 0) + 0x1p-24 * steps * size;
-  const double extra = 0x1p-24 * steps * size + (rounded ? roundings(0x1p-11, squares) : 0);
-  return {activated(sum, act), off * slope(act) + activation_error(sum, act), extra * slope(act)};
+  const double of_x = call.has(1) ? roundings(unit(call.tensor(0).dtype), sums.squares) : 0;
+  const double plain = sum_error({.fixed = 26}, sums);
+  const double extra = sum_error({.fixed = 26, .unit = 0x1p-23, .cuts = true}, sums) - plain +
+                       (rounded ? roundings(0x1p-11, sums.squares) : 0);
+  return {activated(sums.sum, act), (of_x + plain) * slope(act) + activation_error(sums.sum, act), extra * slope(act)};
 }
 
 }  // namespace

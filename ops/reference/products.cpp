@@ -7,6 +7,7 @@
 
 #include "glsl/include/math/activation.glslh"
 #include "ops/shared/shape.h"
+#include "ops/shared/sum_error.h"
 
 namespace pumice::engine::reference {
 namespace {
@@ -41,36 +42,30 @@ struct Permuted {
   int64_t stride(size_t from_last) const { return strides[strides.size() - from_last]; }
 };
 
-// The sum of products and that of their sizes.
-struct Dot {
-  double sum = 0, size = 0;
-  Dot(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t count) {
-    for (int64_t k = 0; k < count; ++k) {
-      const double product = a[k * a_step] * b[k * b_step];
-      sum += product;
-      size += std::fabs(product);
-    }
-  }
-};
+TermSums dot(const double* a, int64_t a_step, const double* b, int64_t b_step, int64_t count) {
+  TermSums sums;
+  for (int64_t k = 0; k < count; ++k) sums.add(a[k * a_step] * b[k * b_step]);
+  return sums;
+}
 
 // Rank 4: [batch, head, row, element], or [batch, row, head, element] in memory.
 Permuted heads(const HostTensor& tensor, bool blhd) {
   return Permuted(tensor, blhd ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{});
 }
 
-// The scores of a query row, -infinity where a key is not seen, and the largest sum|q k|.
+// The scores of a query row, -infinity where a key is not seen, the largest, and what each of them may be off.
 struct Scores {
   std::vector<double> all;
-  double most = -INFINITY, size = 0;
+  double most = -INFINITY, error = 0;
 };
 
 Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, const Shape& row, int64_t key_head) {
   const int64_t keys = k.shape[2], elements = q.shape[3];
   Scores scores;
   for (int64_t s = 0; s < keys; ++s) {
-    const Dot dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1),
-                  elements);
-    double score = dot.sum * in_f32(call.real(5));
+    const TermSums sums =
+        dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1), elements);
+    double score = sums.sum * in_f32(call.real(5));
     bool seen = call.integer(4) == 0 || s <= row[2];
     if (call.has(3)) {
       const double mask = broadcast_to(call.args[3], {row[0], row[1], row[2], s});
@@ -81,7 +76,7 @@ Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, con
     }
     scores.all.push_back(seen ? score : -INFINITY);
     scores.most = std::max(scores.most, scores.all.back());
-    scores.size = std::max(scores.size, dot.size);
+    scores.error = std::max(scores.error, in_f32(call.real(5)) * sum_error({.fixed = 2}, sums));
   }
   return scores;
 }
@@ -118,6 +113,10 @@ double activation_error(double y, uint32_t act) {
   return exact ? 0 : 4e-7 * std::fabs(y);
 }
 
+double halved_weights(const TermSums& sums, double keys, double total, double largest) {
+  return sum_error({.per_term = 0, .of_terms = 0x1p-11}, sums) + 0x1p-25 * keys / std::max(total, 1.0) * largest;
+}
+
 void matmul(HostCall& call) {
   const Permuted a(call.tensor(0), call.ints(3)), b(call.tensor(1), call.ints(4));
   const auto act = static_cast<uint32_t>(call.integer(5));
@@ -128,12 +127,10 @@ void matmul(HostCall& call) {
     Shape left = at, right = at;
     const double bias = call.has(2) ? call.tensor(2).values.at(static_cast<size_t>(at.back())) : 0;
     left.back() = right[right.size() - 2] = 0;
-    const Dot dot(a.at(left), a.stride(1), b.at(right), b.stride(2), count);
-    const double sum = dot.sum + bias;
-    const double error = sum_error(static_cast<double>(count) + 2, dot.size + std::fabs(bias)) * slope(act);
-    out.push(activated(sum, act), error + activation_error(sum, act));
+    TermSums sums = dot(a.at(left), a.stride(1), b.at(right), b.stride(2), count);
+    sums.add(bias);
+    out.push(activated(sums.sum, act), sum_error({.fixed = 2}, sums) * slope(act) + activation_error(sums.sum, act));
   }
-  limit_errors(out);
 }
 
 void sdpa(HostCall& call) {
@@ -148,19 +145,19 @@ void sdpa(HostCall& call) {
     const Shape row = coordinates(static_cast<size_t>(n), {q.shape[0], q.shape[1], q.shape[2]});
     const int64_t head = row[1] / per_key;
     const Scores scores = scores_of(call, q, k, row, head);
-    const double score_error = sum_error(e + 2, in_f32(call.real(5)) * scores.size);
     double total = 0;
     for (const double score : scores.all) total += std::isinf(scores.most) ? 0 : std::exp(score - scores.most);
     for (int64_t f = 0; f < v.shape[3]; ++f) {
-      double sum = 0, largest = 0;
+      TermSums sums;
+      double largest = 0;
       for (int64_t s = 0; s < keys && total > 0; ++s) {
         const double value = *v.at({row[0], head, s, f});
-        sum += std::exp(scores.all[static_cast<size_t>(s)] - scores.most) / total * value;
+        sums.add(std::exp(scores.all[static_cast<size_t>(s)] - scores.most) / total * value);
         largest = std::max(largest, std::fabs(value));
       }
       const Shape at = out_blhd ? Shape{row[0], row[2], row[1], f} : Shape{row[0], row[1], row[2], f};
-      const double error = (sum_error(e + s_count + 8, 1) + 4 * score_error) * largest;
-      out.elements[index_at(at, out.shape)] = {sum, error, error + 0x1p-11 * largest};
+      const double error = (sum_error(e + s_count + 8, 1) + 4 * scores.error) * largest;
+      out.elements[index_at(at, out.shape)] = {sums.sum, error, error + halved_weights(sums, s_count, total, largest)};
     }
   }
   limit_errors(out);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of matmul and sdpa, with the bounds of their header comments, and the activations at the end of a product.
+// References of matmul and sdpa, with the bounds of their header comments or, where it is smaller, the bound by chance
+// of ops/shared/sum_error.h; and the activations at the end of a product.
 #pragma once
 
 #include "ops/shared/host_call.h"
+#include "ops/shared/sum_error.h"
 
 namespace pumice::engine::reference {
 
@@ -10,6 +12,10 @@ double activated(double y, uint32_t act);  // ACT_* of glsl/include/math/activat
 double slope(uint32_t act);                // its largest, to two digits
 // What the activation itself may be off at y.
 double activation_error(double y, uint32_t act);
+
+// What attention by matrices may be off because its weights, e^(score - the largest) with the sum `total`, are rounded
+// to fp16; `sums`: of the weights times values, over `keys`. Those below 2^-14 round absolutely, by 2^-25.
+double halved_weights(const TermSums& sums, double keys, double total, double largest);
 
 void matmul(HostCall& call);
 void sdpa(HostCall& call);

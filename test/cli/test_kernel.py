@@ -118,6 +118,12 @@ PRODUCT = ("--case", "m=1|5|33,n=37,k=96,bias=1", "--kernel", "pick", "--kernel"
 CONVOLUTION = ("--case", "b=1|3,c=33,o=20,h=9,w=8,k=3,s=2,bias=1")
 
 
+LINEARS = [
+    "linear", "linear_q4gsw", "linear_q8csw", "linear_q8gsw", "linear_dq8ca_q4gsw", "linear_dq8ca_q8csw",
+    "linear_dq8ca_q8gsw", "linear_q8ta_q8csw", "q8ta_linear", "linear_qta8a_qga4w_qta8o",
+]  # fmt: skip
+
+
 def operators() -> list[tuple[str, bool]]:
     """The name of each operator, and whether it has kernels to choose from: a linear layer or a convolution."""
     listed = json.loads(run(BIN / "pumice-rt", "kernel", "list", "--json").stdout)["operators"]
@@ -134,6 +140,16 @@ def test_every_operator_between_guards() -> None:
     assert {row["status"] for row in rows} <= {"ok", "skipped"}
     ran = {row["title"].split()[0] for row in rows if row["status"] == "ok"}
     assert ran == {op for op, _ in operators()}
+
+
+@pytest.mark.parametrize("op", LINEARS)
+def test_long_sums_have_no_room(op) -> None:
+    """As long as in the models that are timed; one column and one group alone have no other terms to hide behind."""
+    zero = "none" if op == "linear" else "random"
+    case = f"m=9,n=37,k=4096|14336|16384,g=32,zero={zero},values=random|one|group|equal|alternate"
+    command = (BIN / "pumice-rt", "kernel", "test", "--op", op, "--case", case, "--kernel", "pick", "--replays", "1")
+    rows = json.loads(run(*command, "--json").stdout)["rows"]
+    assert len(rows) == 15 and {row["status"] for row in rows} == {"ok"}
 
 
 @pytest.mark.parametrize("op", ["softmax", "permute", "exp"])  # exp: in place of its input

@@ -39,7 +39,7 @@ Bytes rounded(const CaseData& case_data) {
   return bytes;
 }
 
-constexpr double kBound = 0x1p-24 * (96 + 26);
+const Bound kBound = {{.fixed = 26}};
 
 TEST(Check, TheRoundedAnswerIsRight) {
   for (const char* text : {"m=5,n=7,k=96,bias=1", "m=5,n=7,k=96,dtype=f16,zero=random", "m=4,n=6,k=95,g=0,act=gelu",

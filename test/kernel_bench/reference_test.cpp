@@ -87,7 +87,7 @@ TEST(Reference, GivesEveryOutput) {
       ASSERT_TRUE(data->has_reference()) << op.op;
       for (size_t i = 0; i < data->outputs().size() && data->reports().empty(); ++i) {
         const std::vector<Expected> all = expected(*data, i);
-        const Checked checked = ExpectedOutput(*data, i, {}, 1).compare(encoded(all, data->outputs()[i].dtype), 1, 0);
+        const Checked checked = ExpectedOutput(*data, i, {}, 1).compare(encoded(all, data->outputs()[i].dtype), 1, {});
         EXPECT_EQ(checked.checked, all.size());
         EXPECT_FALSE(checked.first) << text(c) << " at " << checked.first->where << ": " << checked.first->got << ", "
                                     << checked.first->want;
@@ -127,7 +127,7 @@ bool told_apart(const BenchOp& op, const BenchOp& other) {
     if (right->reports().size() != wrong->reports().size()) return true;
     if (!right->reports().empty()) continue;
     const DType dtype = right->outputs()[0].dtype;
-    if (ExpectedOutput(*right, 0, {}, 1).compare(encoded(expected(*wrong), dtype), 1, 0).first) return true;
+    if (ExpectedOutput(*right, 0, {}, 1).compare(encoded(expected(*wrong), dtype), 1, {}).first) return true;
   }
   return false;
 }

@@ -6,10 +6,11 @@ from __future__ import annotations
 import pytest
 import torch
 from support.budget import MATMUL, NORM, Budget
-from support.conv import CASES, MATRIX_CASES, sizes
+from support.conv import CASES, MATRIX_CASES, sums_of
 from support.many import FLOATS, normal
 from support.one_call import OneCall
 from support.quantized import check_product
+from support.sums import SUM_UNIT
 from torch import nn
 
 import pumice
@@ -40,10 +41,9 @@ def check(layers: list[nn.Module], inputs: list[torch.Tensor], features: tuple =
             ran = [row.kernel for row in session.profile(*inputs)]
             assert len([name for name in ran if name.split("[")[0] == kernel]) == len(layers), ran
         for layer, x, got in zip(layers, inputs, results, strict=True):
-            want, size, k = sizes(layer, x)
             # Matrix units sum in fp32, but may cut off where others round.
-            roundings = 2 * k + 4 if kernel else k + 4
-            check_product(got, want, size, roundings, f"{layer} of {list(x.shape)}, features={feature}")
+            unit = 2 * SUM_UNIT if kernel else SUM_UNIT
+            check_product(got, sums_of(layer, x), 4, f"{layer} of {list(x.shape)}, features={feature}", unit=unit)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -97,8 +97,7 @@ def test_padding_before_is_folded() -> None:
     program = pumice.export(module, tuple(inputs))
     assert program.report.operators == {"conv2d": 5, "pad": 3, "view": 2}
     for got, layer, x in zip(pumice.load(bytes(program))(*inputs), layers, inputs, strict=True):
-        want, size, k = sizes(layer[1], layer[0](x))
-        check_product(got, want, size, k + 4, str(layer))
+        check_product(got, sums_of(layer[1], layer[0](x)), 4, str(layer))
 
 
 def test_unbatched(e2e) -> None:

@@ -10,9 +10,11 @@ from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
 from support.int8 import check_integers
 from support.one_call import OneCall
 from support.quantized import check_product
+from support.sums import Sums, sums
 
 import pumice
 
+EXACT_SUMS = {"fixed": 6, "per_term": 0}  # the roundings of conv_roundings (ops/conv/kernels.h) after a sum of integers
 LIMITS = {torch.int8: (-128, 127), torch.uint8: (0, 255)}
 # By tiles and output by output, groups that begin inside of a row panel, uneven images.
 CHOSEN = [CASES[i] for i in (0, 2, 4, 6, 8, 9, 12, 13)]
@@ -40,11 +42,9 @@ class Weight:
         geometry = pair(case.kernel), pair(case.stride), pads(case), pair(case.dilation), case.groups, False, act
         return [*weight, program.constant(self.bias), *geometry]
 
-    def product(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """In fp64, and of the absolute values."""
-        bias = None if self.bias is None else self.bias.double()
-        size = None if bias is None else bias.abs()
-        return convolve(self.case, x, self.real(), bias), convolve(self.case, x.abs(), self.real().abs(), size)
+    def product(self, x: torch.Tensor) -> Sums:
+        exact = sums(lambda x, weight: convolve(self.case, x, weight, None), x, self.real(), terms=self.k)
+        return exact.plus(None if self.bias is None else self.bias[:, None, None])
 
 
 @pytest.mark.parametrize(("dtype", "zero"), [(torch.float32, True), (torch.float16, False)], ids=str)
@@ -53,12 +53,11 @@ def test_floats(dtype, zero) -> None:
     program, cases = OneCall(), CHOSEN if zero else CHOSEN[1::2]
     weights, inputs = [Weight(case, zero) for case in cases], [case.x(dtype) for case in cases]
     for weight, x in zip(weights, inputs, strict=True):
-        shape = weight.product(x.double())[0].shape
+        shape = weight.product(x).want.shape
         arguments = [program.input(dtype, x.shape), *weight.arguments(program, 0)]
         program.call("conv2d_q8csw", arguments, dtype, shape)
     for weight, x, got in zip(weights, inputs, pumice.load(program.bytes())(*inputs), strict=True):
-        want, size = weight.product(x.double())
-        check_product(got, want, size, weight.k + 8, str(weight.case))
+        check_product(got, weight.product(x), 8, str(weight.case))
 
 
 def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
@@ -75,7 +74,7 @@ def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], f
     for weight, x, real in zip(weights, inputs, reals, strict=True):
         arguments = [program.input(x_dtype, x.shape), *weight.arguments(program, act), x_scale, x_zero, *tail]
         name = "conv2d_q8ta_q8csw" if floats else "q8ta_conv2d"
-        program.call(name, arguments, out_dtype, weight.product(real)[0].shape)
+        program.call(name, arguments, out_dtype, weight.product(real).want.shape)
     first = None
     for feature in features:
         session = pumice.load(program.bytes(), features=feature)
@@ -83,12 +82,12 @@ def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], f
         first = results if first is None else first
         for weight, real, got, same in zip(weights, reals, results, first, strict=True):
             assert torch.equal(got, same), f"{weight.case}, features={feature}"
-            want, size = weight.product(real)
-            want = want.relu() if act else want
+            exact = weight.product(real)
+            exact = exact.then(torch.relu) if act else exact
             if floats:
-                check_product(got, want, size, 8, f"{weight.case}, features={feature}")
+                check_product(got, exact, EXACT_SUMS["fixed"], f"{weight.case}, features={feature}", per_term=0)
             else:
-                check_integers(got, want, size, 0, out_scale, out_zero, low, high - 5)
+                check_integers(got, exact, EXACT_SUMS, out_scale, out_zero, low, high - 5)
     return [row.kernel.split("[")[0] for row in session.profile(*inputs)]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.int8 import FLOATS, INTEGERS, MATRICES, Layer, Weight, check_integers
+from support.int8 import FLOATS, INTEGERS, MATRICES, Layer, Weight, check_integers, roundings
 from support.one_call import OneCall
+from support.sums import product
 
 import pumice
 
@@ -63,11 +64,9 @@ def test_integers(monkeypatch, n, k, x_dtype, out_dtype) -> None:
             session = pumice.load(data)
             for m in (1, 5, 70):
                 x = integers(m, k, x_dtype)
-                whole = (x.double() - x_zero) * x_scale
-                real = whole @ weight.real().T + bias.double()
-                size = whole.abs() @ weight.real().abs().T + bias.abs()
-                real = real.relu() if act else real
-                check_integers(session(x), real, size, k, out_scale, out_zero, low, high - 5)
+                sums = product((x.double() - x_zero) * x_scale, weight.real().T).plus(bias)
+                sums = sums.then(torch.relu) if act else sums
+                check_integers(session(x), sums, roundings(kernel, weight), out_scale, out_zero, low, high - 5)
             assert session(x[:0]).shape == (0, n)
 
 
@@ -104,10 +103,9 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
             x_zero, out_zero = (torch.randint(-128, 128, (m,)).to(torch.int8) for _ in range(2))
             got = session(x_scale, x_zero.int() if zero else x_zero, out_scale, out_zero, x)
             whole = (x.double() - x_zero[:, None].double()) * x_scale[:, None].double()
-            real = whole @ weight.real().T + bias.double()
-            size = whole.abs() @ weight.real().abs().T + bias.abs()
+            sums = product(whole, weight.real().T).plus(bias)
             scale, out_zeros = out_scale[:, None].double(), out_zero[:, None].double()
-            check_integers(got, real, size, k, scale, out_zeros, -128, 127)
+            check_integers(got, sums, roundings(kernel, weight), scale, out_zeros, -128, 127)
 
 
 def test_one_activation_is_quantized_once() -> None:

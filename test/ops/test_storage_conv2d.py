@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.conv import CASES, Case, sizes
+from support.conv import CASES, Case, sums_of
 from support.many import FLOATS
 from support.quantized import check_product
 from torch import nn
@@ -37,8 +37,7 @@ def test_floats(dtype) -> None:
     ran = [row.kernel for row in session.profile(*inputs) if row.kernel.startswith("conv2d")]
     assert len(ran) == len(layers) and all("texture3d" in name for name in ran), ran
     for layer, x, got in zip(layers, inputs, session(*inputs), strict=True):
-        want, size, k = sizes(layer, torch.neg(x))
-        check_product(got, want.abs(), size, k + 4, f"{layer} of {list(x.shape)}")
+        check_product(got, sums_of(layer, torch.neg(x)).then(torch.abs), 4, f"{layer} of {list(x.shape)}")
 
 
 class Integers(nn.Module):

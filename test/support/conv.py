@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from support.sums import Sums, sums
+
 
 @dataclass(frozen=True)
 class Case:
@@ -61,18 +63,20 @@ MATRIX_CASES = [
 ]
 
 
-def sizes(module: nn.Module, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """The result of a convolution in fp64, that of the absolute values, and the number of terms of each sum."""
+def sums_of(module: nn.Module, x: torch.Tensor) -> Sums:
+    """The sums of a convolution."""
     exact = type(module)(**_arguments(module)).double()
-    exact.weight.data = module.weight.detach().double()
-    if module.bias is not None:
-        exact.bias.data = module.bias.detach().double()
-    want = exact(x.double()).detach()
-    exact.weight.data = exact.weight.data.abs()
-    if module.bias is not None:
-        exact.bias.data = exact.bias.data.abs()
-    taps = module.weight[0, 0].numel()
-    return want, exact(x.double().abs()).detach(), taps * module.in_channels // module.groups
+
+    @torch.no_grad()
+    def result(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        exact.weight.data = weight
+        if bias is not None:
+            exact.bias.data = bias
+        return exact(x)
+
+    terms = module.weight[0, 0].numel() * module.in_channels // module.groups
+    bias = None if module.bias is None else module.bias.detach()
+    return sums(result, x, module.weight.detach(), bias, terms=terms)
 
 
 def _arguments(module: nn.Module) -> dict[str, Any]:

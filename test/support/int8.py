@@ -14,6 +14,7 @@ import pumice
 from pumice.format import ir
 from support.one_call import OneCall
 from support.quantized import UNIT
+from support.sums import SUM_UNIT, Sums, product
 
 MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 # Every kernel by name; "" is the one that is picked. Names: ops/linear/pick.cpp.
@@ -75,7 +76,7 @@ class Layer:
     per_token: int = 1
     static: tuple[float, int] | None = None  # scale and zero point of x
     where: str = field(default="", init=False)
-    rounded: bool = field(default=False, init=False)  # weights to fp16 after the product with their group's scale
+    kernel: str = field(default="", init=False)  # that is forced
 
     @property
     def op(self) -> str:
@@ -116,25 +117,23 @@ class Layer:
         return q, scale.reshape(-1, 1), zero.reshape(-1, 1)
 
     def check(self, got: torch.Tensor, x: torch.Tensor, residual: torch.Tensor | None = None) -> None:
-        """|err| <= u |y| + 2^-24 (K + 28) sum|x w|, u of the output's type; NaN where the reference has it.
+        """|err| <= u |y| and the error of the sum, u of the output's type; NaN where the reference has it.
 
-        Matrices of fp16 add 2^-11 sum|x w|.
+        Matrices of fp16 round each weight to fp16.
         """
         q, scale, zero = self.integers(x)
         whole, real = q.double() - zero.double(), self.weight.real()
         # A row scale that is not finite makes NaN of any zero.
         rows = scale.double().expand(x.shape[0], 1)
-        want, size = whole @ real.T, whole.abs() @ real.abs().T
-        want, size = want * rows, size * rows.abs()
-        if self.bias is not None:
-            want, size = want + self.bias.double(), size + self.bias.double().abs()
-        want = want.relu() if self.act == 1 else want
-        if residual is not None:
-            want, size = want + residual.double(), size + residual.double().abs()
+        sums = product(whole, real.T).times(rows).plus(self.bias)
+        sums = sums.then(torch.relu) if self.act == 1 else sums
+        sums = sums.plus(residual)
+        want = sums.want
         undefined = ~rows.isfinite().expand_as(want)
         assert torch.equal(got.isnan(), undefined), f"{self.where}: NaN at other places"
-        allowed = 2 * UNIT[got.dtype] * want.abs() + 2.0**-24 * (x.shape[1] + 28) * size
-        allowed += 2.0**-11 * size if self.rounded else 0.0
+        allowed = 2 * UNIT[got.dtype] * want.abs() + sums.error(**roundings(self.kernel, self.weight))
+        if self.kernel.startswith("matrix"):
+            allowed += 2.0**-11 * 6 / 3**0.5 * sums.squares.sqrt()
         allowed += 2.0**-25 if got.dtype is torch.float16 else 0.0
         error = torch.where(undefined, torch.zeros(()), (got.double() - want).abs())
         over = ~undefined & ~(error <= allowed)
@@ -172,21 +171,32 @@ class Layer:
                     pumice.load(data, features=features)
                 continue
             session = pumice.load(data, features=features)
-            self.rounded = kernel.startswith("matrix")
+            self.kernel = kernel
             for each in inputs:
                 self.where = f"{self.op} [{n}, {k}] by {kernel or 'the pick'} with {each[0].shape[0]} rows"
                 got = session(*each)
                 self.check(got, *each)
             again = session(*inputs[-1])
             assert again.numpy().tobytes() == got.numpy().tobytes(), f"{self.where}: a replay gave other bits"
+        self.kernel = ""  # what is checked from here on may run by any
         if self.per_token or self.static:
             assert session(*(each[:0] for each in inputs[0])).shape == (0, n)
 
 
-def check_integers(got: torch.Tensor, real: torch.Tensor, size: torch.Tensor, k: int, scale, zero, low, high) -> None:
-    """clamp(round(real / scale) + zero, low, high), where the real number is off by 2^-24 (K + 28) size at most."""
-    quotient = real / scale
-    error = 2.0**-24 * (k + 28) * size / scale + 2.0**-22 * quotient.abs()
+def roundings(kernel: str, weight: Weight) -> dict[str, float]:
+    """Those of a kernel (ops/linear/error_bound.cpp), for Sums.error; the pick may be any.
+
+    Kernels of integers add whole numbers exactly, and round where groups meet.
+    """
+    if not kernel.startswith(("dot", "int8")):
+        return {"fixed": 28, "unit": 2 * SUM_UNIT if kernel.startswith("matrix") else SUM_UNIT}
+    return {"fixed": 16, "per_term": 0.0 if weight.group == weight.q.shape[1] else 0.25}
+
+
+def check_integers(got: torch.Tensor, sums: Sums, roundings: dict[str, float], scale, zero, low, high) -> None:
+    """clamp(round(real / scale) + zero, low, high), where the real number, a sum, may be off by its roundings."""
+    quotient = sums.want / scale
+    error = sums.error(**roundings) / scale + 2.0**-22 * quotient.abs()
     least, most = (((quotient + e).round() + zero).clamp(low, high) for e in (-error, error))
     wrong = (got < least) | (got > most)
     assert not wrong.any(), (

@@ -14,6 +14,7 @@ from torchao.quantization.granularity import PerAxis, PerGroup
 from torchao.quantization.quant_primitives import MappingType
 
 import pumice
+from support.sums import Sums, product
 
 UNIT = {torch.float32: 2.0**-24, torch.float16: 2.0**-11}
 
@@ -45,17 +46,15 @@ def weight64(weight: torch.Tensor) -> torch.Tensor:
 def check_linear(got: torch.Tensor, x: torch.Tensor, layer: torch.nn.Linear, where: str = "") -> None:
     """The bound of linear_error (ops/linear/error_bound.h); the layer is torch's, without an activation after it."""
     weight = weight64(layer.weight)
-    bias = 0.0 if layer.bias is None else layer.bias.detach().double()
-    want = x.double() @ weight.T + bias
-    size = x.double().abs() @ weight.abs().T + abs(bias)
-    check_product(got, want, size, weight.shape[1] + 26, where)
+    bias = None if layer.bias is None else layer.bias.detach()
+    check_product(got, product(x, weight.T).plus(bias), 26, where)
 
 
-def check_product(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, roundings: int, where: str = "") -> None:
-    """|err| <= u |y| + 2^-24 roundings * size, u of the output's type; `size`: sum|a b| for each element."""
-    unit = UNIT[got.dtype]
+def check_product(got: torch.Tensor, sums: Sums, fixed: float, where: str = "", **roundings: float) -> None:
+    """|err| <= u |y| + sums.error(fixed, **roundings), u of the output's type."""
+    unit, want = UNIT[got.dtype], sums.want
     # 2^-25: half the smallest fp16 denormal, where rounding is absolute.
-    allowed = unit * want.abs() + 2.0**-24 * roundings * size + (2.0**-25 if got.dtype is torch.float16 else 0.0)
+    allowed = unit * want.abs() + sums.error(fixed, **roundings) + (2.0**-25 if got.dtype is torch.float16 else 0.0)
     error = (got.double() - want).abs()
     assert got.shape == want.shape, f"{where}: {list(got.shape)}, not {list(want.shape)}"
     assert torch.isfinite(got).all(), f"{where}: not finite"

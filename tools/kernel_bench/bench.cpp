@@ -114,8 +114,7 @@ class Bench {
       harness.dispatch(commands, 0);
       commands.end();
       harness.run(commands);
-      const bool by_matrices = case_data.bytes(m) == 0 && harness.has_matrices();
-      const std::string why = wrong(harness, case_data, expected, m, by_matrices ? 1 : error, row);
+      const std::string why = wrong(harness, case_data, expected, m, error, row);
       if (!why.empty()) {
         row["status"] = "failed";
         row["why"] = why + "; see kernel test";

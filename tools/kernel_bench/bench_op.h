@@ -12,6 +12,7 @@
 #include "ops/linear/kernels.h"
 #include "ops/op.h"
 #include "ops/shared/host_call.h"
+#include "ops/shared/sum_error.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
 #include "tools/kernel_bench/ceilings.h"
@@ -40,17 +41,19 @@ struct Argument {
   std::vector<Data> list = {};  // if it is a list of inputs
 };
 
-// The expected value of an output element, and the sum of the absolute values of its terms, which its error bound is
-// proportional to. `slack`: an error that is allowed in addition. `reach`: of a linear, max|x| * sum|w|, and of real
-// weights sum|x| * max|w|.
+// The expected value of an output element, and what its error bound is made of (ops/shared/sum_error.h): the number of
+// terms that are not 0, S = sum|t|, |y| + q, infinite where errors are not by chance, and `exact`, |sum| + |bias|, what
+// kernels round that sum whole numbers exactly. `slack`: an error that is allowed in addition, and `by_matrices` to
+// kernels of cooperative matrices. `reach`: of a linear, max|x| * sum|w|, and of real weights sum|x| * max|w|.
 struct Expected {
-  double want = 0, size = 0, slack = 0, reach = 0;
+  double want = 0, terms = 0, size = 0, usual = INFINITY, exact = 0, slack = 0, by_matrices = 0, reach = 0;
 };
 
-// How much of `size` and of `reach` an element may be off.
+// What a kernel may be off: the roundings of its sums, how much of `reach`, and whether it has cooperative matrices.
 struct Bound {
-  Bound(double of_size, double of_reach = 0) : size(of_size), reach(of_reach) {}
-  double size, reach;
+  SumRoundings sum = {.per_term = 0};
+  double reach = 0;
+  bool matrices = false;
 };
 
 struct Output {

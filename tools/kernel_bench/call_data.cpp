@@ -99,7 +99,7 @@ CallData::Results CallData::run_reference() const {
            c_.op.c_str(), output.elements.size(), output.count());
     std::vector<Expected>& results = all.outputs.emplace_back();
     for (const HostResult& each : output.elements)
-      results.push_back({.want = each.value, .size = each.by_matrices, .slack = each.error});
+      results.push_back({.want = each.value, .slack = each.error, .by_matrices = each.by_matrices});
   }
   all.reports = std::move(host.reports);
   return all;

@@ -18,7 +18,10 @@ namespace pumice::engine::kernel_bench {
 //   huge       one column of x is huge, and its weights are 0
 //   special    NaN in the first row of x, +Inf in the second, -Inf in the third
 //   low, high  the smallest or the largest numbers of the range
-enum class Values : uint8_t { random, low, high, equal, huge, alternate, special };
+//   alternate  weights are the largest and the smallest number in turn, x is above 0
+//   one        each row of x has one column that is not 0: an output is one product, and has no room for errors
+//   group      each row of x has one group of columns that is not 0
+enum class Values : uint8_t { random, low, high, equal, huge, alternate, special, one, group };
 // Zero points: absent, all 0, or random.
 enum class Zeros : uint8_t { none, zero, random };
 

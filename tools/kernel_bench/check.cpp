@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/values.h"
 
 namespace pumice::engine::kernel_bench {
@@ -87,8 +88,9 @@ double allowed(const Expected& expected, DType dtype, const Bound& bound) {
   if (!is_float(dtype)) return expected.slack;
   const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-24, least = dtype == DType::f16 ? 0x1p-25 : 0x1p-150;
   // The error of the sum comes before the rounding of the result.
-  return (unit * std::fabs(expected.want) + bound.size * expected.size + bound.reach * expected.reach) * (1 + unit) +
-         expected.slack + least;
+  const double sum = sum_error(bound.sum, expected);
+  return (unit * std::fabs(expected.want) + sum + bound.reach * expected.reach) * (1 + unit) + expected.slack +
+         (bound.matrices ? expected.by_matrices : 0) + least;
 }
 
 Checked ExpectedOutput::compare(std::span<const std::byte> output, int64_t m, const Bound& bound) const {

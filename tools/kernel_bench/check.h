@@ -27,7 +27,7 @@ class ExpectedOutput {
   static constexpr uint64_t kAllMacs = 100'000'000;
   ExpectedOutput(const CaseData& case_data, size_t output, std::span<const int64_t> edges, uint64_t seed);
   bool sampled() const { return sampled_; }
-  // The first `m` rows of `output`; |error| <= u |y| + bound.size * sum|a b|, u: half an ulp of the output's type.
+  // The first `m` rows of `output`, each element within allowed().
   Checked compare(std::span<const std::byte> output, int64_t m, const Bound& bound) const;
 
  private:
@@ -38,7 +38,7 @@ class ExpectedOutput {
   std::vector<Expected> expected_;
 };
 
-// What one element may be off.
+// What one element may be off: u |y|, u half an ulp of the output's type, and what `bound` allows.
 double allowed(const Expected& expected, DType dtype, const Bound& bound);
 // One element of a tensor as the device has it, as a number.
 double element(std::span<const std::byte> bytes, DType dtype, uint64_t index);

@@ -148,9 +148,10 @@ class Conv : public CaseData {
         }
       }
     }
-    const Expected sum = dot(patch.data(), &w_[static_cast<size_t>(channel * c_.terms())], patch.size());
-    const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[static_cast<size_t>(channel)]) : 0, c_.act);
-    return scheme_.out_bytes ? requantized(e, kOutNumbers, 6) : e;
+    const TermSums sums = dot(patch.data(), &w_[static_cast<size_t>(channel * c_.terms())], patch.size());
+    const double bias = c_.bias ? static_cast<double>(bias_[static_cast<size_t>(channel)]) : 0;
+    const Expected e = finished(sums, bias, c_.act, c_.values != Values::high);
+    return scheme_.out_bytes ? requantized(e, kOutNumbers, {.per_term = 0, .fixed = 6}) : e;
   }
 
   const ConvScheme& scheme_;

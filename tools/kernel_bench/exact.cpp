@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel_bench/exact.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "glsl/include/math/activation.glslh"
@@ -9,31 +10,36 @@
 namespace pumice::engine::kernel_bench {
 
 // Four independent sums, so that the compiler uses vector instructions.
-Expected dot(const double* a, const double* b, size_t count) {
-  double sums[4] = {}, sizes[4] = {};
+TermSums dot(const double* a, const double* b, size_t count) {
+  TermSums all[4];
   size_t i = 0;
   for (; i + 4 <= count; i += 4) {
-    for (size_t j = 0; j < 4; ++j) {
-      const double product = a[i + j] * b[i + j];
-      sums[j] += product;
-      sizes[j] += std::fabs(product);
-    }
+    for (size_t j = 0; j < 4; ++j) all[j].add(a[i + j] * b[i + j]);
   }
-  for (; i < count; ++i) {
-    sums[0] += a[i] * b[i];
-    sizes[0] += std::fabs(a[i] * b[i]);
+  for (; i < count; ++i) all[0].add(a[i] * b[i]);
+  for (size_t j = 1; j < 4; ++j) {
+    all[0].sum += all[j].sum;
+    all[0].size += all[j].size;
+    all[0].squares += all[j].squares;
+    all[0].terms += all[j].terms;
   }
-  return {.want = (sums[0] + sums[1]) + (sums[2] + sums[3]), .size = (sizes[0] + sizes[1]) + (sizes[2] + sizes[3])};
+  return all[0];
 }
 
-Expected finished(Expected e, double bias, uint32_t act) {
-  e.want += bias;
-  e.size += std::fabs(bias);
-  e.slack = act >= ACT_GELU ? 4e-7 * std::fabs(e.want) : 0;
-  e.size *= reference::slope(act);
-  e.reach *= reference::slope(act);
-  e.want = reference::activated(e.want, act);
-  return e;
+double sum_error(const SumRoundings& roundings, const Expected& e) {
+  if (roundings.per_term == 0) return roundings.worst(0) * e.exact;
+  return std::min(roundings.worst(e.terms) * e.size, roundings.by_chance(e.terms) * e.usual);
+}
+
+Expected finished(TermSums sums, double bias, uint32_t act, bool by_chance) {
+  const double slope = reference::slope(act), exact = std::fabs(sums.sum) + std::fabs(bias);
+  sums.add(bias);
+  return {.want = reference::activated(sums.sum, act),
+          .terms = sums.terms,
+          .size = sums.size * slope,
+          .usual = by_chance ? sums.usual() * slope : INFINITY,
+          .exact = exact * slope,
+          .slack = act >= ACT_GELU ? 4e-7 * std::fabs(sums.sum) : 0};
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -5,11 +5,12 @@
 #include <cmath>
 #include <string>
 
+#include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/values.h"
 
 namespace pumice::engine::kernel_bench {
 
-void quantize(std::span<float> row, DType dtype, bool chosen) {
+void quantize(std::span<const float> row, DType dtype, bool chosen, std::vector<double>& out) {
   const auto step = [&](float x) { return chosen && dtype == DType::f16 ? half_value(half_bits(x)) : x; };
   RowParams p = kRowNumbers;
   if (chosen) {
@@ -23,9 +24,10 @@ void quantize(std::span<float> row, DType dtype, bool chosen) {
     p.zero = std::clamp(step(-128 - std::nearbyint(step(low / p.scale))), -128.0f, 127.0f);
   }
   const float inverse = step(1 / p.scale);
-  for (float& x : row) {
+  for (const float x : row) {
     const float q = std::nearbyint(step(x * inverse)) + p.zero;
-    x = std::isnan(p.scale) ? NAN : ((std::isnan(q) ? 0 : std::clamp(q, -128.0f, 127.0f)) - p.zero) * p.scale;
+    const double whole = (std::isnan(q) ? 0 : std::clamp(q, -128.0f, 127.0f)) - p.zero;
+    out.push_back(std::isnan(p.scale) ? NAN : whole * static_cast<double>(p.scale));
   }
 }
 
@@ -45,11 +47,11 @@ RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what) {
   return qparams;
 }
 
-Expected requantized(const Expected& e, RowParams params, int64_t roundings) {
+Expected requantized(const Expected& e, RowParams params, const SumRoundings& roundings) {
   const double quotient = e.want / static_cast<double>(params.scale);
   // The sum's error, and the quotient's.
-  const double error = 0x1p-24 * static_cast<double>(roundings) * e.size / static_cast<double>(params.scale) +
-                       0x1p-22 * std::fabs(quotient);
+  const double sum = sum_error(roundings, e);
+  const double error = sum / static_cast<double>(params.scale) + 0x1p-22 * std::fabs(quotient);
   const auto whole = [&](double x) {
     return std::clamp(std::nearbyint(x) + static_cast<double>(params.zero), -128.0, 127.0);
   };

@@ -17,9 +17,9 @@ struct RowParams {
 inline constexpr double kEps = 0x1p-23;
 inline constexpr RowParams kRowNumbers = {0.015625f, 3}, kOutNumbers = {0.03125f, -5};
 
-// Quantizes a row and turns it into real numbers again. `chosen`: the parameters are chosen from the row, and for f16
-// every step is rounded to fp16, as in torchao; otherwise they are kRowNumbers.
-void quantize(std::span<float> row, DType dtype, bool chosen);
+// Quantizes a row and appends the real numbers that its integers stand for, not rounded. `chosen`: the parameters are
+// chosen from the row, and for f16 every step is rounded to fp16, as in torchao; otherwise they are kRowNumbers.
+void quantize(std::span<const float> row, DType dtype, bool chosen, std::vector<double>& out);
 
 // A random scale (f32) and zero point (i8) for each of `m` rows, as numbers and as tensors.
 struct RowQparams {
@@ -28,8 +28,8 @@ struct RowQparams {
 };
 RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what);
 
-// The i8 of a sum of products `e`. The sum may have an error of 2^-24 * roundings * e.size; where this error reaches a
-// tie, both integers are accepted (Expected::slack).
-Expected requantized(const Expected& e, RowParams params, int64_t roundings);
+// The i8 of a sum of products `e`, which may have the error of `roundings`; where this error reaches a tie, both
+// integers are accepted (Expected::slack).
+Expected requantized(const Expected& e, RowParams params, const SumRoundings& roundings);
 
 }  // namespace pumice::engine::kernel_bench

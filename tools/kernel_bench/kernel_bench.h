@@ -22,7 +22,7 @@ struct Options {
   // test
   uint32_t replays =
       0;                // runs of each case that must give equal bits; 0: 100, or fewer for large cases on a CPU driver
-  std::string mistake;  // a mistake to plant, which must be found: value, unwritten, guard, replay
+  std::string mistake;  // a mistake to plant, which must be found: value, unwritten, guard, replay, or those of plant.h
   // bench
   double seconds = 0.5;       // of warm-up for a row, and the most for its timing
   uint64_t rotate_bytes = 0;  // of all copies of the weights; 0: more than the device's cache

@@ -106,12 +106,12 @@ std::string resolved(const BenchOp& bench_op, const std::string& kernel, const C
 }
 
 Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
-  if (bench_op.is_conv()) return conv_error(resolved(bench_op, kernel, c, features), bench_op.conv(c));
-  if (!bench_op.is_linear()) return 0;
+  if (bench_op.is_conv()) return {conv_roundings(resolved(bench_op, kernel, c, features), bench_op.conv(c))};
+  if (!bench_op.is_linear()) return {};
   // The baseline has the error bound of the pick.
   const std::string name = resolved(bench_op, kernel == kPlain ? std::string(kPick) : kernel, c, features);
   const LinearShape shape = bench_op.linear(c);
-  return {linear_error(linear_kernel(name), shape), split_error(linear_kernel(name), shape)};
+  return {linear_roundings(linear_kernel(name), shape), split_error(linear_kernel(name), shape)};
 }
 
 std::string forced(const std::string& kernel) {

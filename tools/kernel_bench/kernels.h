@@ -34,7 +34,7 @@ struct ChosenKernels {
 ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Options& options, const Features& features);
 // The kernel that runs: for "pick" the one that is picked for the case.
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
-// The factor of sum|a b| in the error bound of `kernel`.
+// The error bound of `kernel`.
 Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The value of Features::kernel: empty for the pick.
 std::string forced(const std::string& kernel);

@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "glsl/include/math/activation.glslh"
+#include "ops/reference/products.h"
 #include "tools/kernel_bench/exact.h"
 #include "tools/kernel_bench/integers.h"
 #include "tools/kernel_bench/values.h"
@@ -136,6 +137,20 @@ class Linear : public CaseData {
     zero_data_ = {DType::i8, {c_.n, groups_}, Bytes(bytes, bytes + count)};
   }
 
+  // Whether weights are random.
+  bool is_plain() const {
+    return c_.values == Values::random || c_.values == Values::special || c_.values == Values::one ||
+           c_.values == Values::group;
+  }
+  // Whether an element of x is 0 whatever is drawn for it.
+  bool is_nothing(size_t at) const {
+    const auto row = static_cast<int64_t>(at) / c_.k, column = static_cast<int64_t>(at) % c_.k;
+    const int64_t width = c_.values == Values::one ? 1 : c_.group == c_.k ? 32 : c_.group;
+    const int64_t groups = c_.k / width;  // row 0: the last of these
+    return (c_.values == Values::one || c_.values == Values::group) &&
+           column / width != (row * 37 + groups - 1) % groups;
+  }
+
   int pattern(int64_t n, int64_t k, int random) const {
     switch (c_.values) {
       case Values::low:
@@ -160,9 +175,8 @@ class Linear : public CaseData {
       for (int64_t n = 0; n < c_.n; ++n) {
         for (int64_t k = 0; k < c_.k; ++k, ++at) {
           const float any = random.uniform(-unit, unit);
-          const bool plain = c_.values == Values::random || c_.values == Values::special;
-          const bool is_random =
-              plain || (c_.values == Values::huge && k != huge_) || (c_.values == Values::equal && k == (n * 7) % c_.k);
+          const bool is_random = is_plain() || (c_.values == Values::huge && k != huge_) ||
+                                 (c_.values == Values::equal && k == (n * 7) % c_.k);
           const bool is_zero = c_.values == Values::equal || c_.values == Values::huge;
           const bool is_low = c_.values == Values::low || (c_.values == Values::alternate && k % 2 == 1);
           values[at] = is_random ? any : is_zero ? 0 : is_low ? -unit : unit;
@@ -173,8 +187,7 @@ class Linear : public CaseData {
     }
     const int64_t row_bytes = q4_ ? (c_.k + 1) / 2 : c_.k;
     weight_ = {q4_ ? DType::i4 : DType::i8, {c_.n, c_.k}, Bytes(static_cast<size_t>(c_.n * row_bytes))};
-    const bool any_byte = (c_.values == Values::random || c_.values == Values::special) && (!q4_ || c_.k % 2 == 0);
-    if (any_byte) {  // every byte is a valid pair of nibbles, so eight are made at once
+    if (is_plain() && (!q4_ || c_.k % 2 == 0)) {  // every byte is a valid pair of nibbles, so eight are made at once
       for (size_t at = 0; at < weight_.bytes.size(); at += 8) {
         const uint64_t word = random.next();
         std::memcpy(&weight_.bytes[at], &word, std::min<size_t>(8, weight_.bytes.size() - at));
@@ -199,10 +212,13 @@ class Linear : public CaseData {
     Random random(seed, "x");
     for (size_t at = 0; at < x_data_.bytes.size(); ++at) {
       const int any = static_cast<int>(random.below(256)) - 128;
-      const int q = c_.values == Values::high ? 127 : c_.values == Values::alternate ? std::abs(any) % 128 : any;
-      x_data_.bytes[at] = static_cast<std::byte>(q);
       const RowParams p = given ? x_qparams_.rows[at / static_cast<size_t>(c_.k)] : kRowNumbers;
-      x_.push_back(static_cast<double>((static_cast<float>(q) - p.zero) * p.scale));
+      const int q = is_nothing(at)                   ? static_cast<int>(p.zero)
+                    : c_.values == Values::high      ? 127
+                    : c_.values == Values::alternate ? std::abs(any) % 128
+                                                     : any;
+      x_data_.bytes[at] = static_cast<std::byte>(q);
+      x_.push_back((q - static_cast<double>(p.zero)) * static_cast<double>(p.scale));
     }
   }
 
@@ -215,6 +231,8 @@ class Linear : public CaseData {
     if (c_.values == Values::high) std::fill(values.begin(), values.end(), 127.0f);
     if (c_.values == Values::alternate)
       for (float& each : values) each = std::fabs(each);
+    for (size_t at = 0; at < values.size(); ++at)
+      if (is_nothing(at)) values[at] = 0;
     if (huge_ >= 0)
       for (size_t at = static_cast<size_t>(huge_); at < values.size(); at += k)
         values[at] = c_.dtype == DType::f16 ? 3e4f : 1e30f;
@@ -224,11 +242,9 @@ class Linear : public CaseData {
         values[row * k + (row == 0 ? k - 1 : row * k / 3)] = special[row];
     }
     x_data_ = floats(c_.dtype, {c_.m, c_.k}, values);
-    if (scheme_.rows != Rows::floats) {
-      for (size_t row = 0; row < static_cast<size_t>(c_.m); ++row)
-        quantize(std::span(values).subspan(row * k, k), c_.dtype, scheme_.rows == Rows::chosen);
-    }
-    x_.assign(values.begin(), values.end());
+    if (scheme_.rows == Rows::floats) return x_.assign(values.begin(), values.end());
+    for (size_t row = 0; row < static_cast<size_t>(c_.m); ++row)
+      quantize(std::span(values).subspan(row * k, k), c_.dtype, scheme_.rows == Rows::chosen, x_);
   }
 
   int zero(int64_t n, int64_t k) const { return zero_[static_cast<size_t>(n * groups_ + k / c_.group)]; }
@@ -257,18 +273,19 @@ class Linear : public CaseData {
   Expected answer(uint64_t index, const double* weights) const {
     const auto n = static_cast<uint64_t>(c_.n);
     const double* row = &x_[index / n * static_cast<uint64_t>(c_.k)];
-    Expected sum = dot(row, weights, static_cast<size_t>(c_.k));
+    const TermSums sums = dot(row, weights, static_cast<size_t>(c_.k));
     double most = 0, all = 0, most_weight = 0, all_x = 0;
     for (int64_t k = 0; k < c_.k; ++k) {
       if (std::isfinite(row[k])) most = std::max(most, std::fabs(row[k])), all_x += std::fabs(row[k]);
       most_weight = std::max(most_weight, std::fabs(weights[k]));
       all += std::fabs(weights[k]);
     }
-    sum.reach = most * all + (quantized_ ? 0 : most_weight * all_x);
-    const Expected e = finished(sum, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act);
+    const bool one_sign = c_.values == Values::high || c_.values == Values::alternate;
+    Expected e = finished(sums, c_.bias ? static_cast<double>(bias_[index % n]) : 0, c_.act, !one_sign);
+    e.reach = (most * all + (quantized_ ? 0 : most_weight * all_x)) * reference::slope(c_.act);
     if (!are_bytes(scheme_)) return e;
-    // The roundings that ops/linear/error_bound.cpp counts for every kernel.
-    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, c_.k + 28);
+    // Those of ops/linear/error_bound.cpp for the kernel that has most.
+    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, {.fixed = 28});
   }
 
   const LinearScheme& scheme_;

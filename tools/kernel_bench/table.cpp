@@ -39,7 +39,10 @@ constexpr const char* kMoreShapes[] = {
     "n=2048,k=64,g=64,zero=zero,act=silu",
     "n=151936,k=64,g=32",
 };
-constexpr const char* kValues = "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special";
+constexpr const char* kValues =
+    "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special|one|group";
+// Sums as long as those of the models that are timed.
+constexpr const char* kLongSums = "m=33,n=37,k=14336|16384,g=128,bias=1,zero=none|random,values=random|one|group";
 constexpr const char* kTextures = "m=1|33,n=37,k=96,g=32,bias=1,zero=random,storage=texture3d|texture2d|textures";
 
 // Cases of benchmarks.
@@ -140,6 +143,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
     for (const char* text : kShapes) add(all, rows + dtype + "," + text, op);
     if (options.full)
       for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
+    if (options.full) add(all, std::string(dtype + 1) + "," + kLongSums, op);
     add(all, std::string(dtype + 1) + "," + kValues, op);
     add(all, std::string(dtype + 1) + "," + kTextures, op);
   }

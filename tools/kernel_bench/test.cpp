@@ -16,6 +16,7 @@
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/plant.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/verdict.h"
 
@@ -62,7 +63,10 @@ class Test {
     const BenchOp& bench_op = kernel_bench::bench_op(group.widest.op);
     const std::unique_ptr<CaseData> case_data = bench_op.make(group.widest, options_.seed);
     const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, group.rows, options_.seed);
-    inputs_ = inputs_of(*case_data);
+    const std::unique_ptr<CaseData> wrong_data = planted(*case_data, options_.mistake);
+    const CaseData& given = wrong_data != nullptr ? *wrong_data : *case_data;
+    is_planted_ = wrong_data != nullptr || !is_of_data(options_.mistake);
+    inputs_ = inputs_of(given);
     is_call_ = bench_op.is_call();
     // Kernels by the operator in their file; a baseline is an operator of its own.
     std::map<std::string, std::vector<Wanted>> files;
@@ -79,17 +83,17 @@ class Test {
       if (!wanted.rows.empty()) files[op_for(bench_op, kernel)].push_back(std::move(wanted));
     }
     uint32_t failed = 0;
-    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, bench_op, *case_data, expected);
+    for (const auto& [op, wanted] : files) failed += run(group, op, wanted, bench_op, given, *case_data, expected);
     return failed;
   }
 
  private:
-  // A case at a number of rows, with what must come out within `error`.
+  // A case at a number of rows, with what must come out within `bound`.
   struct Run {
     const CaseData& data;
     int64_t m;
     uint64_t macs;
-    Bound error;
+    Bound bound;
     std::span<const ExpectedOutput> expected;
   };
   struct Wanted {
@@ -97,11 +101,12 @@ class Test {
     std::vector<int64_t> rows;
   };
 
+  // `given`: what the device gets, of which `case_data` has the reference.
   uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const BenchOp& bench_op,
-               const CaseData& case_data, std::span<const ExpectedOutput> expected) {
+               const CaseData& given, const CaseData& case_data, std::span<const ExpectedOutput> expected) {
     std::vector<Forced> kernels;
     for (const Wanted& each : all) kernels.push_back({forced(each.kernel), each.rows[0]});
-    const Loaded loaded = load(device_, make_file(case_data, op), kernels, device_->features());
+    const Loaded loaded = load(device_, make_file(given, op), kernels, device_->features());
     uint32_t failed = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       std::vector<std::unique_ptr<Graph>> graphs;
@@ -115,9 +120,13 @@ class Test {
           const size_t num_symbols = loaded.program->methods[0].symbols.size();
           infer(*loaded.graphs[i], std::span(&m, num_symbols));
           check_bindings(*loaded.graphs[i]);
-          const Bound error = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
+          if (!is_planted_ || (options_.mistake == kRounding && plant_rounding(*loaded.graphs[i]) == 0)) {
+            say(group, m, all[i].kernel, {{"status", "skipped"}, {"why", "there is nothing in which to plant it"}});
+            continue;
+          }
+          const Bound limit = bound(bench_op, all[i].kernel, with_rows(group.widest, m), device_->features());
           const uint64_t macs = case_data.macs() / static_cast<uint64_t>(group.widest.m) * static_cast<uint64_t>(m);
-          why = run(loaded, *loaded.graphs[i], session, {case_data, m, macs, error, expected}, row);
+          why = run(loaded, *loaded.graphs[i], session, {case_data, m, macs, limit, expected}, row);
         } catch (const Error& error) {
           why = std::string(name(error.code())) + ": " + error.what();
           if (device_->is_lost()) throw;
@@ -154,8 +163,7 @@ class Test {
       if (is_first) {
         is_first = false;
         first = std::move(output);
-        const Bound error = is_call_ && harness.has_matrices() ? Bound(1) : run.error;
-        const std::string wrong = kernel_bench::wrong(harness, run.data, run.expected, run.m, error, row);
+        const std::string wrong = kernel_bench::wrong(harness, run.data, run.expected, run.m, run.bound, row);
         if (!wrong.empty()) return wrong;
       } else if (output != first) {
         return "memory that held other bytes before gave another result: " + difference(first, output);
@@ -256,14 +264,17 @@ class Test {
   const Report& report_;
   std::shared_ptr<Device> device_;
   std::vector<Data> inputs_;
-  bool is_call_ = false;
+  bool is_call_ = false, is_planted_ = false;
 };
 
 }  // namespace
 
 uint32_t run_test(const Options& options, const Report& report) {
-  constexpr std::string_view kMistakes[] = {"value", "unwritten", "guard", "replay"};
-  if (!options.mistake.empty()) must_be_one_of("mistake", options.mistake, kMistakes);
+  if (!options.mistake.empty() && !options.mistake.starts_with(kInput)) {
+    std::vector<std::string_view> mistakes = {"value", "unwritten", "guard", "replay", kRounding, kInput};
+    mistakes.insert(mistakes.end(), std::begin(kDataMistakes), std::end(kDataMistakes));
+    must_be_one_of("mistake", options.mistake, mistakes);
+  }
   const auto device = open(options);
   const std::vector<Case> cases = choose(options, Purpose::test, device->features().cpu);
   std::vector<Group> groups = group(cases);

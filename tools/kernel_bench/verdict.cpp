@@ -30,16 +30,17 @@ std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::spa
 }
 
 std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
-                  const Bound& error, nlohmann::json& row) {
+                  Bound bound, nlohmann::json& row) {
   const std::vector<HostReport> reports = case_data.reports();
   if (case_data.has_reference()) {
     const std::string reported = wrong_report(harness.report(), reports);
     if (!reported.empty()) return reported;
   }
+  bound.matrices = harness.has_matrices();
   uint64_t count = 0;
   double worst = 0;
   for (size_t i = 0; i < expected.size() && reports.empty(); ++i) {  // outputs of a run that fails are undefined
-    const Checked checked = expected[i].compare(harness.read_output(i), m, error);
+    const Checked checked = expected[i].compare(harness.read_output(i), m, bound);
     count += checked.checked;
     worst = std::max(worst, checked.worst);
     if (!checked.first) continue;

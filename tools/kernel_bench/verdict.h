@@ -14,6 +14,6 @@ std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::spa
 // What is wrong after a run at `m` rows, empty when nothing is; `error`: the kernel's bound. `row` gets the number of
 // elements that were compared, and the largest error as a part of what is allowed.
 std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
-                  const Bound& error, nlohmann::json& row);
+                  Bound bound, nlohmann::json& row);
 
 }  // namespace pumice::engine::kernel_bench

@@ -18,7 +18,8 @@ Of products it is key=value joined by commas; keys left out have their defaults,
                                                               hardswish or hardsigmoid
   dtype    f32 or f16, of x and the output           values   random, low (all lowest), high (all highest), equal (to
   bias     0 or 1                                             their zero points), huge (one huge term), alternate
-  storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x)
+  storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x), one (column of x
+                                                              that is not 0) or group (of columns)
            the output), texture2d (the packed weight) or textures (both)
 Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
 dilation), g (groups); dtype, bias, zero, act; values random, low, high or special.
@@ -26,9 +27,11 @@ dilation), g (groups); dtype, bias, zero, act; values random, low, high or speci
 
 constexpr const char* kTestHelp = R"(
 The error bound is the operator's own, as its source derives it; of products |err| <= u |y| + c sum|a b|, c counted from
-the kernel's roundings; integers and moved elements are exact. What kernels report (an index out of range, an i64 that
-32 bits cannot hold) must be what the reference says. "guards only": the operator has no reference. Beside that, every case runs twice in memory that held other bytes before (outputs and scratch: all must be written), between guard
-bands that must stay whole, is replayed and must give the same bits, and once more through a session as users have it.
+the kernel's roundings, or their error by chance where that is smaller (ops/shared/sum_error.h); integers and moved
+elements are exact. What kernels report (an index out of range, an i64 that 32 bits cannot hold) must be what the
+reference says. "guards only": the operator has no reference. Beside that, every case runs twice in memory that held
+other bytes before (outputs and scratch: all must be written), between guard bands that must stay whole, is replayed and
+must give the same bits, and once more through a session as users have it.
 Above 10^8 multiplications a sample of the outputs is compared, edges always; --seed draws it. Exit code 1: something
 failed, 4: nothing that was asked for runs on this device.
 )";
@@ -101,8 +104,10 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   test->add_option("--replays", options.replays,
                    "runs of each case that must give equal bits; default 100, or fewer for large cases on a CPU driver")
       ->check(CLI::PositiveNumber);
-  test->add_option("--plant", options.mistake,
-                   "plants a mistake, which must be found: value, unwritten, guard or replay");
+  test->add_option(
+      "--plant", options.mistake,
+      "plants a mistake, which must be found: value, unwritten, guard, replay, column, group, scale, zero, "
+      "bias, act, rounding or input:NAME");
   CLI::App* compile =
       add("compile", "Makes the pipelines of each case with each kernel, and runs none: for a driver without its GPU.",
           kernel_compile);

@@ -22,8 +22,8 @@ one. Of products and convolutions it is key=value joined by commas, '|' between 
 [m, k], the weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer,
 texture3d: x and the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none,
 relu, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate,
-special). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride,
-padding, dilation) and g (groups) instead of m, n, k and g."""
+special, one, group). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s,
+p, d (stride, padding, dilation) and g (groups) instead of m, n, k and g."""
 
 
 @click.group(cls=Commands)
@@ -108,7 +108,12 @@ def _print_shaders(shaders: list[dict]) -> None:
     type=click.IntRange(1),
     help="Runs of each case that must give equal bits; default 100, fewer for large cases on a CPU driver.",
 )
-@click.option("--plant", default="", help="Plants a mistake, which must be found: value, unwritten, guard or replay.")
+@click.option(
+    "--plant",
+    default="",
+    help="Plants a mistake, which must be found: value, unwritten, guard, replay, column, group, scale, zero, bias, "
+    "act, rounding or input:NAME.",
+)
 def test(as_json: bool, replays: int | None, **options: Any) -> None:
     """Each case with each kernel, compared with the fp64 reference of its operator.
 
