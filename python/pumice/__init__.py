@@ -22,6 +22,9 @@ __version__ = _version()
 # Loaded when they are first used; __init__.pyi has their types. No module has the name of its function: once imported,
 # it would take the function's place.
 _NEEDS_TORCH = {
+    "compile": "dynamo.compiler",
+    "CompileOptions": "dynamo.options",
+    "CompileReport": "dynamo.report_of_graphs",
     "export": "exporter",
     "ExportOptions": "lowering.options",
     "Program": "lowering.program",
@@ -29,9 +32,9 @@ _NEEDS_TORCH = {
 }
 
 __all__ = [
-    "CancelledError", "Device", "DeviceError", "Error", "ExportOptions", "InvalidFileError", "InvalidInputError",
-    "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError", "check", "devices", "export", "inspect",
-    "load", "quantize", "why_no_devices",
+    "CancelledError", "CompileOptions", "CompileReport", "Device", "DeviceError", "Error", "ExportOptions",
+    "InvalidFileError", "InvalidInputError", "ProfileRow", "Program", "Session", "TensorSpec", "UnsupportedError",
+    "check", "compile", "devices", "export", "inspect", "load", "quantize", "why_no_devices",
 ]  # fmt: skip
 
 

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+from pumice.dynamo.compiler import compile as compile
+from pumice.dynamo.options import CompileOptions as CompileOptions
+from pumice.dynamo.report_of_graphs import CompileReport as CompileReport
 from pumice.errors import CancelledError as CancelledError
 from pumice.errors import DeviceError as DeviceError
 from pumice.errors import Error as Error

@@ -24,6 +24,7 @@ from pumice.lowering.lower import lower
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
+from pumice.lowering.source import stack_traces
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.complex_pairs import complex_to_pairs
 from pumice.passes.decompositions import decompositions
@@ -56,7 +57,7 @@ def export(
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")  # torch's own use of what it has deprecated
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
         _must_have_data(captured)
-        origins = _stack_traces(captured)
+        origins = stack_traces(captured)
         decomposed = _decomposed(merge_tied_constants(captured), dropout=options.seed is not None)
     complex_to_pairs(decomposed)
     draw_on_the_device(decomposed, options.seed or 0)
@@ -139,11 +140,3 @@ def _must_have_data(captured: ExportedProgram) -> None:
                 f"'{name}' is on the meta device, where tensors have a shape and no data; load the weights, then export"
             )
             raise UnsupportedError(text, [text], code="InvalidArgument", path=name)
-
-
-def _stack_traces(program: ExportedProgram) -> dict[str, str]:
-    """Node names -> where they come from, those of wrapped regions (no_grad) included: decomposing loses some of it."""
-    modules = [m for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
-    return {
-        node.name: node.meta["stack_trace"] for m in modules for node in m.graph.nodes if node.meta.get("stack_trace")
-    }

@@ -63,11 +63,11 @@ def quantize(
         text = f"only a torch.nn.Module can be quantized, not {type(module).__name__}: quantize before torch.export"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
     if scheme == "static8":
-        if filter is not None or embeddings is not None or skip_unfit or summary is not None:
-            text = "'static8' quantizes the whole model: leave out filter, embeddings, skip_unfit and summary"
+        if filter is not None or embeddings is not None or skip_unfit:
+            text = "'static8' quantizes the whole model: leave out filter, embeddings and skip_unfit"
             raise InvalidInputError(text, code="InvalidArgument", path="scheme")
         with quiet_torchao():
-            return static8(module, calibration, dynamic_shapes)
+            return static8(module, calibration, dynamic_shapes, summary)
     if calibration is not None or dynamic_shapes is not None:
         text = f"calibration and dynamic_shapes are for 'static8'; {scheme!r} needs neither"
         raise InvalidInputError(text, code="InvalidArgument", path="calibration")

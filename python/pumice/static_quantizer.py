@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -12,15 +13,22 @@ from torch import nn
 
 from pumice.errors import Error, InvalidInputError
 from pumice.lowering.capture import capture
+from pumice.quantize_summary import QuantizedLayer, QuantizeSummary
 
 Calibration = Iterable[torch.Tensor | tuple[Any, ...]]
 
 
-def static8(module: nn.Module, calibration: Calibration | None, dynamic_shapes: Any = None) -> nn.Module:
+def static8(
+    module: nn.Module,
+    calibration: Calibration | None,
+    dynamic_shapes: Any = None,
+    summary: Callable[[QuantizeSummary], Any] | None = None,
+) -> nn.Module:
     """A module that computes in int8 from end to end; `module` stays as it is. Weights have a scale for each channel.
 
     calibration: batches that the model will see, each its tensor or a tuple of its arguments; ranges of activations
     come from them. The first one is the example of torch.export, with its `dynamic_shapes`.
+    summary: called with what became of each layer.
     Raises InvalidInputError for calibration that is missing or does not fit, UnsupportedError for a module that
     torch.export cannot capture.
     """
@@ -56,7 +64,40 @@ def static8(module: nn.Module, calibration: Calibration | None, dynamic_shapes: 
     if not any("quantize_per" in str(node.target) for node in converted.graph.nodes):
         text = f"nothing to quantize in {type(module).__name__}: it has no convolution, linear layer or sum"
         raise InvalidInputError(text, code="InvalidArgument", path="module")
+    if summary is not None:
+        summary(_summary(module, converted))
     return allow_exported_model_train_eval(converted)
+
+
+def _summary(module: nn.Module, converted: torch.fx.GraphModule) -> QuantizeSummary:
+    """What became of each convolution and linear layer. A layer of int8 has a scale (f32) and a zero point
+    (int8) for each channel."""
+    scales: dict[str, int] = {}  # how many
+    for node in converted.graph.nodes:
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        weights = [each for each in node.all_input_nodes if "dequantize_per_channel" in str(each.target)]
+        if stack and weights:
+            scales[stack[-1][0]] = operator.attrgetter(weights[0].args[1].target)(converted).numel()
+    made, counted = QuantizeSummary(), set[int]()
+    for name, layer in module.named_modules():
+        if not isinstance(layer, nn.Linear | nn.modules.conv._ConvNd):
+            continue
+        counted.update(map(id, layer.parameters(recurse=False)))
+        bias = 0 if layer.bias is None else layer.bias.numel() * layer.bias.element_size()
+        before = layer.weight.numel() * layer.weight.element_size() + bias
+        if name in scales:
+            became, note, after = "static8", "", layer.weight.numel() + 5 * scales[name] + bias
+        else:
+            became, note, after = _dtype(layer), "the quantizer leaves it in floats", before
+        made.layers.append(QuantizedLayer(name, type(layer).__name__, became, before, after, note))
+    rest = [tensor for tensor in [*module.parameters(), *module.buffers()] if id(tensor) not in counted]
+    if size := sum(tensor.numel() * tensor.element_size() for tensor in rest):
+        made.layers.append(QuantizedLayer("everything else", "", "", size, size, "less what is folded: batch norms"))
+    return made
+
+
+def _dtype(layer: nn.Module) -> str:
+    return str(layer.weight.dtype).removeprefix("torch.")
 
 
 def _batches(calibration: Calibration | None) -> list[tuple[Any, ...]]:

@@ -160,3 +160,33 @@ def test_a_saved_pt2_file(tmp_path) -> None:
 def test_doctor() -> None:
     text = run(BIN / "pumice", "doctor", PUMICE_DEVICE="llvmpipe").stdout
     assert "llvmpipe" in text and "self test" in text and "is right" in text
+
+
+NETWORK = """
+import torch
+from torch import nn
+
+def build():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)).eval()
+    return model, (torch.rand(2, 3, 8, 8),)
+"""
+
+
+def test_convolutions_are_quantized_with_calibration(tmp_path) -> None:
+    (tmp_path / "net.py").write_text(NETWORK)
+    path, batch = tmp_path / "net.pumice", tmp_path / "batch.npy"
+    images = np.random.default_rng(0).random((2, 3, 8, 8), np.float32)
+    np.save(batch, images)
+    np.savez(tmp_path / "second.npz", 2 * images)
+    words = "export", f"{tmp_path / 'net.py'}:build", "-o", path
+    files = "--calibration", batch, "--calibration", tmp_path / "second.npz"
+    text = run(BIN / "pumice", *words, "--quantize", "static8", *files).stderr
+    assert "Conv2d" in text and "Linear" in text and text.count("static8") == 2
+    operators = [op["name"] for op in pumice.inspect(path)["methods"][0]["ops"]]
+    assert operators[0] == "quantize" and "q8ta_conv2d" in operators
+    assert "needs calibration" in run(BIN / "pumice", *words, "--quantize", "static8", code=3).stderr
+    assert "for 'static8'" in run(BIN / "pumice", *words, "--quantize", "int8", *files, code=3).stderr
+    run(BIN / "pumice", *words, *files, code=2)
+    batch.write_bytes(b"no array")
+    assert "not a .npy" in run(BIN / "pumice", *words, "--quantize", "static8", *files, code=2).stderr

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 import pumice
 from pumice.executorch.export_llm import export_llm, main
-from pumice.executorch.partition import plan
+from pumice.partition.planner import plan
 
 LAYERS = 2
 WEIGHTS = {"qmode": "4w", "group_size": 32, "use_hqq": False}

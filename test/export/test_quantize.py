@@ -154,6 +154,18 @@ def test_static8_takes_its_ranges_from_the_calibration() -> None:
     assert first_scale(image, (4 * image,)) == pytest.approx(4 * image.max().item() / 255, rel=0.01)
 
 
+def test_static8_says_what_became_of_each_layer_and_the_file_has_its_bytes() -> None:
+    made, image = [], torch.rand(1, 3, 8, 8)
+    quantized = pumice.quantize(Small().eval(), "static8", calibration=[image], summary=made.append)
+    layers = {layer.name: layer for layer in made[0].layers}
+    assert [(name, layer.became) for name, layer in layers.items()] == [("conv", "static8"), ("out", "static8")]
+    module = Small()
+    for name, layer in layers.items():
+        assert layer.bytes_before == sum(p.numel() * 4 for p in module.get_submodule(name).parameters())
+    constants = pumice.inspect(bytes(pumice.export(quantized, (image,))))["constants"]
+    assert made[0].bytes_after == sum(constant["bytes"] for constant in constants)
+
+
 @pytest.mark.parametrize(
     ("make", "how", "message"),
     [

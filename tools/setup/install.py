@@ -80,7 +80,7 @@ def _drop_half_installed() -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-class _PipLines:
+class PipLines:
     """Follows pip's output: how many bytes came, and what it is at."""
 
     def __init__(self):
@@ -130,7 +130,7 @@ def _install_first(log: Path) -> None:
 
 
 def _install_packages(progress: Progress, log: Path) -> None:
-    lines = _PipLines()
+    lines = PipLines()
     with progress.step("python packages", lines.note):
         _drop_half_installed()
         pip_install(REQUIREMENTS, log, each_line=lines)

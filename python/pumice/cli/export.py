@@ -14,6 +14,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from pumice.cli.inputs import batches
 from pumice.format.text import size_text
 
 
@@ -72,8 +73,8 @@ def _errors_of(path: Path, what: str) -> Iterator[None]:
 )
 @click.option(
     "--quantize",
-    type=click.Choice(["int4", "int8", "8da4w", "8da8w"]),
-    help="Quantize the linear layers first (torchao).",
+    type=click.Choice(["int4", "int8", "8da4w", "8da8w", "static8"]),
+    help="Quantize the linear layers first (torchao); static8: convolutions, too, in int8 from end to end (PT2E).",
 )
 @click.option("--group-size", default=32, show_default=True, help="Weights that share a scale, for the 4-bit schemes.")
 @click.option(
@@ -84,6 +85,12 @@ def _errors_of(path: Path, what: str) -> Iterator[None]:
 )
 @click.option("--embeddings", type=click.Choice(["int4", "int8", "float"]), help="Quantize embeddings, too, or never.")
 @click.option("--skip-unfit", is_flag=True, help="Leave layers as they are that the scheme does not fit.")
+@click.option(
+    "--calibration",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="For static8: a batch of what the model will see, .npy of its input or .npz of its inputs. Repeatable.",
+)
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write what happened to every node as JSON."
 )
@@ -98,7 +105,7 @@ def _errors_of(path: Path, what: str) -> Iterator[None]:
 @click.option("--strict", is_flag=True, help="Capture with torch.export's strict mode.")
 def export(
     source: str, output: Path, quantize: str | None, group_size: int, layers: tuple[str, ...], embeddings: str | None,
-    skip_unfit: bool, report: Path | None, storage: str, verbose: bool, strict: bool,
+    skip_unfit: bool, calibration: tuple[Path, ...], report: Path | None, storage: str, verbose: bool, strict: bool,
 ) -> None:  # fmt: skip
     """Turn a PyTorch model into a .pumice file.
 
@@ -113,12 +120,15 @@ def export(
     module, args, kwargs, dynamic_shapes = load_source(source)
     if quantize:
         with console.status(f"quantizing to {quantize}"):
-            how = {"filter": layers or None, "embeddings": embeddings, "skip_unfit": skip_unfit}
+            how: dict[str, Any] = {"filter": layers or None, "embeddings": embeddings, "skip_unfit": skip_unfit}
+            if calibration or quantize == "static8":
+                how |= {"calibration": batches(calibration), "dynamic_shapes": dynamic_shapes}
             made: list[Any] = []
-            pumice.quantize(module, quantize, group_size=group_size, **how, summary=made.append)
+            module = pumice.quantize(module, quantize, group_size=group_size, **how, summary=made.append)
         click.echo(f"{made[0]}\n", err=True)
-    elif layers or embeddings or skip_unfit:
-        raise click.UsageError("--layers, --embeddings and --skip-unfit say how --quantize quantizes: give it as well")
+    elif layers or embeddings or skip_unfit or calibration:
+        given = "--layers, --embeddings, --skip-unfit and --calibration"
+        raise click.UsageError(f"{given} say how --quantize quantizes: give it as well")
     with console.status("exporting"):
         options = pumice.ExportOptions(strict=strict, storage=storage)
         try:

@@ -68,6 +68,18 @@ def read_npy(path: Path) -> np.ndarray:
         raise click.UsageError(f"{path} is not a .npy file: {error}") from None
 
 
+def batches(files: Iterable[Path]) -> list[tuple[Any, ...]]:
+    """The tensors of .npy and .npz files, each file the arguments of one call; an .npz has them in its order."""
+    import torch
+
+    found = []
+    for path in files:
+        arrays = read_npy(path)
+        values = [arrays] if isinstance(arrays, np.ndarray) else [arrays[name] for name in arrays.files]
+        found.append(tuple(torch.from_numpy(value) for value in values))
+    return found
+
+
 def resolve(session: pumice.Session, shapes: Iterable[str], sizes: Iterable[str]) -> list[Shape]:
     """The shape of every input: given by --shape, computed from the named sizes, or that of the export."""
     given = _parse_shapes(session, shapes)

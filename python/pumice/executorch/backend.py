@@ -8,15 +8,15 @@ from typing import final
 from executorch.exir.backend.backend_details import BackendDetails, CompileSpec, PreprocessResult
 from torch.export import ExportedProgram
 
-from pumice.executorch.edge import calls, subgraph_of
 from pumice.executorch.options import external_data, least_sizes
-from pumice.executorch.plan import OPTIONS
 from pumice.executorch.trace import debug_handles
 from pumice.executorch.weights import put_outside
 from pumice.format.dtypes import device_dtype
 from pumice.lowering.lower import lower
 from pumice.lowering.program import Program
 from pumice.lowering.report import unsupported
+from pumice.partition.nodes import calls, subgraph_of
+from pumice.partition.plan import OPTIONS
 from pumice.passes.normalize import normalize
 
 

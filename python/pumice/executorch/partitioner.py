@@ -13,13 +13,13 @@ from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 
 from pumice.executorch.backend import PumiceBackend
-from pumice.executorch.edge import calls, overload, owned_states
 from pumice.executorch.options import PartitionOptions
-from pumice.executorch.partition import plan
-from pumice.executorch.report import PartitionReport, report
 from pumice.executorch.taken_apart import take_apart
 from pumice.lowering import sizes
 from pumice.lowering.report import unsupported
+from pumice.partition.nodes import calls, overload, owned_states
+from pumice.partition.planner import plan
+from pumice.partition.report import PartitionReport, report
 from pumice.passes.tied_constants import merge_tied_constants
 
 aten = torch.ops.aten

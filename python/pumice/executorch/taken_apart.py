@@ -8,8 +8,8 @@ from executorch.exir.program._program import _default_decomposition_table
 from torch.export import ExportedProgram
 
 from pumice.decompositions.table import our_own
-from pumice.executorch.edge import calls
 from pumice.lowering.registry import lowering_for, targets
+from pumice.partition.nodes import calls
 from pumice.passes.complex_pairs import complex_to_pairs, is_complex
 from pumice.passes.decompositions import decompositions
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*(.*)')
+_OF_DYNAMO = re.compile(r"^L\['\w+'\]\.?")  # where it found the model, in front of the names of its layers
 _OURS = f"{Path(__file__).parents[1]}/"
 _LIBRARIES = tuple(str(Path(sysconfig.get_paths()["purelib"]) / name) + "/" for name in ("torch", "torchao"))
+_AROUND = (*_LIBRARIES, f"{_OURS}dynamo/")  # what calls a model, and is none of its lines
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,27 @@ class Source:
         return f"{place} ({self.module})" if place and self.module else place or self.module
 
 
-def source(node: Any, origins: dict[str, str] | None = None) -> Source:
+def source(node: Any, origins: Mapping[str, str] | None = None) -> Source:
     """The innermost line outside of torch and torchao. `origins`: stack traces by node name before decomposition."""
     traces = [node.meta.get("stack_trace") or ""]
     provenance = node.meta.get("from_node") or []
     traces += [(origins or {}).get(step.name, "") for step in reversed(provenance)]
     for trace in traces:
         frames = [match.groups() for match in _FRAME.finditer(trace)]
-        own = [f for f in frames if not f[0].startswith(("<", "torch/")) and not f[0].startswith(_LIBRARIES)]
+        own = [f for f in frames if not f[0].startswith(("<", "torch/")) and not f[0].startswith(_AROUND)]
         if own:
             file, line, _, code = own[-1]
             return Source(_short(file), int(line), code.strip(), _module(node))
     return Source(module=_module(node))
+
+
+def stack_traces(program: Any) -> dict[str, str]:
+    """Node names of an exported program -> where they come from, those of wrapped regions (no_grad) included:
+    decomposing loses some of it."""
+    modules = [module for module in program.graph_module.modules() if hasattr(module, "graph")]
+    return {
+        node.name: node.meta["stack_trace"] for m in modules for node in m.graph.nodes if node.meta.get("stack_trace")
+    }
 
 
 def of_layers(own: Source, fused: Iterable[Any]) -> Source:
@@ -76,4 +87,5 @@ def _short(file: str) -> str:
 def _module(node: Any) -> str:
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     name = stack[-1][0] if stack else ""
+    name = _OF_DYNAMO.sub("", name)
     return "" if name.startswith("_empty") else name

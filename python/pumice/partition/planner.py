@@ -7,11 +7,10 @@ refuses is taken out, until every partition is accepted whole. The values of wei
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
-from executorch.exir.delegate import executorch_call_delegate
 from torch._ops import HigherOrderOperator
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
@@ -21,13 +20,13 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 import pumice.fusion
 import pumice.ops  # noqa: F401 (fills the table of lowerings)
-from pumice.executorch.edge import calls, subgraph_of
-from pumice.executorch.plan import OPTIONS, Partition, Plan
 from pumice.format.dtypes import TORCH, device_dtype
 from pumice.lowering.lower import choose
 from pumice.lowering.registry import Refused
 from pumice.lowering.selection import Chosen
 from pumice.lowering.subgraph import Subgraph
+from pumice.partition.nodes import calls, subgraph_of
+from pumice.partition.plan import OPTIONS, Partition, Plan
 from pumice.passes.items import read_from_tensors
 from pumice.passes.llama import is_update
 from pumice.passes.normalize import normalize
@@ -35,10 +34,16 @@ from pumice.passes.normalize import normalize
 _FREE = {"view"}  # operators that run nothing: a partition of these alone is not worth a copy
 
 
-def plan(program: ExportedProgram, min_operators: int = 1, whole: Collection[str] = ()) -> Plan:
-    """`whole`: names of nodes that must be delegated, however small their partition is."""
-    result = Plan([])
-    numbers = read_from_tensors(program.graph)
+def plan(
+    program: ExportedProgram,
+    min_operators: int = 1,
+    whole: Collection[str] = (),
+    outside: Mapping[Node, str] | None = None,
+) -> Plan:
+    """`whole`: names of nodes that must be delegated, however small their partition is. `outside`: nodes that must not
+    be, and why."""
+    result = Plan([], dict(outside or {}))
+    numbers = read_from_tensors(program.graph) - result.reasons.keys()
     candidates = {node for node in calls(program) if node in numbers or _eligible(node, result.reasons)}
     _drop(candidates, lower_subgraph(program, frozenset(candidates))[1], result.reasons)
     known: dict[frozenset[Node], tuple[Partition, dict[Node, str]]] = {}
@@ -73,7 +78,7 @@ def lower_subgraph(program: ExportedProgram, nodes: frozenset[Node]) -> tuple[Pa
 
 
 def _boundary(subgraph: Subgraph, chosen: Chosen, nodes: frozenset[Node]) -> dict[Node, str]:
-    """Inputs and outputs are in the memory of ExecuTorch's runtime: their dtypes and shapes must be ours, too."""
+    """Inputs and outputs are in the memory of what runs around it: their dtypes and shapes must be ours, too."""
     refused: dict[Node, str] = {}
     names = {node.name: node for node in subgraph.graph.nodes}
     ends = [
@@ -108,7 +113,7 @@ def _unsupported_reason(node: Node, what: str, chosen: Chosen) -> str:
 def _eligible(node: Node, reasons: dict[Node, str]) -> bool:
     """The order of dimensions in memory (channels_last) is no matter: the delegate copies what crosses in another."""
     value = node.meta.get("val")
-    if node.target is executorch_call_delegate:
+    if isinstance(node.target, HigherOrderOperator) and node.target.name() == "executorch_call_delegate":
         reasons[node] = f"{_backend(node)} has it: an earlier partitioner of the list"
     elif is_update(node):
         pass

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of every node of an edge program: on the device, in which partition, or on the CPU and why."""
+"""What became of every node of a program: on the device, in which partition, or on the CPU and why."""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from pumice.executorch.edge import calls, overload
-from pumice.executorch.plan import Partition, Plan
 from pumice.lowering.lower import report_row
 from pumice.lowering.report import Report, Row
 from pumice.lowering.source import source
+from pumice.partition.nodes import calls, overload
+from pumice.partition.plan import Partition, Plan
 
 
 class PartitionReport(Report):
@@ -23,14 +24,17 @@ class PartitionReport(Report):
         super().__init__(rows, notes)
         self.partitions = partitions
 
-    def __str__(self) -> str:
+    def head(self) -> list[str]:
+        """How many partitions there are, and a line for each."""
         count = len(self.partitions)
-        head = f"{count} {'partition' if count == 1 else 'partitions'} on the device"
-        return "\n".join([head, *self.partitions, super().__str__()])
+        return [f"{count} {'partition' if count == 1 else 'partitions'} on the device", *self.partitions]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.head(), super().__str__()])
 
 
-def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
-    """One row for each node of the program, one line for each partition."""
+def report(program: ExportedProgram, plan: Plan, origins: Mapping[str, str] | None = None) -> PartitionReport:
+    """One row for each node of the program, one line for each partition. `origins`: as of `source`."""
     rows: dict[Node, list[Row]] = {}
     for partition in plan.partitions:
         for node in partition.subgraph.graph.nodes:
@@ -38,14 +42,16 @@ def report(program: ExportedProgram, plan: Plan) -> PartitionReport:
                 row = report_row(node, partition.chosen.selection, partition.removed)
                 rows.setdefault(origin, []).append(row)
     listed = [node for node in calls(program) if node in rows or node.target is not operator.getitem]
-    ordered = [row for node in listed for row in rows.get(node) or [_outside(node, plan.reasons.get(node, ""))]]
+    ordered = [
+        row for node in listed for row in rows.get(node) or [_outside(node, plan.reasons.get(node, ""), origins)]
+    ]
     notes = dict.fromkeys(note for partition in plan.partitions for note in partition.chosen.selection.notes)
     return PartitionReport(ordered, list(notes), [_line(n, partition) for n, partition in enumerate(plan.partitions)])
 
 
-def _outside(node: Node, reason: str) -> Row:
+def _outside(node: Node, reason: str, origins: Mapping[str, str] | None) -> Row:
     status = "size" if reason.startswith("a size") else "refused"
-    return Row(node.name, str(overload(node.target)), status, reason or "on the CPU", source=source(node))
+    return Row(node.name, str(overload(node.target)), status, reason or "on the CPU", source=source(node, origins))
 
 
 def _line(number: int, partition: Partition) -> str:

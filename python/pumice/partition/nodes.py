@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a program in ExecuTorch's edge dialect (or in ATen's) -> a Subgraph with ATen operators, the form that the
-lowerings and passes of pumice.export take. The partitioner decides by it, and preprocess writes it."""
+"""Nodes of a program in ExecuTorch's edge dialect or in ATen's -> a Subgraph with ATen operators, the form that the
+lowerings and passes of pumice.export take. The planner decides by it, and a file is written from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
-from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
@@ -35,7 +34,7 @@ _WITH_NUMBERS = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Ten
 
 def overload(target: Any) -> Any:
     """The ATen (or torchao) overload of an operator of the edge dialect; anything else as it is."""
-    if isinstance(target, EdgeOpOverload):
+    if type(target).__name__ == "EdgeOpOverload":  # of ExecuTorch, which need not be installed
         target = target._op
     if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
         return target
