@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -26,7 +28,7 @@ MODELS = {"llama": True, "one_layer": False, "bias": False, "window": False, "wi
 @functools.cache
 def program(case: str) -> bytes:
     model = model_of(case, tie_word_embeddings=MODELS[case], vocab_size=208)
-    return program_of(model, CASES[case][2], MOST, ("prefill", "sample"))
+    return program_of(model, CASES[case][2], MOST, ("prefill", "decode", "sample"))
 
 
 @functools.cache
@@ -65,24 +67,23 @@ def call(session: pumice.Session, case: str, steps: int, **changes: object) -> l
     return made[0, : values["step"] + steps].tolist()
 
 
-def in_one_dispatch(capfd: pytest.CaptureFixture) -> bool:
-    """Whether a session was made to run several steps in one, since the last question. Needs PUMICE_LOG=debug."""
-    return "steps of a decoder" in capfd.readouterr().err
+def log_of_generating(path: Path, features: str, *options: str) -> str:
+    """What a process tells that generates tokens."""
+    command = ["pumice-rt", "generate", str(path), "--tokens", "20,21,22", "-n", "12", "--features", features, *options]
+    environment = os.environ | {"PUMICE_LOG": "debug"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
 
 
 @pytest.mark.parametrize("case", MODELS)
-def test_tokens_are_those_of_single_steps(case: str, capfd, monkeypatch) -> None:
+def test_tokens_are_those_of_single_steps(case: str) -> None:
     """Whatever their number, cut into several submits, up to the last place of the caches, after any token."""
-    monkeypatch.setenv("PUMICE_LOG", "debug")
     merged, single = loaded(case, MERGED), loaded(case, SINGLE)
     cut = loaded(case, MERGED + ",submit_us=1")
     lengths = (2, 3, 64, 1, 17)
     wanted = [call(single, case, steps) for steps in lengths]
-    assert not in_one_dispatch(capfd)
     for steps, want in zip(lengths, wanted, strict=True):
         assert call(merged, case, steps) == want
         assert call(cut, case, steps) == want
-    assert in_one_dispatch(capfd)
     last = MOST - 5
     assert call(merged, case, 5, position=last) == call(single, case, 5, position=last)
     rows = [(call(merged, case, 2, token=token), call(single, case, 2, token=token)) for token in range(60, 76)]
@@ -90,13 +91,16 @@ def test_tokens_are_those_of_single_steps(case: str, capfd, monkeypatch) -> None
     assert len({tuple(want) for _, want in rows}) > 2, "a model that says one thing shows little"
 
 
-def test_they_are_one_dispatch(capfd, monkeypatch) -> None:
-    monkeypatch.setenv("PUMICE_LOG", "debug")
-    session = loaded("llama", MERGED)
-    call(session, "llama", 1)
-    assert not in_one_dispatch(capfd)
-    call(session, "llama", 2)
-    assert in_one_dispatch(capfd)
+@pytest.mark.parametrize("case", MODELS)
+def test_they_are_one_dispatch(case: str, tmp_path) -> None:
+    """But for tokens that are drawn otherwise, and where nothing is merged."""
+    path = tmp_path / "model.pumice"
+    path.write_bytes(program(case))
+    said = "steps of a decoder"
+    assert said in log_of_generating(path, MERGED)
+    assert said not in log_of_generating(path, SINGLE)
+    assert said not in log_of_generating(path, MERGED, "--temperature", "0.8")
+    assert said not in log_of_generating(path, MERGED, "--repeat-penalty", "1.2")
 
 
 def test_a_call_goes_on_where_another_ended() -> None:
@@ -119,13 +123,10 @@ def test_a_call_goes_on_where_another_ended() -> None:
     ],
     ids=["temperature", "penalty", "all"],
 )
-def test_what_draws_otherwise_takes_single_steps(changes, capfd, monkeypatch) -> None:
-    monkeypatch.setenv("PUMICE_LOG", "debug")
+def test_what_draws_otherwise(changes) -> None:
     merged, single = loaded("llama", MERGED), loaded("llama", SINGLE)
     assert call(merged, "llama", 20, **changes) == call(single, "llama", 20, **changes)
-    assert not in_one_dispatch(capfd)
     assert call(merged, "llama", 20) == call(single, "llama", 20)
-    assert in_one_dispatch(capfd)
 
 
 @pytest.mark.parametrize(
