@@ -47,3 +47,15 @@ def test_without_pytorch_it_says_what_to_set(source: str, tmp_path: Path, monkey
     assert ", was not found" in done.stderr
     assert "PIP_EXTRA_INDEX_URL=" in done.stderr and "PIP_FIND_LINKS=" in done.stderr
     assert not (tmp_path / "site").exists()
+
+
+def test_an_interpreter_by_another_name_is_the_same(tmp_path: Path) -> None:
+    """Else `./dev`, called by the system's name for it and by the environment's, would set up and build all anew."""
+    other = tmp_path / "python3"
+    other.symlink_to(Path(sys._base_executable).resolve())
+    ask = 'import sys; sys.path.insert(0, "tools"); from setup import install; print(install._recipe())'
+    recipes = {
+        subprocess.run([python, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for python in (sys.executable, other)
+    }
+    assert len(recipes) == 1

