@@ -303,8 +303,9 @@ void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind ki
 uint64_t Session::kept_merged_bytes() const {
   uint64_t bytes = 0;
   for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings)
+    for (const auto& encoding : method.encodings) {
       for (const Buffer& memory : encoding->merged_memory) bytes += memory.bytes();
+    }
   }
   return bytes;
 }
@@ -312,8 +313,9 @@ uint64_t Session::kept_merged_bytes() const {
 uint64_t Session::image_bytes() const {
   uint64_t bytes = 0;
   for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings)
+    for (const auto& encoding : method.encodings) {
       for (const Image& image : encoding->images) bytes += image.bytes();
+    }
   }
   return bytes;
 }

@@ -31,7 +31,8 @@ struct MergedBinding {
   // steps: two words, how many steps of the call are left, and how many a dispatch runs; the kernel counts down
   enum class Kind : uint8_t { tensor, scratch, table, steps } kind;
   uint32_t tensor = kNone;
-  uint64_t bytes = 0;  // of scratch, which is 0 before the first run and then stays as the kernel leaves it
+  uint64_t bytes =
+      0;  // of steps, and of scratch, which is 0 before the first run and then stays as the kernel leaves it
 };
 
 struct Merged {

@@ -48,8 +48,8 @@ Ports ports(const Graph& graph, const Layout& layout, bool in_place) {
 }
 
 void add_steps(Ports& ports) {
-  ports.steps_offset = padded(ports.upload_bytes, 16);
-  ports.upload_bytes = ports.steps_offset + 16;
+  ports.steps_offset = padded(ports.upload_bytes, kStepBytes);
+  ports.upload_bytes = ports.steps_offset + kStepBytes;
 }
 
 uint64_t host_bytes(const Port& port) {

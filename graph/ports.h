@@ -29,6 +29,7 @@ struct Ports {
 Ports ports(const Graph& graph, const Layout& layout, bool in_place);
 
 // Room for the words of a binding of kind steps.
+constexpr uint64_t kStepBytes = 16;
 void add_steps(Ports& ports);
 
 // On the host, where int64 has 8 bytes.

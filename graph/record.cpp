@@ -99,7 +99,6 @@ void dispatch(Device& device, const Node& node, const Piece& piece, const Resolv
 namespace {
 
 constexpr uint64_t kSection = 256;  // table and scratch of a merged dispatch begin at multiples
-constexpr uint64_t kStepBytes = 16;
 
 uint64_t section(uint64_t bytes) {
   return padded(bytes, kSection);
@@ -115,9 +114,8 @@ void for_own(const Merged& merged, const Take& take) {
     const MergedBinding& binding = merged.bindings[b];
     if (binding.kind == Kind::table) take(b, 0, table);
     if (binding.kind != Kind::scratch && binding.kind != Kind::steps) continue;
-    const uint64_t bytes = binding.kind == Kind::steps ? kStepBytes : binding.bytes;
-    take(b, at, bytes);
-    at += section(bytes);
+    take(b, at, binding.bytes);
+    at += section(binding.bytes);
   }
 }
 

@@ -11,7 +11,6 @@
 #include <cinttypes>
 
 #include "base/divide.h"
-
 #include "glsl/include/core/modes.glslh"
 #include "ops/op.h"
 #include "ops/reference/images.h"

@@ -92,13 +92,13 @@ void sample_token(Graph& graph, Args args) {
   const auto over_parts = [=](Launch& launch) {
     launch.over_groups(uint64_t{s.rows()} * s.parts(), lanes_of(launch.features));
   };
+  const auto phase = std::make_shared<SamplePhase>();
+  phase->logits = s.logits, phase->options = s.options, phase->counts = s.counts;
+  phase->made = s.made, phase->token = s.token, phase->position = s.position, phase->step = s.step;
+  phase->new_made = made, phase->new_token = token, phase->new_position = position, phase->new_step = step;
+  phase->call = call;
   const auto set_phase = [=](Launch& launch) {
-    if (s.rows() != 1) return;
-    auto phase = std::make_shared<SamplePhase>(call);
-    phase->logits = s.logits, phase->options = s.options, phase->counts = s.counts;
-    phase->made = s.made, phase->token = s.token, phase->position = s.position, phase->step = s.step;
-    phase->new_made = made, phase->new_token = token, phase->new_position = position, phase->new_step = step;
-    launch.phase = std::move(phase);
+    if (s.rows() == 1) launch.phase = phase;
   };
 
   graph.dispatch({keys, peaks, words, graph.counters(SAMPLE_ROWS), graph.status()},

@@ -131,6 +131,7 @@ void matmul(HostCall& call) {
     sums.add(bias);
     out.push(activated(sums.sum, act), sum_error({.fixed = 2}, sums) * slope(act) + activation_error(sums.sum, act));
   }
+  limit_errors(out);
 }
 
 void sdpa(HostCall& call) {

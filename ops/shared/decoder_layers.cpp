@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "glsl/decoder_layers.h"
+#include "graph/ports.h"
 #include "ops/shared/decoder_match.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -183,7 +184,7 @@ Merged merge(const Graph& graph, const std::vector<DecoderLayer>& layers, const 
                      {Kind::scratch, kNone, partial}, {Kind::scratch, kNone, uint64_t{s.workgroups} * 4},
                      {Kind::scratch, kNone, 16},      {Kind::tensor, status, 0},
                      {Kind::table, kNone, 0},         {Kind::tensor, x, 0},
-                     {Kind::tensor, c.first.id(), 0}, {step ? Kind::steps : Kind::scratch, kNone, 16}};
+                     {Kind::tensor, c.first.id(), 0}, {step ? Kind::steps : Kind::scratch, kNone, kStepBytes}};
   merged.status = 5;
   merged.runs_steps = step != nullptr;
   merged.results = {status};

@@ -73,6 +73,16 @@ bool is_alike(const DecoderLayer& a, const DecoderLayer& b) {
          c.interleaved == d.interleaved;
 }
 
+// Whether a step leaves `made` in `old`, in place, for the next one.
+bool is_carried(const Graph::Impl& graph, const Tensor& old, const Tensor& made) {
+  const auto is_it = [&](const Update& update) {
+    return graph.view_root(update.state) == graph.view_root(old.id()) &&
+           graph.view_root(update.value) == graph.view_root(made.id());
+  };
+  const std::vector<Update>& all = graph.method().updates;
+  return std::any_of(all.begin(), all.end(), is_it) && graph.memory_root(old.id()) == graph.memory_root(made.id());
+}
+
 }  // namespace
 
 std::vector<DecoderLayer> decoder_layers(std::span<const RunningNode> nodes) {
@@ -87,20 +97,6 @@ std::vector<DecoderLayer> decoder_layers(std::span<const RunningNode> nodes) {
   return layers;
 }
 
-namespace {
-
-// Whether a step leaves `made` in `old`, in place, for the next one.
-bool is_carried(const Graph::Impl& graph, const Tensor& old, const Tensor& made) {
-  const auto is_it = [&](const Update& update) {
-    return graph.view_root(update.state) == graph.view_root(old.id()) &&
-           graph.view_root(update.value) == graph.view_root(made.id());
-  };
-  const std::vector<Update>& all = graph.method().updates;
-  return std::any_of(all.begin(), all.end(), is_it) && graph.memory_root(old.id()) == graph.memory_root(made.id());
-}
-
-}  // namespace
-
 std::optional<DecoderStep> decoder_step(const Graph& graph, std::span<const RunningNode> nodes,
                                         const std::vector<DecoderLayer>& layers) {
   const size_t head = 1 + kLayerNodes * layers.size(), sample = head + 1;
@@ -110,10 +106,8 @@ std::optional<DecoderStep> decoder_step(const Graph& graph, std::span<const Runn
                          .sample = phase<SamplePhase>(nodes[sample]),
                          .nodes = nodes};
   if (!step.embedding || !step.head || !step.sample) return std::nullopt;
-  for (size_t n = sample; n < nodes.size(); ++n) {
-    const auto* other = phase<SamplePhase>(nodes[n]);
-    if (!other || other->call != step.sample->call) return std::nullopt;
-  }
+  for (size_t n = sample; n < nodes.size(); ++n)
+    if (phase<SamplePhase>(nodes[n]) != step.sample) return std::nullopt;
   const DecoderLayer& first = layers.front();
   const ProductPhase& qkv = *first.qkv;
   const Caches& c = first.attention->caches;

@@ -38,12 +38,11 @@ struct AttentionPhase : Phase {
       : caches(the_caches), out(the_out), new_keys(keys), new_values(values), call(the_call) {}
 };
 
-// One of the three dispatches that draw a token from a row of logits: ops/sample_token.cpp.
+// The three dispatches of a call that draw a token from a row of logits (ops/sample_token.cpp): all have the same one.
 struct SamplePhase : Phase {
   Tensor logits, options, counts, made, token, position, step;
   Tensor new_made, new_token, new_position, new_step;
-  uint32_t call;
-  explicit SamplePhase(uint32_t the_call) : call(the_call) {}
+  uint32_t call = 0;
 };
 
 }  // namespace pumice::engine
