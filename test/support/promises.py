@@ -4,6 +4,7 @@ file of this release and what it answered. Give it with a new minor version, or 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import re
@@ -27,13 +28,18 @@ def python_names() -> dict[str, list[str]]:
     for name in pumice.__all__:
         value = getattr(pumice, name)
         found[name] = _parameters(value)
-        for method in vars(value) if isinstance(value, type) else ():
+        own = (
+            [each for each in value.__mro__ if each.__module__.startswith("pumice")] if isinstance(value, type) else []
+        )
+        for method in {method for each in own for method in vars(each)}:
             if not method.startswith("_") and callable(getattr(value, method)):
                 found[f"{name}.{method}"] = _parameters(getattr(value, method))
     return found
 
 
 def _parameters(value: Any) -> list[str]:
+    if dataclasses.is_dataclass(value):  # a __new__ that checks names hides them from inspect
+        return [each.name for each in dataclasses.fields(value) if each.init]
     try:
         return list(inspect.signature(value).parameters)
     except (TypeError, ValueError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 
-from pumice.errors import InvalidInputError, require
+from pumice.errors import require
+from pumice.partition.options import PlacementOptions
 
 _WRITTEN = ("device", "features", "cache_dir", "external_data")  # the delegate skips the last one
 # Least sizes of dynamic dimensions, {symbol: 0 or 1} as JSON: the edge dialect has forgotten them and says 2.
@@ -18,7 +18,7 @@ _LEAST = "least_sizes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartitionOptions:
+class PartitionOptions(PlacementOptions):
     """Options of PumicePartitioner; an unknown one is refused with the nearest name.
 
     device, features, cache_dir: written into the program, as for pumice.load; options given at load time win.
@@ -27,35 +27,9 @@ class PartitionOptions:
     strict: every node must be delegated; otherwise partition() raises UnsupportedError with the reasons.
     """
 
-    device: str = ""
-    features: str = ""
-    cache_dir: str = ""
+    KIND, STAGE = "partitioner option", "export"
+
     external_data: str = ""
-    min_operators: int = 1
-    strict: bool = False
-
-    def __new__(cls, *_: Any, **given: Any) -> PartitionOptions:
-        """Raises InvalidInputError for an option that is not known; its message has the nearest name."""
-        for name in given:
-            require(name, (f.name for f in fields(cls)), "partitioner option")
-        return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        for known in fields(self):
-            value = getattr(self, known.name)
-            if type(value) is not type(known.default):
-                text = f"the partitioner option {known.name} must be {type(known.default).__name__}, got {value!r}"
-                raise InvalidInputError(text, code="InvalidArgument", stage="export", path=known.name)
-
-    @staticmethod
-    def of(value: PartitionOptions | Mapping[str, Any] | None) -> PartitionOptions:
-        """Options as given: an object, a mapping of names to values, or None for the defaults."""
-        if isinstance(value, PartitionOptions):
-            return value
-        if not isinstance(value, Mapping | None):
-            text = f"the partitioner takes its options as a dict or PartitionOptions, got {value!r}"
-            raise InvalidInputError(text, code="InvalidArgument", stage="export", path="options")
-        return PartitionOptions(**(value or {}))
 
     def compile_specs(self, least: Mapping[str, int]) -> list[CompileSpec]:
         """The options as the .pte file holds them. `least`: lower bounds of dynamic sizes by symbol."""
