@@ -29,7 +29,7 @@ uint scale_of_row(uint first) {
   }
   const int up = row_power(int(most));
   const bool subnormal = int(least >> 23) - 127 + up < -14;  // below 2^-14 once multiplied
-  return floatBitsToUint(power_of_two(-up)) | (!all_finite || subnormal ? 0x80000000u : 0u);
+  return floatBitsToUint(power_of_2(-up)) | (!all_finite || subnormal ? 0x80000000u : 0u);
 }
 
 void main() {

@@ -45,10 +45,10 @@ void main() {
   for (uint q = lane(); q < groups; q += LANES) {
     const vec4 x = load(row, q);
     uvec2 high, low;
-    split_two(x.xy, power_of_two(up), high.x, low.x);
-    split_two(x.zw, power_of_two(up), high.y, low.y);
+    split_two(x.xy, power_of_2(up), high.x, low.x);
+    split_two(x.zw, power_of_2(up), high.y, low.y);
     out_[row * 2u * groups + q] = high;
     out_[(row * 2u + 1u) * groups + q] = low;
   }
-  if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(power_of_two(-up)), 0u);
+  if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(power_of_2(-up)), 0u);
 }

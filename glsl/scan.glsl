@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[.., j, ..] = in[.., 0, ..] JOIN ... JOIN in[.., j, ..] along one dimension: sums, products, extrema with the place of the
-// last of equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES * EACH elements at a time: each invocation
-// joins its own, a scan in shared memory those of the invocations, joined to the result of all elements before. Sums of i64 have 64 bits; one that does not fit in 32 is reported, as a product.
+// last of equal ones (a NaN is chosen before all), log(sum(exp)). A workgroup has a row, LANES * EACH elements at a time: each
+// invocation joins its own, a scan in shared memory those of the invocations, joined to the result of all elements before. Sums of i64
+// have 64 bits; one that does not fit in 32 is reported, as a product.
 // Bindings: 0 out, 1 places, 2 status, 3 in. Places are written by max and min only.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -193,15 +193,20 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
   return tiled;
 }
 
+const LinearKernel* forced_linear(const Features& features) {
+  const bool is_linear = !features.kernel.empty() && !is_conv_kernel(features.kernel);
+  return is_linear ? &linear_kernel(features.kernel) : nullptr;
+}
+
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
-  if (features.kernel.empty() || is_conv_kernel(features.kernel)) return pick_linear(shape, features);
-  const LinearKernel& kernel = linear_kernel(features.kernel);
-  const std::string reason = unsupported_reason(kernel, shape, features);
+  const LinearKernel* kernel = forced_linear(features);
+  if (kernel == nullptr) return pick_linear(shape, features);
+  const std::string reason = unsupported_reason(*kernel, shape, features);
   if (!reason.empty()) {
     fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
          reason.c_str());
   }
-  return kernel;
+  return *kernel;
 }
 
 // H200, matrix128x128, us for 512, 513 and 520 x 4096 -> 14336: int4 233, 245, 246 (in tiles alone 349), int8 228, 246,

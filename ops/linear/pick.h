@@ -9,6 +9,8 @@ namespace pumice::engine {
 
 // The kernel for a shape; always one that can run.
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
+// The linear kernel that Features::kernel names, or null.
+const LinearKernel* forced_linear(const Features& features);
 // What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
 

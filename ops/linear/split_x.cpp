@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "glsl/linear_split.h"
-#include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -13,9 +13,9 @@ bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& 
   LinearShape shape = product_shape(weight, x.dtype(), 1);
   shape.may_split = true;
   // pick_split takes one only where it was measured; other devices are spared nodes that never run.
-  const bool forced = !features.kernel.empty() && !is_conv_kernel(features.kernel) &&
-                      linear_kernel(features.kernel).input == Input::split;
-  return (forced || features.has(Feature::fragments)) && may_read(Input::split, shape, features);
+  const LinearKernel* forced = forced_linear(features);
+  return ((forced != nullptr && forced->input == Input::split) || features.has(Feature::fragments)) &&
+         may_read(Input::split, shape, features);
 }
 
 std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {

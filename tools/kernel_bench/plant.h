@@ -3,9 +3,8 @@
 // than the reference sees: what a kernel would compute that leaves something out.
 //   column, group  a column of x that is not small, or the last group of columns, is nothing; of a convolution the last
 //                  channel
-//   scale, zero    the scales, or the zero points, of the last group of every row are 0; of the last row, where it has
-//   one.
-//                  A zero point that is 0 becomes 1
+//   scale, zero    the scales, or the zero points, of the last group of every row are 0; of the last row, where rows
+//                  have one. A zero point that is 0 becomes 1
 //   bias, act      the bias of the last four columns, or the activation, is left out
 //   input:NAME     every fifth element of that tensor, counted from the last, is another one
 //   rounding       what is rounded to the nearest whole number is cut off instead
