@@ -109,8 +109,12 @@ double slope(uint32_t act) {
 }
 
 double activation_error(double y, uint32_t act) {
-  const bool exact = act == ACT_NONE || act == ACT_RELU || act == ACT_RELU6;
-  return exact ? 0 : 4e-7 * std::fabs(y);
+  constexpr double kUnit = 0x1p-24;
+  if (act == ACT_NONE || act == ACT_RELU || act == ACT_RELU6) return 0;
+  if (act != ACT_HARDSWISH && act != ACT_HARDSIGMOID) return 4e-7 * std::fabs(y);
+  // y + 3 is rounded, the product by a unit, and the division by 6 may be off by 2.5 ulp (GLSL), 5 units.
+  const double shifted = kUnit * (std::min(std::fabs(y), 3.0) + 3) / 6;
+  return (act == ACT_HARDSWISH ? std::fabs(y) : 1) * shifted + 6 * kUnit * std::fabs(activated(y, act));
 }
 
 double halved_weights(const TermSums& sums, double keys, double total, double largest) {

@@ -105,7 +105,7 @@ class Bench {
     json row = {{"status", "ok"}, {"compared", compared(case_data.has_reference())}};
     uint64_t slot_bytes = 0;
     {
-      Harness harness(loaded, graph, {});
+      Harness harness(loaded, graph, transfers_, {});
       slot_bytes = harness.slot_bytes();
       row["shader"] = harness.shaders();
       harness.reset(0xffffffffu, inputs);
@@ -124,7 +124,7 @@ class Bench {
     const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu_ ? kRotateCpu : kRotateGpu;
     const auto slots =
         static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
-    Harness harness(loaded, graph, {.slots = slots});
+    Harness harness(loaded, graph, transfers_, {.slots = slots});
     harness.reset(0, inputs);
     const double warm = cpu_ || warm_ ? 0.05 : options_.seconds;
     warm_ = true;
@@ -166,6 +166,7 @@ class Bench {
   const Options& options_;
   const Report& report_;
   std::shared_ptr<Device> device_;
+  Transfers transfers_{device_};
   const bool cpu_;
   bool warm_ = false;
   Ceilings ceilings_;

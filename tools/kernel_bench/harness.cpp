@@ -93,9 +93,10 @@ Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> fi
   return loaded;
 }
 
-Harness::Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options)
+Harness::Harness(const Loaded& loaded, const Graph& graph, Transfers& transfers, const HarnessOptions& options)
     : loaded_(loaded),
       graph_(graph),
+      transfers_(transfers),
       options_(options),
       layout_(layout(graph)),
       textures_(loaded.device, options.slots, options.guard_bytes != 0) {
@@ -142,65 +143,53 @@ Slice Harness::binding(uint32_t tensor, const BindingRange& part, uint32_t slot)
   return bound;
 }
 
+uint64_t Harness::front() const {
+  return options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, loaded_.device->features().storage_alignment);
+}
+
 Slice Harness::slice(uint32_t tensor, uint32_t slot) const {
   const Place& place = places_.at(layout_.memory_root[tensor]);
-  const Features& features = loaded_.device->features();
-  const uint64_t front = options_.guard_bytes == 0 ? 0 : padded(options_.guard_bytes, features.storage_alignment);
-  return {place.buffer.handle(), front + slot * place.stride, layout_.bytes[tensor]};
+  return {place.buffer.handle(), front() + slot * place.stride, layout_.bytes[tensor]};
 }
 
 void Harness::reset(uint32_t word, std::span<const Data> inputs) {
-  Commands commands(loaded_.device);
-  commands.begin();
-  for (const auto& [tensor, place] : places_) commands.fill({place.buffer.handle(), 0, place.buffer.bytes()}, word);
-  textures_.fill(commands, word);
-  for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
-    const TensorInfo& info = impl().tensors[id];
-    if (info.memory == MemorySource::packed && textures_.has(id))
-      textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packed_constants[info.ref].key).slice, word);
-  }
-  commands.barrier();
-  for (const auto& [tensor, place] : places_) {
-    const TensorInfo& info = impl().tensors[tensor];
-    Slice source;
-    if (info.memory == MemorySource::packed)
-      source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
-    if (info.memory == MemorySource::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
-    if (source.buffer == nullptr) continue;
-    for (uint32_t slot = 0; slot < options_.slots; ++slot) {
-      const Slice all = slice(tensor, slot);
-      commands.copy(source, {all.buffer, all.offset, std::min(source.bytes, place.bytes)});
+  stage(inputs);
+  transfers_.run([&](Commands& commands) {
+    for (const auto& [tensor, place] : places_) commands.fill({place.buffer.handle(), 0, place.buffer.bytes()}, word);
+    textures_.fill(commands, word);
+    for (uint32_t id = 0; id < impl().tensors.size(); ++id) {
+      const TensorInfo& info = impl().tensors[id];
+      if (info.memory == MemorySource::packed && textures_.has(id))
+        textures_.copy_weight(commands, id, loaded_.weights->packed(impl().packed_constants[info.ref].key).slice, word);
     }
-  }
-  commands.end();
-  loaded_.device->run(commands);
-  put_inputs(word, inputs);
-  clear(impl().counters);
-  clear_report();
+    commands.barrier();
+    for (const auto& [tensor, place] : places_) {
+      const TensorInfo& info = impl().tensors[tensor];
+      Slice source;
+      if (info.memory == MemorySource::packed)
+        source = loaded_.weights->packed(impl().packed_constants[info.ref].key).slice;
+      if (info.memory == MemorySource::constant) source = loaded_.weights->constant(info.ref, info.dtype).slice;
+      if (source.buffer == nullptr) continue;
+      for (uint32_t slot = 0; slot < options_.slots; ++slot) {
+        const Slice all = slice(tensor, slot);
+        commands.copy(source, {all.buffer, all.offset, std::min(source.bytes, place.bytes)});
+      }
+    }
+    clear(commands, impl().counters);
+    clear(commands, impl().status);
+    put_staged(commands, word);
+  });
+  if (options_.guard_bytes != 0) textures_.remember();
 }
 
 void Harness::clear_report() {
-  clear(impl().status);
+  if (!places_.contains(impl().status)) return;
+  transfers_.run([&](Commands& commands) { clear(commands, impl().status); });
 }
 
-void Harness::clear(uint32_t tensor) {
+void Harness::clear(Commands& commands, uint32_t tensor) const {
   if (!places_.contains(tensor)) return;
-  Commands commands(loaded_.device);
-  commands.begin();
   for (uint32_t slot = 0; slot < options_.slots; ++slot) commands.fill(slice(tensor, slot), 0);
-  commands.end();
-  loaded_.device->run(commands);
-}
-
-std::optional<HostReport> Harness::report() {
-  if (!places_.contains(impl().status)) return std::nullopt;
-  uint32_t words[4];
-  std::memcpy(words, read(places_.at(impl().status), slice(impl().status, 0).offset, sizeof(words)).data(),
-              sizeof(words));
-  if (words[0] == 0) return std::nullopt;
-  if (words[0] != 1)
-    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
-  return HostReport{words[1], static_cast<int32_t>(words[2]), static_cast<int32_t>(words[3])};
 }
 
 bool Harness::overwrites_inputs() const {
@@ -217,36 +206,46 @@ bool Harness::overwrites_inputs() const {
 }
 
 void Harness::put_inputs(uint32_t word, std::span<const Data> inputs) {
-  Uploader uploader(loaded_.device);
+  stage(inputs);
+  transfers_.run([&](Commands& commands) { put_staged(commands, word); });
+  if (options_.guard_bytes != 0) textures_.remember();
+}
+
+void Harness::stage(std::span<const Data> inputs) {
+  staged_.clear();
   const std::vector<uint32_t>& ids = impl().method().inputs;
+  uint64_t bytes = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!places_.contains(layout_.memory_root[ids[i]])) continue;  // no kernel reads it
-    const uint64_t bytes = impl().bytes(ids[i]);
-    const Bytes given = on_device(inputs[i].dtype, inputs[i].bytes);
+    staged_.push_back({ids[i], i, bytes});
+    bytes += padded(impl().bytes(ids[i]), 16);
+  }
+  std::byte* const up = transfers_.upload(bytes).mapped();
+  for (const Staged& each : staged_) {
+    const Data& input = inputs[each.input];
+    const Bytes given = on_device(input.dtype, input.bytes);
+    std::memcpy(up + each.offset, given.data(), impl().bytes(each.tensor));
+  }
+}
+
+void Harness::put_staged(Commands& commands, uint32_t word) const {
+  for (const Staged& each : staged_) {
+    const uint64_t bytes = impl().bytes(each.tensor);
+    if (bytes == 0) continue;
     for (uint32_t slot = 0; slot < options_.slots; ++slot) {
-      const Slice all = slice(ids[i], slot);
-      uploader.put(std::span(given).first(bytes), {all.buffer, all.offset, bytes});
+      const Slice all = slice(each.tensor, slot);
+      commands.copy({transfers_.upload(0).handle(), each.offset, bytes}, {all.buffer, all.offset, bytes});
     }
   }
-  uploader.flush();
-  Commands copies(loaded_.device);
-  copies.begin();
-  for (uint32_t slot = 0; slot < options_.slots; ++slot) dispatch(copies, before_, slot);
-  copies.barrier();
-  textures_.fill_tails(copies, word);
-  copies.end();
-  loaded_.device->run(copies);
-  if (options_.guard_bytes != 0) textures_.remember();
+  commands.barrier();
+  for (uint32_t slot = 0; slot < options_.slots; ++slot) dispatch(commands, before_, slot);
+  commands.barrier();
+  textures_.fill_tails(commands, word);
 }
 
 void Harness::run(const Commands& kernels) {
   loaded_.device->run(kernels);
-  if (after_.empty()) return;
-  Commands copies(loaded_.device);
-  copies.begin();
-  dispatch(copies, after_, 0);
-  copies.end();
-  loaded_.device->run(copies);
+  if (!after_.empty()) transfers_.run([&](Commands& commands) { dispatch(commands, after_, 0); });
 }
 
 void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
@@ -268,42 +267,6 @@ void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t
       pumice::engine::dispatch(device, node, whole, resolve, commands);
     }
   }
-}
-
-Bytes Harness::read(const Place& place, uint64_t first, uint64_t bytes) {
-  const Buffer down = loaded_.device->memory().buffer(bytes, MemoryKind::download, "what kernel_bench reads");
-  Commands commands(loaded_.device);
-  commands.begin();
-  commands.copy({place.buffer.handle(), first, bytes}, {down.handle(), 0, bytes});
-  commands.host_barrier();
-  commands.end();
-  loaded_.device->run(commands);
-  return Bytes(down.mapped(), down.mapped() + bytes);
-}
-
-Bytes Harness::read_output(size_t index) {
-  const uint32_t id = impl().outputs[index];
-  return read(places_.at(layout_.memory_root[id]), slice(id, 0).offset, output_bytes(index));
-}
-
-std::string Harness::damage(uint32_t word) {
-  for (const auto& [tensor, place] : places_) {
-    const uint64_t start = slice(tensor, 0).offset, end = start + place.bytes;
-    const std::pair<uint64_t, uint64_t> bands[] = {{0, start}, {end, place.stride - place.bytes}};
-    for (const auto& [first, bytes] : bands) {
-      if (bytes == 0) continue;
-      const Bytes band = read(place, first, bytes / 4 * 4);
-      for (uint64_t at = 0; at < band.size(); at += 4) {
-        uint32_t found;
-        std::memcpy(&found, &band[at], 4);
-        if (found == word) continue;
-        const int64_t where = static_cast<int64_t>(first + at) - static_cast<int64_t>(start);
-        return format("byte %" PRId64 " of the %s (it has %" PRIu64 ") was written: %#x, not %#x", where,
-                      place.name.c_str(), place.bytes, found, word);
-      }
-    }
-  }
-  return textures_.damage();
 }
 
 std::string Harness::shaders() const {
@@ -365,11 +328,7 @@ void Harness::overwrite_guard(uint32_t word) {
 
 void Harness::overwrite(uint64_t byte, uint32_t word) {
   const Slice output = slice(impl().outputs[0], 0);
-  Commands commands(loaded_.device);
-  commands.begin();
-  commands.fill({output.buffer, output.offset + byte / 4 * 4, 4}, word);
-  commands.end();
-  loaded_.device->run(commands);
+  transfers_.run([&](Commands& commands) { commands.fill({output.buffer, output.offset + byte / 4 * 4, 4}, word); });
 }
 
 uint64_t Harness::slot_bytes() const {

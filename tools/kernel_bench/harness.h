@@ -15,6 +15,7 @@
 #include "serialization/constants.h"
 #include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/textures.h"
+#include "tools/kernel_bench/transfers.h"
 
 namespace pumice::engine::kernel_bench {
 
@@ -46,8 +47,8 @@ struct HarnessOptions {
 
 class Harness {
  public:
-  // The graph's shapes are those of its last infer; both must outlive the harness.
-  Harness(const Loaded& loaded, const Graph& graph, const HarnessOptions& options);
+  // The graph's shapes are those of its last infer; all three must outlive the harness.
+  Harness(const Loaded& loaded, const Graph& graph, Transfers& transfers, const HarnessOptions& options);
 
   // Fills all memory with `word`, then writes constants and inputs, and clears the status words. Inputs: in the
   // program's order.
@@ -57,7 +58,6 @@ class Harness {
   bool overwrites_inputs() const;
   // Clears the status words before another run.
   void clear_report();
-  void clear(uint32_t tensor);  // fills it with 0, where it is used
   // The report of the last run, of slot 0.
   std::optional<HostReport> report();
   // Records the kernels of one run, with the barriers between them.
@@ -66,6 +66,11 @@ class Harness {
   void run(const Commands& kernels);
   // An output of slot 0 after run().
   Bytes read_output(size_t index = 0);
+  // Whether first_other() can run it: it neither writes over an input nor has its outputs in textures.
+  bool is_repeatable() const { return after_.empty() && !overwrites_inputs(); }
+  // Runs `count` times in one submit, the status words cleared before each; the number of the first run, from 0, whose
+  // outputs are not what they were before the call.
+  std::optional<uint32_t> first_other(uint32_t count);
   // Describes where a kernel changed the guards or the padding of slot 0 since reset(word); empty when nowhere.
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
@@ -90,16 +95,26 @@ class Harness {
   void dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const;
   Slice slice(uint32_t tensor, uint32_t slot) const;
   Slice binding(uint32_t tensor, const BindingRange& part, uint32_t slot) const;
-  Bytes read(const Place& place, uint64_t first, uint64_t bytes);
+  struct Staged {  // an input in the upload buffer
+    uint32_t tensor;
+    size_t input;
+    uint64_t offset;
+  };
+  void stage(std::span<const Data> inputs);
+  void put_staged(Commands& commands, uint32_t word) const;
+  void clear(Commands& commands, uint32_t tensor) const;  // fills it with 0, where it is used
+  uint64_t front() const;                                 // bytes of the guard before a tensor
   const Graph::Impl& impl() const { return graph_.impl(); }
 
   const Loaded& loaded_;
   const Graph& graph_;
+  Transfers& transfers_;
   const HarnessOptions options_;
   Layout layout_;
   std::vector<Step> before_, steps_, after_;
   std::map<uint32_t, Place> places_;  // by the number of the tensor that owns the memory
   Textures textures_;
+  std::vector<Staged> staged_;
   Buffer empty_;
 };
 

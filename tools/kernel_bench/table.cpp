@@ -37,8 +37,8 @@ constexpr const char* kMoreShapes[] = {
     "n=64,k=16384,g=128,bias=1",
     "n=17,k=16,g=16,act=hardsigmoid",
     "n=2048,k=64,g=64,zero=zero,act=silu",
-    "n=151936,k=64,g=32",
 };
+constexpr const char* kVocabulary = "m=1|2|8|33,n=151936,k=64,g=32";  // outputs of more rows only cost time
 constexpr const char* kValues =
     "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special|one|group";
 // Sums as long as those of the models that are timed.
@@ -144,6 +144,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
     if (options.full)
       for (const char* text : kMoreShapes) add(all, rows + dtype + "," + text, op);
     if (options.full) add(all, std::string(dtype + 1) + "," + kLongSums, op);
+    if (options.full) add(all, std::string(dtype + 1) + "," + kVocabulary, op);
     add(all, std::string(dtype + 1) + "," + kValues, op);
     add(all, std::string(dtype + 1) + "," + kTextures, op);
   }

@@ -6,8 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
+#include <mutex>
 #include <thread>
+#include <utility>
 
 namespace tool {
 namespace {
@@ -17,6 +18,8 @@ using std::chrono::milliseconds;
 
 std::atomic<uint64_t> the_session{0};
 std::atomic<bool> interrupted{false};
+std::mutex last_words_mutex;  // stays locked while the process ends, so that nobody destroys what `last_words` uses
+std::function<void()> last_words;
 
 // A run may begin after one was cancelled, so that it is done again and again.
 void cancel_and_exit() {
@@ -25,6 +28,8 @@ void cancel_and_exit() {
     pumice_session_cancel({the_session});
     std::this_thread::sleep_for(milliseconds(20));
   }
+  last_words_mutex.lock();
+  if (last_words) last_words();
   _exit(kInterrupted);
 }
 
@@ -47,6 +52,15 @@ void see_interrupts() {
 
 bool is_interrupted() {
   return interrupted;
+}
+
+AtInterrupt::AtInterrupt(std::function<void()> say) {
+  const std::lock_guard lock(last_words_mutex);
+  last_words = std::move(say);
+}
+AtInterrupt::~AtInterrupt() {
+  const std::lock_guard lock(last_words_mutex);
+  last_words = nullptr;
 }
 
 Interruptible::Interruptible(const pumice::Session& session) {

@@ -2,6 +2,8 @@
 // Ctrl-C: the run under way is cancelled, and the exit code is 130.
 #pragma once
 
+#include <functional>
+
 #include "pumice/pumice.hpp"
 
 namespace tool {
@@ -12,6 +14,14 @@ constexpr int kInterrupted = 130;
 // at once where no session runs, and else after its run was cancelled, at the latest in 1.8 s.
 void see_interrupts();
 bool is_interrupted();
+
+// During its lifetime, Ctrl-C calls `say` once, on a thread of its own, right before the process ends.
+class AtInterrupt {
+ public:
+  explicit AtInterrupt(std::function<void()> say);
+  ~AtInterrupt();
+  AtInterrupt(const AtInterrupt&) = delete;
+};
 
 // During its lifetime, Ctrl-C cancels this session's runs.
 class Interruptible {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -30,11 +31,12 @@ std::string join(const json& list, const char* separator) {
   return all;
 }
 
-// Shows progress on stderr when that is a terminal.
+// Shows progress on stderr when that is a terminal; says there how far it came when Ctrl-C stops it.
 class Progress {
  public:
   ~Progress() { clear(); }
   void total(uint64_t rows) { total_ = rows; }
+  void fail() { ++failed_; }
   void step(const std::string& what) {
     ++done_;
     if (!shown_) return;
@@ -47,14 +49,22 @@ class Progress {
   }
 
  private:
+  void stopped() const {
+    clear();
+    std::fprintf(stderr, "stopped after %llu of %llu rows, %llu failed\n", static_cast<unsigned long long>(done_),
+                 static_cast<unsigned long long>(total_), static_cast<unsigned long long>(failed_));
+  }
+
   const bool shown_ = isatty(STDERR_FILENO) != 0;
-  uint64_t done_ = 0, total_ = 0;
+  std::atomic<uint64_t> done_ = 0, total_ = 0, failed_ = 0;
+  const AtInterrupt at_interrupt_{[this] { stopped(); }};
 };
 
 void print_device(const json& event) {
   const json& device = event.at("device");
   std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
               text(device.at("subgroup_size")).c_str());
+  std::fflush(stdout);
 }
 
 // Collects the results for --json.
@@ -165,6 +175,7 @@ int kernel_test(const Arguments& arguments) {
     progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
     const std::string status = event.at("status");
     ++(status == "skipped" ? skipped : run);
+    if (status == "failed") progress.fail();
     worst = std::max(worst, event.value("worst", 0.0));
     if (!arguments.json && event.value("compared", "") == "guards only")
       std::printf("guards only  %s: no reference to compare with\n", text(event.at("title")).c_str());
@@ -198,6 +209,7 @@ int kernel_compile(const Arguments& arguments) {
     progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
     const std::string status = event.at("status");
     ++(status == "skipped" ? skipped : run);
+    if (status == "failed") progress.fail();
     if (arguments.json || status != "failed") return;
     progress.clear();
     std::printf("failed %s  %s\n  %s\n", text(event.at("kernel")).c_str(), text(event.at("title")).c_str(),
@@ -224,6 +236,7 @@ int kernel_bench(const Arguments& arguments) {
     if (kind == "device") progress.total(event.at("rows"));
     if (kind == "row") {
       ++(event.at("status") == "skipped" ? skipped : run);
+      if (event.at("status") == "failed") progress.fail();
       progress.step(text(event.at("kernel")) + "  " + text(event.at("title")));
     }
     if (arguments.json) return;

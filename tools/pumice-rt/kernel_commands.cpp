@@ -104,6 +104,11 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   test->add_option("--replays", options.replays,
                    "runs of each case that must give equal bits; default 100, or fewer for large cases on a CPU driver")
       ->check(CLI::PositiveNumber);
+  test->add_option("--jobs", options.jobs, "threads that share the cases; rows are in no order then [1]")
+      ->check(CLI::Range(1, 64));
+  test->add_option("--one-of", options.one_of,
+                   "of N pairs of a kernel and a case only one, drawn by --seed: another seed draws others [1]")
+      ->check(CLI::PositiveNumber);
   test->add_option(
       "--plant", options.mistake,
       "plants a mistake, which must be found: value, unwritten, guard, replay, column, group, scale, zero, "

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./dev test-gpu`: what proves that a GPU and its driver compute right, in minutes; docs/gpu/DEVICE-DRIVER.md keeps
+the counts.
+
+Two parts: `pumice-rt kernel test --full` of every operator, each case of a kernel compared with fp64 and replayed a
+hundred times bit for bit; then the tests in Python that compare operators and models with eager PyTorch. Operators with
+many kernels have some 30 000 pairs of a kernel and a case, most of whose time is the driver's compiler: of these one of
+eight is run, drawn by a seed, so that another seed runs others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from setup import variants
+from setup.paths import BUILD, ROOT, environment, launcher
+from setup.progress import Progress, StepFailed
+from setup.testing import Totals
+
+FOLDER = ROOT / "docs/gpu"
+PYTHON_TESTS = ("test/ops", "test/fusion", "test/models", "test/llm/test_decoder_steps.py")
+COLUMNS = "| operator | rows run | failed | skipped | largest error of what is allowed |"
+
+
+@dataclass
+class Operator:
+    """What became of the rows of an operator's test."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    worst: float = 0.0
+    replays: int = 0
+    seconds: float = 0.0
+    why: list[str] = field(default_factory=list)  # of what failed
+
+    def add(self, row: dict) -> None:
+        self.counts[row["status"]] += 1
+        self.worst = max(self.worst, row.get("worst", 0.0))
+        self.replays += row.get("replays", 0)
+        if row["status"] == "failed":
+            self.why.append(f"{row['kernel']} {row['title']}: {row['why']}\n  again: {row['repro']}")
+
+
+@dataclass
+class Proof:
+    """All of one run: `tool` is pumice-rt's path, `python` the interpreter of the second part."""
+
+    tool: Path
+    python: Path
+    jobs: int
+    one_of: int = 1
+    seed: int = 1
+    only: list[str] = field(default_factory=list)
+    device: dict = field(default_factory=dict)
+    operators: dict[str, Operator] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)  # shader variants
+    variants: int = 0
+    tests: Totals | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def kernels(self) -> None:
+        listed = json.loads(self._call("list", "--json"))
+        self.device = listed["device"]
+        rows = [row for row in listed["operators"] if not self.only or row["op"] in self.only]
+        if unknown := sorted(set(self.only) - {row["op"] for row in rows}):
+            raise StepFailed(f"there is no operator {unknown[0]}; pumice-rt kernel list names them")
+        # One process at a time: several would take turns on the GPU, which its driver makes long. Threads share it.
+        calls = [row["op"] for row in rows if len(row["kernels"]) == 1]
+        groups = [(f"{len(calls)} operators of one kernel", calls)] if calls else []
+        groups += [(row["op"], [row["op"]]) for row in rows if len(row["kernels"]) > 1]
+        begun = time.monotonic()
+        BUILD.mkdir(exist_ok=True)
+        log = BUILD / "gpu-shaders.log"
+        log.unlink(missing_ok=True)
+        progress = Progress("test-gpu")
+        try:
+            for title, ops in groups:
+                with progress.step(title, self._line):
+                    self._test(ops, log)
+        finally:
+            progress.close()
+        self.seconds["kernels"] = time.monotonic() - begun
+        made = set(log.read_text().splitlines()) if log.exists() else set()
+        self.unseen = variants.never_made(listed["shaders"], made)
+        self.variants = sum(row["runs"] for shader in listed["shaders"] for row in shader["variants"])
+
+    def eager(self) -> None:
+        """Operators and models against eager PyTorch."""
+        begun, totals = time.monotonic(), Totals()
+        with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+            command = [*launcher(), self.python, "-m", "pytest", "-q", f"--junitxml={report.name}", *PYTHON_TESTS]
+            command += ["-n", str(self.jobs), "--dist", "worksteal", "-p", "no:cacheprovider"]
+            status = subprocess.run(
+                list(map(str, command)), cwd=ROOT, env=environment(OMP_NUM_THREADS="1"), check=False
+            ).returncode
+            totals.add_junit(Path(report.name), status)
+        self.tests = totals
+        self.seconds["eager"] = time.monotonic() - begun
+
+    def say(self) -> None:
+        """What took how long, slowest first, with the first failures of each."""
+        for op, each in sorted(self.operators.items(), key=lambda item: -item[1].seconds):
+            counts = ", ".join(f"{count} {status}" for status, count in each.counts.items())
+            print(f"{op:<28} {each.seconds:7.1f} s  {counts}", *each.why[:5], sep="\n  ", flush=True)
+        if self.operators and not self.only:
+            print(f"{len(self.unseen)} of {self.variants} shader variants did not run", flush=True)
+
+    def failed(self) -> int:
+        return sum(each.counts["failed"] for each in self.operators.values()) + (self.tests.failed if self.tests else 0)
+
+    def passed(self) -> int:
+        return sum(each.counts["ok"] for each in self.operators.values()) + (self.tests.passed if self.tests else 0)
+
+    def _line(self) -> str:
+        counts = sum((each.counts for each in list(self.operators.values())), Counter())
+        return f"{counts['ok']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+
+    def _test(self, ops: list[str], log: Path) -> None:
+        words = [f"--op={op}" for op in ops]
+        draw = [f"--one-of={self.one_of}", f"--seed={self.seed}"] if len(ops) == 1 else []
+        begun = time.monotonic()
+        text = self._call("test", *words, "--full", *draw, f"--jobs={min(self.jobs, 64)}", "--json", log=log)
+        seconds = (time.monotonic() - begun) / len(ops)
+        for row in json.loads(text)["rows"]:
+            name = row["case"].removeprefix("op=").split(",")[0].split(" ")[0]
+            self.operators.setdefault(name, Operator()).add(row)
+        for op in ops:
+            self.operators.setdefault(op, Operator()).seconds = seconds
+
+    def _call(self, *words: str, log: Path | None = None) -> str:
+        command = [*map(str, launcher()), str(self.tool), "kernel", *words]
+        more = {"PUMICE_SHADER_LOG": str(log)} if log else {}
+        done = subprocess.run(command, cwd=ROOT, env=environment(**more), capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 1, 4):  # 1: something failed, which its rows say; 4: no kernel runs here
+            raise StepFailed(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
+        return done.stdout
+
+    def page(self) -> str:
+        """The page of docs/gpu."""
+        counts = sum((each.counts for each in self.operators.values()), Counter())
+        replays = sum(each.replays for each in self.operators.values())
+        seconds = " + ".join(f"{each:.0f} s" for each in self.seconds.values())
+        lines = [
+            f"# {self.device['name']}, driver {self.device['driver']}",
+            "",
+            f"Written by `./dev test-gpu` on {datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {seconds} with "
+            f"{self.jobs} threads. How it is done, and what it does not show: [testing.md](../testing.md).",
+            "",
+            "| | passed | failed | skipped |",
+            "|---|---|---|---|",
+            f"| kernels against fp64 (`pumice-rt kernel test --full`, of operators with many kernels `--one-of "
+            f"{self.one_of} --seed {self.seed}`), {replays:,} replays bit for bit "
+            f"| {counts['ok']:,} | {counts['failed']:,} | {counts['skipped']:,} |",
+        ]
+        if self.tests:
+            lines.append(
+                f"| operators and models against eager PyTorch (`pytest {' '.join(PYTHON_TESTS)}`) "
+                f"| {self.tests.passed:,} | {self.tests.failed:,} | {self.tests.skipped:,} |"
+            )
+        lines += ["", "Skipped are kernels that the device lacks features for, or that a case does not fit.", ""]
+        lines += [
+            f"Shader variants that ran in the kernels' tests: {self.variants - len(self.unseen)} of {self.variants}"
+        ]
+        lines[-1] += f"; not: {', '.join(self.unseen)}." if self.unseen else "."
+        lines += ["", COLUMNS, "|---|---|---|---|---|"]
+        for op, each in sorted(self.operators.items()):
+            worst = f"{each.worst:.2f}" if each.worst else ""
+            lines.append(
+                f"| {op} | {each.counts['ok']:,} | {each.counts['failed']:,} | {each.counts['skipped']:,} | {worst} |"
+            )
+        failed = [line for op in sorted(self.operators) for line in self.operators[op].why]
+        if failed:
+            lines += ["", "```text", *failed[:100], "```"]
+        return "\n".join(lines) + "\n"
+
+
+def path_of(device: dict, end: str) -> Path:
+    """Where what was seen on a device is kept: docs/gpu/NAME-DRIVER."""
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{device['name']}-{device['driver']}").strip("-")
+    return FOLDER / (words + end)
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def run(proof: Proof, parts: list[str]) -> int:
+    """Run `parts` (kernels, eager), print what failed, and write the page if everything ran."""
+    try:
+        if "kernels" in parts:
+            proof.kernels()
+        if "eager" in parts:
+            proof.eager()
+    except KeyboardInterrupt:
+        proof.say()
+        raise
+    proof.say()
+    if proof.operators and not proof.only:
+        path = path_of(proof.device, ".md")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(proof.page())
+        print(f"written: {path.relative_to(ROOT)}")
+    print(f"{proof.passed()} passed, {proof.failed()} failed", flush=True)
+    return 1 if proof.failed() or not proof.passed() else 0
