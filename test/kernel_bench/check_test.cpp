@@ -76,6 +76,22 @@ TEST(Check, OneElementALittleOffIsFound) {
   }
 }
 
+// What any order of a sum may be off is allowed to kernels that have any, not to others.
+TEST(Check, AnyOrderIsForKernelsThatHaveIt) {
+  for (const char* text : {"op=scatter_add self=f32[2,3] index=i32[2,50]{0..2} src=f32[2,50] dim=1 include_self=1",
+                           "op=index_add self=f32[2,3] index=i32[50]{0..1} values=f32[50,3] dim=0"}) {
+    const auto case_data = make(text);
+    const ExpectedOutput expected_output(*case_data, 0, {}, 1);
+    const Expected expected = all(*case_data)[0];
+    ASSERT_GT(expected.in_any_order, 2 * expected.slack) << text;
+    Bytes bytes = rounded(*case_data);
+    const auto off = static_cast<float>(expected.want + expected.in_any_order);
+    std::memcpy(bytes.data(), &off, 4);
+    EXPECT_TRUE(expected_output.compare(bytes, 1, {}).first) << text;
+    EXPECT_FALSE(expected_output.compare(bytes, 1, {.any_order = true}).first) << text;
+  }
+}
+
 TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
   const auto case_data = make("m=4,n=3,k=64,values=special");
   const ExpectedOutput expected_output(*case_data, 0, {}, 1);

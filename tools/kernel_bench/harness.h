@@ -70,9 +70,9 @@ class Harness {
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
-  // Whether one of them multiplies by cooperative matrices.
-  bool has_matrices() const;
-  uint64_t slot_bytes() const;  // memory of one slot
+  bool uses(Feature feature) const;                               // whether a kernel of the run needs it
+  bool repeats() const { return !uses(Feature::float_atomics); }  // whether all runs give the same bits
+  uint64_t slot_bytes() const;                                    // memory of one slot
   uint64_t output_bytes(size_t index = 0) const;
   // The bytes that a run reads and writes, and its operations, as the launches count them.
   uint64_t launch_bytes() const;
