@@ -61,6 +61,7 @@ std::span<const Op> index_add_ops() {
        glsl::index_add::axes,
        {"self=T[5,8] index=i32[3]{0..4} values=T[3,8] dim=0; "
         "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1; "
+        "self=T[3,9] index=i64[4]{-9..8} values=T[3,4] dim=1; "
         "self=i64[3,9] index=i64[4]{-9..8}|i64[4]{8..12} values=i64[3,4] dim=1; "
         "self=i64[2]{2000000000..2100000000} index=i64[3]{0..1} "
         "values=i64[3]{2000000000..2100000000} dim=0; "

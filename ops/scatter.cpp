@@ -168,7 +168,8 @@ constexpr Op row(std::string_view more) {
 #define ROWS_CASES                                                                                               \
   "; self=f32[70,300] index=i32[70,1000]{0..299}|i64[70,40]{0..2}|i32[70,300]{298..301} src=f32[70,1001] dim=1 " \
   "include_self=1; self=f32[64,300] index=i32[64,4500]{0..299}|i32[64,4500]{3..3} src=f32[64,4500] dim=1 "       \
-  "include_self=1; self=f32[9,260,8] index=i64[9,600,8]{0..259} src=f32[9,600,8] dim=1 include_self=1"
+  "include_self=1; self=f32[9,260,8] index=i64[9,600,8]{0..259} src=f32[9,600,8] dim=1 include_self=1; "         \
+  "self=f32[7,2300,40] index=i64[7,20,40]{0..2299} src=f32[7,20,40] dim=1 include_self=1"
 #define INTEGER_CASES "; self=i32[7] index=i32[20]{0..6} src=i32[20]{-9..9} dim=0 include_self=0|1"
 
 }  // namespace
