@@ -15,7 +15,7 @@ MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
     "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments", "robust",
-    "split", "addresses", "atomic64", "persistent",
+    "split", "addresses", "atomic64", "persistent", "float_atomics",
 )  # fmt: skip
 
 # SPIR-V capability -> the Feature it needs; None: every Vulkan 1.1 device has it in compute shaders.
@@ -40,6 +40,7 @@ CAPABILITIES = {
     5345: "memory_model",  # VulkanMemoryModel
     5346: "memory_model",  # VulkanMemoryModelDeviceScope
     5347: "addresses",  # PhysicalStorageBufferAddresses
+    6033: "float_atomics",  # AtomicFloat32AddEXT
     5116: "bfloat16",  # BFloat16TypeKHR
     5117: "bfloat16",  # BFloat16DotProductKHR
     5118: "bfloat16",  # BFloat16CooperativeMatrixKHR

@@ -25,6 +25,7 @@ const char* name(Feature feature) {
       "addresses",
       "atomic64",
       "persistent",
+      "float_atomics",
   };
   const auto index = static_cast<uint32_t>(feature);
   return index < kNumFeatures ? kNames[index] : "?";

@@ -15,6 +15,7 @@ namespace pumice::engine {
 // second net. `split` is needed by none either: products of fp32 by two fp16 (glsl/linear_split.glsl), where the device
 // can. `addresses`: kernels may be given the addresses of buffers. `persistent`, needed by none: dispatches whose
 // workgroups wait for each other (glsl/decoder_layers.glsl), where the device can and its compute units are known.
+// `float_atomics`: fp32 added by atomics, to buffers and to shared memory, so in any order.
 enum class Feature : uint8_t {
   float16,
   int8,
@@ -36,8 +37,12 @@ enum class Feature : uint8_t {
   addresses,
   atomic64,
   persistent,
+  float_atomics,
 };
-inline constexpr uint32_t kNumFeatures = 20;
+inline constexpr uint32_t kNumFeatures = 21;
+// What a device may have and nothing uses unless it is asked for ("+float_atomics"), as results then differ from run to
+// run.
+inline constexpr uint64_t kAskedFor = uint64_t{1} << static_cast<uint8_t>(Feature::float_atomics);
 const char* name(Feature feature);  // "float16", "int_dot", ... as spelled in PUMICE_FEATURES
 constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);

@@ -3,7 +3,8 @@
 // are fewer than 65536. A negative index counts from the end; one out of range, and an i64 sum that 32 bits cannot
 // hold, are errors of the run.
 //
-// An element searches all positions for its own, so that the work is quadratic.
+// An element searches all positions for its own, so that the work is quadratic; where the feature float_atomics is
+// asked for, sums of f32 are made by atomics (ops/shared/add_atomic.h): in any order.
 //
 // Error of floats: |err| <= u |y| + 2^-24 * the sum of the sizes of the partial sums of the element.
 #include "glsl/index_add.h"
@@ -12,6 +13,7 @@
 
 #include "ops/op.h"
 #include "ops/reference/indices.h"
+#include "ops/shared/add_atomic.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 
@@ -24,6 +26,7 @@ void index_add(Graph& graph, Args args) {
   check(index.dtype() == DType::i64 || index.dtype() == DType::i32, "index_add: the index is %s", name(index.dtype()));
   check(self.dtype() == out.dtype() && values.dtype() == out.dtype(), "index_add: self is %s, values %s, output %s",
         name(self.dtype()), name(values.dtype()), name(out.dtype()));
+  const bool atomic = adds_by_atomics(graph, out.dtype());
   graph.dispatch_in_place({out, graph.status()}, {self, index, values}, [=](Launch& launch) {
     out.resize(self.shape());
     Shape expected = self.shape();
@@ -32,6 +35,7 @@ void index_add(Graph& graph, Args args) {
     check(values.numel() == product(expected, 0, expected.size()), "index_add: %lld values for %lld places",
           static_cast<long long>(values.numel()), static_cast<long long>(product(expected, 0, expected.size())));
     if (out.numel() == 0) return;
+    if (atomic) return AtomicIndexAdd{out, self, index, values, dim, call}.launch(launch);
     const uint32_t positions = u32(index.numel());
     launch.params(glsl::index_add::Params{.count = u32(out.numel()),
                                           .positions = positions,
@@ -57,6 +61,7 @@ std::span<const Op> index_add_ops() {
        glsl::index_add::axes,
        {"self=T[5,8] index=i32[3]{0..4} values=T[3,8] dim=0; "
         "self=T[3,9] index=i32[4]{0..8} values=T[3,4] dim=1; "
+        "self=T[3,9] index=i64[4]{-9..8} values=T[3,4] dim=1; "
         "self=i64[3,9] index=i64[4]{-9..8}|i64[4]{8..12} values=i64[3,4] dim=1; "
         "self=i64[2]{2000000000..2100000000} index=i64[3]{0..1} "
         "values=i64[3]{2000000000..2100000000} dim=0; "

@@ -5,6 +5,9 @@
 // looks for its own, so that the result has the same bits in every run. An index out of range, and an i64 sum that 32
 // bits cannot hold, are errors of the run.
 //
+// Sums of f32 with the element that was there are made by atomics where the feature float_atomics is asked for
+// (ops/shared/add_atomic.h): in any order.
+//
 // Error of floats with n terms of an element: 2^-24 * n * the sum of their sizes, of a product 2^-24 * n |y|, of a mean
 // 2^-22 |y| more.
 #include <algorithm>
@@ -15,6 +18,7 @@
 #include "glsl/scatter_rows.h"
 #include "ops/op.h"
 #include "ops/reference/indices.h"
+#include "ops/shared/add_atomic.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/sort_rows.h"
 
@@ -26,6 +30,8 @@ using glsl::scatter::MODE;
 constexpr const char* kNames[] = {"scatter",      "scatter_add", "scatter_prod",
                                   "scatter_mean", "scatter_max", "scatter_min"};
 
+constexpr uint32_t kRowEach = 8;  // indices of an invocation of glsl/scatter_rows.glsl
+
 // What the choice between the kernels depends on.
 struct Scatter {
   MODE mode;
@@ -33,16 +39,20 @@ struct Scatter {
   uint32_t dim;
   bool include_self;
 
-  // Whether glsl/scatter_rows.glsl takes it: many rows of many elements, as it has one workgroup for each row and adds
-  // equal indices one after the other. H200, 4096 rows of 4096, us, sorted and so: random indices 2,044, 574; of 30
-  // values 2,718; all equal 7,089. 1024 rows of 1024, random: 88, 17.
-  bool by_rows(const Features& features) const {
-    if (mode != MODE::add || self.dtype() != DType::f32 || !src || !include_self || self.rank() == 0) return false;
+  // The size of a workgroup of glsl/scatter_rows.glsl, which takes sums of many rows of many elements, as a row has one
+  // workgroup; 0: it does not.
+  uint32_t row_lanes(const Features& features) const {
+    if (mode != MODE::add || self.dtype() != DType::f32 || !src || !include_self || self.rank() == 0) return 0;
     for (uint32_t d = 0; d < self.rank(); ++d)
-      if (d != dim && (index.dim(d) != self.dim(d) || src.dim(d) != self.dim(d))) return false;
+      if (d != dim && (index.dim(d) != self.dim(d) || src.dim(d) != self.dim(d))) return 0;
     const Rows rows(self, dim);
-    return rows.count >= 64 && rows.extent >= 256 && index.dim(dim) <= 1 << 16 && src.dim(dim) >= index.dim(dim) &&
-           uint64_t{rows.extent} * 8 + 2056 <= features.max_shared_bytes;
+    if (rows.count < 64 || rows.extent < 256 || index.dim(dim) > 1 << 16 || src.dim(dim) < index.dim(dim)) return 0;
+    const auto widest = static_cast<uint32_t>(std::max<int64_t>(rows.extent, index.dim(dim)));
+    uint32_t lanes = std::clamp(std::bit_ceil(widest) / kRowEach, 32u, 512u);
+    lanes = std::min(lanes, std::bit_floor(features.max_invocations));
+    const auto bytes = [&] { return (uint64_t{rows.extent} + 1) / 2 * 4 + lanes * (kRowEach * 8 + 8); };
+    while (lanes > 32 && bytes() > features.max_shared_bytes) lanes /= 2;
+    return bytes() <= features.max_shared_bytes ? lanes : 0;
   }
 };
 
@@ -54,8 +64,24 @@ void launch_rows(Launch& launch, const Scatter& s, uint32_t call) {
                                            .inner = rows.inner,
                                            .call = call});
   launch.shader = &glsl::scatter_rows::variant();
-  launch.over_groups(rows.count, std::min(256u, std::bit_floor(launch.features.max_invocations)));
+  launch.over_groups(rows.count, s.row_lanes(launch.features));
   launch.spec.insert(launch.spec.end(), {rows.extent, uint32_t{launch.features.cpu}});
+}
+
+// Checks the live shapes; whether there is something to do.
+bool check_shapes(const Scatter& s, const char* op) {
+  const Shape values = s.src ? s.src.shape() : s.self.shape();
+  const uint32_t rank = s.self.rank();
+  for (uint32_t d = 0; d < rank; ++d) {
+    check(s.index.numel() == 0 || ((d == s.dim || s.index.dim(d) <= s.self.dim(d)) && s.index.dim(d) <= values[d]) ||
+              (!s.src && (d == s.dim || s.index.dim(d) <= s.self.dim(d))),
+          "%s: index has size %lld in dimension %u", op, static_cast<long long>(s.index.dim(d)), d);
+  }
+  check(rank <= kMaxRank, "%s: rank %u, the limit is %u", op, rank, kMaxRank);
+  check(s.self.numel() != 0 || s.index.numel() == 0, "%s: writes into an empty tensor", op);
+  u32(s.index.numel());
+  u32(product(values, 0, values.size()));
+  return s.self.numel() != 0;
 }
 
 void scatter(Graph& graph, const Args& args, MODE mode) {
@@ -74,26 +100,23 @@ void scatter(Graph& graph, const Args& args, MODE mode) {
   check(mode == MODE::put || dtype != DType::boolean, "%s: of bool is not supported", op);
   const uint32_t number = src.tensor ? 0 : number_bits(src.number, dtype, op);
   const Scatter how{mode, self, index, src.tensor, dim, include_self};
+  if (mode == MODE::add && src.tensor && include_self && adds_by_atomics(graph, dtype)) {
+    const AtomicScatter atomic{out, self, index, src.tensor, dim, call};
+    graph.dispatch({out, graph.status()}, {self, index, src.tensor}, [=](Launch& launch) {
+      out.resize(self.shape());
+      if (check_shapes(how, op)) atomic.launch(launch);
+    });
+    return;
+  }
   const Tensor pairs = sort_rows(graph, index, dim, false, [=](const Launch& launch) {
-    return how.by_rows(launch.features) ? 0 : int64_t{Rows(index, dim).extent};
+    return how.row_lanes(launch.features) != 0 ? 0 : int64_t{Rows(index, dim).extent};
   });
   const Tensor values = src.tensor ? src.tensor : self;
   graph.dispatch({out, graph.status()}, {self, index, pairs, values}, [=](Launch& launch) {
     out.resize(self.shape());
-    const Shape strides = contiguous_strides(values.shape()), steps = contiguous_strides(index.shape());
-    for (uint32_t d = 0; d < rank; ++d) {
-      check(index.numel() == 0 || ((d == dim || index.dim(d) <= self.dim(d)) && index.dim(d) <= values.dim(d)) ||
-                (!src.tensor && (d == dim || index.dim(d) <= self.dim(d))),
-            "%s: index has size %lld in dimension %u", op, static_cast<long long>(index.dim(d)), d);
-    }
-    check(rank <= kMaxRank, "%s: rank %u, the limit is %u", op, rank, kMaxRank);
-    if (out.numel() == 0) {
-      check(index.numel() == 0, "%s: writes into an empty tensor", op);
-      return;
-    }
-    u32(index.numel());
-    u32(values.numel());
-    if (how.by_rows(launch.features)) return launch_rows(launch, how, call);
+    if (!check_shapes(how, op)) return;
+    if (how.row_lanes(launch.features) != 0) return launch_rows(launch, how, call);
+    const Shape strides = contiguous_strides(values.shape());
     glsl::scatter::Params params{.count = u32(out.numel()), .positions = u32(index.numel()), .rank = rank, .dim = dim};
     params.number = number;
     params.call = call;
@@ -144,7 +167,9 @@ constexpr Op row(std::string_view more) {
   "self=T[2,3,4] index=i32[2,40,3]{0..2} src=T[2,40,4] dim=1 include_self=0|1"
 #define ROWS_CASES                                                                                               \
   "; self=f32[70,300] index=i32[70,1000]{0..299}|i64[70,40]{0..2}|i32[70,300]{298..301} src=f32[70,1001] dim=1 " \
-  "include_self=1; self=f32[9,260,8] index=i64[9,600,8]{0..259} src=f32[9,600,8] dim=1 include_self=1"
+  "include_self=1; self=f32[64,300] index=i32[64,4500]{0..299}|i32[64,4500]{3..3} src=f32[64,4500] dim=1 "       \
+  "include_self=1; self=f32[9,260,8] index=i64[9,600,8]{0..259} src=f32[9,600,8] dim=1 include_self=1; "         \
+  "self=f32[7,2300,40] index=i64[7,20,40]{0..2299} src=f32[7,20,40] dim=1 include_self=1"
 #define INTEGER_CASES "; self=i32[7] index=i32[20]{0..6} src=i32[20]{-9..9} dim=0 include_self=0|1"
 
 }  // namespace

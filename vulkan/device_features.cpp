@@ -22,6 +22,7 @@ struct Chain {
   VkPhysicalDevicePipelineRobustnessFeaturesEXT robustness{};
   VkPhysicalDeviceBufferDeviceAddressFeatures address{};
   VkPhysicalDeviceShaderAtomicInt64Features atomic64{};
+  VkPhysicalDeviceShaderAtomicFloatFeaturesEXT float_atomics{};
   VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics{};
 };
 
@@ -55,6 +56,8 @@ constexpr Node kNodes[] = {
      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES, PUMICE_NODE(address)},
     {"VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES,
      PUMICE_NODE(atomic64)},
+    {"VK_EXT_shader_atomic_float", 0, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT,
+     PUMICE_NODE(float_atomics)},
     {"VK_KHR_pipeline_executable_properties", 0,
      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, PUMICE_NODE(statistics)},
 };
@@ -82,6 +85,7 @@ constexpr Switch kSwitches[] = {
     PUMICE_SWITCH(robust, core, features.robustBufferAccess),
     PUMICE_SWITCH(addresses, address, bufferDeviceAddress),
     PUMICE_SWITCH(atomic64, atomic64, shaderBufferInt64Atomics),
+    PUMICE_SWITCH(float_atomics, float_atomics, shaderBufferFloat32AtomicAdd),
 };
 #undef PUMICE_SWITCH
 #undef PUMICE_NODE
@@ -150,6 +154,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   if (features.matrix_f16[0].m == 0 && features.matrix_s8[0].m == 0) features.bits &= ~bit(Feature::coopmat);
   // The memory model alone would forbid the atomics of other kernels (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
   if (!chain.model.vulkanMemoryModelDeviceScope) features.bits &= ~bit(Feature::memory_model);
+  if (!chain.float_atomics.shaderSharedFloat32AtomicAdd) features.bits &= ~bit(Feature::float_atomics);
   const bool compute = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   const auto add = [&](VkSubgroupFeatureFlagBits operation, Feature feature) {
     if (compute && (subgroup.supportedOperations & operation) != 0) features.bits |= bit(feature);
@@ -178,6 +183,7 @@ VkDevice create_device(const Vk& vk, const Physical& physical, const Features& f
   Chain chain;
   for (const Switch& each : kSwitches) each.member(chain) = features.has(each.feature);
   chain.model.vulkanMemoryModelDeviceScope = chain.model.vulkanMemoryModel;
+  chain.float_atomics.shaderSharedFloat32AtomicAdd = chain.float_atomics.shaderBufferFloat32AtomicAdd;
   if (physical.full_subgroups) chain.subgroup.computeFullSubgroups = chain.subgroup.subgroupSizeControl;
   chain.robustness.pipelineRobustness = features.has(Feature::robust) && physical.pipeline_robustness;
   chain.statistics.pipelineExecutableInfo = physical.pipeline_statistics;

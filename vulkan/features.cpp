@@ -147,7 +147,7 @@ void choose_storage(Features& features, std::string_view value) {
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::device, "features",
-       "unknown feature '%s': did you mean '%s'? Known are %s; '-' before a name takes it away, '+' gives it back",
+       "unknown feature '%s': did you mean '%s'? Known are %s; '-' before a name takes it away, '+' gives it",
        printable(word).c_str(), std::string(nearest(word, known)).c_str(), list.c_str());
 }
 
@@ -166,6 +166,7 @@ Features baseline_features() {
 
 Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
+  features.bits &= ~kAskedFor;
   constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=", kStorage = "storage=",
                              kSubmit = "submit_us=";
   std::string_view rest = text;

@@ -58,6 +58,7 @@ Features baseline_features();
 //   -coopmat               takes a feature away
 //   none                   takes all optional features away
 //   +coopmat               after "none": gives a feature of the device back
+//   +float_atomics         gives one that is off unless asked for (kAskedFor), where the device has it
 // For tests and measurements:
 //   subgroup=8             forces a subgroup size that the device has
 //   storage=buffers        or storage=textures: overrides the file, for every value whose operators have such kernels

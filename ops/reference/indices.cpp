@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/reference/indices.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -30,20 +31,31 @@ struct Slabs {
   size_t at(size_t o, size_t e, size_t i) const { return (o * extent + e) * inner + i; }
 };
 
-// self with values[.., p, ..] joined to self[.., index[p], ..], for every p in order; `join(old, new)` has an error.
-template <class Join>
-void scatter(HostCall& call, const Join& join) {
+// Calls to(i, value) for every p in order and every value of values[.., p, ..], which is for element i of self.
+template <class To>
+void each_value(HostCall& call, const To& to) {
   const HostTensor &self = call.tensor(0), &index = call.tensor(1), &values = call.tensor(2);
   const Slabs slabs(self.shape, axis_of(call.integer(3), self.shape));
-  std::vector<HostResult>& out = call.out().elements;
-  for (const double x : self.values) out.push_back({x, 0});
   for (size_t p = 0; p < index.values.size(); ++p) {
     const auto row = static_cast<size_t>(row_of(call, index.values[p], p, static_cast<int64_t>(slabs.extent)));
     for (size_t o = 0; o < slabs.outer; ++o) {
       for (size_t i = 0; i < slabs.inner; ++i)
-        join(out[slabs.at(o, row, i)], values.values.at((o * index.values.size() + p) * slabs.inner + i));
+        to(slabs.at(o, row, i), values.values.at((o * index.values.size() + p) * slabs.inner + i));
     }
   }
+}
+
+// self with values[.., p, ..] joined to self[.., index[p], ..], for every p in order; `join(old, new)` has an error.
+template <class Join>
+void scatter(HostCall& call, const Join& join) {
+  std::vector<HostResult>& out = call.out().elements;
+  for (const double x : call.tensor(0).values) out.push_back({x, 0});
+  each_value(call, [&](size_t i, double value) { join(out[i], value); });
+}
+
+// The error of a sum of so many terms in any order: no partial sum is larger than the sizes of all terms.
+double in_any_order(double terms, double sizes) {
+  return 0x1p-24 * terms * sizes;
 }
 
 }  // namespace
@@ -122,6 +134,17 @@ void index_add(HostCall& call) {
   else
     scatter(call, [&](HostResult& to, double value) { add(to, {value, 0}, dtype); });
   if (dtype == DType::i64) check_i64(call);
+  if (!is_float(dtype)) return;
+  const std::vector<double>& self = call.tensor(0).values;
+  std::vector<double> terms(self.size(), 1), sizes(self.size());
+  std::transform(self.begin(), self.end(), sizes.begin(), [](double x) { return std::fabs(x); });
+  const size_t reports = call.reports.size();
+  each_value(call, [&](size_t i, double value) {
+    terms[i] += 1;
+    sizes[i] += std::fabs(value);
+  });
+  call.reports.resize(reports);  // given twice
+  for (size_t i = 0; i < self.size(); ++i) call.out().elements[i].in_any_order = in_any_order(terms[i], sizes[i]);
 }
 
 void scatter_elements(HostCall& call, int mode) {
@@ -133,7 +156,7 @@ void scatter_elements(HostCall& call, int mode) {
   std::vector<HostResult>& out = call.out().elements;
   for (const double x : self.values) out.push_back({x, 0});
   std::vector<int> terms(out.size(), include_self ? 1 : 0);
-  std::vector<double> sizes(self.values.size(), 0);
+  std::vector<double> sizes(self.values.size(), 0), summands(self.values.size(), 0);
   for (size_t i = 0; i < index.values.size(); ++i) {
     Shape at = coordinates(i, index.shape);
     const double given = src.is_tensor() ? call.tensor(2).values[index_at(at, call.tensor(2).shape)] : src.number;
@@ -152,11 +175,13 @@ void scatter_elements(HostCall& call, int mode) {
       y = std::isnan(y) || std::isnan(term) ? NAN : mode == 4 ? std::max(y, term) : std::min(y, term);
     if (!is_float(dtype) && dtype != DType::i64) y = wrapped(static_cast<int64_t>(y), dtype);
     sizes[to] += std::fabs(y);
+    summands[to] += std::fabs(term);
   }
   for (size_t i = 0; i < out.size(); ++i) {
     if (mode == 3 && terms[i] > 0) out[i].value /= terms[i];
     if (!is_float(dtype) || mode == 0 || mode >= 4) continue;
     out[i].error = mode == 2 ? 0x1p-24 * terms[i] * std::fabs(out[i].value) : 0x1p-24 * sizes[i];
+    if (mode == 1) out[i].in_any_order = in_any_order(terms[i], std::fabs(self.values[i]) + summands[i]);
     if (mode == 3) out[i].error += 0x1p-22 * std::fabs(out[i].value);
   }
   if (dtype == DType::i64) check_i64(call);

@@ -30,9 +30,9 @@ struct HostArgument {
 };
 
 // An output element in fp64, and the error that a kernel may have in addition to one rounding to the output's dtype;
-// kernels of cooperative matrices may have `by_matrices` more.
+// kernels of cooperative matrices may have `by_matrices` more, those that add in any order (atomics) `in_any_order`.
 struct HostResult {
-  double value = 0, error = 0, by_matrices = 0;
+  double value = 0, error = 0, by_matrices = 0, in_any_order = 0;
 };
 
 struct HostOutput {

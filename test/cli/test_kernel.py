@@ -161,6 +161,19 @@ def test_a_planted_mistake_of_a_call_is_found(op, mistake) -> None:
     subprocess.run(again, shell=True, check=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
 
 
+@pytest.mark.parametrize("op", ["scatter_add", "index_add"])
+def test_kernels_that_add_in_any_order(op) -> None:
+    """Each run is compared with the bound, in place of the bits of the first one."""
+    tool = (BIN / "pumice-rt", "kernel", "test", "--op", op, "--dtype", "f32", "--replays", "3")
+    rows = json.loads(run(*tool, "--features=+float_atomics", "--json").stdout)["rows"]
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["repeats"] for row in rows if "atomic" in row["shader"]} == {False}
+    assert {row["repeats"] for row in rows if "atomic" not in row["shader"]} <= {True}
+    assert all(row["repeats"] for row in json.loads(run(*tool, "--json").stdout)["rows"])
+    for mistake, found in (("replay", "outputs are wrong"), ("value", "outputs are wrong"), ("guard", "was written")):
+        assert found in run(*tool, "--features=+float_atomics", "--plant", mistake, code=1).stdout.replace("\n", " ")
+
+
 def test_bench_of_a_call() -> None:
     case = ("--case", "T=f16 x=T[64,256] dim=-1")
     command = (BIN / "pumice-rt", "kernel", "bench", "--op", "softmax", *case, "--seconds", "0.01", "--no-ceilings")

@@ -76,6 +76,25 @@ TEST(Check, OneElementALittleOffIsFound) {
   }
 }
 
+// What any order of a sum may be off is allowed to kernels that have any, not to others.
+TEST(Check, AnyOrderIsForKernelsThatHaveIt) {
+  for (const char* text : {"op=scatter_add self=f32[2,3] index=i32[2,50]{0..2} src=f32[2,50] dim=1 include_self=1",
+                           "op=index_add self=f32[2,3] index=i32[50]{0..1} values=f32[50,3] dim=0"}) {
+    const auto case_data = make(text);
+    const ExpectedOutput expected_output(*case_data, 0, {}, 1);
+    const std::vector<uint64_t> indices = {0, 1, 2, 3, 4, 5};
+    const std::vector<Expected> expected = case_data->expect(0, indices);
+    Bytes bytes(4 * expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_GT(expected[i].in_any_order, 2 * expected[i].slack) << text;
+      const auto off = static_cast<float>(expected[i].want + expected[i].in_any_order);
+      std::memcpy(&bytes[4 * i], &off, 4);
+    }
+    EXPECT_TRUE(expected_output.compare(bytes, 1, {}).first) << text;
+    EXPECT_FALSE(expected_output.compare(bytes, 1, {.any_order = true}).first) << text;
+  }
+}
+
 TEST(Check, NaNAndInfinityMustBeWhereTheyBelong) {
   const auto case_data = make("m=4,n=3,k=64,values=special");
   const ExpectedOutput expected_output(*case_data, 0, {}, 1);

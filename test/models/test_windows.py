@@ -69,6 +69,58 @@ class Halo(nn.Module):
         return found, F.fold(F.unfold(x, 3, padding=1), (height, width), 3, padding=1)
 
 
-@pytest.mark.parametrize(("make", "channels"), [(MaxViT, 16), (Halo, 8)])
+class Nested(nn.Module):
+    """Attention inside of blocks, over five dimensions, as in NesT and Twins; heads stand before the blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, channels, height, width = x.shape
+        blocks = x.reshape(batch, channels, height // 4, 4, width // 4, 4).permute(0, 2, 4, 3, 5, 1)
+        blocks = blocks.reshape(batch, -1, 16, channels)
+        q, k, v = self.qkv(blocks).reshape(*blocks.shape[:3], 3, 2, channels // 2).permute(3, 0, 4, 1, 2, 5).unbind(0)
+        found = F.scaled_dot_product_attention(q, k, v).permute(0, 2, 3, 4, 1).reshape(blocks.shape)
+        apart = self.out(found).reshape(batch, height // 4, width // 4, 4, 4, channels)
+        return x + apart.permute(0, 5, 1, 3, 2, 4).reshape(x.shape)
+
+
+class Lambda(nn.Module):
+    """A lambda layer: what lies around a place is summed up by a convolution of three dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Conv2d(8, 4 * 4 + 4 + 8, 1, bias=False)
+        self.norm_q, self.norm_v = nn.BatchNorm2d(16), nn.BatchNorm2d(8)
+        self.around = nn.Conv3d(1, 4, (5, 5, 1), padding=(2, 2, 0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, _, height, width = x.shape
+        q, k, v = torch.split(self.qkv(x), [16, 4, 8], 1)
+        q = self.norm_q(q).reshape(batch, 4, 4, height * width).transpose(-1, -2)
+        v = self.norm_v(v).reshape(batch, 8, height * width).transpose(-1, -2)
+        content = F.softmax(k.reshape(batch, 4, height * width), -1) @ v
+        found = q @ content[:, None]
+        places = self.around(v.reshape(batch, 1, height, width, 8)).reshape(batch, 1, 4, height * width, 8)
+        found = found + (q[..., None, :] @ places.transpose(2, 3)).squeeze(-2)
+        return found.transpose(-1, -2).reshape(batch, 32, height, width)
+
+
+class AntiAliased(nn.Module):
+    """A convolution, then every second place of what a blur leaves, the image continued by its reflection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolve = nn.Conv2d(8, 16, 3, 1, 1)
+        line = torch.tensor([1.0, 2.0, 1.0]) / 4
+        self.register_buffer("blur", (line[:, None] * line).expand(16, 1, 3, 3).contiguous())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        padded = F.pad(torch.relu(self.convolve(x)), [1] * 4, "reflect")
+        return F.conv2d(padded, self.blur, stride=2, groups=16)
+
+
+@pytest.mark.parametrize(("make", "channels"), [(MaxViT, 16), (Halo, 8), (Nested, 8), (Lambda, 8), (AntiAliased, 8)])
 def test_blocks(e2e, make, channels) -> None:
     e2e.check(make(), torch.randn(2, channels, 16, 16), budget=MODEL)

@@ -129,8 +129,41 @@ def test_a_mask_with_more_places_than_elements_is_an_error() -> None:
         session(x, mask)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dim", "indices"),
+    [((64, 300), 1, 300), ((64, 257), 1, 4500), ((2, 300, 40), 1, 700), ((64, 6000), 1, 100), ((70, 4096), 1, 4096)],
+    ids=str,
+)
+def test_rows_are_added_in_order(shape, dim, indices) -> None:
+    """By rows in shared memory: the bits of eager PyTorch, which adds in the order of the index, however often an
+    index is there."""
+    many = (*shape[:dim], indices, *shape[dim + 1 :])
+    rows = shape[dim]
+    x, src, number = normal(*shape), normal(*many, seed=2), torch.arange(indices)
+    functions = [lambda x, i, s: x.scatter_add(dim, i, s)]
+    session = pumice.load(bytes(pumice.export(Many(functions), (x, places(*many, rows=rows), src))))
+    line = (-1, *[1] * (len(shape) - dim - 1))
+    patterns = {
+        "random": places(*many, rows=rows),
+        "few": places(*many, rows=30),
+        "some": places(*many, rows=rows // 9),
+        "equal": torch.full(many, rows - 1),
+        "two": (number % 2 * 7).reshape(line).expand(many).contiguous(),
+        "falling": ((indices - number) * 3 % rows).reshape(line).expand(many).contiguous(),
+        "half": torch.where(places(*many, rows=2) == 1, places(*many, rows=rows), 5),
+    }
+    for name, index in patterns.items():
+        assert torch.equal(session(x, index, src)[0], functions[0](x, index, src)), name
+    kernels = [row.kernel for row in session.profile(x, patterns["half"], src)]
+    assert any("scatter_rows" in kernel for kernel in kernels), kernels
+
+
 def test_a_hundred_replays_give_the_same_bits() -> None:
     x, index, src = normal(50), places(5000, rows=50), normal(5000, seed=2)
     session = pumice.load(bytes(pumice.export(Many([lambda x, i, s: x.scatter_add(0, i, s)]), (x, index, src))))
+    first = session(x, index, src)[0]
+    assert all(torch.equal(session(x, index, src)[0], first) for _ in range(100))
+    x, index, src = normal(64, 300), places(64, 900, rows=300), normal(64, 900, seed=2)
+    session = pumice.load(bytes(pumice.export(Many([lambda x, i, s: x.scatter_add(1, i, s)]), (x, index, src))))
     first = session(x, index, src)[0]
     assert all(torch.equal(session(x, index, src)[0], first) for _ in range(100))

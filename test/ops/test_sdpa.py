@@ -70,6 +70,27 @@ def test_other_ranks(e2e) -> None:
     e2e.check(Attention(), q, k, v, torch.randn(3, 9, 11), budget=ATTENTION)
 
 
+def test_more_dimensions_are_a_batch(e2e) -> None:
+    """Windows of images (NesT, Twins, shifted windows with a mask for each): leading dimensions in q, k and v, those of
+    the mask broadcast."""
+    q, k, v = heads((2, 3, 4, 9, 8), (2, 3, 4, 11, 8), (2, 3, 4, 11, 8))
+    e2e.check(Attention(), q, k, v, budget=ATTENTION)
+    for mask in ((9, 11), (4, 1, 11), (3, 1, 9, 11), (1, 3, 4, 9, 11), (2, 1, 1, 9, 11)):
+        e2e.check(Attention(), q, k, v, torch.randn(mask), budget=ATTENTION)
+        e2e.check(Attention(), q, k, v, torch.randn(mask) > -1, budget=ATTENTION)
+    e2e.check(Attention(), *heads((2, 1, 2, 2, 5, 8), (2, 1, 2, 2, 5, 8), (2, 1, 2, 2, 5, 8)), budget=ATTENTION)
+    e2e.check(Attention(), *heads((2, 3, 4, 9, 8), (1, 3, 4, 11, 8), (2, 1, 4, 11, 8)), budget=ATTENTION)
+    e2e.check(Attention(enable_gqa=True), *heads((2, 3, 4, 9, 8), (2, 3, 2, 5, 8), (2, 3, 2, 5, 8)), budget=ATTENTION)
+    e2e.check(Attention(is_causal=True), *heads(*[(2, 3, 4, 9, 8)] * 3), budget=ATTENTION)
+
+
+def test_more_dimensions_that_change(e2e) -> None:
+    windows = torch.export.Dim("windows", min=1, max=9)
+    shapes = {name: {1: windows} for name in ("q", "k", "v")}
+    runs = [tuple(heads(*[(2, n, 2, 9, 8)] * 3)) for n in (1, 5)]
+    e2e.check(Attention(), *heads(*[(2, 3, 2, 9, 8)] * 3), dynamic_shapes=shapes, runs=runs, budget=ATTENTION)
+
+
 def test_empty(e2e) -> None:
     e2e.check(Attention(), *heads((1, 2, 0, 8), (1, 2, 3, 8), (1, 2, 3, 8)), budget=ATTENTION)
     e2e.check(Attention(), *heads((1, 2, 2, 8), (1, 2, 0, 8), (1, 2, 0, 8)), budget=ATTENTION)

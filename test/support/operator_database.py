@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's own operator database, forward in f32: which of its operators run, and are right.
 
-python -m support.operator_database [--all] [--dtype=float16] [NAME...]
-counts, and why not; --all: every sample, not only the first; --dtype: one of torch's, of the operators that have it"""
+python -m support.operator_database [--all | --samples=6] [--dtype=float16] [--features=none]... [NAME...]
+counts, and why not; --all: every sample, not only the first; --dtype: one of torch's, of the operators that have it;
+--features: switches of the device, as PUMICE_FEATURES, each of those that are given"""
 
 from __future__ import annotations
 
+import argparse
 import collections
+import itertools
 import os
-import sys
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,8 +144,8 @@ class Outcome:
     why: str = ""
 
 
-def run(info: Any, sample: Any) -> Outcome:
-    """One sample through export, file, load and a run."""
+def run(info: Any, sample: Any, features: Sequence[str | None] = (None,)) -> Outcome:
+    """One sample through export, file, load and a run with each list of features."""
     args = (sample.input, *sample.args)
     module = Call(info.op, args, sample.kwargs)
     inputs = [t for value in (*args, *sample.kwargs.values()) for t in tensors_of(value)]
@@ -157,20 +160,30 @@ def run(info: Any, sample: Any) -> Outcome:
         return Outcome("refused", str(error))
     except Exception as error:
         return Outcome("raises", f"{type(error).__name__}: {error}")
-    try:
-        got = tensors_of(pumice.load(bytes(program))(*inputs))
-    except pumice.Error as error:
-        return Outcome("raises", str(error))
-    if info.name in PLACES and not sample.kwargs.get("stable") and got[-1].shape == want[-1].shape:
-        got[-1], want[-1] = (element_at(info.name, sample, places) for places in (got[-1], want[-1]))
+    for each in features:
+        try:
+            got = tensors_of(pumice.load(bytes(program), features=each)(*inputs))
+        except pumice.Error as error:
+            return Outcome("raises", f"features {each}: {error}")
+        why = differs(info.name, sample, got, want)
+        if why:
+            where = f"{[tuple(tensor.shape) for tensor in inputs]} {sample.args} {sample.kwargs}"
+            return Outcome("differs", f"features {each}: {where}: {why}")
+    return Outcome("right")
+
+
+def differs(name: str, sample: Any, got: list[torch.Tensor], want: list[torch.Tensor]) -> str:
+    """How the results are not those of eager PyTorch."""
+    got, want = list(got), list(want)
+    if name in PLACES and not sample.kwargs.get("stable") and got[-1].shape == want[-1].shape:
+        got[-1], want[-1] = (element_at(name, sample, places) for places in (got[-1], want[-1]))
     want = [t.float() if t.dtype is torch.bfloat16 else t for t in want]  # rounded, and kept as f32: docs/limits.md
-    where = f"{[tuple(tensor.shape) for tensor in inputs]} {sample.args} {sample.kwargs}"
     if [(t.shape, t.dtype) for t in got] != [(t.shape, t.dtype) for t in want]:
-        return Outcome("differs", f"{where}: shapes or dtypes")
-    if is_open(info.name, sample):
-        return Outcome("right")
-    wrong = [(a, b) for a, b in zip(got, want, strict=True) if not same(a, b, info.name in PRODUCTS)]
-    return Outcome("differs", f"{where}\n{wrong[0][0]}\n{wrong[0][1]}") if wrong else Outcome("right")
+        return "shapes or dtypes"
+    if is_open(name, sample):
+        return ""
+    wrong = [(a, b) for a, b in zip(got, want, strict=True) if not same(a, b, name in PRODUCTS)]
+    return f"\n{wrong[0][0]}\n{wrong[0][1]}" if wrong else ""
 
 
 def database() -> list[Any]:
@@ -182,35 +195,46 @@ def database() -> list[Any]:
     ]
 
 
-def outcome(info: Any, samples: int | None = 1, dtype: torch.dtype = torch.float32) -> Outcome:
-    """The first outcome of an operator's samples that is not "right"."""
-    last, done = Outcome("eager", "no samples"), 0
-    for sample in info.sample_inputs("cpu", dtype, requires_grad=False):
-        found = run(info, sample)
-        if found.kind == "eager":  # that sample is wrong itself
-            continue
-        last, done = found, done + 1
-        if last.kind != "right" or done == samples:
-            break
-    return last
+KINDS = ("eager", "right", "refused", "raises", "differs")  # the worse, the later
+
+
+def outcomes(
+    info: Any, samples: int | None, dtype: torch.dtype, features: Sequence[str | None] = (None,)
+) -> Iterator[Outcome]:
+    """Of as many samples of an operator as eager PyTorch takes; None: all."""
+    found = (run(info, sample, features) for sample in info.sample_inputs("cpu", dtype, requires_grad=False))
+    return itertools.islice((each for each in found if each.kind != "eager"), samples)
+
+
+def outcome(info: Any, dtype: torch.dtype = torch.float32) -> Outcome:
+    """Of the first sample."""
+    return next(outcomes(info, 1, dtype), Outcome("eager", "no samples"))
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--all", dest="samples", action="store_const", const=None, default=argparse.SUPPRESS)
+    parser.add_argument("--dtype", type=lambda name: getattr(torch, name), default=torch.float32)
+    parser.add_argument("--features", action="append")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
     quick_export.install()
-    names = [name for name in sys.argv[1:] if not name.startswith("--")]
-    given = [option.partition("=")[2] for option in sys.argv[1:] if option.startswith("--dtype=")]
-    dtype = getattr(torch, given[0]) if given else torch.float32
-    counts: collections.Counter[str] = collections.Counter()
+    operators: collections.Counter[str] = collections.Counter()
+    samples: collections.Counter[str] = collections.Counter()
     for info in database():
-        if (names and info.name not in names) or dtype not in info.dtypes:
+        if (given.names and info.name not in given.names) or given.dtype not in info.dtypes:
             continue
-        found = outcome(info, None if "--all" in sys.argv else 1, dtype)
-        counts[found.kind] += 1
-        if found.kind != "right":
-            print(f"{found.kind:8} {info.name}: {' '.join(found.why.split())[:300]}", flush=True)
-    print(dict(counts), flush=True)
+        found = list(outcomes(info, given.samples, given.dtype, given.features or (None,)))
+        samples.update(each.kind for each in found)
+        worst = max(found, key=lambda each: KINDS.index(each.kind), default=Outcome("eager", "no samples"))
+        operators[worst.kind] += 1
+        if worst.kind != "right":
+            counts = dict(collections.Counter(each.kind for each in found))
+            print(f"{worst.kind:8} {info.name} {counts}: {' '.join(worst.why.split())[:300]}", flush=True)
+    print(f"operators, each by its worst sample: {dict(operators)}; samples: {dict(samples)}", flush=True)
 
 
 if __name__ == "__main__":

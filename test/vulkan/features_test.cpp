@@ -34,7 +34,16 @@ TEST(Features, TakesAwayAndGivesBack) {
   EXPECT_EQ(pumice::engine::apply(rich(), "none,+int8").bits, bit(Feature::int8));
   EXPECT_EQ(pumice::engine::apply(baseline_features(), "none,+int8").bits, 0u)
       << "what the device lacks cannot be given";
-  EXPECT_EQ(pumice::engine::apply(rich(), "").bits, rich().bits);
+  EXPECT_EQ(pumice::engine::apply(rich(), "").bits, rich().bits & ~kAskedFor);
+}
+
+TEST(Features, FloatAtomicsAreOffUnlessAskedFor) {
+  for (const char* without :
+       {"", "none", "like_gpu", "none,+int8", "+float_atomics,none", "+float_atomics,-float_atomics"})
+    EXPECT_FALSE(pumice::engine::apply(rich(), without).has(Feature::float_atomics)) << without;
+  for (const char* with : {"+float_atomics", "none,+float_atomics", "-coopmat, +float_atomics"})
+    EXPECT_TRUE(pumice::engine::apply(rich(), with).has(Feature::float_atomics)) << with;
+  EXPECT_FALSE(pumice::engine::apply(baseline_features(), "+float_atomics").has(Feature::float_atomics));
 }
 
 TEST(Features, EveryNameIsKnown) {
@@ -105,7 +114,7 @@ TEST(Features, LimitsOnlyBecomeTighter) {
   EXPECT_EQ(poor.max_groups[2], 7u);
   EXPECT_EQ(poor.storage_alignment, 256u);
   EXPECT_EQ(poor.max_allocation_bytes, 3072u);
-  EXPECT_EQ(poor.bits, rich().bits);
+  EXPECT_EQ(poor.bits, rich().bits & ~kAskedFor);
   for (const char* bad : {"max_storage=1t", "max_storage=", "max_storage", "max_storage=8", "max_storage=-1",
                           "max_storage=99999999999g", "max_storage=2g", "max_invocations=64", "max_shared=8k",
                           "max_groups=0", "alignment=48", "alignment=1", "alignment=512"}) {

@@ -43,17 +43,20 @@ struct Argument {
 
 // The expected value of an output element, and what its error bound is made of (ops/shared/sum_error.h): the number of
 // terms that are not 0, S = sum|t|, |y| + q, infinite where errors are not by chance, and `exact`, |sum| + |bias|, what
-// kernels round that sum whole numbers exactly. `slack`: an error that is allowed in addition, and `by_matrices` to
-// kernels of cooperative matrices. `reach`: of a linear, max|x| * sum|w|, and of real weights sum|x| * max|w|.
+// kernels round that sum whole numbers exactly. `slack`: an error that is allowed in addition, `by_matrices` to kernels
+// of cooperative matrices, and `in_any_order` to those whose sums have another order in every run. `reach`: of a
+// linear, max|x| * sum|w|, and of real weights sum|x| * max|w|.
 struct Expected {
-  double want = 0, terms = 0, size = 0, usual = INFINITY, exact = 0, slack = 0, by_matrices = 0, reach = 0;
+  double want = 0, terms = 0, size = 0, usual = INFINITY, exact = 0, slack = 0, by_matrices = 0, in_any_order = 0,
+         reach = 0;
 };
 
-// What a kernel may be off: the roundings of its sums, how much of `reach`, and whether it has cooperative matrices.
+// What a kernel may be off: the roundings of its sums, how much of `reach`, whether it has cooperative matrices, and
+// whether it adds in any order.
 struct Bound {
   SumRoundings sum = {.per_term = 0};
   double reach = 0;
-  bool matrices = false;
+  bool matrices = false, any_order = false;
 };
 
 struct Output {

@@ -99,7 +99,10 @@ CallData::Results CallData::run_reference() const {
            c_.op.c_str(), output.elements.size(), output.count());
     std::vector<Expected>& results = all.outputs.emplace_back();
     for (const HostResult& each : output.elements)
-      results.push_back({.want = each.value, .slack = each.error, .by_matrices = each.by_matrices});
+      results.push_back({.want = each.value,
+                         .slack = each.error,
+                         .by_matrices = each.by_matrices,
+                         .in_any_order = each.in_any_order});
   }
   all.reports = std::move(host.reports);
   return all;

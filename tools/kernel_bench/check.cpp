@@ -90,7 +90,7 @@ double allowed(const Expected& expected, DType dtype, const Bound& bound) {
   // The error of the sum comes before the rounding of the result.
   const double sum = sum_error(bound.sum, expected);
   return (unit * std::fabs(expected.want) + sum + bound.reach * expected.reach) * (1 + unit) + expected.slack +
-         (bound.matrices ? expected.by_matrices : 0) + least;
+         (bound.matrices ? expected.by_matrices : 0) + (bound.any_order ? expected.in_any_order : 0) + least;
 }
 
 Checked ExpectedOutput::compare(std::span<const std::byte> output, int64_t m, const Bound& bound) const {

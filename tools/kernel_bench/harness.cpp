@@ -37,10 +37,6 @@ std::string name_of(const Graph::Impl& graph, uint32_t tensor) {
   return std::string(name(value.kind)) + " '" + value.name + "'";
 }
 
-bool uses_matrices(const Shader& shader) {
-  return (shader.features & bit(Feature::coopmat)) != 0;
-}
-
 enum class When : uint8_t { before, now, after };
 
 // Inputs are copied to textures before the kernels run, and outputs from textures afterwards; neither is timed.
@@ -280,11 +276,12 @@ std::string Harness::shaders() const {
   return names;
 }
 
-bool Harness::has_matrices() const {
+bool Harness::uses(Feature feature) const {
   return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
     if (step.kind != StepKind::dispatch) return false;
     const std::vector<Dispatch>& all = impl().nodes[step.node].dispatches;
-    return std::any_of(all.begin(), all.end(), [](const Dispatch& each) { return uses_matrices(*each.shader); });
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Dispatch& each) { return (each.shader->features & bit(feature)) != 0; });
   });
 }
 

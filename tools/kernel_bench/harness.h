@@ -66,8 +66,9 @@ class Harness {
   void run(const Commands& kernels);
   // An output of slot 0 after run().
   Bytes read_output(size_t index = 0);
-  // Whether first_other() can run it: it neither writes over an input nor has its outputs in textures.
-  bool is_repeatable() const { return after_.empty() && !overwrites_inputs(); }
+  // Whether first_other() can run it: it gives the same bits, and neither writes over an input nor has its outputs in
+  // textures.
+  bool is_repeatable() const { return repeats() && after_.empty() && !overwrites_inputs(); }
   // Runs `count` times in one submit, the status words cleared before each; the number of the first run, from 0, whose
   // outputs are not what they were before the call.
   std::optional<uint32_t> first_other(uint32_t count);
@@ -75,9 +76,9 @@ class Harness {
   std::string damage(uint32_t word);
   // Names of the shaders that run, joined by '+'.
   std::string shaders() const;
-  // Whether one of them multiplies by cooperative matrices.
-  bool has_matrices() const;
-  uint64_t slot_bytes() const;  // memory of one slot
+  bool uses(Feature feature) const;                               // whether a kernel of the run needs it
+  bool repeats() const { return !uses(Feature::float_atomics); }  // whether all runs give the same bits
+  uint64_t slot_bytes() const;                                    // memory of one slot
   uint64_t output_bytes(size_t index = 0) const;
   // The bytes that a run reads and writes, and its operations, as the launches count them.
   uint64_t launch_bytes() const;

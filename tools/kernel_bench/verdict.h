@@ -11,9 +11,14 @@ namespace pumice::engine::kernel_bench {
 
 // What each output of a case must be; `rows`: those that are run.
 std::vector<ExpectedOutput> expected_outputs(const CaseData& case_data, std::span<const int64_t> rows, uint64_t seed);
-// What is wrong after a run at `m` rows, empty when nothing is; `error`: the kernel's bound. `row` gets the number of
+// What is wrong after a run at `m` rows, empty when nothing is; `bound`: the kernel's bound. `row` gets the number of
 // elements that were compared, and the largest error as a part of what is allowed.
 std::string wrong(Harness& harness, const CaseData& case_data, std::span<const ExpectedOutput> expected, int64_t m,
-                  Bound bound, nlohmann::json& row);
+                  const Bound& bound, nlohmann::json& row);
+// The same of outputs that a session gave; `bound`: that of bound_of.
+std::string wrong(std::span<const Bytes> outputs, std::span<const ExpectedOutput> expected, int64_t m,
+                  const Bound& bound, nlohmann::json& row);
+// With what the kernels that run in the harness may be off in addition.
+Bound bound_of(const Harness& harness, Bound bound);
 
 }  // namespace pumice::engine::kernel_bench

@@ -9,9 +9,11 @@ import torch
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
+from pumice.lowering.operands import Size, broadcast, is_one, numel
 from pumice.lowering.permuted import look_through
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
+from pumice.lowering.sizes import same_shape
 
 aten = torch.ops.aten
 SDPA = aten.scaled_dot_product_attention.default
@@ -20,12 +22,12 @@ SWAPPED = [0, 2, 1, 3]
 
 @lowers(SDPA)
 def sdpa(call: Call) -> None:
-    """Attention over [batch, heads, rows, size]; tensors of lower rank get dimensions of 1."""
+    """Attention over [batch, heads, rows, size]; lower ranks get dimensions of 1, higher ones one batch."""
     out = call.out
     if out.rank == 4:
         emit(call, out, False)
     else:
-        four = call.temp(out.dtype, _as_four(call, out))
+        four = call.temp(out.dtype, _as_four(out))
         emit(call, four, False)
         call.emit("view", four, list(out.shape))
 
@@ -37,32 +39,39 @@ def emit(call: Call, out: Ref, out_swapped: bool) -> None:
         call.refuse("attention with dropout")
     if not q.rank == k.rank == v.rank or q.rank < 2:
         call.refuse(f"q, k and v of ranks {q.rank}, {k.rank} and {v.rank}; one rank from 2 on is needed")
-    mask = _mask(call, q)
+    lead: list[Size] = []
+    for ref in (q, k, v):
+        lead = broadcast(lead, ref.shape[:-3])
+    mask = _mask(call, q, lead)
     scale = call["scale"]
     if scale is None:
         if isinstance(q.shape[-1], torch.SymInt):
             call.refuse("the size of a head changes from call to call")
         scale = 1 / math.sqrt(q.shape[-1])
-    (q, q_swapped), (k, k_swapped), (v, v_swapped) = (_four(call, ref) for ref in (q, k, v))
+    (q, q_swapped), (k, k_swapped), (v, v_swapped) = (_four(call, ref, lead) for ref in (q, k, v))
     call.emit("sdpa", q, k, v, mask, call["is_causal"], scale, q_swapped, k_swapped, v_swapped, out_swapped, out=out)
 
 
-def _four(call: Call, ref: Ref) -> tuple[Ref, bool]:
-    """`ref` with four dimensions, and whether heads and rows of what is returned are swapped."""
-    if ref.rank != 4:
-        return call.view(ref, _as_four(call, ref)), False
-    inner, dims = look_through(call, ref)
-    return (inner, True) if dims == SWAPPED else (ref, False)
+def _four(call: Call, ref: Ref, lead: list[Size]) -> tuple[Ref, bool]:
+    """`ref` with four dimensions, and whether heads and rows of what is returned are swapped. `lead`: the dimensions
+    before the last three, which become the batch."""
+    if ref.rank == 4:
+        inner, dims = look_through(call, ref)
+        return (inner, True) if dims == SWAPPED else (ref, False)
+    if not same_shape(ref.shape[:-3], lead):
+        shape = [*lead, *ref.shape[-3:]]
+        ref = call.emit("expand", ref, shape, out=call.temp(ref.dtype, shape))
+    return call.view(ref, _as_four(ref)), False
 
 
-def _as_four(call: Call, ref: Ref) -> list[int | torch.SymInt]:
+def _as_four(ref: Ref) -> list[Size]:
     shape = list(ref.shape)
     if len(shape) > 4:
-        call.refuse(f"attention over tensors of rank {len(shape)}; up to 4 are supported")
+        return [numel(shape[:-3]), *shape[-3:]]
     return [*shape[:-2], *[1] * (4 - len(shape)), *shape[-2:]]
 
 
-def _mask(call: Call, q: Ref) -> Ref | None:
+def _mask(call: Call, q: Ref, lead: list[Size]) -> Ref | None:
     """The mask with four dimensions, bool or of q's dtype; the first of three is the batch, as it is for q."""
     if not call.has("attn_mask"):
         return None
@@ -72,4 +81,8 @@ def _mask(call: Call, q: Ref) -> Ref | None:
     if mask.rank > q.rank:
         call.refuse(f"an attention mask of rank {mask.rank} for queries of rank {q.rank}")
     padded = [*[1] * (q.rank - mask.rank), *mask.shape]
-    return call.view(mask, [*padded[:-2], *[1] * (4 - q.rank), *padded[-2:]])
+    if q.rank <= 4:
+        return call.view(mask, [*padded[:-2], *[1] * (4 - q.rank), *padded[-2:]])
+    if all(map(is_one, padded[:-3])):
+        return call.view(mask, [1, *padded[-3:]])
+    return _four(call, call.view(mask, padded), lead)[0]

@@ -260,6 +260,8 @@ def load(
 
     device: index, part of the name, or UUID; default $PUMICE_DEVICE, else the best GPU; a CPU driver only when named.
     features: "-coopmat,-int_dot" switches optional features off, "none" all of them; default $PUMICE_FEATURES.
+    "+float_atomics" lets scatter_add, index_add and their like add f32 by atomics where the device can: faster, and
+    the last bits may differ from run to run.
     cache_dir: where compiled pipelines are kept, "off" for nowhere; default $PUMICE_CACHE_DIR, else the user's cache.
     external: the bytes of constants that the file leaves out, by key.
     max_memory: bytes on the device that the weights and one session may take; default 80 % of the device's largest

@@ -93,7 +93,7 @@ typedef struct pumice_options {
    * cancelled; only where the device is not done 2 s later (a CPU driver: 60 s) with what was submitted, it is lost. */
   uint32_t timeout_ms;
   const char* device;    /* index, part of the name, or UUID */
-  const char* features;  /* "-coopmat,-int_dot" or "none" */
+  const char* features;  /* "-coopmat,-int_dot", "none", "+float_atomics" */
   const char* cache_dir; /* of the pipeline cache; "off" = none */
   /* Sets `data` and `bytes` of the external constant `key` and returns 0; nonzero: there is none. The bytes must stay
    * valid until the load returns. Called by the loading thread. Must not throw. */
