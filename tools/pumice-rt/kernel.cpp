@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernel list | test | bench: prints the results of tools/kernel_bench as text or as one JSON document.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tools/pumice-rt/progress.h"
 #include "tools/pumice-rt/tool.h"
 
 namespace tool {
@@ -28,33 +27,6 @@ std::string join(const json& list, const char* separator) {
   std::string all;
   for (const json& item : list) all += (all.empty() ? "" : separator) + text(item);
   return all;
-}
-
-// Shows progress on stderr when that is a terminal.
-class Progress {
- public:
-  ~Progress() { clear(); }
-  void total(uint64_t rows) { total_ = rows; }
-  void step(const std::string& what) {
-    ++done_;
-    if (!shown_) return;
-    std::fprintf(stderr, "\r\033[K%llu of %llu  %s", static_cast<unsigned long long>(done_),
-                 static_cast<unsigned long long>(total_), what.substr(0, 90).c_str());
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-
- private:
-  const bool shown_ = isatty(STDERR_FILENO) != 0;
-  uint64_t done_ = 0, total_ = 0;
-};
-
-void print_device(const json& event) {
-  const json& device = event.at("device");
-  std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
-              text(device.at("subgroup_size")).c_str());
 }
 
 // Collects the results for --json.
@@ -89,6 +61,17 @@ void print_bench_row(const json& row, std::string& last) {
   std::fflush(stdout);
 }
 
+void print_regret(const json& event) {
+  const auto print = [&](const char* whose, const json& of) {
+    std::printf("regret of %s over %s shapes: median %.3f, worst %.3f (%s; %s is best)\n", whose,
+                text(event.at("shapes")).c_str(), of.at("median").get<double>(), of.at("worst").get<double>(),
+                text(of.at("worst_case")).c_str(), text(of.at("worst_best")).c_str());
+  };
+  std::printf("\n");
+  if (event.contains("table")) print("the table", event.at("table"));
+  print(event.contains("table") ? "what was tuned" : "the pick", event);
+}
+
 void print_ceiling(const json& event) {
   const double value = event.at("per_second");
   const std::string name = event.at("name");
@@ -119,6 +102,12 @@ void print_shaders(const json& facts) {
 }
 
 }  // namespace
+
+void print_device(const json& event) {
+  const json& device = event.at("device");
+  std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
+              text(device.at("subgroup_size")).c_str());
+}
 
 int kernel_list(const Arguments& arguments) {
   const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.kernel));
@@ -231,10 +220,7 @@ int kernel_bench(const Arguments& arguments) {
     if (kind == "device") print_device(event);
     if (kind == "ceiling") print_ceiling(event);
     if (kind == "row") print_bench_row(event, last);
-    if (kind == "regret")
-      std::printf("\nregret of the pick over %s shapes: median %.3f, worst %.3f (%s; %s is best)\n",
-                  text(event.at("shapes")).c_str(), event.at("median").get<double>(), event.at("worst").get<double>(),
-                  text(event.at("worst_case")).c_str(), text(event.at("worst_best")).c_str());
+    if (kind == "regret") print_regret(event);
   });
   progress.clear();
   if (arguments.json) std::printf("%s\n", all.dump().c_str());

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel of a case is the fastest? They are timed in turns, round after round, so that clocks that move and other
+// programs disturb all of them alike.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/kernel_bench/harness.h"
+#include "tools/kernel_bench/kernel_bench.h"
+#include "tools/kernel_bench/stats.h"
+
+namespace pumice::engine::kernel_bench {
+
+// Of two medians, what a part of them is; above it a kernel is no contender any more.
+inline constexpr double kContender = 1.3;
+inline constexpr size_t kMostContenders = 6;
+
+// A kernel and its graph in `Loaded`; contest() fills in its times in microseconds, on CPU drivers of the processor.
+struct Contender {
+  std::string kernel;
+  const Graph* graph;
+  Spread us = {};
+};
+
+// How many copies of everything a harness has, so that together they are larger than a cache.
+uint32_t slots(uint64_t slot_bytes, const Options& options, bool cpu);
+// A short time of one kernel. Infinite where its first replay takes longer than `most_us`.
+double short_us(const Loaded& loaded, const Graph& graph, std::span<const Data> inputs, const Options& options,
+                double most_us);
+// Times the contenders, for about `seconds` each and five rounds at least.
+void contest(const Loaded& loaded, std::span<Contender> contenders, std::span<const Data> inputs,
+             const Options& options, double seconds);
+// The fastest of them by the median; and whether it is so by more than the spread of both times, or is the same.
+const Contender& fastest(std::span<const Contender> contenders);
+bool is_faster(const Contender& a, const Contender& b);
+
+}  // namespace pumice::engine::kernel_bench
