@@ -55,35 +55,29 @@ std::string id(const Features& f) {
 }  // namespace
 
 std::string_view TunedKernels::find(std::string_view product, int64_t rows) const {
-  const auto found = kernels_.find(product);
-  if (found == kernels_.end() || rows < 1) return "";
+  if (rows < 1) return "";
   const auto power = [](int64_t n) { return std::bit_ceil(static_cast<uint64_t>(n)); };
-  const std::string* nearest = nullptr;
-  int64_t distance = 0;
-  for (const auto& [measured, kernel] : found->second) {
+  std::string_view nearest;
+  int64_t distance = INT64_MAX;
+  for (auto at = kernels_.lower_bound({std::string(product), 0}); at != kernels_.end(); ++at) {
+    const auto& [of, measured] = at->first;
+    if (of != product) break;
     const int64_t away = std::max(measured, rows) - std::min(measured, rows);
-    if (power(measured) != power(rows) || (nearest != nullptr && away > distance)) continue;
-    nearest = &kernel;  // of two as near as each other, that of more rows
+    if (power(measured) != power(rows) || away > distance) continue;
+    nearest = at->second;  // of two as near as each other, that of more rows
     distance = away;
   }
-  return nearest == nullptr ? std::string_view() : *nearest;
+  return nearest;
 }
 
 void TunedKernels::set(const std::string& product, int64_t rows, const std::string& kernel) {
-  kernels_[product][rows] = kernel;
-}
-
-size_t TunedKernels::size() const {
-  size_t count = 0;
-  for (const auto& [product, by_rows] : kernels_) count += by_rows.size();
-  return count;
+  kernels_[{product, rows}] = kernel;
 }
 
 std::string TunedKernels::text() const {
   std::string all = std::string(kVersion) + format("%016llx\n", static_cast<unsigned long long>(version_));
-  for (const auto& [product, by_rows] : kernels_)
-    for (const auto& [rows, kernel] : by_rows)
-      all += product + format(" %lld ", static_cast<long long>(rows)) + kernel + "\n";
+  for (const auto& [of, kernel] : kernels_)
+    all += of.first + format(" %lld ", static_cast<long long>(of.second)) + kernel + "\n";
   return all;
 }
 

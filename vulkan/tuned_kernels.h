@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "vulkan/cache_file.h"
 
@@ -22,7 +23,7 @@ class TunedKernels {
   // was measured at them, else at the nearest number of rows with the same power of two above it; "": none.
   virtual std::string_view find(std::string_view product, int64_t rows) const;
   void set(const std::string& product, int64_t rows, const std::string& kernel);
-  size_t size() const;
+  size_t size() const { return kernels_.size(); }
   uint64_t version() const { return version_; }  // of the kernels that were timed
 
   // Lines of text, sorted: "version 0123456789abcdef", then "PRODUCT ROWS KERNEL".
@@ -32,7 +33,7 @@ class TunedKernels {
 
  private:
   uint64_t version_;
-  std::map<std::string, std::map<int64_t, std::string>, std::less<>> kernels_;
+  std::map<std::pair<std::string, int64_t>, std::string> kernels_;  // by product and rows
 };
 
 inline constexpr CacheKind kTunedCache{"table of tuned kernels", "tuned", "PMTK", 1, 1ull << 20};

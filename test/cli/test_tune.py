@@ -205,6 +205,7 @@ def test_ctrl_c_keeps_what_was_measured(tool, tmp_path) -> None:
         (("--grid", "unsene"), "unseen"),
         ((*CASE, "--kernel", "gemv9"), "gemv8"),
         (("--op", "linear", "--case", "m=0"), "whole number"),
+        ((*CASE, "--features", "untuned"), "untuned"),
     ],
 )
 def test_what_cannot_be_tuned_says_why(tool, words, said, tmp_path) -> None:

@@ -70,9 +70,11 @@ class Bench {
     event["shapes"] = regrets_.size();
     if (device_->features().tuned != nullptr) event["table"] = summary(&Regret::table);
     event["cases"] = json::array();
-    for (const Regret& each : regrets_)
-      event["cases"].push_back(
-          {{"title", each.where}, {"best", each.best}, {"us", each.us}, {"pick", each.pick}, {"table", each.table}});
+    for (const Regret& each : regrets_) {
+      json row = {{"title", each.where}, {"best", each.best}};
+      row["us"] = each.us, row["pick"] = each.pick, row["table"] = each.table;
+      event["cases"].push_back(std::move(row));
+    }
     report_(event.dump());
   }
 
@@ -89,7 +91,7 @@ class Bench {
     const BenchOp& op = bench_op(c.op);
     const std::string pick = resolved(op, std::string(kPick), c, device_->features()),
                       table = resolved(op, std::string(kTable), c, device_->features());
-    std::vector<std::pair<double, Contender>> order;
+    std::multimap<double, Contender> order;
     double least = INFINITY;
     for (size_t i = 0; i < names.size(); ++i) {
       const auto us = times.find(names[i]);
@@ -97,9 +99,8 @@ class Bench {
       least = std::min(least, us->second);
       const std::string kernel = resolved(op, names[i], c, device_->features());
       const bool is_choice = kernel == pick || kernel == table;
-      order.push_back({is_choice ? 0 : us->second, {kernel, loaded.graphs[i].get()}});
+      order.emplace(is_choice ? 0 : us->second, Contender{kernel, loaded.graphs[i].get()});
     }
-    std::ranges::stable_sort(order, {}, [](const auto& each) { return each.first; });
     std::vector<Contender> contenders;
     const auto find = [&](const std::string& name) { return std::ranges::find(contenders, name, &Contender::kernel); };
     for (const auto& [us, contender] : order)

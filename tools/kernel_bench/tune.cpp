@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ops/linear/pick.h"
@@ -68,15 +69,17 @@ class Tuner {
     kept_.set(product_text(op.linear(c)), c.m, taken.kernel);
     if (!device_->keep(kept_))
       fail(Code::IoError, Stage::cache, device_->tuned_path(), "cannot be written; the log says why");
-    json row = {{"status", "ok"},
-                {"table", table},
-                {"table_us", by_table.us.median},
-                {"best", best.kernel},
-                {"best_us", best.us.median},
-                {"spread_us", std::max(by_table.us.p90 - by_table.us.p10, best.us.p90 - best.us.p10) / 2},
-                {"tuned", taken.kernel},
-                {"gain", by_table.us.median / taken.us.median},
-                {"candidates", names.size()}};
+    json row = {{"status", "ok"}};
+    const auto put_text = [&](const char* key, const std::string& value) { row[key] = value; };
+    const auto put = [&](const char* key, double value) { row[key] = value; };
+    put_text("table", table);
+    put_text("best", best.kernel);
+    put_text("tuned", taken.kernel);
+    put("table_us", by_table.us.median);
+    put("best_us", best.us.median);
+    put("spread_us", std::max(by_table.us.p90 - by_table.us.p10, best.us.p90 - best.us.p10) / 2);
+    put("gain", by_table.us.median / taken.us.median);
+    put("candidates", static_cast<double>(names.size()));
     if (!wrong.empty()) row["wrong"] = wrong;
     say(product, std::move(row));
     return true;
@@ -105,15 +108,15 @@ class Tuner {
   // Those that a short time leaves in the race: the table's choice first.
   std::vector<Contender> shortlist(const Loaded& loaded, const Case& c, const std::vector<std::string>& names,
                                    std::span<const Data> inputs) {
-    std::vector<std::pair<double, size_t>> times;
+    std::multimap<double, size_t> times;
     double best = INFINITY;
     for (size_t i = 0; i < names.size() && !is_over(); ++i) {
       report_(json{{"event", "candidate"}, {"title", title(c)}, {"kernel", names[i]}}.dump());
-      times.emplace_back(short_us(loaded, *loaded.graphs[i], inputs, options_, kHopeless * best), i);
-      best = std::min(best, times.back().first);
+      const double us = short_us(loaded, *loaded.graphs[i], inputs, options_, kHopeless * best);
+      times.emplace(us, i);
+      best = std::min(best, us);
     }
     std::vector<Contender> contenders = {{names[0], loaded.graphs[0].get()}};
-    std::sort(times.begin(), times.end());
     for (const auto& [us, i] : times)
       if (i != 0 && us <= kContender * best && contenders.size() < kMostContenders)
         contenders.push_back({names[i], loaded.graphs[i].get()});
@@ -165,6 +168,8 @@ void run_tune(const Options& options, const Report& report) {
   if (options.model.empty() && options.ops.empty() && options.cases.empty() && options.grid.empty())
     fail(Code::InvalidArgument, Stage::api, "model", "nothing to tune: give a model, an operator or a case");
   const auto device = open(options);
+  if (device->features().untuned)
+    fail(Code::InvalidArgument, Stage::api, "features", "'untuned' leaves aside what tune is to add to");
   if (device->tuned_path().empty())
     fail(Code::InvalidArgument, Stage::cache, "cache_dir", "is off: there is no folder to keep the result in");
   const std::vector<Product> all = products(*device, options);
