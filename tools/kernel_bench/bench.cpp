@@ -9,6 +9,7 @@
 #include "tools/kernel_bench/ceilings.h"
 #include "tools/kernel_bench/contest.h"
 #include "tools/kernel_bench/device.h"
+#include "tools/kernel_bench/event.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
@@ -28,9 +29,12 @@ class Bench {
 
   void measure_ceilings() {
     ceilings_.measure(device_, cpu_ ? 0.02 : options_.seconds, [&](const Ceiling& c) {
-      report_(json{
-          {"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.configuration}, {"why", c.why}}
-                  .dump());
+      json said = event("ceiling");
+      put(said, "name", c.name);
+      put(said, "per_second", c.value);
+      put(said, "how", c.configuration);
+      put(said, "why", c.why);
+      report_(said.dump());
     });
   }
 
@@ -65,17 +69,19 @@ class Bench {
   // programs disturb the time on the clock.
   void say_regret() const {
     if (regrets_.empty()) return;
-    json event = summary(&Regret::pick);
-    event["event"] = "regret";
-    event["shapes"] = regrets_.size();
-    if (device_->features().tuned != nullptr) event["table"] = summary(&Regret::table);
-    event["cases"] = json::array();
+    json said = event("regret");
+    put(said, "shapes", regrets_.size());
+    summarize(said, &Regret::pick);
+    if (device_->features().tuned != nullptr) summarize(said["table"], &Regret::table);
     for (const Regret& each : regrets_) {
-      json row = {{"title", each.where}, {"best", each.best}};
-      row["us"] = each.us, row["pick"] = each.pick, row["table"] = each.table;
-      event["cases"].push_back(std::move(row));
+      json& row = said["cases"].emplace_back(json::object());
+      put(row, "title", each.where);
+      put(row, "best", each.best);
+      put(row, "us", each.us);
+      put(row, "pick", each.pick);
+      put(row, "table", each.table);
     }
-    report_(event.dump());
+    report_(said.dump());
   }
 
  private:
@@ -91,37 +97,39 @@ class Bench {
     const BenchOp& op = bench_op(c.op);
     const std::string pick = resolved(op, std::string(kPick), c, device_->features()),
                       table = resolved(op, std::string(kTable), c, device_->features());
-    std::multimap<double, Contender> order;
+    std::vector<Contender> all, contenders;
+    std::vector<double> us;
     double least = INFINITY;
+    const auto has = [](const std::vector<Contender>& some, const std::string& name) {
+      return std::ranges::find(some, name, &Contender::kernel) != some.end();
+    };
     for (size_t i = 0; i < names.size(); ++i) {
-      const auto us = times.find(names[i]);
-      if (us == times.end()) continue;
-      least = std::min(least, us->second);
+      const auto time = times.find(names[i]);
       const std::string kernel = resolved(op, names[i], c, device_->features());
-      const bool is_choice = kernel == pick || kernel == table;
-      order.emplace(is_choice ? 0 : us->second, Contender{kernel, loaded.graphs[i].get()});
+      if (time == times.end() || has(all, kernel)) continue;
+      least = std::min(least, time->second);
+      us.push_back(kernel == pick || kernel == table ? 0 : time->second);  // a choice is always in the contest
+      all.push_back({kernel, loaded.graphs[i].get()});
     }
-    std::vector<Contender> contenders;
-    const auto find = [&](const std::string& name) { return std::ranges::find(contenders, name, &Contender::kernel); };
-    for (const auto& [us, contender] : order)
-      if (us <= kContender * least && contenders.size() < kMostContenders && find(contender.kernel) == contenders.end())
-        contenders.push_back(contender);
-    const bool compares = order.size() > 1 && find(pick) != contenders.end() && find(table) != contenders.end();
-    if (!compares) return;
+    for (const size_t i : shortest(us, kContender * least))
+      if (contenders.size() < kMostContenders) contenders.push_back(all[i]);
+    if (all.size() < 2 || !has(all, pick) || !has(all, table)) return;
     contest(loaded, contenders, inputs, options_, options_.seconds);
     const Contender& best = fastest(contenders);
-    const auto regret = [&](const std::string& name) { return find(name)->us.median / best.us.median; };
+    const auto regret = [&](const std::string& name) {
+      return std::ranges::find(contenders, name, &Contender::kernel)->us.median / best.us.median;
+    };
     regrets_.push_back({regret(pick), regret(table), title(c), best.kernel, best.us.median});
   }
 
-  json summary(double Regret::* of) const {
+  void summarize(json& row, double Regret::* of) const {
     std::vector<double> values;
     for (const Regret& each : regrets_) values.push_back(each.*of);
     const Regret& worst = *std::ranges::max_element(regrets_, {}, of);
-    return {{"median", percentile(values, 0.5)},
-            {"worst", worst.*of},
-            {"worst_case", worst.where},
-            {"worst_best", worst.best}};
+    put(row, "median", percentile(values, 0.5));
+    put(row, "worst", worst.*of);
+    put(row, "worst_case", worst.where);
+    put(row, "worst_best", worst.best);
   }
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,

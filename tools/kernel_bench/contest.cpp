@@ -57,6 +57,17 @@ double short_us(const Loaded& loaded, const Graph& graph, std::span<const Data> 
   return percentile(entrant.us, 0.5);
 }
 
+std::vector<size_t> shortest(const std::vector<double>& times, double most) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i] > most) continue;
+    size_t at = order.size();
+    while (at > 0 && times[order[at - 1]] > times[i]) --at;
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), i);
+  }
+  return order;
+}
+
 void contest(const Loaded& loaded, std::span<Contender> contenders, std::span<const Data> inputs,
              const Options& options, double seconds) {
   std::vector<std::unique_ptr<Entrant>> entrants;

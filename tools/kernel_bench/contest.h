@@ -3,6 +3,7 @@
 // programs disturb all of them alike.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 
@@ -12,7 +13,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-// Of two medians, what a part of them is; above it a kernel is no contender any more.
+// A kernel whose short time is so many times that of the best is a contender, and at most so many are.
 inline constexpr double kContender = 1.3;
 inline constexpr size_t kMostContenders = 6;
 
@@ -28,6 +29,8 @@ uint32_t slots(uint64_t slot_bytes, const Options& options, bool cpu);
 // A short time of one kernel. Infinite where its first replay takes longer than `most_us`.
 double short_us(const Loaded& loaded, const Graph& graph, std::span<const Data> inputs, const Options& options,
                 double most_us);
+// Of times, those up to `most`: where they are, the least first.
+std::vector<size_t> shortest(const std::vector<double>& times, double most = INFINITY);
 // Times the contenders, for about `seconds` each and five rounds at least.
 void contest(const Loaded& loaded, std::span<Contender> contenders, std::span<const Data> inputs,
              const Options& options, double seconds);

@@ -14,6 +14,7 @@
 #include "runtime/file_bytes.h"
 #include "serialization/read.h"
 #include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/contest.h"
 #include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
@@ -31,41 +32,43 @@ struct Listening : TunedKernels {
   }
 };
 
-std::map<std::string, int64_t> given_sizes(const Options& options, const Program& program) {
-  std::vector<std::string_view> known;
-  for (const Method& method : program.methods)
-    for (const Symbol& symbol : method.symbols) known.push_back(symbol.name);
-  std::map<std::string, int64_t> sizes;
+// What the options say of the size of that name; 0: nothing.
+int64_t given_size(const Options& options, const std::string& name) {
+  int64_t size = 0;
   for (const std::string& text : options.sizes) {
-    const size_t equals = std::min(text.find('='), text.size());
-    const std::string name = text.substr(0, equals);
-    const char *begin = text.data() + std::min(equals + 1, text.size()), *last = text.data() + text.size();
-    int64_t size = 0;
+    if (!text.starts_with(name + "=")) continue;
+    const char *begin = text.data() + name.size() + 1, *last = text.data() + text.size();
     const auto [end, error] = std::from_chars(begin, last, size);
     if (error != std::errc() || end != last || size < 1)
       fail(Code::InvalidArgument, Stage::api, "size", "'%s': NAME=N is wanted, such as seq=128",
            printable(text).c_str());
+  }
+  return size;
+}
+
+void check_names(const Options& options, const Program& program) {
+  std::vector<std::string_view> known;
+  for (const Method& method : program.methods)
+    for (const Symbol& symbol : method.symbols) known.push_back(symbol.name);
+  for (const std::string& text : options.sizes) {
     if (known.empty())
       fail(Code::InvalidArgument, Stage::api, "size", "'%s': no size of the file has a name", printable(text).c_str());
-    must_be_one_of("size", name, known);
-    sizes[name] = size;
+    must_be_one_of("size", std::string_view(text).substr(0, text.find('=')), known);
   }
-  return sizes;
 }
 
 // The values of a method's symbols at which its products are looked for.
-std::vector<std::vector<int64_t>> sizes_of(const Method& method, const std::map<std::string, int64_t>& given) {
+std::vector<std::vector<int64_t>> sizes_of(const Method& method, const Options& options) {
   std::vector<std::vector<int64_t>> all;
   for (const int64_t size : {0, 1, 4, 16, 64, 256, 1024}) {  // 0: as exported
     std::vector<int64_t> values;
     for (const Symbol& symbol : method.symbols) {
-      const auto said = given.find(symbol.name);
-      const int64_t wanted = said != given.end() ? said->second : size == 0 ? symbol.hint : size;
-      if (said != given.end() && (wanted < symbol.min || wanted > symbol.max))
+      const int64_t said = given_size(options, symbol.name);
+      if (said != 0 && (said < symbol.min || said > symbol.max))
         fail(Code::InvalidArgument, Stage::api, "size", "%s=%lld: the file allows %lld to %lld",
-             printable(symbol.name).c_str(), static_cast<long long>(wanted), static_cast<long long>(symbol.min),
+             printable(symbol.name).c_str(), static_cast<long long>(said), static_cast<long long>(symbol.min),
              static_cast<long long>(symbol.max));
-      values.push_back(std::clamp(wanted, symbol.min, symbol.max));
+      values.push_back(std::clamp(said != 0 ? said : size == 0 ? symbol.hint : size, symbol.min, symbol.max));
     }
     if (std::find(all.begin(), all.end(), values) == all.end()) all.push_back(std::move(values));
   }
@@ -83,24 +86,24 @@ double Product::work() const {
          (weight_bits / 8 + static_cast<double>(c.m) / 100);
 }
 
-void heaviest_first(std::vector<Product>& products) {
-  std::multimap<double, Product*> order;  // which takes less code than a sort of them
-  for (Product& each : products) order.emplace(-each.work(), &each);
+std::vector<Product> heaviest_first(const std::vector<Product>& products) {
+  std::vector<double> work;
+  for (const Product& each : products) work.push_back(-each.work());
   std::vector<Product> sorted;
-  for (const auto& [work, each] : order) sorted.push_back(std::move(*each));
-  products = std::move(sorted);
+  for (const size_t i : shortest(work)) sorted.push_back(products[i]);
+  return sorted;
 }
 
 std::vector<Product> products_of(const Device& device, const Options& options) {
   const FileBytes file(options.model);
   const Program program = read(file.bytes(), signatures(), {}, false);  // no number of a constant is used
-  const auto given = given_sizes(options, program);
+  check_names(options, program);
   const auto heard = std::make_shared<Listening>(linear_kernels_version());
   Features features = device.features();
   features.tuned = heard;
   for (uint32_t m = 0; m < program.methods.size(); ++m) {
     const auto graph = build(program, m, features, builder(), std::make_shared<ConstantFacts>());
-    for (const std::vector<int64_t>& sizes : sizes_of(program.methods[m], given)) {
+    for (const std::vector<int64_t>& sizes : sizes_of(program.methods[m], options)) {
       try {
         infer(*graph, sizes);
       } catch (const Error& error) {  // not every mix of sizes is one of the model
@@ -112,8 +115,7 @@ std::vector<Product> products_of(const Device& device, const Options& options) {
   std::vector<Product> products;
   for (const auto& [what, times] : heard->asked)
     products.push_back({parse(what.first + ",m=" + std::to_string(what.second)).at(0), times});
-  heaviest_first(products);
-  return products;
+  return heaviest_first(products);
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "ops/linear/pick.h"
 #include "ops/linear/tuned.h"
 #include "tools/kernel_bench/contest.h"
 #include "tools/kernel_bench/device.h"
+#include "tools/kernel_bench/event.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/products.h"
 #include "tools/kernel_bench/table.h"
@@ -32,8 +32,7 @@ std::vector<Product> products(const Device& device, const Options& options) {
            printable(c.op).c_str());
     all.push_back({c});
   }
-  heaviest_first(all);
-  return all;
+  return heaviest_first(all);
 }
 
 class Tuner {
@@ -60,7 +59,7 @@ class Tuner {
     if (is_over()) return false;
     const json wrong = drop_wrong(loaded, *case_data, inputs, contenders);
     if (contenders.empty() || contenders[0].kernel != table) {
-      say(product, {{"status", "failed"}, {"wrong", wrong}});
+      say(product, "failed", event("row"), wrong);
       return true;
     }
     contest(loaded, contenders, inputs, options_, options_.seconds);
@@ -69,19 +68,16 @@ class Tuner {
     kept_.set(product_text(op.linear(c)), c.m, taken.kernel);
     if (!device_->keep(kept_))
       fail(Code::IoError, Stage::cache, device_->tuned_path(), "cannot be written; the log says why");
-    json row = {{"status", "ok"}};
-    const auto put_text = [&](const char* key, const std::string& value) { row[key] = value; };
-    const auto put = [&](const char* key, double value) { row[key] = value; };
-    put_text("table", table);
-    put_text("best", best.kernel);
-    put_text("tuned", taken.kernel);
-    put("table_us", by_table.us.median);
-    put("best_us", best.us.median);
-    put("spread_us", std::max(by_table.us.p90 - by_table.us.p10, best.us.p90 - best.us.p10) / 2);
-    put("gain", by_table.us.median / taken.us.median);
-    put("candidates", static_cast<double>(names.size()));
-    if (!wrong.empty()) row["wrong"] = wrong;
-    say(product, std::move(row));
+    json row = event("row");
+    put(row, "table", table);
+    put(row, "best", best.kernel);
+    put(row, "tuned", taken.kernel);
+    put(row, "table_us", by_table.us.median);
+    put(row, "best_us", best.us.median);
+    put(row, "spread_us", std::max(by_table.us.p90 - by_table.us.p10, best.us.p90 - best.us.p10) / 2);
+    put(row, "gain", by_table.us.median / taken.us.median);
+    put(row, "candidates", names.size());
+    say(product, "ok", std::move(row), wrong);
     return true;
   }
 
@@ -108,18 +104,20 @@ class Tuner {
   // Those that a short time leaves in the race: the table's choice first.
   std::vector<Contender> shortlist(const Loaded& loaded, const Case& c, const std::vector<std::string>& names,
                                    std::span<const Data> inputs) {
-    std::multimap<double, size_t> times;
+    std::vector<double> times;
     double best = INFINITY;
     for (size_t i = 0; i < names.size() && !is_over(); ++i) {
-      report_(json{{"event", "candidate"}, {"title", title(c)}, {"kernel", names[i]}}.dump());
-      const double us = short_us(loaded, *loaded.graphs[i], inputs, options_, kHopeless * best);
-      times.emplace(us, i);
-      best = std::min(best, us);
+      json candidate = event("candidate");
+      put(candidate, "title", title(c));
+      put(candidate, "kernel", names[i]);
+      report_(candidate.dump());
+      times.push_back(short_us(loaded, *loaded.graphs[i], inputs, options_, kHopeless * best));
+      best = std::min(best, times.back());
     }
-    std::vector<Contender> contenders = {{names[0], loaded.graphs[0].get()}};
-    for (const auto& [us, i] : times)
-      if (i != 0 && us <= kContender * best && contenders.size() < kMostContenders)
-        contenders.push_back({names[i], loaded.graphs[i].get()});
+    if (!times.empty()) times[0] = 0;
+    std::vector<Contender> contenders;
+    for (const size_t i : shortest(times, kContender * best))
+      if (contenders.size() < kMostContenders) contenders.push_back({names[i], loaded.graphs[i].get()});
     return contenders;
   }
 
@@ -140,17 +138,21 @@ class Tuner {
       json unused;
       const Bound error = bound(bench_op(c.op), each.kernel, c, features_);
       const std::string why = wrong(harness, case_data, expected, c.m, error, unused);
-      if (!why.empty()) found.push_back({{"kernel", each.kernel}, {"why", why}});
-      return !why.empty();
+      if (why.empty()) return false;
+      json& mistake = found.emplace_back(json::object());
+      put(mistake, "kernel", each.kernel);
+      put(mistake, "why", why);
+      return true;
     });
     return found;
   }
 
-  void say(const Product& product, json row) const {
-    row["event"] = "row";
-    row["case"] = text(product.c);
-    row["title"] = title(product.c);
-    row["kernel"] = row.value("tuned", "");
+  void say(const Product& product, const char* status, json row, const json& wrong) const {
+    put(row, "status", status);
+    put(row, "case", text(product.c));
+    put(row, "title", title(product.c));
+    put(row, "kernel", row.value("tuned", ""));
+    if (!wrong.empty()) row["wrong"] = wrong;
     report_(row.dump());
   }
 
@@ -177,12 +179,12 @@ void run_tune(const Options& options, const Report& report) {
   Tuner tuner(options, report, device);
   size_t measured = 0;
   while (measured < all.size() && !tuner.is_over() && tuner.tune(all[measured])) ++measured;
-  report(json{{"event", "kept"},
-              {"path", device->tuned_path()},
-              {"entries", tuner.entries()},
-              {"products", all.size()},
-              {"measured", measured}}
-             .dump());
+  json kept = event("kept");
+  put(kept, "path", device->tuned_path());
+  put(kept, "entries", tuner.entries());
+  put(kept, "products", all.size());
+  put(kept, "measured", measured);
+  report(kept.dump());
 }
 
 }  // namespace pumice::engine::kernel_bench

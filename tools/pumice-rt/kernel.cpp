@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel list | test | bench: prints the results of tools/kernel_bench as text or as one JSON document.
+// kernel list | test | bench, and tune: prints the results of tools/kernel_bench as text or as one JSON document.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "tools/pumice-rt/progress.h"
 #include "tools/pumice-rt/tool.h"
 
 namespace tool {
@@ -29,6 +30,36 @@ std::string join(const json& list, const char* separator) {
   return all;
 }
 
+// Shows progress on stderr when that is a terminal.
+class Progress {
+ public:
+  ~Progress() { clear(); }
+  void total(uint64_t rows) { total_ = rows; }
+  void step(const std::string& what) {
+    ++done_;
+    show(what);
+  }
+  void show(const std::string& what) const {
+    if (!shown_) return;
+    std::fprintf(stderr, "\r\033[K%llu of %llu  %s", static_cast<unsigned long long>(done_),
+                 static_cast<unsigned long long>(total_), what.substr(0, 90).c_str());
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  const bool shown_ = isatty(STDERR_FILENO) != 0;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+void print_device(const json& event) {
+  const json& device = event.at("device");
+  std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
+              text(device.at("subgroup_size")).c_str());
+}
+
 // Collects the results for --json.
 void keep(json& all, const json& event) {
   const std::string kind = event.at("event");
@@ -37,6 +68,8 @@ void keep(json& all, const json& event) {
     all["seed"] = event.at("seed");
   } else if (kind == "regret") {
     all["regret"] = event;
+  } else if (kind == "kept") {
+    all["kept"] = event;
   } else if (kind != "end") {
     all[kind + "s"].push_back(event);
   }
@@ -101,13 +134,21 @@ void print_shaders(const json& facts) {
   }
 }
 
-}  // namespace
+constexpr const char* kTuneColumns = "%-52s %-20s %9s  %-20s %9s %7s %6s  %s\n";
 
-void print_device(const json& event) {
-  const json& device = event.at("device");
-  std::printf("%s, driver %s, subgroups of %s\n", text(device.at("name")).c_str(), text(device.at("driver")).c_str(),
-              text(device.at("subgroup_size")).c_str());
+void print_tuned(const json& row) {
+  for (const json& each : row.value("wrong", json::array()))
+    std::printf("%s: %s is wrong here: %s\n", text(row.at("title")).c_str(), text(each.at("kernel")).c_str(),
+                text(each.at("why")).c_str());
+  if (row.at("status") == "ok")
+    std::printf(kTuneColumns, text(row.at("title")).c_str(), text(row.at("table")).c_str(),
+                number(row, "table_us", "%.2f").c_str(), text(row.at("best")).c_str(),
+                number(row, "best_us", "%.2f").c_str(), number(row, "spread_us", "%.2f").c_str(),
+                number(row, "gain", "%.2f").c_str(), text(row.at("tuned")).c_str());
+  std::fflush(stdout);
 }
+
+}  // namespace
 
 int kernel_list(const Arguments& arguments) {
   const json facts = json::parse(pumice::engine::kernel_bench::list(arguments.kernel));
@@ -226,6 +267,37 @@ int kernel_bench(const Arguments& arguments) {
   if (arguments.json) std::printf("%s\n", all.dump().c_str());
   if (failed == 0 && run == 0 && skipped > 0) return 4;
   return failed == 0 ? 0 : 1;
+}
+
+int tune(const Arguments& arguments) {
+  json all = {{"schema", 1}, {"rows", json::array()}};
+  Progress progress;
+  bool failed = false;
+  pumice::engine::kernel_bench::tune(arguments.kernel, [&](const std::string& said) {
+    const json event = json::parse(said);
+    const std::string kind = event.at("event");
+    if (kind == "candidate") return progress.show(text(event.at("kernel")) + "  " + text(event.at("title")));
+    keep(all, event);
+    progress.clear();
+    if (kind == "device") {
+      progress.total(event.at("rows"));
+      if (arguments.json) return;
+      print_device(event);
+      std::printf(kTuneColumns, "product", "table's kernel", "us", "best kernel", "us", "spread", "gain", "kept");
+    }
+    if (kind == "row") {
+      progress.step("");
+      failed |= event.at("status") != "ok";
+      if (!arguments.json) print_tuned(event);
+    }
+    if (kind == "kept" && !arguments.json)
+      std::printf("%s of %s products measured; %s kept in %s\n", text(event.at("measured")).c_str(),
+                  text(event.at("products")).c_str(), text(event.at("entries")).c_str(),
+                  text(event.at("path")).c_str());
+  });
+  progress.clear();
+  if (arguments.json) std::printf("%s\n", all.dump().c_str());
+  return failed ? 1 : 0;
 }
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of kernel list | test | compile | bench.
+// The command line of kernel list | test | compile | bench, and of tune.
 #include <CLI/CLI.hpp>
 
 #include "tools/pumice-rt/tool.h"
@@ -92,8 +92,13 @@ void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& options,
   command->footer(std::string(help) + kCaseHelp);
 }
 
-void bench_seconds(CLI::App* command, pumice::engine::kernel_bench::Options& options, const char* help) {
-  command->add_option("--seconds", options.seconds, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+void timing(CLI::App* command, pumice::engine::kernel_bench::Options& options, const char* seconds_help) {
+  command->add_option("--seconds", options.seconds, seconds_help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  command
+      ->add_option(
+          "--rotate", options.rotate_bytes,
+          "bytes of all copies of the weights that runs use in turn, e.g. 512MB; default 256MB, 64MB on a CPU driver")
+      ->transform(CLI::AsSizeValue(false));
 }
 
 void grid(CLI::App* command, pumice::engine::kernel_bench::Options& options) {
@@ -117,7 +122,7 @@ void tune_command(CLI::App& app, Arguments& arguments, int (*&chosen)(const Argu
   common(command, arguments);
   grid(command, options);
   choosing(command, options, kTuneHelp);
-  bench_seconds(command, options, "seconds for each kernel that comes near the best");
+  timing(command, options, "seconds for each kernel that comes near the best");
 }
 
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
@@ -149,13 +154,8 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   choosing(compile, options, kCompileHelp);
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
   choosing(bench, options, kBenchHelp);
-  bench_seconds(bench, options, "seconds of warm-up for a row, and the most for its timing");
+  timing(bench, options, "seconds of warm-up for a row, and the most for its timing");
   grid(bench, options);
-  bench
-      ->add_option(
-          "--rotate", options.rotate_bytes,
-          "bytes of all copies of the weights that runs use in turn, e.g. 512MB; default 256MB, 64MB on a CPU driver")
-      ->transform(CLI::AsSizeValue(false));
   bench->add_flag("!--no-barrier", options.barrier, "replays may overlap: throughput instead of latency");
   bench->add_flag("!--no-ceilings", options.ceilings, "do not measure the device first");
   bench->add_flag("--regret", options.regret,
