@@ -79,6 +79,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     row.kernel = node.dispatches[0].shader->name;
     const Shader* last = node.dispatches.back().shader;
     if (last != nullptr && last != node.dispatches[0].shader) row.kernel += format(" + %s", last->name);
+    if (node.dispatches[0].tuned) row.kernel += " (tuned)";
   }
   if (node.kind == NodeKind::dispatch) row.bytes = moved_bytes(graph, node);
   for (const Dispatch& dispatch : node.dispatches) row.flops += dispatch.flops;

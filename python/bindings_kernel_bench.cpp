@@ -38,13 +38,17 @@ Options options_of(py::dict given) {
   pop("barrier", options.barrier);
   pop("ceilings", options.ceilings);
   pop("regret", options.regret);
+  pop("grid", options.grid);
+  pop("model", options.model);
+  pop("sizes", options.sizes);
+  pop("budget", options.budget);
   if (!given.empty()) throw py::type_error("unknown options: " + py::cast<std::string>(py::str(given)));
   return options;
 }
 
 // Waits without the GIL; comes back for every fact, where Ctrl-C is seen.
 template <class Command>
-uint32_t run(const Command& command, const py::function& report, const py::kwargs& given) {
+auto run(const Command& command, const py::function& report, const py::kwargs& given) {
   const Options options = options_of(py::dict(given));
   const GilReleased waiting;
   return command(options, [&](const std::string& fact) {
@@ -75,5 +79,8 @@ void add_kernel_bench(py::module_& m) {
   });
   m.def("kernel_bench", [](const py::function& report, const py::kwargs& given) {
     return run(pumice::engine::kernel_bench::bench, report, given);
+  });
+  m.def("kernel_tune", [](const py::function& report, const py::kwargs& given) {
+    run(pumice::engine::kernel_bench::tune, report, given);
   });
 }

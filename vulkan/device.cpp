@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <tuple>
 
 #include "base/process_end.h"
@@ -13,6 +14,7 @@
 #include "vulkan/pipeline.h"
 #include "vulkan/probe.h"
 #include "vulkan/queue.h"
+#include "vulkan/tuned_kernels.h"
 
 namespace pumice::engine {
 namespace {
@@ -52,6 +54,7 @@ struct Device::Impl {
   Queue queue;
   Memory memory;
   Pipelines pipelines;
+  std::optional<TunedFile> tuned;
 };
 
 Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -72,6 +75,12 @@ Memory& Device::memory() {
 }
 Pipelines& Device::pipelines() {
   return impl_->pipelines;
+}
+bool Device::keep(const TunedKernels& kernels) {
+  return impl_->tuned->save(kernels);
+}
+std::string Device::tuned_path() const {
+  return impl_->tuned->path();
 }
 bool Device::is_lost() const {
   return impl_->core->lost;
@@ -126,6 +135,8 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   const Features& found = device->features();
   if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))
     bits &= ~bit(Feature::fragments);
+  TunedFile& tuned = device->impl_->tuned.emplace(physical, found, cache_dir);
+  if (!found.untuned) device->core().features.tuned = tuned.load();
   return device;
 }
 

@@ -24,7 +24,7 @@ struct DeviceInfo {
 struct DeviceOptions {
   std::string device;    // index, part of the name, or UUID; "" = PUMICE_DEVICE, else the best GPU (never a CPU driver)
   std::string features;  // see apply(); "" = PUMICE_FEATURES; where it forces no kernel, PUMICE_KERNEL does
-  std::string cache_dir;  // pipeline cache; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
+  std::string cache_dir;  // the cache's folder; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
 };
 
 class Queue;      // vulkan/queue.h
@@ -47,6 +47,11 @@ class Device {
   const Vk& vk() const;
   Memory& memory();
   Pipelines& pipelines();
+
+  // Keeps them for devices that are opened from now on, in place of those that the file has. False where it cannot be
+  // written, which the log explains.
+  bool keep(const TunedKernels& kernels);
+  std::string tuned_path() const;  // of that file; "": nothing is kept
 
   // A lost device stays lost; open() then makes a new one.
   bool is_lost() const;

@@ -140,7 +140,7 @@ void choose_storage(Features& features, std::string_view value) {
   std::vector<std::string_view> known;
   for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
   known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "submit_us=", "like_gpu", "staged",
-                             "alignment="});
+                             "untuned", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -179,6 +179,8 @@ Features apply(Features features, const std::string& text) {
       features.bits = 0;
     } else if (word == "like_gpu") {
       features.cpu = false;
+    } else if (word == "untuned") {
+      features.untuned = true;
     } else if (word == "staged") {
       features.staged = true;
     } else if (word.starts_with(kKernel)) {

@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "glsl/shader.h"
 
 namespace pumice::engine {
+
+class TunedKernels;  // vulkan/tuned_kernels.h
 
 // A cooperative matrix product of a subgroup: m x k times k x n.
 struct MatrixShape {
@@ -46,7 +49,9 @@ struct Features {
   bool staged = false;         // device memory counts as memory that the host does not see
   bool cpu = false;            // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};     // of matrix products, forced by name; "": the best one is picked
-  uint32_t submit_us = 0;      // microseconds planned for a submit, without regard to what is measured; 0: the default
+  bool untuned = false;        // by the selection's own tables, whatever was tuned
+  std::shared_ptr<const TunedKernels> tuned = {};  // what was measured on this device; null: nothing
+  uint32_t submit_us = 0;  // microseconds planned for a submit, without regard to what is measured; 0: the default
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -64,6 +69,7 @@ Features baseline_features();
 //   storage=buffers        or storage=textures: overrides the file, for every value whose operators have such kernels
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
+//   untuned                leaves the choice of kernels to the tables, without what `pumice tune` measured
 //   like_gpu               a CPU driver runs the kernels that a GPU would get
 //   submit_us=1            plans so many microseconds for a submit: long runs, and 1 any run, are cut into many
 //   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory

@@ -15,8 +15,8 @@
 #include "base/append_line.h"
 #include "base/log.h"
 #include "glsl/spirv.h"
+#include "vulkan/cache_file.h"
 #include "vulkan/descriptor.h"
-#include "vulkan/pipeline_cache.h"
 #include "vulkan/pipeline_log.h"
 #include "vulkan/runnable.h"
 
@@ -40,7 +40,7 @@ size_t PipelineKeyHash::operator()(const PipelineKey& key) const {
 
 struct Pipelines::Impl {
   Impl(std::shared_ptr<Core> the_core, const std::string& cache_dir)
-      : core(std::move(the_core)), file(core->physical, cache_dir) {
+      : core(std::move(the_core)), file(kPipelineCache, core->physical, cache_dir) {
     const std::vector<uint8_t> body = file.load();
     VkPipelineCacheCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
@@ -63,7 +63,7 @@ struct Pipelines::Impl {
   void prepare(std::span<const PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<Core> core;
-  PipelineCacheFile file;
+  CacheFile file;
   VkPipelineCache cache = VK_NULL_HANDLE;
   size_t saved_bytes = 0;
   bool changed = false;

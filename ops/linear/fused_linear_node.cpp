@@ -25,6 +25,7 @@ struct Steps {
 struct Fusion {
   const LinearKernel* kernel;
   Steps steps;
+  bool tuned = false;
 };
 
 struct Layer {
@@ -34,12 +35,22 @@ struct Layer {
 
   uint32_t rows() const { return u32(x.numel() / weight.k); }
   Fusion fusion(const Launch& launch) const;
+  Fusion fusion(const Launch& launch, const LinearShape& shape, const LinearKernel* kernel) const;
 };
 
+// What was tuned is a product alone: it is taken where it leaves no more dispatches than the table's choice.
 Fusion Layer::fusion(const Launch& launch) const {
   LinearShape shape = product_shape(weight, x.dtype(), std::max<int64_t>(rows(), 1));
   shape.may_split = true;
-  const LinearKernel* kernel = &choose_linear(shape, launch.features);
+  Fusion chosen = fusion(launch, shape, &choose_linear(shape, launch.features));
+  if (!is_tuned(shape, launch.features)) return chosen;
+  const Fusion other = fusion(launch, shape, &pick_linear(shape, launch.features));
+  if (chosen.steps.norm < other.steps.norm || chosen.steps.gate < other.steps.gate) return other;
+  chosen.tuned = true;
+  return chosen;
+}
+
+Fusion Layer::fusion(const Launch& launch, const LinearShape& shape, const LinearKernel* kernel) const {
   const bool split = kernel->input == Input::split;
   Epilogue how = epilogue;
   if (split) how.columns = Epilogue::Columns::tiles;
@@ -112,7 +123,9 @@ void product(Graph& graph, Tensor out, Tensor x, const Layer& layer, const Packe
     if (!steps.gate && layer.epilogue.gated && (now.steps.gate || layer.rows() == 0))
       shape.front() = 0;  // scratch that no launch needs
     out.resize(shape);
-    if (live) launch_linear(launch, *now.kernel, layer.x.dtype(), weight, layer.rows(), epilogue);
+    if (!live) return;
+    launch.tuned = now.tuned;
+    launch_linear(launch, *now.kernel, layer.x.dtype(), weight, layer.rows(), epilogue);
   });
 }
 

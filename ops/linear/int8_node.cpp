@@ -67,7 +67,9 @@ void add_floats(Graph& graph, const IntegerProduct& p, Input form) {
     y.resize(!p.bytes() ? shape : !runs ? Shape(y.rank(), 0) : p.textures ? shape : Shape{m, p.weight.n});
     Epilogue live = epilogue;
     if (p.textures) live.height = texels_of(p.rows.x).height;
-    if (runs) launch_linear(launch, choose_linear(p.shape(m), launch.features), dtype, p.weight, m, live);
+    if (!runs) return;
+    launch.tuned = is_tuned(p.shape(m), launch.features);
+    launch_linear(launch, choose_linear(p.shape(m), launch.features), dtype, p.weight, m, live);
   });
   if (p.bytes()) requantize(graph, p, y);
 }
@@ -132,7 +134,9 @@ void add_integers(Graph& graph, const IntegerProduct& product, Input input, bool
     const uint32_t m = rows_of(p);
     const bool direct = !padded && !p.textures;
     p.out.resize(!runs(launch) && !direct ? Shape(p.out.rank(), 0) : padded ? Shape{m, p.stride} : shape);
-    if (runs(launch)) launch_integers(launch, choose_linear(p.shape(m), launch.features), p, m);
+    if (!runs(launch)) return;
+    launch.tuned = is_tuned(p.shape(m), launch.features);
+    launch_integers(launch, choose_linear(p.shape(m), launch.features), p, m);
   });
   if (padded) {
     graph.dispatch({product.out}, {p.out}, [=](Launch& launch) {
@@ -153,6 +157,7 @@ LinearShape IntegerProduct::shape(int64_t m) const {
   LinearShape shape = product_shape(weight, rows.real_dtype(), m);
   shape.integers = !(bytes() && requantize.is_extreme());
   shape.textures = textures;
+  shape.op = op;
   return shape;
 }
 

@@ -33,6 +33,7 @@ struct LinearShape {
   bool may_split = false;    // the operator has nodes for Input::split (ops/linear/split_x.h)
   bool textures = false;     // x and out are
   bool weight_texture = false;
+  std::string_view op = {};  // of integers: the operator, which says how x becomes them
 };
 
 enum class Family : uint8_t {

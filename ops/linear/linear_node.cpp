@@ -60,11 +60,14 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   check_epilogue(op, dtype, epilogue);
   const bool textures = take_textures(graph, x, out, &epilogue.residual);
   epilogue.height = textures;
-  const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
+  const auto live_shape = [=] {
     LinearShape shape = product_shape(weight, dtype, std::max<int64_t>(x.numel() / weight.k, 1));
     shape.textures = textures;
     shape.may_split = true;
-    return choose_linear(shape, launch.features);
+    return shape;
+  };
+  const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
+    return choose_linear(live_shape(), launch.features);
   };
   const auto add_product = [&](const PackedWeight& w, Tensor rows, Epilogue how,
                                std::function<bool(const Launch&)> wanted) {
@@ -74,6 +77,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       if (m == 0 || !wanted(launch)) return;
       Epilogue live = how;
       if (textures) live.height = texels_of(x).height;
+      launch.tuned = is_tuned(live_shape(), launch.features);
       launch_linear(launch, kernel_for(launch), dtype, w, m, live);
     });
   };

@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "ops/conv/channels_last_kernels.h"
 #include "ops/linear/pick_int8.h"
+#include "ops/linear/tuned.h"
 
 // Every threshold says which measurement set it.
 namespace pumice::engine {
@@ -200,6 +201,7 @@ const LinearKernel* forced_linear(const Features& features) {
 
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features) {
   const LinearKernel* kernel = forced_linear(features);
+  if (kernel == nullptr) kernel = tuned_linear(shape, features);
   if (kernel == nullptr) return pick_linear(shape, features);
   const std::string reason = unsupported_reason(*kernel, shape, features);
   if (!reason.empty()) {
@@ -207,6 +209,10 @@ const LinearKernel& choose_linear(const LinearShape& shape, const Features& feat
          reason.c_str());
   }
   return *kernel;
+}
+
+bool is_tuned(const LinearShape& shape, const Features& features) {
+  return forced_linear(features) == nullptr && tuned_linear(shape, features) != nullptr;
 }
 
 // H200, matrix128x128, us for 512, 513 and 520 x 4096 -> 14336: int4 233, 245, 246 (in tiles alone 349), int8 228, 246,

@@ -11,8 +11,11 @@ namespace pumice::engine {
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
 // The linear kernel that Features::kernel names, or null.
 const LinearKernel* forced_linear(const Features& features);
-// What Features::kernel names, else the pick. Throws InvalidArgument when that kernel cannot compute the shape.
+// What Features::kernel names, else what was tuned (ops/linear/tuned.h), else the pick. Throws InvalidArgument when
+// that kernel cannot compute the shape.
 const LinearKernel& choose_linear(const LinearShape& shape, const Features& features);
+// Whether that is what was tuned.
+bool is_tuned(const LinearShape& shape, const Features& features);
 
 // The kernel for the rows of x after the last whole tile of a kernel that multiplies matrices of floats, where they are
 // so few that one more tile would be a waste; else null.

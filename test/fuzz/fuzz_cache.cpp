@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a pipeline cache: the driver gets only what this user wrote, whole.
+// Arbitrary bytes as a pipeline cache: the driver gets only what this user wrote, whole. And as a table of tuned
+// kernels: what is read of one is all there is in its text.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 
 #include "base/log.h"
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/cache_file.h"
+#include "vulkan/tuned_kernels.h"
 
 using namespace pumice::engine;  // NOLINT: the function below is C
 
@@ -26,7 +28,7 @@ std::string folder() {
 }
 
 std::vector<uint8_t> load(const std::string& where) {
-  return PipelineCacheFile(some_device(), where).load();
+  return CacheFile(kPipelineCache, some_device(), where).load();
 }
 
 void write(const std::string& path, const std::vector<uint8_t>& bytes) {
@@ -36,7 +38,7 @@ void write(const std::string& path, const std::vector<uint8_t>& bytes) {
 
 // A header that was right for these bytes, with its key: what one process wrote.
 std::vector<uint8_t> sealed(const std::string& where, const std::vector<uint8_t>& body) {
-  PipelineCacheFile file(some_device(), where);
+  CacheFile file(kPipelineCache, some_device(), where);
   file.save(body);
   std::ifstream in(file.path(), std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -47,7 +49,7 @@ std::vector<uint8_t> sealed(const std::string& where, const std::vector<uint8_t>
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string where = folder();
   static const std::vector<uint8_t> first = sealed(where, {1, 2, 3, 4, 5, 6, 7, 8});
-  static const std::string path = PipelineCacheFile(some_device(), where).path();
+  static const std::string path = CacheFile(kPipelineCache, some_device(), where).path();
   const std::vector<uint8_t> bytes(data, data + size);
   write(path, bytes);
   if (!load(where).empty() && bytes != first) std::abort();
@@ -55,5 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < std::min(size, changed.size()); ++i) changed[i] ^= data[i];
   write(path, changed);
   if (!load(where).empty() != (changed == first)) std::abort();
+  const auto tuned = TunedKernels::parse({reinterpret_cast<const char*>(data), size});
+  if (tuned == nullptr) return 0;
+  const auto again = TunedKernels::parse(tuned->text());
+  if (again == nullptr || again->text() != tuned->text() || again->size() != tuned->size()) std::abort();
+  tuned->find({reinterpret_cast<const char*>(data), size / 2}, static_cast<int64_t>(size));
   return 0;
 }

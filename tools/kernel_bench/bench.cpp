@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/kernel_bench/ceilings.h"
+#include "tools/kernel_bench/contest.h"
 #include "tools/kernel_bench/device.h"
+#include "tools/kernel_bench/event.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
@@ -20,11 +22,6 @@ namespace {
 
 using nlohmann::json;
 
-// Bytes of all copies. GPUs: more than four times the largest known cache (60 MB of an H200). CPU drivers: more than
-// the caches of a core.
-constexpr uint64_t kRotateGpu = uint64_t{256} << 20, kRotateCpu = uint64_t{64} << 20;
-constexpr uint64_t kMostSlots = 4096;
-
 class Bench {
  public:
   Bench(const Options& options, const Report& report, std::shared_ptr<Device> device)
@@ -32,9 +29,12 @@ class Bench {
 
   void measure_ceilings() {
     ceilings_.measure(device_, cpu_ ? 0.02 : options_.seconds, [&](const Ceiling& c) {
-      report_(json{
-          {"event", "ceiling"}, {"name", c.name}, {"per_second", c.value}, {"how", c.configuration}, {"why", c.why}}
-                  .dump());
+      json said = event("ceiling");
+      put(said, "name", c.name);
+      put(said, "per_second", c.value);
+      put(said, "how", c.configuration);
+      put(said, "why", c.why);
+      report_(said.dump());
     });
   }
 
@@ -44,24 +44,24 @@ class Bench {
     const std::vector<Data> inputs = inputs_of(*case_data);
     const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, {}, options_.seed);
     uint32_t failed = 0;
-    Times times;
+    std::map<std::string, double> times;
     const ChosenKernels chosen = choose_kernels(bench_op, c, options_, device_->features());
     for (const auto& [kernel, why] : chosen.left_out) say(c, kernel, {{"status", "skipped"}, {"why", why}});
     warm_ = false;
     for (const auto& [op, names] : chosen.files) {
       std::vector<Forced> all;
-      for (const std::string& kernel : names) all.push_back({forced(kernel), c.m});
+      for (const std::string& kernel : names) all.push_back(forced(kernel, c.m));
       const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
       for (size_t i = 0; i < names.size(); ++i) {
         const Bound error = bound(bench_op, names[i], c, device_->features());
         json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, expected, error);
         row["is"] = resolved(bench_op, names[i], c, device_->features());
         failed += row.at("status") == "failed";
-        if (row.at("status") == "ok") times.add(names[i], row.at(cpu_ ? "cpu_us" : "median_us"));
+        if (row.at("status") == "ok") times[names[i]] = row.at(cpu_ ? "cpu_us" : "median_us");
         say(c, names[i], std::move(row));
       }
+      if (options_.regret && op == c.op) judge(c, loaded, names, times, inputs);
     }
-    if (options_.regret && times.regret() > 0) regrets_.push_back({times.regret(), title(c), times.best});
     return failed;
   }
 
@@ -69,35 +69,68 @@ class Bench {
   // programs disturb the time on the clock.
   void say_regret() const {
     if (regrets_.empty()) return;
-    std::vector<double> values;
-    for (const Regret& each : regrets_) values.push_back(each.value);
-    const Regret& worst = *std::max_element(regrets_.begin(), regrets_.end(),
-                                            [](const Regret& a, const Regret& b) { return a.value < b.value; });
-    report_(json{{"event", "regret"},
-                 {"shapes", values.size()},
-                 {"median", percentile(values, 0.5)},
-                 {"worst", worst.value},
-                 {"worst_case", worst.where},
-                 {"worst_best", worst.best}}
-                .dump());
+    json said = event("regret");
+    put(said, "shapes", regrets_.size());
+    summarize(said, &Regret::pick);
+    if (device_->features().tuned != nullptr) summarize(said["table"], &Regret::table);
+    for (const Regret& each : regrets_) {
+      json& row = said["cases"].emplace_back(json::object());
+      put(row, "title", each.where);
+      put(row, "best", each.best);
+      put(row, "us", each.us);
+      put(row, "pick", each.pick);
+      put(row, "table", each.table);
+    }
+    report_(said.dump());
   }
 
  private:
-  struct Times {
-    double pick = 0, least = 0;
-    std::string best;
-    void add(const std::string& kernel, double us) {
-      if (kernel == kPick)
-        pick = us;
-      else if (kernel != kPlain && (least == 0 || us < least))
-        least = us, best = kernel;
-    }
-    double regret() const { return pick > 0 && least > 0 ? pick / least : 0; }
-  };
   struct Regret {
-    double value;
+    double pick, table;
     std::string where, best;
+    double us;  // of the best
   };
+
+  // The choices against all that came near the best: timed again in turns, as the times of the rows are apart.
+  void judge(const Case& c, const Loaded& loaded, const std::vector<std::string>& names,
+             const std::map<std::string, double>& times, std::span<const Data> inputs) {
+    const BenchOp& op = bench_op(c.op);
+    const std::string pick = resolved(op, std::string(kPick), c, device_->features()),
+                      table = resolved(op, std::string(kTable), c, device_->features());
+    std::vector<Contender> all, contenders;
+    std::vector<double> us;
+    double least = INFINITY;
+    const auto has = [](const std::vector<Contender>& some, const std::string& name) {
+      return std::ranges::find(some, name, &Contender::kernel) != some.end();
+    };
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto time = times.find(names[i]);
+      const std::string kernel = resolved(op, names[i], c, device_->features());
+      if (time == times.end() || has(all, kernel)) continue;
+      least = std::min(least, time->second);
+      us.push_back(kernel == pick || kernel == table ? 0 : time->second);  // a choice is always in the contest
+      all.push_back({kernel, loaded.graphs[i].get()});
+    }
+    for (const size_t i : shortest(us, kContender * least))
+      if (contenders.size() < kMostContenders) contenders.push_back(all[i]);
+    if (all.size() < 2 || !has(all, pick) || !has(all, table)) return;
+    contest(loaded, transfers_, contenders, inputs, options_, options_.seconds);
+    const Contender& best = fastest(contenders);
+    const auto regret = [&](const std::string& name) {
+      return std::ranges::find(contenders, name, &Contender::kernel)->us.median / best.us.median;
+    };
+    regrets_.push_back({regret(pick), regret(table), title(c), best.kernel, best.us.median});
+  }
+
+  void summarize(json& row, double Regret::* of) const {
+    std::vector<double> values;
+    for (const Regret& each : regrets_) values.push_back(each.*of);
+    const Regret& worst = *std::ranges::max_element(regrets_, {}, of);
+    put(row, "median", percentile(values, 0.5));
+    put(row, "worst", worst.*of);
+    put(row, "worst_case", worst.where);
+    put(row, "worst_best", worst.best);
+  }
 
   json measure(const Loaded& loaded, const Graph& graph, const CaseData& case_data, std::span<const Data> inputs,
                std::span<const ExpectedOutput> expected, const Bound& error) {
@@ -121,15 +154,14 @@ class Bench {
         return row;
       }
     }
-    const uint64_t rotate = options_.rotate_bytes != 0 ? options_.rotate_bytes : cpu_ ? kRotateCpu : kRotateGpu;
-    const auto slots =
-        static_cast<uint32_t>(std::min(kMostSlots, std::max<uint64_t>(1, (rotate + slot_bytes - 1) / slot_bytes)));
+    const uint32_t slots = kernel_bench::slots(slot_bytes, options_, cpu_);
     Harness harness(loaded, graph, transfers_, {.slots = slots});
     harness.reset(0, inputs);
-    const double warm = cpu_ || warm_ ? 0.05 : options_.seconds;
+    // For the regret, a short time finds those that are timed in turns.
+    const double warm = options_.regret ? 0.01 : cpu_ || warm_ ? 0.05 : options_.seconds;
     warm_ = true;
     const Timing timing = time(device_, [&](Commands& commands, uint32_t i) { harness.dispatch(commands, i % slots); },
-                               {warm, options_.seconds, slots, options_.barrier});
+                               {warm, options_.regret ? 0 : options_.seconds, slots, options_.barrier});
     const double us = timing.us.median;
     row["median_us"] = us;
     row["p10_us"] = timing.us.p10;

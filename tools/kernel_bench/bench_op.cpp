@@ -116,7 +116,9 @@ class Writer {
 }  // namespace
 
 LinearShape BenchOp::linear(const Case& c) const {
-  return linear_shape(*row->cases.linear, c);
+  LinearShape shape = linear_shape(*row->cases.linear, c);
+  if (shape.integers) shape.op = row->signature.name;
+  return shape;
 }
 
 ConvFacts BenchOp::conv(const Case& c) const {

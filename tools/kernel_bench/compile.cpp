@@ -34,7 +34,7 @@ std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, cons
   std::map<std::string, json> rows;
   try {
     std::vector<Forced> all;
-    for (const std::string& name : names) all.push_back({forced(name), c.m});
+    for (const std::string& name : names) all.push_back(forced(name, c.m));
     const Loaded loaded = load(device, make_file(data, op), all, device->features());
     for (size_t i = 0; i < names.size(); ++i) {
       const std::vector<PipelineKey> keys = pipelines_of(*loaded.graphs[i]);

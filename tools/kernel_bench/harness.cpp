@@ -62,6 +62,7 @@ Bytes on_device(DType dtype, const Bytes& bytes) {
 std::unique_ptr<Graph> build_with(const Loaded& loaded, const Features& features, const Forced& kernel) {
   Features forced = features;
   forced.kernel = kernel.kernel;
+  if (kernel.untuned) forced.tuned = nullptr;
   forced.storage = StorageOverride::as_exported;  // the case has chosen already
   auto graph = build(*loaded.program, 0, forced, builder(), loaded.facts);
   infer(*graph, std::span(&kernel.m, loaded.program->methods[0].symbols.size()));

@@ -27,10 +27,12 @@ struct Loaded {
   std::vector<std::unique_ptr<Graph>> graphs;
   std::shared_ptr<const Weights> weights;
 };
-// A kernel's name for Features::kernel, and a number of rows at which the kernel can run.
+// A kernel's name for Features::kernel, a number of rows at which the kernel can run, and whether the choice is left to
+// the table, whatever was tuned.
 struct Forced {
   std::string kernel;
   int64_t m;
+  bool untuned = false;
 };
 // Checks the file (all four gates) and packs the constants. Throws the errors of a user's load.
 Loaded load(const std::shared_ptr<Device>& device, std::span<const std::byte> file, std::span<const Forced> kernels,

@@ -7,6 +7,7 @@
 #include "tools/kernel_bench/list.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/test.h"
+#include "tools/kernel_bench/tune.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -32,6 +33,9 @@ uint32_t test(const Options& options, const Report& report) {
 }
 uint32_t bench(const Options& options, const Report& report) {
   return translated([&] { return run_bench(options, report); });
+}
+void tune(const Options& options, const Report& report) {
+  translated([&] { run_tune(options, report); });
 }
 uint32_t compile(const Options& options, const Report& report) {
   return translated([&] { return run_compile(options, report); });

@@ -14,7 +14,8 @@ namespace pumice::engine::kernel_bench {
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
   std::vector<std::string> ops,
-      kernels;  // empty: all (bench: all that are recommended for the case); "pick" is the picked kernel
+      kernels;       // empty: all (bench: all that are recommended for the case); "pick" is the picked kernel
+  std::string grid;  // of linear layers, in place of the table's cases: fitted or unseen
   std::vector<std::string> cases;  // as in case.h, over the defaults; empty: those of the table
   std::string dtype, storage;      // only the table's cases with these
   bool full = false;               // the table's long list instead of the short one
@@ -31,6 +32,10 @@ struct Options {
   bool barrier = true;        // between two replays
   bool ceilings = true;       // measure the device first and compare each row with it
   bool regret = false;        // time every kernel at a grid of shapes and compare the pick with the best
+  // tune
+  std::string model;               // a .pumice file, in place of operators and cases
+  std::vector<std::string> sizes;  // of the model, NAME=N
+  double budget = 60;              // seconds in all
 };
 
 // An error of the engine; `code` is a Code of base/error.h.
@@ -53,6 +58,10 @@ std::string list(const Options& options);
 uint32_t test(const Options& options, const Report& report);
 // Times each case with each kernel. Returns the number with wrong results, which are not timed.
 uint32_t bench(const Options& options, const Report& report);
+// Times the kernels that can run a product, for those of a model or for cases, and keeps the fastest in the cache,
+// where devices find it that are opened from then on. Each product is kept when it is measured. The events: "candidate"
+// for each kernel that is timed, "row" for each product, and "kept" last.
+void tune(const Options& options, const Report& report);
 // Makes the pipelines of each case with each kernel and runs none. Returns the number that the driver refuses.
 uint32_t compile(const Options& options, const Report& report);
 // The cases of the table, as text.

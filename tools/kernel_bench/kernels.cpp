@@ -8,6 +8,7 @@
 #include "ops/linear/error_bound.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/linear/pick.h"
+#include "ops/linear/tuned.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/baseline.h"
 
@@ -46,6 +47,7 @@ std::string why_no_textures(const BenchOp& bench_op, const Case& c, const Featur
 
 std::vector<std::string> all_kernels(const BenchOp& bench_op) {
   std::vector<std::string> known = {std::string(kPick)};
+  if (bench_op.is_linear()) known.emplace_back(kTable);
   if (bench_op.is_linear())
     for (const LinearKernel& kernel : linear_kernels()) known.emplace_back(kernel.name);
   if (bench_op.is_conv())
@@ -55,8 +57,11 @@ std::vector<std::string> all_kernels(const BenchOp& bench_op) {
 }
 
 std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options) {
-  const std::vector<std::string> known = all_kernels(bench_op);
-  if (options.kernels.empty()) return known;
+  std::vector<std::string> known = all_kernels(bench_op);
+  if (options.kernels.empty()) {
+    if (!options.regret) std::erase(known, kTable);
+    return known;
+  }
   for (const std::string& name : options.kernels) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
@@ -74,14 +79,14 @@ std::string unsupported_reason(const BenchOp& bench_op, const std::string& kerne
   if (bench_op.is_call()) return "";
   if (std::string reason = why_no_textures(bench_op, c, features); !reason.empty()) return reason;
   if (bench_op.is_conv() && kernel != kPick) return conv_unsupported_reason(kernel, bench_op.conv(c), features);
-  if (!bench_op.is_linear() || kernel == kPick) return "";
+  if (!bench_op.is_linear() || kernel == kPick || kernel == kTable) return "";
   return pumice::engine::unsupported_reason(linear_kernel(kernel), bench_op.linear(c), features);
 }
 
 std::string not_recommended_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
                                    const Features& features) {
   if (bench_op.is_conv() && kernel != kPick) return conv_not_recommended_reason(kernel, features);
-  if (!bench_op.is_linear() || kernel == kPick || kernel == kPlain) return "";
+  if (!bench_op.is_linear() || kernel == kPick || kernel == kTable || kernel == kPlain) return "";
   return pumice::engine::not_recommended_reason(linear_kernel(kernel), bench_op.linear(c), features);
 }
 
@@ -89,6 +94,7 @@ ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Optio
   ChosenKernels chosen;
   const bool only_recommended = options.kernels.empty() && !options.regret;
   for (const std::string& kernel : kernels(bench_op, options)) {
+    if (kernel == kTable && options.kernels.empty() && features.tuned == nullptr) continue;  // it is the pick
     std::string why = unsupported_reason(bench_op, kernel, c, features);
     if (why.empty() && only_recommended) why = not_recommended_reason(bench_op, kernel, c, features);
     if (why.empty())
@@ -101,8 +107,10 @@ ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Optio
 
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
   if (kernel == kPick && bench_op.is_conv()) return std::string(conv_kernel(bench_op.conv(c), features));
-  if (kernel != kPick || !bench_op.is_linear()) return kernel;
-  return std::string(pick_linear(bench_op.linear(c), features).name);
+  if ((kernel != kPick && kernel != kTable) || !bench_op.is_linear()) return kernel;
+  const LinearShape shape = bench_op.linear(c);
+  const LinearKernel* tuned = kernel == kPick ? tuned_linear(shape, features) : nullptr;
+  return std::string((tuned != nullptr ? *tuned : pick_linear(shape, features)).name);
 }
 
 Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features) {
@@ -114,8 +122,9 @@ Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, c
   return {linear_roundings(linear_kernel(name), shape), split_error(linear_kernel(name), shape)};
 }
 
-std::string forced(const std::string& kernel) {
-  return kernel == kPick || kernel == kPlain ? "" : kernel;
+Forced forced(const std::string& kernel, int64_t rows) {
+  const bool picked = kernel == kPick || kernel == kTable || kernel == kPlain;
+  return {picked ? "" : kernel, rows, kernel == kTable};
 }
 
 std::string op_for(const BenchOp& bench_op, const std::string& kernel) {

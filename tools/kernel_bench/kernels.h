@@ -8,16 +8,19 @@
 #include <vector>
 
 #include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernel_bench.h"
 
 namespace pumice::engine::kernel_bench {
 
-// The names of the picked kernel and of the baseline (baseline.h).
-inline constexpr std::string_view kPick = "pick", kPlain = "plain";
+// The names of the picked kernel, of what the table would pick where another one was tuned, and of the baseline
+// (baseline.h).
+inline constexpr std::string_view kPick = "pick", kTable = "table", kPlain = "plain";
 
 // The pick and all kernels of an operator.
 std::vector<std::string> all_kernels(const BenchOp& bench_op);
-// The kernels that the options ask for, else the pick and all kernels. Throws InvalidArgument for an unknown one.
+// The kernels that the options ask for, else the pick, for the regret the table's, and all kernels. Throws
+// InvalidArgument for an unknown one.
 std::vector<std::string> kernels(const BenchOp& bench_op, const Options& options);
 // Why `kernel` cannot run the case, as the end of "it ..."; empty when it can.
 std::string unsupported_reason(const BenchOp& bench_op, const std::string& kernel, const Case& c,
@@ -36,8 +39,8 @@ ChosenKernels choose_kernels(const BenchOp& bench_op, const Case& c, const Optio
 std::string resolved(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
 // The error bound of `kernel`.
 Bound bound(const BenchOp& bench_op, const std::string& kernel, const Case& c, const Features& features);
-// The value of Features::kernel: empty for the pick.
-std::string forced(const std::string& kernel);
+// What a graph of it is built with at `rows` rows.
+Forced forced(const std::string& kernel, int64_t rows);
 // The operator to write into the file so that `kernel` runs.
 std::string op_for(const BenchOp& bench_op, const std::string& kernel);
 

@@ -56,7 +56,9 @@ constexpr const char* kGpuBench[] = {
     "m=1,n=128256,k=2048,g=32,dtype=f16",
 };
 
-// The grid over which the pick is compared with every kernel.
+// The grids over which the pick is compared with every kernel. `fitted`: from shapes of these models its thresholds
+// were set.
+constexpr std::string_view kGrids[] = {"fitted", "unseen"};
 constexpr const char* kCpuGrid[] = {"m=1|8|32|128,n=384,k=384,g=32", "m=1|8|32|128,n=1536,k=384,g=32",
                                     "m=1|8|32|128,n=1024,k=1024,g=32"};
 constexpr const char* kGpuGrid[] = {
@@ -67,6 +69,16 @@ constexpr const char* kGpuGrid[] = {
     "m=1|2|4|8|16|32|64|128|256|512,n=512,k=2048,g=32,dtype=f16",
     "m=1|2|4|8|16|32|64|128|256|512,n=384,k=384,g=32,dtype=f16",
     "m=1|2|4|8|16|32|64|128|256|512,n=1536,k=384,g=32,dtype=f16",
+};
+
+// `unseen`: no threshold may be set by it. Other models, and sizes that are no multiple of a tile: feed-forward layers
+// of Llama 2, Gemma 3, SigLIP and Whisper, with other groups, and one of odd sizes.
+constexpr const char* kCpuUnseen[] = {"m=1|3|21|70,n=640,k=448,g=64", "m=1|3|21|70,n=1000,k=280,g=28",
+                                      "m=1|3|21|70,n=311,k=1152,g=32"};
+constexpr const char* kGpuUnseen[] = {
+    "m=1|5|27|77|300|1111,n=11008,k=4096,g=128,dtype=f16", "m=1|5|27|77|300|1111,n=2560,k=10240,g=32,dtype=f16",
+    "m=1|5|27|77|300|1111,n=4304,k=1152,g=64,dtype=f16",   "m=1|5|27|77|300|1111,n=1280,k=5120,g=64,dtype=f16",
+    "m=1|5|27|77|300|1111,n=1000,k=1288,g=28,dtype=f16",
 };
 
 // Convolutions: sums in several parts, borders, tails of vec4 groups and of tiles, groups that begin inside of a row
@@ -120,7 +132,11 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
   if (purpose == Purpose::bench) {
     using Texts = std::span<const char* const>;
     const bool few = cpu && !options.full;
-    Texts texts = options.regret ? few ? Texts(kCpuGrid) : Texts(kGpuGrid) : few ? Texts(kCpuBench) : kGpuBench;
+    Texts texts = few ? Texts(kCpuBench) : kGpuBench;
+    if (options.grid == kGrids[1])
+      texts = few ? Texts(kCpuUnseen) : kGpuUnseen;
+    else if (options.regret || !options.grid.empty())
+      texts = few ? Texts(kCpuGrid) : kGpuGrid;
     if (is_conv) texts = few ? Texts(kConvCpuBench) : kConvGpuBench;
     for (const char* text : texts) add(all, text, op);
     if (!all.empty()) return all;
@@ -171,6 +187,7 @@ std::vector<std::string> with_kernels(const std::vector<std::string>& wanted) {
 }  // namespace
 
 std::vector<Case> choose(const Options& options, Purpose purpose, bool cpu) {
+  if (!options.grid.empty()) must_be_one_of("grid", options.grid, kGrids);
   std::vector<std::string> ops = options.ops;
   for (const std::string& op : ops) bench_op(op);  // throws where there is none
   // The options as the beginning of the text of each case.

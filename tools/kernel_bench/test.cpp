@@ -122,7 +122,7 @@ class Test {
   uint32_t run(const Group& group, const std::string& op, std::span<const Wanted> all, const BenchOp& bench_op,
                const CaseData& given, const CaseData& case_data, std::span<const ExpectedOutput> expected) {
     std::vector<Forced> kernels;
-    for (const Wanted& each : all) kernels.push_back({forced(each.kernel), each.rows[0]});
+    for (const Wanted& each : all) kernels.push_back(forced(each.kernel, each.rows[0]));
     const Loaded loaded = load(device_, make_file(given, op), kernels, device_->features());
     uint32_t failed = 0;
     for (size_t i = 0; i < all.size(); ++i) {

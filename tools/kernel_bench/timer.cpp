@@ -23,51 +23,63 @@ double processor_us() {
 
 }  // namespace
 
-Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
-            const TimerOptions& options) {
+Replays::Replays(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
+                 const TimerOptions& options)
+    : device_(device), commands_(device) {
   // A submit takes 5 ms, so that the cost of the two timestamps is less than a thousandth of it. It takes longer where
   // all slots must be visited, unless a replay is so slow that caches do not matter.
   constexpr double kSubmitUs = 5000, kMostUs = 250'000;
   constexpr uint32_t kMostReplays = 4096;
-  Commands commands(device);
   const auto record = [&](uint32_t replays) {
-    commands.begin(2);
-    commands.timestamp(0);
+    commands_.begin(2);
+    commands_.timestamp(0);
     for (uint32_t i = 0; i < replays; ++i) {
-      if (i > 0 && options.barrier) commands.barrier();
-      dispatch(commands, i);
+      if (i > 0 && options.barrier) commands_.barrier();
+      dispatch(commands_, i);
     }
-    commands.timestamp(1);
-    commands.end();
+    commands_.timestamp(1);
+    commands_.end();
   };
   record(1);
-  device->run(commands);  // creates the pipelines
-  device->run(commands);
-  const double first_us = std::max(commands.timestamps_us()[1], 0.1);
+  device->run(commands_);  // creates the pipelines
+  device->run(commands_);
+  first_us_ = std::max(commands_.timestamps_us()[1], 0.1);
+  if (first_us_ > options.most_us) return;
   const auto in = [&](double us, double each) {
     return static_cast<uint32_t>(std::min<double>(us / each, kMostReplays));
   };
-  uint32_t replays = std::max({std::min(options.least_replays, in(kMostUs, first_us)), in(kSubmitUs, first_us), 1u});
-  record(replays);
+  count_ = std::max({std::min(options.least_replays, in(kMostUs, first_us_)), in(kSubmitUs, first_us_), 1u});
+  record(count_);
   const auto warm = Clock::now();
-  do device->run(commands);
+  do device->run(commands_);
   while (since(warm) < options.warm_seconds);
   // When clocks are up, a replay may take much less time than before.
-  const double each_us = std::max(commands.timestamps_us()[1] / replays, 0.1);
-  if (replays < in(kSubmitUs, each_us)) {
-    replays = in(kSubmitUs, each_us);
-    record(replays);
-    device->run(commands);
+  const double each_us = std::max(commands_.timestamps_us()[1] / count_, 0.1);
+  if (count_ < in(kSubmitUs, each_us)) {
+    count_ = in(kSubmitUs, each_us);
+    record(count_);
+    device->run(commands_);
   }
+}
+
+Replays::Sample Replays::submit() {
+  const double cpu = processor_us();
+  device_->run(commands_);
+  return {commands_.timestamps_us()[1] / count_, (processor_us() - cpu) / count_};
+}
+
+Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
+            const TimerOptions& options) {
+  Replays replays(device, dispatch, options);
   std::vector<double> samples;
   const auto begin = Clock::now();
-  const double cpu = processor_us();
+  double cpu_us = 0;
   while (samples.size() < 5 || (since(begin) < options.seconds && samples.size() < 1000)) {
-    device->run(commands);
-    samples.push_back(commands.timestamps_us()[1] / replays);
+    const Replays::Sample sample = replays.submit();
+    samples.push_back(sample.us);
+    cpu_us += sample.cpu_us;
   }
-  const double per_replay = (processor_us() - cpu) / static_cast<double>(samples.size()) / replays;
-  return {spread(samples), per_replay, replays, samples.size()};
+  return {spread(samples), cpu_us / static_cast<double>(samples.size()), replays.count(), samples.size()};
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -2,6 +2,7 @@
 // Times work that is recorded many times into one command buffer, with timestamps of the device.
 #pragma once
 
+#include <cmath>
 #include <functional>
 
 #include "tools/kernel_bench/stats.h"
@@ -20,9 +21,29 @@ struct TimerOptions {
   double warm_seconds, seconds;
   uint32_t least_replays = 1;  // in a submit, unless it takes too long: as many as there are slots
   bool barrier = true;         // between replays
+  double most_us = INFINITY;   // of the first replay; what takes longer is not timed
 };
 
-// `dispatch(commands, i)` records replay i.
+// A number of replays in one command buffer, warmed up, to be submitted as often as wanted.
+class Replays {
+ public:
+  // `dispatch(commands, i)` records replay i.
+  Replays(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
+          const TimerOptions& options);
+  struct Sample {
+    double us, cpu_us;  // of one replay: by the device's clock, and of the processor
+  };
+  Sample submit();
+  uint32_t count() const { return count_; }  // 0: the first one took more than most_us
+  double first_us() const { return first_us_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  Commands commands_;
+  double first_us_ = 0;
+  uint32_t count_ = 0;
+};
+
 Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
             const TimerOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel list | test | bench: prints the results of tools/kernel_bench as text or as one JSON document.
+// kernel list | test | bench, and tune: prints the results of tools/kernel_bench as text or as one JSON document.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +39,9 @@ class Progress {
   void fail() { ++failed_; }
   void step(const std::string& what) {
     ++done_;
+    show(what);
+  }
+  void show(const std::string& what) const {
     if (!shown_) return;
     std::fprintf(stderr, "\r\033[K%llu of %llu  %s", static_cast<unsigned long long>(done_),
                  static_cast<unsigned long long>(total_), what.substr(0, 90).c_str());
@@ -75,6 +78,8 @@ void keep(json& all, const json& event) {
     all["seed"] = event.at("seed");
   } else if (kind == "regret") {
     all["regret"] = event;
+  } else if (kind == "kept") {
+    all["kept"] = event;
   } else if (kind != "end") {
     all[kind + "s"].push_back(event);
   }
@@ -97,6 +102,17 @@ void print_bench_row(const json& row, std::string& last) {
   else
     std::printf("  %-20s %s: %s\n", kernel.c_str(), text(row.at("status")).c_str(), text(row.at("why")).c_str());
   std::fflush(stdout);
+}
+
+void print_regret(const json& event) {
+  const auto print = [&](const char* whose, const json& of) {
+    std::printf("regret of %s over %s shapes: median %.3f, worst %.3f (%s; %s is best)\n", whose,
+                text(event.at("shapes")).c_str(), of.at("median").get<double>(), of.at("worst").get<double>(),
+                text(of.at("worst_case")).c_str(), text(of.at("worst_best")).c_str());
+  };
+  std::printf("\n");
+  if (event.contains("table")) print("the table", event.at("table"));
+  print(event.contains("table") ? "what was tuned" : "the pick", event);
 }
 
 void print_ceiling(const json& event) {
@@ -126,6 +142,20 @@ void print_shaders(const json& facts) {
                   variant.at("runs") ? "" : ": not on this device");
     }
   }
+}
+
+constexpr const char* kTuneColumns = "%-52s %-20s %9s  %-20s %9s %7s %6s  %s\n";
+
+void print_tuned(const json& row) {
+  for (const json& each : row.value("wrong", json::array()))
+    std::printf("%s: %s is wrong here: %s\n", text(row.at("title")).c_str(), text(each.at("kernel")).c_str(),
+                text(each.at("why")).c_str());
+  if (row.at("status") == "ok")
+    std::printf(kTuneColumns, text(row.at("title")).c_str(), text(row.at("table")).c_str(),
+                number(row, "table_us", "%.2f").c_str(), text(row.at("best")).c_str(),
+                number(row, "best_us", "%.2f").c_str(), number(row, "spread_us", "%.2f").c_str(),
+                number(row, "gain", "%.2f").c_str(), text(row.at("tuned")).c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -244,15 +274,43 @@ int kernel_bench(const Arguments& arguments) {
     if (kind == "device") print_device(event);
     if (kind == "ceiling") print_ceiling(event);
     if (kind == "row") print_bench_row(event, last);
-    if (kind == "regret")
-      std::printf("\nregret of the pick over %s shapes: median %.3f, worst %.3f (%s; %s is best)\n",
-                  text(event.at("shapes")).c_str(), event.at("median").get<double>(), event.at("worst").get<double>(),
-                  text(event.at("worst_case")).c_str(), text(event.at("worst_best")).c_str());
+    if (kind == "regret") print_regret(event);
   });
   progress.clear();
   if (arguments.json) std::printf("%s\n", all.dump().c_str());
   if (failed == 0 && run == 0 && skipped > 0) return 4;
   return failed == 0 ? 0 : 1;
+}
+
+int tune(const Arguments& arguments) {
+  json all = {{"schema", 1}, {"rows", json::array()}};
+  Progress progress;
+  bool failed = false;
+  pumice::engine::kernel_bench::tune(arguments.kernel, [&](const std::string& said) {
+    const json event = json::parse(said);
+    const std::string kind = event.at("event");
+    if (kind == "candidate") return progress.show(text(event.at("kernel")) + "  " + text(event.at("title")));
+    keep(all, event);
+    progress.clear();
+    if (kind == "device") {
+      progress.total(event.at("rows"));
+      if (arguments.json) return;
+      print_device(event);
+      std::printf(kTuneColumns, "product", "table's kernel", "us", "best kernel", "us", "spread", "gain", "kept");
+    }
+    if (kind == "row") {
+      progress.step("");
+      failed |= event.at("status") != "ok";
+      if (!arguments.json) print_tuned(event);
+    }
+    if (kind == "kept" && !arguments.json)
+      std::printf("%s of %s products measured; %s kept in %s\n", text(event.at("measured")).c_str(),
+                  text(event.at("products")).c_str(), text(event.at("entries")).c_str(),
+                  text(event.at("path")).c_str());
+  });
+  progress.clear();
+  if (arguments.json) std::printf("%s\n", all.dump().c_str());
+  return failed ? 1 : 0;
 }
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of kernel list | test | compile | bench.
+// The command line of kernel list | test | compile | bench, and of tune.
 #include <CLI/CLI.hpp>
 
 #include "tools/pumice-rt/tool.h"
@@ -43,6 +43,15 @@ ceilings allow by the time taken. On a CPU driver 'cpu us' is processor time, wh
 ceilings and '% roof' go by it.
 )";
 
+constexpr const char* kTuneHelp = R"(
+Which kernel of a matrix product is the fastest depends on the device. A table chooses, which was measured on some; tune
+measures on yours, and from then on every program of yours takes what it found. Of a model, its products are measured at
+the sizes of the export and, where sizes are dynamic, at 1, 4, 16, 64, 256 and 1024 of them (or --size), the heaviest
+first. Another kernel than the table's is taken only if it is faster by more than the spread of the times. Each product
+is kept as soon as it is measured, so that Ctrl-C and the budget lose nothing, and tune can be run again. The file is in
+the cache folder, for this device, driver, build and --features; PUMICE_FEATURES=untuned leaves it aside.
+)";
+
 constexpr const char* kCompileHelp = R"(
 The cases are those of kernel bench. PUMICE_PIPELINE_LOG names a file that gets a line of JSON for each pipeline: its
 shader, specialization constants, milliseconds, and what the driver's compiler says of it. Exit code 1: the driver
@@ -83,7 +92,38 @@ void choosing(CLI::App* command, pumice::engine::kernel_bench::Options& options,
   command->footer(std::string(help) + kCaseHelp);
 }
 
+void timing(CLI::App* command, pumice::engine::kernel_bench::Options& options, const char* seconds_help) {
+  command->add_option("--seconds", options.seconds, seconds_help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  command
+      ->add_option(
+          "--rotate", options.rotate_bytes,
+          "bytes of all copies of the weights that runs use in turn, e.g. 512MB; default 256MB, 64MB on a CPU driver")
+      ->transform(CLI::AsSizeValue(false));
+}
+
+void grid(CLI::App* command, pumice::engine::kernel_bench::Options& options) {
+  command->add_option("--grid", options.grid,
+                      "the cases of linear layers: fitted (by which the tables were set) or unseen (by no table)");
+}
+
 }  // namespace
+
+void tune_command(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
+  pumice::engine::kernel_bench::Options& options = arguments.kernel;
+  CLI::App* command =
+      app.add_subcommand("tune", "measure the fastest kernels for a model on this device, and keep them");
+  command->callback([&chosen] { chosen = tune; });
+  command->add_option("model", options.model, "the .pumice file; or --op, --case, --grid for products without a model");
+  command->add_option("--size", options.sizes, "a dynamic size by its name, e.g. seq=128; repeatable")
+      ->allow_extra_args(false);
+  command->add_option("--budget", options.budget, "seconds in all; what is measured until then is kept")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  common(command, arguments);
+  grid(command, options);
+  choosing(command, options, kTuneHelp);
+  timing(command, options, "seconds for each kernel that comes near the best");
+}
 
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&)) {
   pumice::engine::kernel_bench::Options& options = arguments.kernel;
@@ -119,18 +159,12 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   choosing(compile, options, kCompileHelp);
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
   choosing(bench, options, kBenchHelp);
-  bench->add_option("--seconds", options.seconds, "seconds of warm-up for a row, and the most for its timing")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  bench
-      ->add_option(
-          "--rotate", options.rotate_bytes,
-          "bytes of all copies of the weights that runs use in turn, e.g. 512MB; default 256MB, 64MB on a CPU driver")
-      ->transform(CLI::AsSizeValue(false));
+  timing(bench, options, "seconds of warm-up for a row, and the most for its timing");
+  grid(bench, options);
   bench->add_flag("!--no-barrier", options.barrier, "replays may overlap: throughput instead of latency");
   bench->add_flag("!--no-ceilings", options.ceilings, "do not measure the device first");
   bench->add_flag("--regret", options.regret,
-                  "time every kernel at a grid of shapes, and compare the picked kernel with the best");
+                  "time every kernel that can run at a grid of shapes, and compare the picked kernel with the best");
 }
 
 }  // namespace tool

@@ -50,7 +50,8 @@ int dispatch(int argc, char** argv) {
       "Run, measure and inspect .pumice files on any Vulkan device.\n\n"
       "  pumice-rt run m.pumice --inputs ids.npy mask.npy --outputs out\n"
       "  pumice-rt bench m.pumice --shape ids=1x128 --shape mask=1x128\n"
-      "  pumice-rt generate llama.pumice --tokens 1,15043 -n 64\n");
+      "  pumice-rt generate llama.pumice --tokens 1,15043 -n 64\n"
+      "  pumice-rt tune m.pumice --budget 60\n");
   app.set_version_flag("--version", pumice_version());
   app.require_subcommand(1);
   int (*chosen)(const tool::Arguments&) = nullptr;
@@ -89,6 +90,7 @@ int dispatch(int argc, char** argv) {
   for (CLI::App* command : {run, bench, profile, generate}) device_options(command, arguments);
   for (CLI::App* command : {bench, profile, generate, inspect, devices})
     command->add_flag("--json", arguments.json, "print JSON for programs");
+  tool::tune_command(app, arguments, chosen);
   tool::kernel_commands(app, arguments, chosen);
   try {
     app.parse(argc, argv);

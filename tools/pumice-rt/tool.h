@@ -51,6 +51,9 @@ int check(const Arguments& arguments);
 int devices(const Arguments& arguments);
 // Adds kernel list | test | bench to the command line; `chosen` becomes the command that the user gives.
 void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
+// Adds tune, likewise.
+void tune_command(CLI::App& app, Arguments& arguments, int (*&chosen)(const Arguments&));
+int tune(const Arguments& arguments);
 int kernel_list(const Arguments& arguments);
 int kernel_test(const Arguments& arguments);
 int kernel_compile(const Arguments& arguments);

@@ -12,7 +12,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, report, run
+from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, report, run, tune
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
@@ -29,6 +29,7 @@ def cli() -> None:
     pumice bench m.pumice --shape ids=1x128                     how fast
     pumice report m.pumice --profile                            a page: layers, times, memory
     pumice compare model.py:build --quantize int4               which layer costs the accuracy
+    pumice tune m.pumice                                        faster on this device
     pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
 
@@ -46,6 +47,7 @@ for command in (
     report.report,
     compare.compare,
     llm.llm,
+    tune.tune,
     kernel.kernel,
     devices.devices,
     devices.doctor,

@@ -51,6 +51,13 @@ def common(command: Any) -> Any:
     return command
 
 
+grid_option = click.option(
+    "--grid",
+    default="",
+    help="The cases of linear layers: fitted (by which the tables were set) or unseen (by no table).",
+)
+
+
 def choosing(command: Any) -> Any:
     """What decides on cases and kernels."""
     for option in (
@@ -66,7 +73,7 @@ def choosing(command: Any) -> Any:
 @common
 def list_(as_json: bool, **options: Any) -> None:
     """Operators, the kernels that can be forced (at a --case), and what shaders need of the device."""
-    facts = json.loads(_pumice.kernel_list(**_given(options)))
+    facts = json.loads(_pumice.kernel_list(**given_options(options)))
     if as_json:
         click.echo(json.dumps(facts, indent=1))
         return
@@ -120,7 +127,7 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
     Within the operator's own error bound; in memory that held other bytes before, between guard bands, replayed bit for
     bit, and once more through a session. Exit code 1: something failed, 4: nothing asked for runs on this device.
     """
-    given = _given(options) | ({"replays": replays} if replays else {})
+    given = given_options(options) | ({"replays": replays} if replays else {})
     counts = {"ok": 0, "skipped": 0, "failed": 0}
     worst = 0.0
 
@@ -162,8 +169,11 @@ def test(as_json: bool, replays: int | None, **options: Any) -> None:
 @click.option("--no-barrier", is_flag=True, help="Replays may overlap: throughput instead of latency.")
 @click.option("--no-ceilings", is_flag=True, help="Do not measure the device first.")
 @click.option(
-    "--regret", is_flag=True, help="Time every kernel at a grid of shapes; compare the picked one with the best."
+    "--regret",
+    is_flag=True,
+    help="Time every kernel that can run at a grid of shapes; compare the picked one with the best.",
 )
+@grid_option
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -177,7 +187,7 @@ def bench(
     Weights rotate past the cache, clocks are warmed, the device's own clock stands around many replays. The device is
     measured first; '% roof' is the time those ceilings allow by the time taken (on CPU drivers: processor time).
     """
-    given = _given(options) | {"barrier": not no_barrier, "ceilings": not no_ceilings}
+    given = given_options(options) | {"barrier": not no_barrier, "ceilings": not no_ceilings}
     if rotate:
         given["rotate_bytes"] = rotate << 20
     if plot:
@@ -201,7 +211,8 @@ def bench(
         for each in rows.values():
             each.show()
         if "regret" in facts:
-            tables.line(_regret(facts["regret"]))
+            for text in _regret(facts["regret"]):
+                tables.line(text)
     if plot:
         draw(facts, plot)
         tables.line(f"{plot}: written")
@@ -209,7 +220,7 @@ def bench(
     _leave({status: statuses.count(status) for status in ("ok", "skipped", "failed")})
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
     """Options of the command line as the extension takes them: nothing for what was not said."""
     given = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     return {name: value for name, value in given.items() if value not in (None, [], "")}
@@ -229,6 +240,8 @@ def run_kernels(command: Callable[..., int], given: dict[str, Any], show: Callab
                 case "device":
                     progress.update(task, total=fact["rows"])
                     all_.update(device=fact["device"], seed=fact["seed"])
+                case "candidate":
+                    progress.update(task, description=f"{fact['kernel']:12} {fact['title']}")
                 case "regret":
                     all_["regret"] = fact
                 case "row" | "ceiling":
@@ -286,11 +299,13 @@ def _ceiling(fact: dict) -> str:
     return f"ceiling {fact['name']}: {fact['per_second'] / 1e12:.3f} {unit} ({fact['how']})"
 
 
-def _regret(fact: dict) -> str:
-    return (
-        f"regret of the pick over {fact['shapes']} shapes: median {fact['median']:.3f}, worst {fact['worst']:.3f} "
-        f"({fact['worst_case']}; {fact['worst_best']} is best)"
-    )
+def _regret(fact: dict) -> list[str]:
+    whose = {"the table": fact["table"], "what was tuned": fact} if "table" in fact else {"the pick": fact}
+    return [
+        f"regret of {name} over {fact['shapes']} shapes: median {of['median']:.3f}, worst {of['worst']:.3f} "
+        f"({of['worst_case']}; {of['worst_best']} is best)"
+        for name, of in whose.items()
+    ]
 
 
 def _leave(counts: dict[str, int]) -> None:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/cache_file.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -46,7 +46,7 @@ void write(const fs::path& path, const std::string& text) {
 
 struct PipelineCache : testing::Test {
   Folder folder;
-  PipelineCacheFile file() const { return {some_device(), folder.path.string()}; }
+  CacheFile file() const { return {kPipelineCache, some_device(), folder.path.string()}; }
   std::vector<uint8_t> load() const { return file().load(); }
 };
 
@@ -112,8 +112,8 @@ TEST_F(PipelineCache, TemporaryFilesOfOthersStayAndOldOnesGo) {
 
 TEST_F(PipelineCache, FoldersAreMade) {
   const std::string deep = (folder.path / "a" / "b").string();
-  PipelineCacheFile(some_device(), deep).save(some_body());
-  EXPECT_EQ(PipelineCacheFile(some_device(), deep + "/").load(), some_body());
+  CacheFile(kPipelineCache, some_device(), deep).save(some_body());
+  EXPECT_EQ(CacheFile(kPipelineCache, some_device(), deep + "/").load(), some_body());
 }
 
 TEST_F(PipelineCache, EveryCutAndFlipIsSeen) {
@@ -143,10 +143,10 @@ TEST_F(PipelineCache, OtherDevicesAndDriversAreRefused) {
   Physical other = some_device();
   other.driver_version = 43;
   const Messages messages;
-  EXPECT_THAT(PipelineCacheFile(other, folder.path.string()).load(), IsEmpty());
+  EXPECT_THAT(CacheFile(kPipelineCache, other, folder.path.string()).load(), IsEmpty());
   other = some_device();
   other.cache_uuid[15] ^= 1;
-  EXPECT_THAT(PipelineCacheFile(other, folder.path.string()).load(), IsEmpty());
+  EXPECT_THAT(CacheFile(kPipelineCache, other, folder.path.string()).load(), IsEmpty());
   EXPECT_THAT(messages.texts, SizeIs(2));
 }
 
@@ -170,7 +170,7 @@ TEST_F(PipelineCache, BadFoldersCostOneWarning) {
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   for (const fs::path& each : {link, plain, open, fifo, plain / "below", fs::path("/proc/none")}) {
     const Messages messages;
-    PipelineCacheFile cache(some_device(), each.string());
+    CacheFile cache(kPipelineCache, some_device(), each.string());
     EXPECT_THAT(cache.load(), IsEmpty()) << each;
     cache.save(some_body());
     cache.save(some_body());
@@ -182,7 +182,7 @@ TEST_F(PipelineCache, ReadOnlyFolder) {
   if (geteuid() == 0) GTEST_SKIP() << "root writes anywhere";
   fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
   const Messages messages;
-  PipelineCacheFile cache = file();
+  CacheFile cache = file();
   EXPECT_THAT(cache.load(), IsEmpty());
   cache.save(some_body());
   EXPECT_THAT(messages.texts, SizeIs(1));
@@ -230,7 +230,7 @@ TEST_F(PipelineCache, ManyWritersLeaveOneWholeFile) {
 }
 
 TEST_F(PipelineCache, Off) {
-  EXPECT_THAT(PipelineCacheFile(some_device(), "off").path(), IsEmpty());
+  EXPECT_THAT(CacheFile(kPipelineCache, some_device(), "off").path(), IsEmpty());
 }
 
 TEST_F(PipelineCache, ADeviceWritesAndReadsIt) {

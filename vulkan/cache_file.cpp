@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/cache_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -90,9 +90,11 @@ const char* foreign(const struct stat& about) {
 
 }  // namespace
 
-PipelineCacheFile::PipelineCacheFile(const Physical& physical, const std::string& cache_dir) {
-  std::memcpy(expected_.magic, "PMPC", 4);
-  expected_.version = kPipelineCacheVersion;
+CacheFile::CacheFile(const CacheKind& kind, const Physical& physical, const std::string& cache_dir,
+                     const std::string& more)
+    : kind_(kind) {
+  std::memcpy(expected_.magic, kind.magic, sizeof(expected_.magic));
+  expected_.version = kind.version;
   expected_.vendor_id = physical.vendor_id;
   expected_.device_id = physical.device_id;
   expected_.driver_version = physical.driver_version;
@@ -100,19 +102,20 @@ PipelineCacheFile::PipelineCacheFile(const Physical& physical, const std::string
   std::memcpy(expected_.uuid, physical.cache_uuid, VK_UUID_SIZE);
   folder_ = default_folder(cache_dir);
   while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
-  name_ = format("pipelines-%04x-%04x-", physical.vendor_id, physical.device_id);
+  name_ = format("%s-%04x-%04x-", kind.stem, physical.vendor_id, physical.device_id);
   for (int i = 0; i < 4; ++i) name_ += format("%02x", physical.cache_uuid[i]);
+  name_ += more;
   if (!folder_.empty()) path_ = folder_ + "/" + name_ + ".bin";
 }
 
-void PipelineCacheFile::warn(const std::string& text) noexcept {
+void CacheFile::warn(const std::string& text) noexcept {
   if (warned_) return;
   warned_ = true;
-  log(LogLevel::warning, "pipeline cache: %s; going on without", text.c_str());
+  log(LogLevel::warning, "%s: %s; going on without", kind_.what, text.c_str());
 }
 
 // In a folder that other users may write, one of them could put a file there; drivers do not check such bytes.
-bool PipelineCacheFile::open_folder(bool create) {
+bool CacheFile::open_folder(bool create) {
   if (create && !make_folders(folder_)) {
     warn("cannot make " + printable(folder_) + ": " + errno_text());
     return false;
@@ -139,7 +142,7 @@ bool PipelineCacheFile::open_folder(bool create) {
 }
 
 // A key that others can read, or that another user has put there, is none.
-bool PipelineCacheFile::read_key() {
+bool CacheFile::read_key() {
   File file(folder_ + "/key", O_RDONLY);
   struct stat about{};
   return file && ::fstat(file.fd(), &about) == 0 && foreign(about) == nullptr && (about.st_mode & 077) == 0 &&
@@ -147,7 +150,7 @@ bool PipelineCacheFile::read_key() {
 }
 
 // Of several processes that make a key at the same time, all take that of the first.
-bool PipelineCacheFile::make_key() {
+bool CacheFile::make_key() {
   if (read_key()) return true;
   const std::string path = folder_ + "/key", temporary = temporary_for(path);
   const SipKey fresh{random_word(), random_word()};
@@ -158,21 +161,24 @@ bool PipelineCacheFile::make_key() {
   return made && read_key();
 }
 
-uint64_t PipelineCacheFile::seal(const PipelineCacheHeader& header, const std::vector<uint8_t>& body) const {
-  static_assert(offsetof(PipelineCacheHeader, seal) % 8 == 0);
-  uint8_t bytes[offsetof(PipelineCacheHeader, seal)];
+uint64_t CacheFile::seal(const CacheHeader& header, const std::vector<uint8_t>& body) const {
+  static_assert(offsetof(CacheHeader, seal) % 8 == 0);
+  uint8_t bytes[offsetof(CacheHeader, seal)];
   std::memcpy(bytes, &header, sizeof(bytes));
   return SipHash(key_).add(bytes).add(body).finish();
 }
 
-std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
-  if (path_.empty() || !open_folder(false)) return {};
+std::vector<uint8_t> CacheFile::load() noexcept try {
+  if (path_.empty()) return {};
   File file(path_, O_RDONLY);
+  const std::string problem = file || errno == ENOENT || errno == ENOTDIR ? "" : errno_text();
+  if (!file && problem.empty()) return {};  // of a folder without such a file there is nothing to tell
+  if (!open_folder(false)) return {};
   if (!file) {
-    if (errno != ENOENT) warn(printable(path_) + ": " + errno_text());
+    warn(printable(path_) + ": " + problem);
     return {};
   }
-  const auto refuse = [&](const char* why) -> std::vector<uint8_t> {
+  const auto refuse = [&](const std::string& why) -> std::vector<uint8_t> {
     warn(printable(path_) + " " + why);
     warned_ = false;  // it will be replaced, which may fail for another reason
     return {};
@@ -184,13 +190,13 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   }
   if (const char* why = foreign(about)) return refuse(why);
   const auto bytes = static_cast<uint64_t>(about.st_size);
-  PipelineCacheHeader found{};
-  if (bytes < sizeof(found) || bytes - sizeof(found) > kMaxPipelineCacheBytes) return refuse("has an impossible size");
+  CacheHeader found{};
+  if (bytes < sizeof(found) || bytes - sizeof(found) > kind_.most_bytes) return refuse("has an impossible size");
   if (!file.read(&found, sizeof(found))) return refuse("cannot be read");
   if (std::memcmp(found.magic, expected_.magic, 4) != 0 || found.version != expected_.version) {
-    return refuse("is not a pipeline cache of this version");
+    return refuse(format("is no %s of this version", kind_.what));
   }
-  PipelineCacheHeader expected = expected_;
+  CacheHeader expected = expected_;
   expected.body_bytes = bytes - sizeof(found);
   expected.seal = found.seal;
   if (std::memcmp(&found, &expected, sizeof(found)) != 0) return refuse("is cut short or of another device or driver");
@@ -204,14 +210,14 @@ std::vector<uint8_t> PipelineCacheFile::load() noexcept try {
   return {};
 }
 
-bool PipelineCacheFile::write_new(const std::string& temporary, const void* header, size_t header_bytes,
-                                  const void* body, size_t bytes) {
+bool CacheFile::write_new(const std::string& temporary, const void* header, size_t header_bytes, const void* body,
+                          size_t bytes) {
   File file(temporary, O_WRONLY | O_CREAT | O_EXCL);
   return file && file.write(header, header_bytes) && file.write(body, bytes) && ::fsync(file.fd()) == 0;
 }
 
 // Temporary files of processes that were killed. Nobody writes for an hour.
-void PipelineCacheFile::remove_leftovers() {
+void CacheFile::remove_leftovers() {
   const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
@@ -222,25 +228,30 @@ void PipelineCacheFile::remove_leftovers() {
   }
 }
 
-void PipelineCacheFile::save(const std::vector<uint8_t>& body) noexcept try {
-  if (path_.empty() || body.empty() || body.size() > kMaxPipelineCacheBytes || warned_ || !open_folder(true)) return;
-  PipelineCacheHeader header = expected_;
+bool CacheFile::save(const std::vector<uint8_t>& body) noexcept try {
+  if (path_.empty() || body.empty() || body.size() > kind_.most_bytes || warned_ || !open_folder(true)) return false;
+  CacheHeader header = expected_;
   header.body_bytes = body.size();
   remove_leftovers();
-  if (!make_key()) return warn("cannot write " + printable(folder_) + "/key: " + errno_text());
+  if (!make_key()) {
+    warn("cannot write " + printable(folder_) + "/key: " + errno_text());
+    return false;
+  }
   header.seal = seal(header, body);
   const std::string temporary = temporary_for(path_);
   if (!write_new(temporary, &header, sizeof(header), body.data(), body.size()) ||
       ::rename(temporary.c_str(), path_.c_str()) != 0) {
     warn("cannot write " + printable(path_) + ": " + errno_text());
     ::unlink(temporary.c_str());
-    return;
+    return false;
   }
   File folder(folder_, O_RDONLY | O_DIRECTORY);
   if (folder && ::fsync(folder.fd()) != 0)
-    log(LogLevel::debug, "pipeline cache: fsync of the folder: %s", errno_text().c_str());
+    log(LogLevel::debug, "%s: fsync of the folder: %s", kind_.what, errno_text().c_str());
+  return true;
 } catch (...) {
   warn("out of memory");
+  return false;
 }
 
 }  // namespace pumice::engine
