@@ -27,9 +27,9 @@ from support.sums import SUM_UNIT, Sums, product, sums
 
 # The result is one of the elements, or a whole number that they decide.
 _MOVED = """
-abs neg sign relu relu6 clamp clamp_min clamp_max hardtanh threshold maximum minimum fmax fmin max min amax amin
-aminmax argmax argmin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d floor
-ceil round trunc floor_divide remainder fmod where masked_fill cat stack index _unsafe_index index_select gather
+abs neg sign relu relu6 clamp clamp_min clamp_max hardtanh threshold hardshrink maximum minimum fmax fmin max min amax
+amin aminmax argmax argmin max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d
+floor ceil round trunc floor_divide remainder fmod where masked_fill cat stack index _unsafe_index index_select gather
 embedding index_put _unsafe_index_put index_copy scatter slice_scatter select_scatter constant_pad_nd reflection_pad1d
 reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d clone copy lift_fresh_copy
 lift_fresh full full_like zeros zeros_like ones ones_like new_zeros new_empty new_ones new_full scalar_tensor fill

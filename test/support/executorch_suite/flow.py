@@ -40,17 +40,22 @@ def has_delegate(module: Any) -> bool:
     return any("executorch_call_delegate" in str(node.target) for node in module.graph.nodes)
 
 
+def given_away(program: ExportedProgram) -> ExportedProgram:
+    """For ExecuTorch, which takes delegated constants out of it: the first one still runs, for comparison."""
+    given = copy.copy(program)
+    given._constants = dict(program.constants)
+    return given
+
+
 class Lower(ToEdgeTransformAndLower):
-    delegated = False  # whether the last program has a delegate
+    delegated = quantized = False  # whether the last program has a delegate, or something quantized
 
     def __init__(self, partitioners: Any = None, edge_compile_config: Any = None) -> None:
         super().__init__(PumicePartitioner, partitioners, edge_compile_config)
 
     def run(self, artifact: Any, inputs: Any = None, generate_etrecord: bool = False) -> None:
-        Lower.delegated = False
-        given = copy.copy(artifact)  # ExecuTorch takes delegated constants out of it; the suite runs it for comparison
-        given._constants = dict(artifact.constants)
-        super().run(given, inputs, generate_etrecord)
+        Lower.delegated, Lower.quantized = False, quantized.quantizes(artifact.graph)
+        super().run(given_away(artifact), inputs, generate_etrecord)
         Lower.delegated = has_delegate(self.graph_module)
 
 
@@ -106,6 +111,8 @@ def run_test(model: Any, inputs: Any, ours: flow.TestFlow, *args: Any, **kwargs:
         if excused(summary, alone, Lower.delegated):
             letter, why = SKIPPED, f"ExecuTorch alone fails: {alone.error}"
             summary.result = TestResult.SUCCESS_UNDELEGATED  # the test goes on with its next case
+    if ours.quantize and letter not in (WRONG, FAILED, SKIPPED) and not Lower.quantized:
+        return summary  # nothing to quantize: it is a case of the flow for floats
     worst = PumiceTester.worst if Lower.delegated else 0.0
     if isinstance(summary.error, NotExplained):
         worst = summary.error.worst

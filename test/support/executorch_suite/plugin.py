@@ -74,7 +74,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[Any]:
     report = yield
     cases = flow.cases
     if report.failed and not (cases and cases[-1].letter in BAD):
-        cases.append(flow.Case(FAILED))
+        cases.append(flow.Case(FAILED, str(call.excinfo.value) if call.excinfo else ""))
     elif report.skipped and not (cases and cases[-1].letter == SKIPPED):
         letter = ABSENT if isinstance(item, AbsentTest) else SKIPPED
         cases.append(flow.Case(letter, report.longrepr[2].removeprefix("Skipped: ")))

@@ -2,7 +2,7 @@
 """The share of ExecuTorch's own backend tests that Pumice runs, share.json: it may only grow.
 
 Of each test: a letter for each case (d delegated whole and right, p in part, f fell back and right, s skipped), and the
-largest error by what roundings explain.
+largest error by what roundings explain. null: it was recorded before there was such a comparison, when p was d, too.
 
     python -m support.executorch_suite.share    prints the table in docs/executorch.md
 """
@@ -32,7 +32,7 @@ GROUPS = {
 }
 PATH = Path(__file__).with_name("share.json")
 
-Outcome = tuple[str, float]  # the letters of a test's cases, and its worst error
+Outcome = tuple[str, float | None]  # the letters of a test's cases, and its worst error
 
 
 def short(nodeid: str) -> str:
@@ -53,7 +53,7 @@ def record(cases: Mapping[str, Outcome]) -> None:
     """What ran replaces what was recorded for it, unless it is wrong or failed; what did not run stays."""
     right = {name: outcome for name, outcome in cases.items() if not set(outcome[0]) & {ABSENT, WRONG, FAILED}}
     rows = [
-        f"{json.dumps(name)}: [{json.dumps(letters)}, {worst:.2g}]"
+        f"{json.dumps(name)}: [{json.dumps(letters)}, {'null' if worst is None else f'{worst:.2g}'}]"
         for name, (letters, worst) in sorted((load() | right).items())
     ]
     PATH.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
@@ -74,7 +74,9 @@ def _less(a: str, b: str) -> bool:
 
 
 def _pairs(name: str, cases: Mapping[str, Outcome], recorded: Mapping[str, Outcome]) -> Iterator[tuple[str, str]]:
-    was, now = recorded.get(name, ("", 0.0))[0], cases[name][0]
+    (was, worst), now = recorded.get(name, ("", 0.0)), cases[name][0]
+    if worst is None:  # whole and in part were not told apart then
+        was = was.replace(DELEGATED, PARTLY)
     length = max(len(was), len(now))
     return zip(was.ljust(length), now.ljust(length), strict=True)
 
@@ -90,24 +92,27 @@ def grouped(cases: Mapping[str, Outcome]) -> dict[str, Counter[str]]:
     return counts
 
 
-def worst(cases: Mapping[str, Outcome]) -> dict[str, tuple[float, str]]:
-    """Of each group: the largest error by what roundings explain, and the test that has it."""
-    return {
-        group: max(((error, name) for name, (_, error) in cases.items() if _group(name) == group), default=(0.0, ""))
-        for group in GROUPS
-    }
+def errors(cases: Mapping[str, Outcome], group: str) -> tuple[int, float]:
+    """How many delegated cases of a group were compared with what roundings explain, and the largest error by that."""
+    compared = [(letters, worst) for name, (letters, worst) in cases.items() if _group(name) == group]
+    compared = [
+        (letters.count(DELEGATED) + letters.count(PARTLY), worst) for letters, worst in compared if worst is not None
+    ]
+    return sum(count for count, _ in compared), max((worst for _, worst in compared), default=0.0)
 
 
 def table(cases: Mapping[str, Outcome]) -> str:
     """Markdown; a column for what is not installed, WRONG or FAILED only where there is one."""
-    counts, errors = grouped(cases), worst(cases)
+    counts = grouped(cases)
     always = (DELEGATED, PARTLY, FELL_BACK, SKIPPED)
     letters = [x for x in WORDS if x in always or any(c[x] for c in counts.values())]
-    rows = [["tests of ExecuTorch", "cases", *(WORDS[letter] for letter in letters), "worst error / budget"]]
-    rows += [
-        [GROUPS[group], str(count.total()), *(str(count[letter]) for letter in letters), f"{errors[group][0]:.2g}"]
-        for group, count in counts.items()
+    rows = [
+        ["tests of ExecuTorch", "cases", *(WORDS[x] for x in letters), "within what roundings explain", "worst error"]
     ]
+    for group, count in counts.items():
+        compared, worst = errors(cases, group)
+        numbers = [count.total(), *(count[x] for x in letters), compared]
+        rows.append([GROUPS[group], *map(str, numbers), f"{worst:.2g}"])
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 

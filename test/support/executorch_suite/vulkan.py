@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from pumice.executorch import PumicePartitioner
 from pumice.executorch.backend import PumiceBackend
 from support.executorch_suite.derived import check as check_roundings
-from support.executorch_suite.flow import Case, cases, has_delegate
+from support.executorch_suite.flow import Case, cases, given_away, has_delegate
 from support.executorch_suite.share import DELEGATED, FELL_BACK, PARTLY, WRONG
 
 NAMESPACE = "et_vk::"
@@ -42,7 +42,7 @@ def take_over(module: ModuleType, tests: Any) -> None:
 def remembered(export: Any) -> Any:
     def run(*args: Any, **kwargs: Any) -> ExportedProgram:
         _programs[:] = [export(*args, **kwargs)]
-        return _programs[0]
+        return given_away(_programs[0])
 
     return run
 
