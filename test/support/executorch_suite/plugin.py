@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pytest plugin: Pumice in place of the backends of ExecuTorch's own tests, and what became of each case.
 
-__main__.py starts it. A test has a case for each program that it lowers; a case is delegated and right, fell back and
-right, skipped, WRONG (another result) or FAILED (no result).
+__main__.py starts it. A test has a case for each program that it lowers; a case is delegated and right, whole or in
+part, fell back and right, skipped, WRONG (another result) or FAILED (no result).
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils._pytree as pytree
 
-from support.executorch_suite import flow, share, vulkan
+from support import quick_export
+from support.executorch_suite import flow, quantized, share, vulkan
 from support.executorch_suite.absent import Absent, AbsentTest, missing
+from support.executorch_suite.derived import OPEN
 from support.executorch_suite.share import ABSENT, FAILED, SKIPPED, WORDS, WRONG
 
 BAD = (WRONG, FAILED)
+LARGEST = 20  # errors in the list at the end
+quick_export.install()  # as in all tests: half of the time of a program with one operator
+for kind in torch.return_types.all_return_types:  # ExecuTorch writes a result's type by the name that it has in pytree
+    name = f"torch.return_types.{kind.__name__}"
+    pytree.SUPPORTED_SERIALIZED_TYPES[kind] = pytree._SerializeNodeDef(kind, name, None, None)
 _total = [0]
 
 
@@ -40,8 +48,23 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> None:
         vulkan.take_over(collector.obj, obj)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Flows that quantize have the tests with something to quantize."""
+    kept = [item for item in items if _belongs(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _belongs(item)])
+    items[:] = kept
+
+
+def _belongs(item: pytest.Item) -> bool:
+    ours = getattr(item, "callspec", None) and item.callspec.params.get("test_runner")
+    return not ours or quantized.belongs(ours.name, item.path.stem, item.name)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     flow.cases.clear()
+    flow.PumiceTester.network = "models" in item.path.parts
+    flow.PumiceTester.open = getattr(item, "originalname", "") in OPEN
     torch.manual_seed(0)
     random.seed(0)
 
@@ -51,12 +74,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[Any]:
     report = yield
     cases = flow.cases
     if report.failed and not (cases and cases[-1].letter in BAD):
-        cases.append(flow.Case(FAILED))
+        cases.append(flow.Case(FAILED, str(call.excinfo.value) if call.excinfo else ""))
     elif report.skipped and not (cases and cases[-1].letter == SKIPPED):
         letter = ABSENT if isinstance(item, AbsentTest) else SKIPPED
         cases.append(flow.Case(letter, report.longrepr[2].removeprefix("Skipped: ")))
     if report.when == "call" or not report.passed:
-        report.user_properties.append(("cases", [[case.letter, case.why, case.on_cpu] for case in cases]))
+        report.user_properties.append(("cases", [[*vars(case).values()] for case in cases]))
     return report
 
 
@@ -83,13 +106,14 @@ class Lines:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.running: dict[str, list[Any]] = {}
-        self.ended: dict[str, str] = {}  # a letter for each case of a test
+        self.ended: dict[str, share.Outcome] = {}
+        self.bad: list[str] = []
         self.reasons: Counter[str] = Counter()
         self.on_cpu: Counter[str] = Counter()
         self.lost: list[str] = []
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        lost = [[FAILED, "", []]] if report.failed else []  # the process that ran it is gone
+        lost = [[FAILED, "", [], 0.0]] if report.failed else []  # the process that ran it is gone
         cases = dict(report.user_properties).get("cases", lost)
         if cases:
             self.running[report.nodeid] = cases
@@ -97,12 +121,14 @@ class Lines:
             self.end(share.short(report.nodeid), self.running.pop(report.nodeid, []))
 
     def end(self, name: str, cases: list[Any]) -> None:
-        letters = self.ended[name] = "".join(letter for letter, _, _ in cases)
-        for letter, why, on_cpu in cases:
+        letters, worst = "".join(case[0] for case in cases), max((case[3] for case in cases), default=0.0)
+        self.ended[name] = letters, worst
+        for number, (letter, why, on_cpu, _) in enumerate(cases):
+            self.bad += [f"{name}, case {number}: {WORDS[letter]}: {why}"] if letter in BAD else []
             self.reasons.update([why.partition("\n")[0]] if letter in (SKIPPED, ABSENT) else [])
             self.on_cpu.update(on_cpu)
         writer = self.config.pluginmanager.get_plugin("terminalreporter")
-        writer.write_line(f"[{len(self.ended):4}/{_total[0]}] {name}: {said(letters)}")
+        writer.write_line(f"[{len(self.ended):4}/{_total[0]}] {name}: {said(letters)}{error(worst)}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -116,20 +142,27 @@ class Lines:
         write = terminalreporter.write_line
         ranking(write, "skipped cases by their reason", self.reasons)
         ranking(write, "operators that stayed on the CPU, by the number of cases", self.on_cpu)
-        write("\n" + share.table(share.grouped(self.ended)) + "\n")
-        for name, letters in self.ended.items():
-            if set(letters) & set(BAD):
-                write(f"{name}: {said(letters)}")
+        largest = sorted(self.ended, key=lambda name: -self.ended[name][1])[:LARGEST]
+        write("\nlargest errors by what roundings explain:")
+        for name in largest:
+            write(f"{self.ended[name][1]:8.2g} {name}")
+        write("\n" + share.table(self.ended) + "\n")
+        for line in self.bad:
+            write(line)
         recorded = share.load()
         for name in self.lost:
-            write(f"LOST {name}: was {said(recorded[name])}; now {said(self.ended[name])}")
+            write(f"LOST {name}: was {said(recorded[name][0])}; now {said(self.ended[name][0])}")
         if gained := share.gained(self.ended, recorded):
             write(f"{gained} more cases are delegated than share.json says: record them with -- --record")
-        write(said("".join(self.ended.values()), zero=True))
+        write(said("".join(letters for letters, _ in self.ended.values()), zero=True))
 
 
 def said(letters: str, zero: bool = False) -> str:
     return ", ".join(f"{letters.count(x)} {word}" for x, word in WORDS.items() if zero or x in letters)
+
+
+def error(worst: float) -> str:
+    return f"; error {worst:.2g} of what roundings explain" if worst else ""
 
 
 def ranking(write: Any, title: str, counts: Counter[str]) -> None:

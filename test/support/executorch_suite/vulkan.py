@@ -12,20 +12,24 @@ from typing import Any
 import pytest
 import torch
 from executorch.backends.test.suite.reporting import count_ops
+from torch.export import ExportedProgram
 
 from pumice.executorch import PumicePartitioner
 from pumice.executorch.backend import PumiceBackend
-from support.executorch_suite.flow import Case, cases, has_delegate
-from support.executorch_suite.share import DELEGATED, FELL_BACK, WRONG
+from support.executorch_suite.derived import check as check_roundings
+from support.executorch_suite.flow import Case, cases, given_away, has_delegate
+from support.executorch_suite.share import DELEGATED, FELL_BACK, PARTLY, WRONG
 
 NAMESPACE = "et_vk::"
 _exported: list[Any] = [(), None]  # the inputs and the dynamic shapes of the last program
+_programs: list[ExportedProgram] = []  # what torch.export made of it, the last one
 
 
 def take_over(module: ModuleType, tests: Any) -> None:
     """Changes the imported test module: names, what asserts a delegate, and tests that are switched off for theirs."""
     module.VulkanPartitioner = lambda compile_options: PumicePartitioner()
     module.VulkanBackend = PumiceBackend
+    module.export = remembered(module.export)
     for name in ("lower_module", "quantize_and_lower_module"):
         setattr(module, name, lowering(getattr(module, name)))
     tests.check_vk_delegation = lambda self, program: None  # `lowering` has told the two apart
@@ -33,6 +37,14 @@ def take_over(module: ModuleType, tests: Any) -> None:
     for name, test in list(vars(tests).items()):
         if name.startswith("test_") and hasattr(test, "__wrapped__"):  # disable_test: their shaders or their device
             setattr(tests, name, switched_off(test.__wrapped__))
+
+
+def remembered(export: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> ExportedProgram:
+        _programs[:] = [export(*args, **kwargs)]
+        return given_away(_programs[0])
+
+    return run
 
 
 def switched_off(test: Any) -> Any:
@@ -58,7 +70,7 @@ def lowering(lower: Any) -> Any:
         if theirs:
             pytest.skip(f"{theirs[0]} is an operator of the Vulkan delegate alone")
         delegated = has_delegate(edge.exported_program().graph_module)
-        cases.append(Case(DELEGATED if delegated else FELL_BACK, on_cpu=on_cpu))
+        cases.append(Case((PARTLY if on_cpu else DELEGATED) if delegated else FELL_BACK, on_cpu=on_cpu))
         return edge
 
     return run
@@ -73,7 +85,13 @@ def compared(module: ModuleType, check: Any) -> Any:
         given = more.pop("test_inputs", None) or []
         fit = [exported_for(module.tree_flatten(one)[0]) for one in given]
         try:
-            check(self, program, model, inputs, atol, rtol, list(itertools.compress(given, fit)), **more)
+            fitting = list(itertools.compress(given, fit))
+            check(self, program, model, inputs, atol, rtol, fitting, **more)
+            if cases[-1].letter != FELL_BACK:
+                loaded = module._load_for_executorch_from_buffer(program.buffer)
+                for one in [inputs, *fitting]:
+                    got = loaded.run_method("forward", tuple(module.tree_flatten(one)[0]))
+                    cases[-1].worst = max(cases[-1].worst, check_roundings(_programs[0], one, got))
             for other in itertools.compress(given, map(operator.not_, fit)):
                 loaded = module._load_for_executorch_from_buffer(program.buffer)
                 try:
@@ -81,8 +99,9 @@ def compared(module: ModuleType, check: Any) -> Any:
                 except RuntimeError:
                     continue
                 self.assert_outputs_equal(got, model(*other), atol, rtol, **more)
-        except AssertionError:
-            cases[-1].letter = WRONG
+        except AssertionError as error:
+            cases[-1].letter, cases[-1].why = WRONG, str(error)
+            cases[-1].worst = getattr(error, "worst", torch.inf)
             raise
 
     return run
