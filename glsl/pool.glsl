@@ -44,8 +44,8 @@ int maximum(int a, int b) { return max(a, b); }
 bool is_nan(int x) { return false; }
 #define CARRY(sum, high) high += sum >> 16, sum &= 0xffff
 int mean(int high, int sum, float divisor) {
-  const float real = (float(high) * 65536.0 + float(sum)) * params.x_scale / divisor;
-  return quantize(vec4(real), params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32).x;
+  precise const float real = (float(high) * 65536.0 + float(sum)) * params.x_scale;
+  return quantize(vec4(divide(real, divisor)), params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32).x;
 }
 #endif
 

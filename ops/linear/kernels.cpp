@@ -209,7 +209,8 @@ namespace {
 // What both families with cooperative matrices need.
 std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed}) {
+  const Feature adds = kernel.family == Family::gemv_fragments ? Feature::subgroup_arithmetic : needed;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed, adds}) {
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
   }

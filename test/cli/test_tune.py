@@ -44,10 +44,12 @@ def model(layer, tmp_path_factory) -> Path:
     return path
 
 
-def tune(program: Path, folder: Path, *words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+def tune(
+    program: Path, folder: Path, *words: object, code: int = 0, seconds: float = 0
+) -> subprocess.CompletedProcess[str]:
     rotate = ("--rotate", "1MB") if program.name == "pumice-rt" else ("--rotate", "1")
     return command_line.run(
-        program, "tune", *words, "--cache-dir", folder, "--seconds", "0", *rotate, code=code, COLUMNS="200"
+        program, "tune", *words, "--cache-dir", folder, "--seconds", seconds, *rotate, code=code, COLUMNS="200"
     )
 
 
@@ -123,7 +125,7 @@ def test_a_hostile_table_leaves_the_choice_as_it_was(wrong, model, folder) -> No
     kernel, said, error = kernel_and_result(model, folder)
     assert "linear_gemv_rows" in kernel and "tuned" not in kernel and error < 1e-5
     silent = wrong in ("kernel that cannot run", "split without its nodes")
-    assert said.count("tuned kernels") == (0 if silent else 1), said
+    assert said.count("warning: ") == (0 if silent else 1), said
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "folder", "no key", "large"])
@@ -148,7 +150,7 @@ def test_the_faster_kernel_is_found_and_judged_in_another_run(tool, tmp_path) ->
         "--op", "linear_q4gsw", "--case", "m=1,n=1024,k=1024", "--features", "like_gpu",
         "--kernel", "gemv1", "--kernel", "gemvr1",
     )  # fmt: skip
-    facts = json.loads(tune(tool, tmp_path, *case, "--json").stdout)
+    facts = json.loads(tune(tool, tmp_path, *case, "--json", seconds=0.3).stdout)
     (row,) = facts["rows"]
     assert row["table"].startswith("gemv1") and row["tuned"] == row["best"] == "gemvr1" and row["gain"] > 1.2
     assert facts["kept"]["entries"] == 1 and Path(facts["kept"]["path"]) == tuned_file.find(tmp_path)
@@ -214,7 +216,7 @@ def test_what_cannot_be_tuned_says_why(tool, words, said, tmp_path) -> None:
 
 
 def test_there_must_be_a_folder(tool) -> None:
-    assert "cache_dir" in tune(tool, Path("off"), *CASE, code=3).stderr
+    assert "no folder to keep" in tune(tool, Path("off"), *CASE, code=3).stderr
 
 
 def test_help_teaches(tool) -> None:

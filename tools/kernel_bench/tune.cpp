@@ -174,7 +174,8 @@ void run_tune(const Options& options, const Report& report) {
   if (device->features().untuned)
     fail(Code::InvalidArgument, Stage::api, "features", "'untuned' leaves aside what tune is to add to");
   if (device->tuned_path().empty())
-    fail(Code::InvalidArgument, Stage::cache, "cache_dir", "is off: there is no folder to keep the result in");
+    fail(Code::InvalidArgument, Stage::cache, "cache_dir",
+         "the cache is off: there is no folder to keep the result in");
   const std::vector<Product> all = products(*device, options);
   report(device_event(*device, all.size(), options.seed));
   Tuner tuner(options, report, device);

@@ -11,6 +11,7 @@ eight is run, drawn by a seed, so that another seed runs others.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -27,6 +28,7 @@ from setup.testing import Totals
 
 FOLDER = ROOT / "docs/gpu"
 PYTHON_TESTS = ("test/ops", "test/fusion", "test/models", "test/llm/test_decoder_steps.py")
+MOST_PROCESSES = 8  # GPUs' drivers let processes take turns
 COLUMNS = "| operator | rows run | failed | skipped | largest error of what is allowed |"
 
 
@@ -66,8 +68,7 @@ class Proof:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def kernels(self) -> None:
-        listed = json.loads(self._call("list", "--json"))
-        self.device = listed["device"]
+        listed = self._listed()
         rows = [row for row in listed["operators"] if not self.only or row["op"] in self.only]
         if unknown := sorted(set(self.only) - {row["op"] for row in rows}):
             raise StepFailed(f"there is no operator {unknown[0]}; pumice-rt kernel list names them")
@@ -96,13 +97,18 @@ class Proof:
         begun, totals = time.monotonic(), Totals()
         with tempfile.NamedTemporaryFile(suffix=".xml") as report:
             command = [*launcher(), self.python, "-m", "pytest", "-q", f"--junitxml={report.name}", *PYTHON_TESTS]
-            command += ["-n", str(self.jobs), "--dist", "worksteal", "-p", "no:cacheprovider"]
-            status = subprocess.run(
-                list(map(str, command)), cwd=ROOT, env=environment(OMP_NUM_THREADS="1"), check=False
-            ).returncode
+            command += ["-n", str(min(self.jobs, MOST_PROCESSES)), "--dist", "worksteal", "-p", "no:cacheprovider"]
+            # By name: without one the tests take a CPU driver.
+            variables = environment(OMP_NUM_THREADS="1", PUMICE_DEVICE=self._listed()["device"]["name"])
+            status = subprocess.run(list(map(str, command)), cwd=ROOT, env=variables, check=False).returncode
             totals.add_junit(Path(report.name), status)
         self.tests = totals
         self.seconds["eager"] = time.monotonic() - begun
+
+    def _listed(self) -> dict:
+        listed = json.loads(self._call("list", "--json"))
+        self.device = listed["device"]
+        return listed
 
     def say(self) -> None:
         """What took how long, slowest first, with the first failures of each."""
@@ -160,8 +166,9 @@ class Proof:
             f"| {counts['ok']:,} | {counts['failed']:,} | {counts['skipped']:,} |",
         ]
         if self.tests:
+            options = os.environ.get("PYTEST_ADDOPTS", "").split()
             lines.append(
-                f"| operators and models against eager PyTorch (`pytest {' '.join(PYTHON_TESTS)}`) "
+                f"| operators and models against eager PyTorch (`pytest {' '.join([*options, *PYTHON_TESTS])}`) "
                 f"| {self.tests.passed:,} | {self.tests.failed:,} | {self.tests.skipped:,} |"
             )
         lines += ["", "Skipped are kernels that the device lacks features for, or that a case does not fit.", ""]
