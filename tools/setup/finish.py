@@ -197,6 +197,22 @@ def emulated(work: Work) -> None:
     _executable(work.fresh / "run", text)
 
 
+def peers(work: Work) -> None:
+    """bin/llama-bench starts llama.cpp under the C library of its packages, in the folder where it looks for backends.
+    By paths from its own place: the folder may be copied to a GPU's machine."""
+    loader = _own_loader(work).replace(str(work.place), "$here").replace("'", '"')[:-1] + f':$here/{work.lib}/llama"'
+    text = (
+        '#!/bin/sh\nhere=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)\n'
+        f'cd "$here/{work.lib}/ggml/backends0" || exit\nexec {loader} "$here/usr/bin/llama-bench" "$@"\n'
+    )
+    if not (work.fresh / "usr/bin/llama-bench").exists():
+        raise Unsuited("the packages hold no llama-bench")
+    _executable(work.fresh / "wrap" / "llama-bench", text)
+    (work.fresh / "bin").unlink()
+    (work.fresh / "wrap").rename(work.fresh / "bin")
+
+
 FINISHES = {
-    each.__name__: each for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated)
+    each.__name__: each
+    for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated, peers)
 }

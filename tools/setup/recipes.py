@@ -117,6 +117,9 @@ RECIPES = {
         ),
         "gpus",
     ),
+    "peers": Recipe(
+        (Part(("forky",), ("llama.cpp-tools", "libggml0-backend-vulkan"), present=("debconf", "wget")),), "peers"
+    ),
     "pydev": Recipe((Part(("bookworm",), ("libpython3.11-dev",), resolve=False),)),
     "pipwhl": Recipe((Part(("bookworm",), ("python3-pip-whl",), resolve=False),)),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages that only `./dev test-executorch` needs, installed once in a folder that nothing else uses."""
+"""Packages that only one command needs, installed once in a folder that nothing else uses."""
 
 from __future__ import annotations
 
@@ -8,37 +8,50 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setup.install import SUITE_REQUIREMENTS as REQUIREMENTS
-from setup.install import pip_install
+from setup.install import PEER_REQUIREMENTS, SUITE_REQUIREMENTS, pip_install
 from setup.paths import BUILD, LOGS, PYTHON, environment, locked
 from setup.progress import StepFailed
 
-PLACE = BUILD / "suite-packages"
+SUITE = BUILD / "suite-packages"
+PEERS = BUILD / "peer-packages"
 
 
 def install() -> Path | None:
-    """The folder for PYTHONPATH. None, with a message, when pip fails: then the models are skipped."""
-    recipe = f"{REQUIREMENTS.read_text()}{sys.version}\n"
-    stamp = PLACE / "stamp.txt"
-    with locked("suite"):
+    """What `./dev test-executorch` needs: the folder for PYTHONPATH. None, with a message, when pip fails: then the
+    models are skipped."""
+    try:
+        if _install(SUITE_REQUIREMENTS, SUITE, "test-executorch: bringing torchvision and torchaudio, once"):
+            _without_cuda()
+    except StepFailed as error:
+        print(f"test-executorch: the suite's models are skipped, their packages cannot be had: {error}", flush=True)
+        return None
+    return SUITE
+
+
+def peers() -> Path:
+    """What `./dev bench-gpu` measures beside Pumice: the folder for PYTHONPATH. Raises StepFailed when pip fails."""
+    _install(PEER_REQUIREMENTS, PEERS, "bench-gpu: bringing ncnn and gguf, once")
+    return PEERS
+
+
+def _install(requirements: Path, place: Path, what: str) -> bool:
+    """Whether there was anything to do."""
+    recipe = f"{requirements.read_text()}{sys.version}\n"
+    stamp = place / "stamp.txt"
+    with locked(place.name):
         if stamp.exists() and stamp.read_text() == recipe:
-            return PLACE
-        print("test-executorch: bringing torchvision and torchaudio, once", flush=True)
-        shutil.rmtree(PLACE, ignore_errors=True)
-        try:
-            pip_install(REQUIREMENTS, LOGS / "suite.log", "--target", PLACE)
-        except StepFailed as error:
-            print(f"test-executorch: the suite's models are skipped, their packages cannot be had: {error}", flush=True)
-            return None
-        _without_cuda()
+            return False
+        print(what, flush=True)
+        shutil.rmtree(place, ignore_errors=True)
+        pip_install(requirements, LOGS / f"{place.name}.log", "--target", place)
         stamp.write_text(recipe)
-    return PLACE
+    return True
 
 
 def _without_cuda() -> None:
     """PyPI's torchaudio has C++ code for CUDA's libraries only: it imports without that code, but not with one that
     does not load."""
     command = [PYTHON, "-c", "import torchaudio"]
-    if subprocess.run(command, env=environment(PYTHONPATH=str(PLACE)), capture_output=True, check=False).returncode:
-        for library in (PLACE / "torchaudio/lib").glob("*.so"):
+    if subprocess.run(command, env=environment(PYTHONPATH=str(SUITE)), capture_output=True, check=False).returncode:
+        for library in (SUITE / "torchaudio/lib").glob("*.so"):
             library.unlink()
