@@ -18,6 +18,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import pumice
+from pumice import ops as _  # noqa: F401 (fills the table of lowerings)
+from pumice.lowering import registry
 from support import quick_export
 from support.budget import MATMUL
 
@@ -135,10 +137,12 @@ def is_open(name: str, sample: Any) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: "right", "refused", "differs", "raises" (anything but UnsupportedError), or "eager" where eager raises."""
+    """kind: "right", "refused", "differs", "raises" (anything but UnsupportedError), or "eager" where eager raises.
+    told: what test/ops/closure.json keeps of it: the operators of a program, or the code of a refusal."""
 
     kind: str
     why: str = ""
+    told: str = ""
 
 
 def run(info: Any, sample: Any) -> Outcome:
@@ -154,7 +158,7 @@ def run(info: Any, sample: Any) -> Outcome:
         program = pumice.export(module, tuple(inputs), options={"seed": 0})  # dropouts are those of training
     except pumice.UnsupportedError as error:
         assert error.reasons and all(str(reason).strip() for reason in error.reasons)
-        return Outcome("refused", str(error))
+        return Outcome("refused", str(error), f"refused {error.code}")
     except Exception as error:
         return Outcome("raises", f"{type(error).__name__}: {error}")
     try:
@@ -167,10 +171,11 @@ def run(info: Any, sample: Any) -> Outcome:
     where = f"{[tuple(tensor.shape) for tensor in inputs]} {sample.args} {sample.kwargs}"
     if [(t.shape, t.dtype) for t in got] != [(t.shape, t.dtype) for t in want]:
         return Outcome("differs", f"{where}: shapes or dtypes")
+    told = " ".join(sorted(program.report.operators))
     if is_open(info.name, sample):
-        return Outcome("right")
+        return Outcome("right", told=told)
     wrong = [(a, b) for a, b in zip(got, want, strict=True) if not same(a, b, info.name in PRODUCTS)]
-    return Outcome("differs", f"{where}\n{wrong[0][0]}\n{wrong[0][1]}") if wrong else Outcome("right")
+    return Outcome("differs", f"{where}\n{wrong[0][0]}\n{wrong[0][1]}") if wrong else Outcome("right", told=told)
 
 
 def database() -> list[Any]:
@@ -193,6 +198,14 @@ def outcome(info: Any, samples: int | None = 1, dtype: torch.dtype = torch.float
         if last.kind != "right" or done == samples:
             break
     return last
+
+
+def dtypes(info: Any) -> list[torch.dtype]:
+    """f32, and of an operator that a lowering is for those that take other roads; its own test has all."""
+    ours = {str(target).split(".")[1] for target in registry.targets() if str(target).startswith("aten")}
+    named = {info.aten_name, info.name, info.name.split(".")[-1]} & ours
+    others = [] if info.name in OPEN or info.name in REFUSED or not named else (torch.int64, torch.bool)
+    return [torch.float32, *(dtype for dtype in others if dtype in info.dtypes)]
 
 
 def main() -> None:
