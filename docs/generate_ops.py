@@ -28,11 +28,12 @@ RUNTIME = """
 ## What the runtime runs
 
 `operand`: a tensor or a number. `size`: a number or an expression over dynamic dimensions. A `?` admits none.
-Variants are those of the main shader; i64 runs as i32 where it is not listed.
-b8/b16/b32 move elements of that width. What `kernel test` calls each with: `pumice kernel list`.
+Tensors: the dtypes of the first one that it reads; results: of its first result, where those of the tensors do not say
+it. `test/ops/test_closure.py` runs each. What `kernel test` calls an operator with: `pumice kernel list`.
 
-| operator | parameters | variants |
-|---|---|---|"""
+| operator | parameters | tensors | results | in textures | quantized |
+|---|---|---|---|---|---|"""
+TEXTURES = {"storage": "x", "result_storage": "results", "weight_storage": "weight"}
 
 
 def page() -> str:
@@ -44,9 +45,11 @@ def page() -> str:
     for module in sorted(by_module):
         lines.append(f"| `{module}` | {', '.join(f'`{name}`' for name in sorted(by_module[module]))} |")
     lines += ["", "## Core ATen", "", *core_aten.table(), RUNTIME]
-    for name, version, parameters, axes in sorted(op_table()):
-        variants = "; ".join(f"{axis}: {' '.join(values)}" for axis, values in axes.items()) or "any"
-        lines.append(f"| `{name}`{'' if version == 1 else f' v{version}'} | `{parameters}` | {variants} |")
+    for name, version, parameters, accepts in sorted(op_table()):
+        textures = ", ".join(word for what, word in TEXTURES.items() if len(accepts.get(what, ())) > 1)
+        words = [" ".join(accepts.get(what, ())) for what in ("tensors", "results")]
+        cells = [f"`{name}`{'' if version == 1 else f' v{version}'}", f"`{parameters}`", *words, textures]
+        lines.append(f"| {' | '.join(cells)} | {''.join(accepts.get('scheme', ()))} |")
     return "\n".join(lines) + "\n"
 
 

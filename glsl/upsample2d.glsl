@@ -4,7 +4,7 @@
 // Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#pragma variant DTYPE f32 f16 i32 u8 i8
+#pragma variant DTYPE f32 f16 u8 i8
 #pragma choice UPSAMPLE nearest bilinear bilinear_aligned
 #include "core/index.glslh"
 #include "core/launch.glslh"

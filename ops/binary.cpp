@@ -87,8 +87,10 @@ void comparison(Graph& graph, Args args) {
 }
 
 // The dtypes that an operator takes are a range of the shader's axis.
-static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i32");
+static_assert(glsl::binary::kDTYPE[1] == "f16" && glsl::binary::kDTYPE[2] == "i32" &&
+              glsl::binary::kDTYPE[6] == "boolean");
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(2)}};
+constexpr Axis kNumbers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).first(6)}};
 constexpr Axis kIntegers[] = {{"DTYPE", std::span(glsl::binary::kDTYPE).subspan(2)}};
 
 template <uint32_t kCode>
@@ -126,9 +128,12 @@ constexpr std::string_view cases_of(uint32_t code) {
 template <uint32_t kCode>
 constexpr Op arithmetic_op() {
   constexpr bool kAlpha = kCode == BINARY_ADD || kCode == BINARY_SUB;
+  constexpr bool kOfBools =  // PyTorch has none of the others
+      kCode == BINARY_ADD || kCode == BINARY_MUL || kCode == BINARY_MAXIMUM || kCode == BINARY_MINIMUM;
   constexpr std::span<const Axis> kDtypes = is_of_floats(kCode) ? kFloats
                                             : is_bitwise(kCode) ? kIntegers
-                                                                : std::span(glsl::binary::axes);
+                                            : kOfBools          ? std::span(glsl::binary::axes)
+                                                                : std::span(kNumbers);
   return {{kArithmetic[kCode], 1,
            kAlpha ? "operand a, operand b, float alpha -> Tensor" : "operand a, operand b -> Tensor"},
           arithmetic<kCode>,

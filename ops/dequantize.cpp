@@ -61,7 +61,8 @@ std::span<const Op> dequantize_ops() {
         "x=i8[5,32] scale=f16[5]{0.01..0.1} zero=i8[5] block=[1,-1] steps=1 integers=0|1 -> f16[5,32]; "
         "x=u8[3,37] scale=0.125 zero=7 block=[-1,-1] steps=0 integers=0 -> f32[3,37]",
         "x=i8[1024,1024] scale=f32[1024]{0.01..0.1} block=[1,-1] steps=0 integers=0 -> f16[1024,1024]",
-        reference::dequantize}}};
+        reference::dequantize},
+       "i64"}};
   return kOps;
 }
 

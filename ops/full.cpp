@@ -44,6 +44,9 @@ void arange(Graph& graph, Args args) {
   });
 }
 
+constexpr std::string_view kI32[] = {"i32"};  // and i64, which the device keeps so
+constexpr Axis kIntegers[] = {{"OUT", kI32}};
+
 }  // namespace
 
 std::span<const Op> full_ops() {
@@ -57,7 +60,7 @@ std::span<const Op> full_ops() {
         "value=2.5 shape=[1024,1024] -> f16[1024,1024]", reference::full}},
       {{"arange", 1, "size start, size step, size count -> Tensor"},
        arange,
-       {},
+       kIntegers,
        {"start=3 step=2 count=37 -> i32[37]; start=9 step=-3 count=7 -> i64[7]", "", reference::arange}}};
   return kOps;
 }

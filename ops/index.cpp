@@ -98,6 +98,9 @@ void index_linear(Graph& graph, Args args) {
   });
 }
 
+constexpr std::string_view kI64[] = {"i64"};
+constexpr Axis kPlaces[] = {{"OUT", kI64}};
+
 }  // namespace
 
 std::span<const Op> index_ops() {
@@ -116,7 +119,7 @@ std::span<const Op> index_ops() {
        {"x=T[5,9] index=i32[5,3]{0..8}|i64[5,3]{-9..8}|i32[5,3]{8..10} dim=1 -> T[5,3]", "", reference::gather}},
       {{"index_linear", 1, "Tensor a, Tensor b, size a_size, size b_size -> Tensor"},
        index_linear,
-       {},
+       kPlaces,
        {"a=i32[5]{0..6} b=i32[5]{0..8} a_size=7 b_size=9 -> i32[5]; "
         "a=i64[4,1]{-7..6} b=i64[3]{-9..8}|i64[3]{9..11} a_size=7 b_size=9 -> i64[4,3]",
         "", reference::index_linear}},

@@ -28,6 +28,7 @@ struct Op {
   void (*build)(Graph&, Args);          // checks once, adds nodes
   std::span<const Axis> variants = {};  // of its main shader: the dtypes and storages the partitioner may accept
   OpCases cases = {};                   // at least one; a unit test looks
+  std::string_view never = {};          // a dtype of `variants` that its function, or PyTorch, does not take
 };
 
 // The operators of every file in ops/, in a fixed order; written by CMake.

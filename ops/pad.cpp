@@ -87,7 +87,8 @@ constexpr Op row() {
           glsl::pad::axes,
           {"x=T[3,5] pads=[1,2,2,1] -> T[6,8]; x=T[2,3,7,4] pads=[0,0,2,3] -> T[2,3,12,4]; "
            "x=i64[3] pads=[1,2] -> i64[6]; x=i8[2,9] pads=[3,4] -> i8[2,16]",
-           "x=f16[64,64,256] pads=[1,1] -> f16[64,64,258]", reference_of<mode>}};
+           "x=f16[64,64,256] pads=[1,1] -> f16[64,64,258]", reference_of<mode>},
+          mode == MODE::circular ? "" : "bool"};
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ std::span<const Op> quantize_ops() {
         "x=f32[3,37]{-3..3} scale=0.037 zero=100 block=[-1,-1] qmin=0 qmax=255 steps=0 round_last=0|1 -> u8[3,37]",
         "x=f32[1024,1024] scale=f32[1024]{0.01..0.05} zero=i8[1024]{-9..9} block=[1,-1] qmin=-128 qmax=127 steps=0 "
         "round_last=0 -> i8[1024,1024]",
-        reference::quantize}}};
+        reference::quantize},
+       "i64"}};
   return kOps;
 }
 

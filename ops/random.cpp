@@ -67,16 +67,19 @@ void reference(HostCall& call) {
   }
 }
 
+constexpr Axis kAxes[] = {{"OUT", glsl::random::kDTYPE}};
+
 }  // namespace
 
 std::span<const Op> random_ops() {
   static constexpr Op kOps[] = {
       {{"random", 1, "Tensor seed, int stream, int kind, sizes shape -> Tensor"},
        random,
-       glsl::random::axes,
+       kAxes,
        {"seed=i32[2]{-2147483648..2147483647} stream=0|7 kind=0|1 shape=[3,37] -> f32[3,37]; "
         "seed=i32[2]{-9..9} stream=1 kind=2 shape=[5,9] -> i32[5,9]",
-        "seed=i32[2]{-9..9} stream=1 kind=0|1 shape=[1024,1024] -> f32[1024,1024]", reference}}};
+        "seed=i32[2]{-9..9} stream=1 kind=0|1 shape=[1024,1024] -> f32[1024,1024]", reference},
+       "i64"}};
   return kOps;
 }
 

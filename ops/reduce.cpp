@@ -139,6 +139,8 @@ void var(Graph& graph, Args args) {
 // The dtypes that an operator takes are a range of the shader's axis.
 static_assert(glsl::reduce::kDTYPE[1] == "f16" && glsl::reduce::kDTYPE[2] == "i32");
 constexpr Axis kFloats[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(2)}};
+static_assert(glsl::reduce::kDTYPE[5] == "boolean");
+constexpr Axis kNumbers[] = {{"DTYPE", std::span(glsl::reduce::kDTYPE).first(5)}};
 constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};
 
 // Of the kernel bench: inside of a row, over many elements by a workgroup, to one number.
@@ -184,9 +186,12 @@ void reference_of(HostCall& call) {
 template <uint32_t kCode>
 constexpr Op reduce_op() {
   constexpr bool kOfFloats = kCode == REDUCE_MEAN || kCode == REDUCE_NORM;
+  constexpr bool kOfNumbers = kCode == REDUCE_ARGMAX || kCode == REDUCE_ARGMIN;
   return {{kNames[kCode], 1, "Tensor x, ints dims, bool keepdim -> Tensor"},
           reduce<kCode>,
-          kOfFloats ? kFloats : kAll,
+          kOfFloats    ? kFloats
+          : kOfNumbers ? kNumbers
+                       : kAll,
           {cases_of(kCode), "", reference_of<kCode>}};
 }
 

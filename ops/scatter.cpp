@@ -159,7 +159,8 @@ constexpr Op row(std::string_view more) {
           {more,
            kPuts ? "self=f32[1024,1024] index=i32[1024,1024]{0..1023} src=f32[1024,1024] dim=1"
                  : "self=f32[1024,1024] index=i32[1024,1024]{0..1023} src=f32[1024,1024] dim=1 include_self=1",
-           reference_of<mode>}};
+           reference_of<mode>},
+          mode == MODE::prod ? "i64" : ""};
 }
 
 #define FLOAT_CASES                                                                          \

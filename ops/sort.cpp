@@ -94,6 +94,10 @@ void topk_reference(HostCall& call) {
   reference_of(call, call.integer(2), call.integer(3) != 0);
 }
 
+// PyTorch has no topk of bools.
+static_assert(glsl::sort::kDTYPE[5] == "boolean");
+constexpr Axis kOrdered[] = {{"DTYPE", std::span(glsl::sort::kDTYPE).first(5)}};
+
 }  // namespace
 
 std::span<const Op> sort_ops() {
@@ -109,7 +113,7 @@ std::span<const Op> sort_ops() {
         "x=f32[128,32768] dim=1 descending=0 -> f32[128,32768] i64[128,32768]", sort_reference}},
       {{"topk", 1, "Tensor x, size k, int dim, bool largest -> Tensor, Tensor"},
        topk,
-       glsl::sort::axes,
+       kOrdered,
        {"x=T[3,37]|T[3,37]{special} k=5 dim=-1 largest=0|1 -> T[3,5] i64[3,5]; "
         "x=i32[2,5000,3]{-99..99} k=64 dim=1 largest=1 -> i32[2,64,3] i32[2,64,3]; "
         "x=i64[3,1500] k=70 dim=1 largest=0 -> i64[3,70] i64[3,70]",

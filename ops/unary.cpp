@@ -13,9 +13,11 @@ namespace {
 using glsl::unary::FUNCTION;
 
 template <FUNCTION function>
+constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
+
+template <FUNCTION function>
 void build(Graph& graph, Args args) {
-  constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
-  check(!kMayLeave || args.tensor(0).dtype() != DType::i64,
+  check(!kMayLeave<function> || args.tensor(0).dtype() != DType::i64,
         "unary: neg, abs and square of i64 are written as sub, maximum and mul, which report what 32 bits cannot hold");
   unary<glsl::unary::Params>(graph, args,
                              [](DType dtype, int storage) -> const Shader& {
@@ -39,12 +41,18 @@ struct Accepted {
 };
 constexpr Accepted kFloat{kDtypes<0, 2>, kUnaryCases, kUnaryBench};
 constexpr Accepted kNumber{kDtypes<0, 5>, "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}"};
+constexpr Accepted kSign{kDtypes<0, 6>,
+                         "x=T[3,5,37] storage=buffer|texture3d; x=i32[3,37]; x=i8[37]{-9..9}; x=bool[37]"};
 constexpr Accepted kInteger{kDtypes<2, 3>, "x=i32[3,37] storage=buffer|texture3d; x=u8[37]; x=i8[37]"};
 constexpr Accepted kBool{kDtypes<5, 1>, "x=bool[3,37] storage=buffer|texture3d"};
 
 template <FUNCTION function>
 constexpr Op row(std::string_view name, const Accepted& accepted, void (*reference)(HostCall&) = nullptr) {
-  return {{name, 1, kUnaryParams}, build<function>, accepted.axes, {accepted.test, accepted.bench, reference}};
+  return {{name, 1, kUnaryParams},
+          build<function>,
+          accepted.axes,
+          {accepted.test, accepted.bench, reference},
+          kMayLeave<function> ? "i64" : ""};
 }
 
 // What the functions without a name in <cmath> are.
@@ -121,7 +129,7 @@ std::span<const Op> unary_ops() {
       row<FUNCTION::relu>("relu", kNumber, exact_unary_reference<relu>),
       row<FUNCTION::neg>("neg", kNumber, exact_unary_reference<neg>),
       row<FUNCTION::abs>("abs", kNumber, exact_unary_reference<std::fabs>),
-      row<FUNCTION::sign>("sign", kNumber, exact_unary_reference<sign>),
+      row<FUNCTION::sign>("sign", kSign, exact_unary_reference<sign>),
       row<FUNCTION::square>("square", kNumber, exact_unary_reference<square>),
       row<FUNCTION::bitwise_not>("bitwise_not", kInteger, exact_unary_reference<bitwise_not>),
       row<FUNCTION::logical_not>("logical_not", kBool, exact_unary_reference<logical_not>),

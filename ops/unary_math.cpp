@@ -21,9 +21,15 @@ void build(Graph& graph, Args args) {
                                   {static_cast<uint32_t>(function)});
 }
 
+constexpr Axis kOfF32[] = {{"DTYPE", std::span(glsl::unary_math::kDTYPE).first(1)},
+                           {"STORAGE", glsl::unary_math::kSTORAGE}};
+
 template <FUNCTION function>
 constexpr Op row(std::string_view name, std::string_view test, void (*reference)(HostCall&)) {
-  return {{name, 1, kUnaryParams}, build<function>, glsl::unary_math::axes, {test, kUnaryBench, reference}};
+  return {{name, 1, kUnaryParams},
+          build<function>,
+          function == FUNCTION::round_bfloat16 ? std::span(kOfF32) : std::span(glsl::unary_math::axes),
+          {test, kUnaryBench, reference}};
 }
 
 constexpr std::string_view kInsideOne = "x=T[3,5,37]{-1..1} storage=buffer|texture3d; x=T[9]{special}";

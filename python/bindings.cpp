@@ -7,7 +7,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,6 +16,7 @@
 
 #include "base/interrupt.h"
 #include "ops/op.h"
+#include "ops/shared/accepted.h"
 #include "pumice/pumice.hpp"
 #include "python/bindings_kernel_bench.h"
 #include "python/gil.h"
@@ -214,17 +214,13 @@ class NativeSession {
   Session session_;
 };
 
-using OpRow = std::tuple<std::string, int, std::string, std::map<std::string, std::vector<std::string>>>;
+using OpRow = std::tuple<std::string, int, std::string, pumice::engine::Accepted>;
 
 // For the exporter, which accepts only what the engine has.
 std::vector<OpRow> op_table() {
   std::vector<OpRow> rows;
-  for (const pumice::engine::Op& op : pumice::engine::op_table()) {
-    std::map<std::string, std::vector<std::string>> axes;
-    for (const pumice::engine::Axis& axis : op.variants)
-      axes.emplace(axis.name, std::vector<std::string>(axis.values.begin(), axis.values.end()));
-    rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, std::move(axes));
-  }
+  for (const pumice::engine::Op& op : pumice::engine::op_table())
+    rows.emplace_back(op.signature.name, op.signature.version, op.signature.params, pumice::engine::accepted(op));
   return rows;
 }
 
@@ -251,7 +247,7 @@ PYBIND11_MODULE(_pumice, m) {
   m.def("check_file", [](const std::string& path) { pumice::check_file(path); });
   m.def("inspect", [](const py::bytes& file) { return pumice::inspect(bytes_of(file)); });
   m.def("inspect_file", [](const std::string& path) { return pumice::inspect_file(path); });
-  m.def("op_table", &op_table, "(name, version, parameters, {axis: values}) of every operator");
+  m.def("op_table", &op_table, "(name, version, parameters, what it takes) of every operator: ops/shared/accepted.h");
   m.def("validation_messages", &pumice::engine::validation_messages,
         "of Vulkan's validation layer, which PUMICE_VALIDATE=1 starts");
   add_kernel_bench(m);

@@ -342,5 +342,5 @@ def test_per_axis_weights_of_convolutions_are_not_per_channel() -> None:
     module = nn.Sequential(nn.Conv2d(4, 6, 3)).eval()
     config = IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0))
     quantize_(module, config, filter_fn=lambda m, _: isinstance(m, nn.Conv2d))
-    with pytest.raises(pumice.UnsupportedError):
+    with pytest.raises(pumice.UnsupportedError, match=r"blocks of \[1, 4, 1, 1\]; supported: a scale for each output"):
         pumice.export(module, (torch.randn(1, 4, 8, 8),))

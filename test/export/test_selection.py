@@ -22,7 +22,7 @@ Dim = torch.export.Dim
 
 @pytest.fixture
 def world(monkeypatch):
-    """world(records, {name: (params, axes)})(function, *args) exports with these only."""
+    """world(records, {name: (params, what it takes)})(function, *args) exports with these only."""
 
     def make(records, operators):
         table = {(name, 1): Signature.parse(name, 1, *facts) for name, facts in operators.items()}
@@ -39,7 +39,7 @@ def world(monkeypatch):
     return make
 
 
-UNARY = ("Tensor x -> Tensor", {"DTYPE": ["f32", "f16"]})
+UNARY = ("Tensor x -> Tensor", {"tensors": ["f32", "f16"]})
 
 
 def emit(name, *arguments):
@@ -155,23 +155,23 @@ def test_an_emitted_call_is_checked_against_the_signature(world, arguments, mess
 
 
 @pytest.mark.parametrize(
-    ("dtype", "axes", "accepted"),
+    ("dtype", "accepts", "accepted"),
     [
-        (torch.float32, {"DTYPE": ["f32"]}, True),
-        (torch.float16, {"DTYPE": ["f32"]}, False),
-        (torch.int64, {"DTYPE": ["i32"]}, True),
-        (torch.int64, {"IN": ["f32"], "OUT": ["i32"]}, False),
-        (torch.int8, {"OUT": ["u8"]}, False),
-        (torch.bool, {"DTYPE": ["u8"]}, True),
-        (torch.bool, {"DTYPE": ["i32", "boolean"]}, True),
-        (torch.bool, {"DTYPE": ["f32"]}, False),
+        (torch.float32, {"tensors": ["f32"]}, True),
+        (torch.float16, {"tensors": ["f32"]}, False),
+        (torch.int64, {"tensors": ["i32", "i64"]}, True),
+        (torch.int64, {"tensors": ["i64"], "results": ["i32"]}, False),
+        (torch.int8, {"results": ["u8"]}, False),
+        (torch.bool, {"tensors": ["i32", "bool"]}, True),
+        (torch.bool, {"tensors": ["u8"]}, False),
+        (torch.bool, {}, True),
         (torch.float16, {"BITS": ["b32"]}, True),
     ],
 )
-def test_accepted_means_there_is_a_shader_for_it(world, dtype, axes, accepted) -> None:
+def test_accepted_means_there_is_a_shader_for_it(world, dtype, accepts, accepted) -> None:
     run = world(
         {aten.neg.default: emit("op", "self"), aten.logical_not.default: emit("op", "self")},
-        {"op": ("Tensor x -> Tensor", axes)},
+        {"op": ("Tensor x -> Tensor", accepts)},
     )
     function = (lambda x: x.logical_not()) if dtype == torch.bool else (lambda x: -x)
     if accepted:
@@ -212,7 +212,7 @@ def test_signatures_are_read_as_the_runtime_writes_them() -> None:
         ("Tensor", "bias", True),
         ("ints", "dims", False),
     ]
-    assert parsed.outputs == ("Tensor", "Tensor") and parsed.axes == {"A": ("f32",)}
+    assert parsed.outputs == ("Tensor", "Tensor") and parsed.accepts == {"A": ("f32",)}
     assert Signature.parse("op", 1, "-> Tensor", {}).parameters == ()
 
 

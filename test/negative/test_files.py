@@ -156,15 +156,17 @@ def test_every_prefix() -> None:
 def test_flipped_bits(hashes: str) -> None:
     """F09, F10: the C++ test has 10,000 of each"""
     chance = random.Random(9)
+    refused = 0
     for _ in range(500):
         data = bytearray(GOOD)
         bit = chance.randrange(64 * 8 if hashes == "made right" else 0, len(data) * 8)
         data[bit // 8] ^= 1 << bit % 8
         try:
             pumice.check(bytes(data) if hashes == "kept" else resealed(data))
-            assert hashes == "made right"
         except pumice.InvalidFileError as error:
             assert error.code != "Internal"
+            refused += 1
+    assert refused == 500 if hashes == "kept" else 0 < refused < 500  # a bit of a weight is as good as another
 
 
 def test_paths(tmp_path: Path) -> None:

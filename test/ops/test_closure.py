@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accepted means runnable: PyTorch's own sample inputs for every operator of its database.
+"""Accepted means runnable: every row of the native table (operator, dtype, storage; ops/shared/accepted.h), and
+PyTorch's own sample inputs for every operator of its database.
 
-Each first sample is either refused by export with a reason, or it loads, runs and gives what eager PyTorch gives; which
-operators are refused in f32 is known. `python -m support.operator_database --all` runs every sample. Quantization
-schemes are those of test/schemes.py, each in every dtype it comes in.
+The samples of support/closure_samples.py have all rows between them; each is exported in its storages, loaded, run and
+compared with eager PyTorch, and one of each kind goes through ExecuTorch's partitioner. Each first sample of the
+database is either refused by export with a reason, or it is right. closure.json has what became of all of them: a
+change of any fails, and `python -m support.closure` in test/ records them again.
+`python -m support.operator_database --all` runs every sample of the database. Quantization schemes are those of
+support/schemes.py, each in every dtype it comes in.
 """
 
 from __future__ import annotations
@@ -12,18 +16,16 @@ from typing import Any
 
 import pytest
 import torch
-from support import operator_database, schemes
+from support import closure, operator_database, schemes
+from support.closure_samples import samples
 from support.op_seeds import SEEDS, operators
 from support.operator_database import REFUSED
 
 import pumice
-from pumice import ops as _  # noqa: F401 (fills the table of records)
 from pumice._pumice import op_table
-from pumice.lowering import registry
 
-# The dtypes that take different roads through our records, of operators that have one; each one's own test has all.
-OTHER_DTYPES = (torch.int64, torch.bool)
-RECORDED = {str(target).split(".")[1] for target in registry.targets() if str(target).startswith("aten")}
+SAMPLES = samples()
+RECORDED = closure.recorded()
 
 
 def test_every_operator_has_a_seed_of_fuzz_execute() -> None:
@@ -46,17 +48,46 @@ def test_most_operators_of_torch_run() -> None:
 
 @pytest.mark.parametrize("info", operator_database.database(), ids=lambda info: info.name)
 def test_accepted_means_runnable(info: Any) -> None:
-    found = operator_database.outcome(info)
-    if info.name in REFUSED:
-        assert found.kind in ("refused", "eager"), f"it does not have to be in REFUSED: {found}"
-        return
-    assert found.kind == "right", found.why
-    if info.name in operator_database.OPEN or not {info.aten_name, info.name, info.name.split(".")[-1]} & RECORDED:
-        return
-    for dtype in OTHER_DTYPES:
-        if dtype in info.dtypes:
-            found = operator_database.outcome(info, dtype=dtype)
-            assert found.kind in ("right", "refused", "eager"), f"{dtype} {found.why}"
+    for dtype in operator_database.dtypes(info):
+        found = operator_database.outcome(info, dtype=dtype)
+        right = () if info.name in REFUSED else ("right",) if dtype is torch.float32 else ("right", "refused", "eager")
+        assert found.kind in (right or ("refused", "eager")), f"{dtype} {found.kind}, {found.why}"
+        told = closure.difference(closure.named(info, dtype), found.told or found.kind, RECORDED["database"])
+        assert not told, told
+
+
+def test_the_record_has_what_there_is() -> None:
+    every = operator_database.database()
+    database = {closure.named(info, dtype) for info in every for dtype in operator_database.dtypes(info)}
+    assert (RECORDED["samples"].keys(), RECORDED["database"].keys()) == (SAMPLES.keys(), database), closure.AGAIN
+    assert RECORDED["partitioner"].keys() == set(closure.partitioned()), closure.AGAIN
+
+
+def test_every_row_of_the_table_has_a_sample() -> None:
+    """In an accepted one, and no sample has a row that the table lacks."""
+    assert closure.covered(RECORDED["samples"]) == closure.rows()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_row_of_the_table_runs(name: str) -> None:
+    told = closure.difference(name, closure.outcome(SAMPLES[name]), RECORDED["samples"])
+    assert not told, told
+
+
+@pytest.mark.parametrize("name", closure.partitioned())
+def test_executorchs_partitioner_takes_it(name: str) -> None:
+    told = closure.difference(name, closure.delegated(SAMPLES[name]), RECORDED["partitioner"])
+    assert not told, told
+
+
+def test_a_change_is_told() -> None:
+    """Planted: an accepted sample that is refused, a refused one that is accepted, another operator, a new sample."""
+    was = {"a": {"buffer": ["relu f32"]}, "b": {"buffer": "refused BadDtype"}}
+    assert not closure.difference("a", {"buffer": ["relu f32"]}, was)
+    for name, now in (("a", was["b"]), ("b", was["a"]), ("a", {"buffer": ["abs f32"]}), ("c", was["a"])):
+        told = closure.difference(name, now, was)
+        assert told.startswith(f"{name}: ") and "python -m support.closure" in told
+    assert closure.covered(was) == {"relu f32"}
 
 
 @pytest.mark.parametrize(("scheme", "dtype"), schemes.cases(), ids=str)

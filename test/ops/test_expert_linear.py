@@ -5,40 +5,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.experts import EXPERTS, Experts, inputs
 from torch import nn
 
 import pumice
 from pumice.llm.mixture import ExpertLinear
-from pumice.llm.quantized import quantize_layer, quantized_weight
-from pumice.llm.weight_forms import Scheme
 
 FEATURES = (None, "none", "like_gpu", "none,like_gpu")
-EXPERTS, CHOSEN, WIDTH, INNER = 7, 3, 72, 48
-
-
-class Experts(nn.Module):
-    """Both products of a mixture, with the experts and factors given; its weights may be quantized."""
-
-    def __init__(self, act: str, scheme: str | None) -> None:
-        super().__init__()
-        self.up = ExpertLinear(EXPERTS, act, True, torch.empty(EXPERTS, 2 * INNER, WIDTH))
-        self.down = ExpertLinear(EXPERTS, "none", False, torch.empty(EXPERTS, WIDTH // 8 * 16, INNER))
-        for layer in (self.up, self.down):
-            layer.weight = nn.Parameter(torch.randn(layer.weight.shape) * layer.weight.shape[1] ** -0.5, False)
-            if scheme is not None:
-                weight = layer.weight.detach().clone()
-                how = Scheme(scheme, 8)
-                quantize_layer(layer, "layer", how, lambda weight=weight: weight)
-                layer.integers, layer.scale = quantized_weight(weight, how)
-
-    def forward(self, x: torch.Tensor, chosen: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
-        return self.down(self.up(x, chosen), chosen, factors)
-
-
-def inputs(rows: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(rows)
-    factors, chosen = torch.rand(rows, EXPERTS, generator=generator).topk(CHOSEN)
-    return torch.randn(rows, WIDTH, generator=generator), chosen, factors
 
 
 def exported(module: nn.Module, *example: torch.Tensor) -> bytes:

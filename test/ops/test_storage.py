@@ -227,15 +227,16 @@ CASES = {
 BY_HAND = {"linear_q8ta_q8csw", "linear_qta8a_qga4w_qta8o"}
 # Of every scheme in test_storage_conv2d.py.
 CONVOLUTIONS = {"conv2d", "conv2d_q8csw", "conv2d_q8ta_q8csw", "q8ta_conv2d"}
-AXES = ("STORAGE", "X_STORAGE", "WEIGHT_STORAGE")
 
 
 def test_every_operator_with_a_storage_axis_has_a_case() -> None:
-    relu = op_table()["relu", 1].axes.get("STORAGE")
-    found = {
-        name for (name, _), s in op_table().items() if any(axis in s.axes for axis in AXES) and len(s.parameters) > 1
+    has = {
+        name: len(signature.parameters)
+        for (name, _), signature in op_table().items()
+        if len(signature.accepts["storage"]) > 1 or "weight_storage" in signature.accepts
     }
-    assert relu and found == set(CASES) - {"relu"} | BY_HAND | CONVOLUTIONS
+    found = {name for name, parameters in has.items() if parameters > 1}
+    assert "relu" in has and found == set(CASES) - {"relu"} | BY_HAND | CONVOLUTIONS
 
 
 @pytest.mark.parametrize("name", CASES)

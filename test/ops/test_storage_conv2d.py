@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
+from support.command_line import BIN, run
 from support.conv import CASES, Case, sums_of
 from support.many import FLOATS
 from support.quantized import check_product
@@ -83,3 +86,14 @@ def test_integers(op, dtype) -> None:
         sessions = [pumice.load(bytes(program), features=f"storage={each}") for each in ("buffers", "textures")]
         assert torch.equal(sessions[0](x), sessions[1](x)), case
         assert any(row.kernel.startswith("conv2d") and "texture3d" in row.kernel for row in sessions[1].profile(x))
+
+
+@pytest.mark.parametrize("op", ["conv2d", "conv2d_q8csw", "conv2d_q8ta_q8csw", "q8ta_conv2d"])
+@pytest.mark.parametrize("storage", ["buffer", "texture3d"])
+def test_kernels_of_each_storage(op: str, storage: str) -> None:
+    """All that need no matrix units, of a dense convolution and a depthwise one."""
+    cases = ("--case", "b=1,c=16,o=20,h=9,w=8,k=3", "--case", "b=1,c=16,o=16,h=9,w=8,k=3,g=16", "--storage", storage)
+    kernels = (word for name in ("conv_direct", "conv_depthwise", "conv_tiled") for word in ("--kernel", name))
+    command = (BIN / "pumice-rt", "kernel", "test", "--op", op, *cases, *kernels, "--replays", "1", "--json")
+    statuses = [row["status"] for row in json.loads(run(*command).stdout)["rows"]]
+    assert statuses.count("ok") >= 2 and set(statuses) <= {"ok", "skipped"}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mixture of experts of transformers whose experts are plain linear layers, so that torchao quantizes them, too."""
+"""Mixtures of experts: both products alone, and one of transformers whose experts are plain linear layers, so that
+torchao quantizes them, too."""
 
 from __future__ import annotations
 
@@ -9,6 +10,36 @@ import torch
 from torch import nn
 
 import pumice
+from pumice.llm.mixture import ExpertLinear
+from pumice.llm.quantized import quantize_layer, quantized_weight
+from pumice.llm.weight_forms import Scheme
+
+EXPERTS, CHOSEN, WIDTH, INNER = 7, 3, 72, 48
+
+
+class Experts(nn.Module):
+    """Both products of a mixture, with the experts and factors given; its weights may be quantized."""
+
+    def __init__(self, act: str, scheme: str | None) -> None:
+        super().__init__()
+        self.up = ExpertLinear(EXPERTS, act, True, torch.empty(EXPERTS, 2 * INNER, WIDTH))
+        self.down = ExpertLinear(EXPERTS, "none", False, torch.empty(EXPERTS, WIDTH // 8 * 16, INNER))
+        for layer in (self.up, self.down):
+            layer.weight = nn.Parameter(torch.randn(layer.weight.shape) * layer.weight.shape[1] ** -0.5, False)
+            if scheme is not None:
+                weight = layer.weight.detach().clone()
+                how = Scheme(scheme, 8)
+                quantize_layer(layer, "layer", how, lambda weight=weight: weight)
+                layer.integers, layer.scale = quantized_weight(weight, how)
+
+    def forward(self, x: torch.Tensor, chosen: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+        return self.down(self.up(x, chosen), chosen, factors)
+
+
+def inputs(rows: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(rows)
+    factors, chosen = torch.rand(rows, EXPERTS, generator=generator).topk(CHOSEN)
+    return torch.randn(rows, WIDTH, generator=generator), chosen, factors
 
 
 class PlainExperts(nn.Module):

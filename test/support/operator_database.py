@@ -21,6 +21,8 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import pumice
+from pumice import ops as _  # noqa: F401 (fills the table of lowerings)
+from pumice.lowering import registry
 from support import quick_export
 from support.budget import MATMUL
 
@@ -138,10 +140,12 @@ def is_open(name: str, sample: Any) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """kind: "right", "refused", "differs", "raises" (anything but UnsupportedError), or "eager" where eager raises."""
+    """kind: "right", "refused", "differs", "raises" (anything but UnsupportedError), or "eager" where eager raises.
+    told: what test/ops/closure.json keeps of it: the operators of a program, or the code of a refusal."""
 
     kind: str
     why: str = ""
+    told: str = ""
 
 
 def run(info: Any, sample: Any, features: Sequence[str | None] = (None,)) -> Outcome:
@@ -157,7 +161,7 @@ def run(info: Any, sample: Any, features: Sequence[str | None] = (None,)) -> Out
         program = pumice.export(module, tuple(inputs), options={"seed": 0})  # dropouts are those of training
     except pumice.UnsupportedError as error:
         assert error.reasons and all(str(reason).strip() for reason in error.reasons)
-        return Outcome("refused", str(error))
+        return Outcome("refused", str(error), f"refused {error.code}")
     except Exception as error:
         return Outcome("raises", f"{type(error).__name__}: {error}")
     for each in features:
@@ -169,7 +173,7 @@ def run(info: Any, sample: Any, features: Sequence[str | None] = (None,)) -> Out
         if why:
             where = f"{[tuple(tensor.shape) for tensor in inputs]} {sample.args} {sample.kwargs}"
             return Outcome("differs", f"features {each}: {where}: {why}")
-    return Outcome("right")
+    return Outcome("right", told=" ".join(sorted(program.report.operators)))
 
 
 def differs(name: str, sample: Any, got: list[torch.Tensor], want: list[torch.Tensor]) -> str:
@@ -209,6 +213,14 @@ def outcomes(
 def outcome(info: Any, dtype: torch.dtype = torch.float32) -> Outcome:
     """Of the first sample."""
     return next(outcomes(info, 1, dtype), Outcome("eager", "no samples"))
+
+
+def dtypes(info: Any) -> list[torch.dtype]:
+    """f32, and of an operator that a lowering is for those that take other roads; its own test has all."""
+    ours = {str(target).split(".")[1] for target in registry.targets() if str(target).startswith("aten")}
+    named = {info.aten_name, info.name, info.name.split(".")[-1]} & ours
+    others = [] if info.name in OPEN or info.name in REFUSED or not named else (torch.int64, torch.bool)
+    return [torch.float32, *(dtype for dtype in others if dtype in info.dtypes)]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "ops/op.h"
+#include "ops/shared/accepted.h"
 #include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
@@ -18,18 +19,26 @@ namespace {
 
 using nlohmann::json;
 
-json needs(const Shader& shader) {
+// Kernels that know the places of matrix elements have it in their names: no capability of SPIR-V says so.
+uint64_t features_of(const Shader& shader) {
+  const bool places = std::string_view(shader.name).find("fragments") != std::string_view::npos;
+  return shader.features | (places ? bit(Feature::fragments) : 0);
+}
+
+json needs(uint64_t features) {
   json names = json::array();
   for (uint32_t f = 0; f < kNumFeatures; ++f) {
-    if (shader.features & bit(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
+    if (features & bit(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
   }
   return names;
 }
 
 json variants(const ShaderFile& file, const Features& features) {
   json rows = json::array();
-  for (const Shader& shader : file.variants)
-    rows.push_back({{"variant", shader.name}, {"needs", needs(shader)}, {"runs", features.runs(shader)}});
+  for (const Shader& shader : file.variants) {
+    const uint64_t needed = features_of(shader);
+    rows.push_back({{"variant", shader.name}, {"needs", needs(needed)}, {"runs", (needed & ~features.bits) == 0}});
+  }
   return rows;
 }
 
@@ -66,7 +75,8 @@ std::string run_list(const Options& options) {
   for (const Op& op : op_table()) {
     const std::string name(op.signature.name);
     if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), name) == options.ops.end()) continue;
-    json row = {{"op", name}, {"parameters", op.signature.params}, {"kernels", json::array()}};
+    json row = {
+        {"op", name}, {"parameters", op.signature.params}, {"accepts", accepted(op)}, {"kernels", json::array()}};
     if (const ShaderFile* file = main_shader(op)) row["shader"] = file->stem;
     row["kernels"] = kernel_rows(name, options, device->features());
     Options of_this;

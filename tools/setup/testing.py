@@ -120,6 +120,11 @@ def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
     totals.add_junit(report, status)
 
 
+def variants_ran(totals: Totals, log: Path = variants.LOG) -> None:
+    """A shader variant that the device can run and no test ran is a failure."""
+    totals.add(not variants.left(log))
+
+
 def driver_tests(name: str, totals: Totals) -> None:
     """Every kernel that runs there, quantize, embeddings, and each feature off in turn, on another CPU driver."""
     manifest, device = DRIVERS[name]

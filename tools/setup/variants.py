@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which shader variants that the device can run a run of tests did not make: PUMICE_SHADER_LOG names the file to which
-every process adds a line for each pipeline."""
+every process adds a line for each pipeline. Those of test/ops/variants_not_run.txt are known."""
 
 from __future__ import annotations
 
@@ -12,23 +12,36 @@ from pathlib import Path
 from setup.building import IN_PLACE
 from setup.paths import BUILD, ROOT, environment, launcher
 
+NOT_RUN = ROOT / "test/ops/variants_not_run.txt"
 LOG = BUILD / "junit/shaders.log"
 
 
-def never_made(shaders: list[dict], made: set[str]) -> list[str]:
-    """`shaders` as `pumice-rt kernel list --json` has them."""
-    rows = (row for shader in shaders for row in shader["variants"])
-    return [row["variant"] for row in rows if row["runs"] and row["variant"] not in made]
-
-
-def text(log: Path = LOG) -> str:
-    """A line of counts, and the variants by shader."""
+def listed() -> list[dict]:
+    """The shaders of `pumice-rt kernel list`, each with its variants, and whether the device runs them."""
     command = [*launcher(), BUILD / IN_PLACE / "bin/pumice-rt", "kernel", "list", "--json"]
     device = os.environ.get("PUMICE_DEVICE", "llvmpipe")
     done = subprocess.run(
         list(map(str, command)), cwd=ROOT, env=environment(PUMICE_DEVICE=device), capture_output=True, check=True
     )
-    shaders = json.loads(done.stdout)["shaders"]
-    left = never_made(shaders, set(log.read_text().splitlines()) if log.exists() else set())
-    total = sum(row["runs"] for shader in shaders for row in shader["variants"])
-    return "\n".join([f"shader variants that no test ran: {len(left)} of {total}", *(f"    {name}" for name in left)])
+    return json.loads(done.stdout)["shaders"]
+
+
+def known() -> set[str]:
+    """Those that need not run, as test/ops/variants_not_run.txt has them."""
+    lines = NOT_RUN.read_text(encoding="utf-8").splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def left(log: Path = LOG) -> list[str]:
+    """What this device can run, nothing ran, and is not known; with a line of counts and the names printed. What is
+    known and did run is printed, too, to be struck."""
+    made, expected = set(log.read_text().splitlines()) if log.exists() else set(), known()
+    runs = [row["variant"] for shader in listed() for row in shader["variants"] if row["runs"]]
+    missed = [name for name in runs if name not in made]
+    names = [name for name in missed if name not in expected]
+    count = f"{len(names)} of {len(runs)}, and {len(missed) - len(names)} that are known"
+    ran = [name for name in runs if name in made & expected]
+    print(f"shader variants that no test ran: {count}", *(f"    {name}" for name in names), sep="\n", flush=True)
+    if ran:
+        print(f"known, but they ran; strike them from {NOT_RUN.relative_to(ROOT)}:", *ran, sep="\n    ", flush=True)
+    return names

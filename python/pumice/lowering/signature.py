@@ -42,11 +42,11 @@ def encode(op: str, version: int, args: list[Any], outputs: list[Ref], sizes: Si
 
 def _check_dtypes(signature: Signature, args: list[Any], outputs: list[Ref]) -> None:
     tensors = [item for arg in args for item in (arg if isinstance(arg, list) else [arg]) if isinstance(item, Ref)]
-    for axis, refs in (("DTYPE", tensors), ("IN", tensors), ("OUT", outputs)):
-        if refs and not signature.accepts(axis, refs[0].dtype):
-            known = ", ".join(signature.axes[axis])
-            what = "results" if axis == "OUT" else "tensors"
-            raise Refused(f"{signature.name} has no variant for {refs[0].dtype.name} {what} (it has {known})")
+    for what, refs in (("tensors", tensors), ("results", outputs)):
+        known = signature.accepts.get(what)
+        dtype = refs[0].dtype.name if refs else ""
+        if refs and known is not None and dtype not in known:
+            raise Refused(f"{signature.name} has no variant for {dtype} {what} (it has {', '.join(known)})")
 
 
 def _encode(op: str, parameter: Parameter, arg: Any, sizes: Sizes) -> Any:

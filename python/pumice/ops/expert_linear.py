@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS, GATE_ROWS
 from pumice.lowering.quantized_weight import quantized_weight
@@ -30,7 +31,8 @@ def expert_linear(call: Call) -> None:
     if gated:
         parts = tuple(part and _gated(call, part, experts) for part in parts)
     group = 0 if q is None else q.group
-    chosen = (call.tensor("chosen"), call["factors"])
+    factors = None if call["factors"] is None else call.cast(call.tensor("factors"), DType.f32)
+    chosen = call.tensor("chosen"), factors
     call.emit("expert_linear", x, *parts, *chosen, experts, group, ACTIVATIONS[call["act"]], gated)
 
 

@@ -96,7 +96,7 @@ def _possible(method: ir.Method) -> dict[int, ir.Storage]:
                 _taken(signature, parameter.name, method.values[arg.index]) if isinstance(arg, ir.ValueId) else None
             )
             found.update({arg.index: texture} if texture else {})
-        if _has(signature, "STORAGE", "texture3d"):
+        if "texture3d" in signature.accepts.get("result_storage", ()):
             found.update(dict.fromkeys(call.outputs, ir.Storage.texture3d))
     return found
 
@@ -104,16 +104,11 @@ def _possible(method: ir.Method) -> dict[int, ir.Storage]:
 def _taken(signature: Signature, parameter: str, value: ir.Value) -> ir.Storage | None:
     """The texture that an operator reads an argument as."""
     if value.kind is ir.ValueKind.constant:
-        return (
-            ir.Storage.texture2d if parameter == "weight" and _has(signature, "WEIGHT_STORAGE", "texture2d") else None
-        )
-    activation = _has(signature, "STORAGE", "texture3d") or _has(signature, "X_STORAGE", "texture3d")
+        packed = parameter == "weight" and "texture2d" in signature.accepts.get("weight_storage", ())
+        return ir.Storage.texture2d if packed else None
+    activation = "texture3d" in signature.accepts.get("storage", ())
     taken = activation and parameter in ("x", "residual") and value.kind is not ir.ValueKind.state
     return ir.Storage.texture3d if taken else None
-
-
-def _has(signature: Signature, axis: str, value: str) -> bool:
-    return value in signature.axes.get(axis, ())
 
 
 def _info(value: ir.Value, name: str) -> ValueInfo:
