@@ -15,8 +15,10 @@ os.environ.setdefault("PUMICE_DEVICE", "llvmpipe")
 import torch
 from support import quick_export
 from support.end_to_end import EndToEnd
+from support.one_call import OneCall
 from support.validation_log import complaints
 
+import pumice
 from pumice._pumice import validation_messages
 
 quick_export.install()
@@ -44,6 +46,19 @@ def silence() -> Iterator[None]:
     if os.environ.get("PUMICE_VALIDATE") == "1":
         wrong = complaints(lines)
         assert not wrong, f"in a process that the test started: {wrong}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def open_devices(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keeps devices open for the tests of a module that compare numbers: drivers take 70 to 500 ms to open one."""
+    if request.path.parent.name not in ("ops", "fusion", "models"):
+        yield
+        return
+    program = OneCall()
+    program.call("relu", [program.input(torch.float32, (1,))], torch.float32, (1,))
+    held = [pumice.load(program.bytes(), features=features) for features in (None, "none,like_gpu")]
+    yield
+    del held
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
+from support.device import is_llvmpipe
 from support.int8 import check_integers
 from support.one_call import OneCall
 from support.quantized import check_product
@@ -102,6 +103,7 @@ def test_integers(x_dtype, out_dtype) -> None:
     assert {"conv2d_direct_int8", "conv2d_tiled_int8", "conv2d_depthwise_int8"} <= set(ran), ran
 
 
+@pytest.mark.skipif(not is_llvmpipe(), reason="a kernel for the matrices of lavapipe")
 def test_matrices() -> None:
     ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
     assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_split_k_int8") == 1, ran

@@ -13,6 +13,7 @@ import sys
 import pytest
 import torch
 from support import schemes
+from support.device import device, is_llvmpipe
 from support.quantized import quantized
 from support.textures import Round
 from torch.nn import functional as F
@@ -65,11 +66,6 @@ CASES = {
 
 
 @functools.cache
-def device() -> pumice.Device:
-    name = os.environ["PUMICE_DEVICE"]
-    return next(each for each in pumice.devices() if name.lower() in each.name.lower())
-
-
 @functools.cache
 def needs() -> dict[str, list[str]]:
     """What each shader of the product needs."""
@@ -105,7 +101,7 @@ def test_each_feature_off(name) -> None:
 
 
 def test_subgroups_of_four() -> None:
-    if "llvmpipe" not in device().name:
+    if not is_llvmpipe():
         pytest.skip("another device is under test")
     cases = ["q4, one row", "dq8ca", "quantize", "rows"]
     more = {"LP_NATIVE_VECTOR_WIDTH": "128", "PUMICE_CACHE_DIR": "off", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.device import is_llvmpipe
 from torch import nn
 
 import pumice
 
-KERNELS = ["gemv1", "gemv1x2", "gemv4", "gemv8", "gemvr1", "gemvr4", "tile64x64", "matrix32x32"]
+KERNELS = ["gemv1", "gemv1x2", "gemv4", "gemv8", "gemvr1", "gemvr4", "tile64x64"] + ["matrix32x32"] * is_llvmpipe()
 ON_GPUS = ["gemvf8", "gemvf8x2", "gemvf16x2", "matrix64x64", "matrix128x128", "fragments64x128", "fragments64x256"]
 
 

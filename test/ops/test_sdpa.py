@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
-from support.budget import ATTENTION
+from support.budget import ATTENTION, Budget
+from support.device import is_llvmpipe
 from support.one_call import OneCall
 from torch.nn import functional as F
 
@@ -19,6 +22,13 @@ class Attention(torch.nn.Module):
 
     def forward(self, q, k, v, mask=None):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **self.options)
+
+
+def budget(v: torch.Tensor) -> Budget:
+    """That of the steps in fp32; GPUs with matrices round probabilities, whose sum is 1, to fp16."""
+    if v.dtype is torch.float32 or is_llvmpipe():
+        return ATTENTION
+    return replace(ATTENTION, atol=2.0**-11 * float(v.abs().max()), why="MATMUL, SOFTMAX, MATMUL of fp16")
 
 
 def heads(*shapes, dtype=torch.float32):
@@ -37,9 +47,9 @@ SHAPES = [
 @pytest.mark.parametrize(("b", "h", "rows", "keys", "e", "ev"), SHAPES)
 def test_shapes(e2e, b, h, rows, keys, e, ev, dtype) -> None:
     q, k, v = heads((b, h, rows, e), (b, h, keys, e), (b, h, keys, ev), dtype=dtype)
-    program = e2e.check(Attention(), q, k, v, budget=ATTENTION, all_features=rows == 5)
+    program = e2e.check(Attention(), q, k, v, budget=budget(v), all_features=rows == 5)
     assert program.report.operators == {"sdpa": 1}
-    e2e.check(Attention(is_causal=True), q, k, v, budget=ATTENTION)
+    e2e.check(Attention(is_causal=True), q, k, v, budget=budget(v))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
@@ -49,9 +59,9 @@ def test_masks(e2e, shape, dtype) -> None:
     q, k, v = heads((2, 3, 9, 8), (2, 3, 70, 8), (2, 3, 70, 8), dtype=dtype)
     seen = torch.rand(shape) > 0.5
     seen.reshape(-1, shape[-1])[-1] = False
-    e2e.check(Attention(), q, k, v, seen, budget=ATTENTION)
+    e2e.check(Attention(), q, k, v, seen, budget=budget(v))
     added = torch.randn(shape).to(dtype).masked_fill(~seen, -INF)
-    e2e.check(Attention(), q, k, v, added, budget=ATTENTION)
+    e2e.check(Attention(), q, k, v, added, budget=budget(v))
 
 
 def test_grouped_heads_and_scale(e2e) -> None:
@@ -107,7 +117,7 @@ class Block(torch.nn.Module):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_transposes_are_folded(e2e, dtype) -> None:
     q, k, v = heads((2, 9, 3, 8), (2, 70, 3, 8), (2, 70, 3, 8), dtype=dtype)
-    program = e2e.check(Block(), q, k, v, budget=ATTENTION)
+    program = e2e.check(Block(), q, k, v, budget=budget(v))
     assert set(program.report.operators) == {"sdpa", "view"}
 
 
@@ -157,7 +167,8 @@ def test_matrices(rows, keys, e, ev, mask, options) -> None:
     if not {"coopmat", "memory_model", "float16"} <= set(session.device.features):
         pytest.skip("no cooperative matrices")
     got = session(*inputs).double()
-    assert {row.kernel for row in session.profile(*inputs)} == {"sdpa_matrix[own]"}
+    kernels = {row.kernel for row in session.profile(*inputs)} - {"copy"}
+    assert kernels == {"sdpa_matrix[own]" if is_llvmpipe() else "sdpa_fragments[own]"}
     assert torch.equal(got, session(*inputs).double())
     want = Attention(**options)(*(t.double() if t.is_floating_point() else t for t in inputs)).nan_to_num(0)
     scale = options.get("scale", e**-0.5)

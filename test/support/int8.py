@@ -12,6 +12,7 @@ from torch.ao.quantization.fx import _decomposed  # noqa: F401 (registers torch.
 
 import pumice
 from pumice.format import ir
+from support.device import is_llvmpipe
 from support.one_call import OneCall
 from support.quantized import UNIT
 from support.sums import SUM_UNIT, Sums, product
@@ -20,10 +21,8 @@ MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 # Every kernel by name; "" is the one that is picked. Names: ops/linear/pick.cpp.
 FLOATS = ["gemv1", "gemv4x2", "tile32x64"]  # a few of those that multiply whole numbers as floats
 INTEGERS = ["dot1", "dot4", "dotw8", "dot_tile32x64"]
-MATRICES = [
-    "int8_16x32",
-    "int8g_16x32",
-]  # a CPU driver compiles them for seconds: where they have something of their own to do
+# Of the matrices that lavapipe has, which compiles them for seconds: where they have something of their own to do.
+MATRICES = ["int8_16x32", "int8g_16x32"] if is_llvmpipe() else []
 FEW = ["gemv4x2", "dot2", "dotw1", "dot_tile64x64"]  # for the many shapes of weights
 
 

@@ -89,8 +89,8 @@ class Proof:
             progress.close()
         self.seconds["kernels"] = time.monotonic() - begun
         made = set(log.read_text().splitlines()) if log.exists() else set()
-        self.unseen = variants.never_made(listed["shaders"], made)
-        self.variants = sum(row["runs"] for shader in listed["shaders"] for row in shader["variants"])
+        self.unseen = variants.missed(listed["shaders"], made)
+        self.variants = len(variants.missed(listed["shaders"], set()))
 
     def eager(self) -> None:
         """Operators and models against eager PyTorch."""

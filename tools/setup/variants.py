@@ -32,14 +32,20 @@ def known() -> set[str]:
     return {line for line in lines if line and not line.startswith("#")}
 
 
+def missed(shaders: list[dict], made: set[str]) -> list[str]:
+    """Those that the device can run and that are not among `made`."""
+    runs = (row["variant"] for shader in shaders for row in shader["variants"] if row["runs"])
+    return [variant for variant in runs if variant not in made]
+
+
 def left(log: Path = LOG) -> list[str]:
     """What this device can run, nothing ran, and is not known; with a line of counts and the names printed. What is
     known and did run is printed, too, to be struck."""
     made, expected = set(log.read_text().splitlines()) if log.exists() else set(), known()
-    runs = [row["variant"] for shader in listed() for row in shader["variants"] if row["runs"]]
-    missed = [name for name in runs if name not in made]
-    names = [name for name in missed if name not in expected]
-    count = f"{len(names)} of {len(runs)}, and {len(missed) - len(names)} that are known"
+    shaders = listed()
+    runs, unseen = missed(shaders, set()), missed(shaders, made)
+    names = [name for name in unseen if name not in expected]
+    count = f"{len(names)} of {len(runs)}, and {len(unseen) - len(names)} that are known"
     ran = [name for name in runs if name in made & expected]
     print(f"shader variants that no test ran: {count}", *(f"    {name}" for name in names), sep="\n", flush=True)
     if ran:
