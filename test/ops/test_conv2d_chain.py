@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.device import is_llvmpipe
 from support.one_call import OneCall
 
 import pumice
@@ -79,7 +80,7 @@ def chain(dtype: torch.dtype) -> bytes:
 def test_chain(dtype) -> None:
     file = chain(dtype)
     floats = dtype.is_floating_point
-    kernel = "conv32x32" if floats else "conv8_16x32"
+    kernel = "conv32x32" if floats else "conv8_16x32" if is_llvmpipe() else "conv8_64x128"
     matrices = pumice.load(file, features=f"kernel={kernel}")
     tiled = pumice.load(file, features="kernel=conv_tiled")
     for n in (2, 1):

@@ -65,7 +65,7 @@ def test_quantized_decomposed(dtype) -> None:
                 qd.dequantize_per_tensor(x, 0.1, 5, 0, bits, dtype, out_dtype=kind),
                 qd.dequantize_per_tensor(x, 1 / 3, -3, 0, bits, dtype),
                 qd.dequantize_per_channel(x, s[:6], None, 0, 0, bits, dtype, out_dtype=kind),
-                qd.dequantize_per_channel(x, s[:6], z[:6].float() / 3, 0, 0, bits, dtype, out_dtype=kind),
+                qd.dequantize_per_channel(x, s[:6], z[:6].float() * 0.3, 0, 0, bits, dtype, out_dtype=kind),
                 qd.dequantize_per_channel_group(x.view(6, 80), s.view(6, 2), z.view(6, 2), 0, bits, dtype, 40, kind),
                 qd.dequantize_per_channel_group(x.view(6, 80), s.view(6, 2), None, 0, bits, dtype, 40, kind),
             ]
