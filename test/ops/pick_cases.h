@@ -23,7 +23,8 @@ inline Features cpu() {
 // A GPU with cooperative matrices whose elements are in the expected registers.
 inline Features matrices() {
   Features features = gpu();
-  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments);
+  features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments) |
+                  bit(Feature::subgroup_arithmetic);
   features.subgroup_size = 32;
   features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
   return features;
