@@ -61,6 +61,7 @@ def tensors(size: dict) -> dict[str, np.ndarray]:
 
 def write_pumice(out: str, size: dict, max_seq: int) -> None:
     from safetensors.numpy import save_file
+    from tokenizers import Tokenizer, models
 
     import pumice.llm
 
@@ -82,6 +83,8 @@ def write_pumice(out: str, size: dict, max_seq: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(json.dumps(config))
         save_file(tensors(size), Path(folder) / "model.safetensors")
+        words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(size["vocabulary"])}, unk_token="w0"))
+        words.save(str(Path(folder) / "tokenizer.json"))
         pumice.llm.export(folder, out, quantize="int4", embedding="int4", max_seq=max_seq)
 
 
