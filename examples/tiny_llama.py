@@ -20,7 +20,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 ROOT = Path(__file__).parents[1]
 SPECIAL = ("<|end|>", "<|user|>", "<|model|>")
-MAX_SEQ, STEPS, ROWS, LENGTH = 384, 700, 2, 128
+MAX_SEQ, STEPS, ROWS, LENGTH = 384, 900, 2, 128
 TEMPLATE = (
     "{% for message in messages %}{{ '<|user|>' if message['role'] == 'user' else '<|model|>' }}"
     "{{ message['content'] }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<|model|>{% endif %}"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -188,12 +187,15 @@ def test_ctrl_c_keeps_what_was_measured(tool, tmp_path) -> None:
         tool, "tune", "--op", "linear", "--case", f"{many},n=64,k=96", "--kernel", "gemv8", "--budget", "600",
         "--seconds", "0", "--cache-dir", tmp_path,
     )  # fmt: skip
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
-    end = time.monotonic() + 60
-    while not list(tmp_path.glob("tuned-*.bin")) and time.monotonic() < end:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    with command_line.start(*command) as running:
+        end = time.monotonic() + 60
+        while not list(tmp_path.glob("tuned-*.bin")) and time.monotonic() < end:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        try:
+            running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert 1 <= len(tuned_file.lines(tmp_path)) - 1 < 199
     assert not list(tmp_path.glob("*.tmp"))

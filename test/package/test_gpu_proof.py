@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import BIN
+from support.command_line import BIN, start
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,9 +74,12 @@ def test_one_of_n_draws_others_with_another_seed() -> None:
 
 def test_a_stopped_test_says_how_far_it_came() -> None:
     command = [BIN / "pumice-rt", "kernel", "test", "--op", "linear_q4gsw", "--case", "m=1|2|3|4|5|6|7|8,k=512,n=512"]
-    with subprocess.Popen([*command, "--replays", "100"], stderr=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with start(*command, "--replays", "100") as child:
         child.stdout.readline()  # the device: rows are under way
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=60)
+        try:
+            _, said = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert child.returncode == 130
-    assert said.startswith(b"stopped after ") and said.rstrip().endswith(b"failed")
+    assert said.startswith("stopped after ") and said.rstrip().endswith("failed")

@@ -13,6 +13,7 @@
 #include "ops/op.h"
 #include "serialization/read.h"
 #include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/same_bytes.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -243,6 +244,66 @@ void Harness::put_staged(Commands& commands, uint32_t word) const {
 void Harness::run(const Commands& kernels) {
   loaded_.device->run(kernels);
   if (!after_.empty()) transfers_.run([&](Commands& commands) { dispatch(commands, after_, 0); });
+}
+
+std::optional<HostReport> Harness::report() {
+  if (!places_.contains(impl().status)) return std::nullopt;
+  uint32_t words[4];
+  const Slice status = slice(impl().status, 0);
+  const Slice slices[] = {{status.buffer, status.offset, sizeof(words)}};
+  std::memcpy(words, transfers_.read(slices).data(), sizeof(words));
+  if (words[0] == 0) return std::nullopt;
+  if (words[0] != 1)
+    fail(Code::Internal, Stage::execute, "", "a kernel reports trouble in operator call %u", words[0] - 1);
+  return HostReport{words[1], static_cast<int32_t>(words[2]), static_cast<int32_t>(words[3])};
+}
+
+Bytes Harness::read_output(size_t index) {
+  const Slice output = slice(impl().outputs[index], 0);
+  const Slice slices[] = {{output.buffer, output.offset, output_bytes(index)}};
+  return transfers_.read(slices);
+}
+
+std::optional<uint32_t> Harness::first_other(uint32_t count) {
+  std::vector<Slice> outputs;
+  for (size_t i = 0; i < impl().outputs.size(); ++i) {
+    const Slice output = slice(impl().outputs[i], 0);
+    if (output_bytes(i) != 0) outputs.push_back({output.buffer, output.offset, output_bytes(i)});
+  }
+  return kernel_bench::first_other(*loaded_.device, transfers_, outputs, count, [&](Commands& commands) {
+    clear(commands, impl().status);
+    commands.barrier();
+    dispatch(commands, 0);
+  });
+}
+
+std::string Harness::damage(uint32_t word) {
+  struct Band {
+    const Place* place;
+    uint64_t first, bytes;
+  };
+  std::vector<Band> bands;
+  std::vector<Slice> slices;
+  for (const auto& [tensor, place] : places_) {
+    const uint64_t start = slice(tensor, 0).offset, end = start + place.bytes;
+    for (const auto& [first, bytes] : {std::pair{uint64_t{0}, start}, std::pair{end, place.stride - place.bytes}}) {
+      bands.push_back({&place, first, bytes / 4 * 4});
+      slices.push_back({place.buffer.handle(), first, bytes / 4 * 4});
+    }
+  }
+  const Bytes all = transfers_.read(slices);
+  const std::byte* next = all.data();
+  for (const Band& band : bands) {
+    for (uint64_t at = 0; at < band.bytes; at += 4, next += 4) {
+      uint32_t found;
+      std::memcpy(&found, next, 4);
+      if (found == word) continue;
+      const int64_t where = static_cast<int64_t>(band.first + at) - static_cast<int64_t>(front());
+      return format("byte %" PRId64 " of the %s (it has %" PRIu64 ") was written: %#x, not %#x", where,
+                    band.place->name.c_str(), band.place->bytes, found, word);
+    }
+  }
+  return textures_.damage();
 }
 
 void Harness::dispatch(Commands& commands, std::span<const Step> steps, uint32_t slot) const {
