@@ -46,10 +46,7 @@ float without_zero(int x, uint b) {
     return STEPS == STEPS_F16 ? half_round(d) : d;
   }
   const float zero = zero_of(b);
-  if (STEPS != STEPS_F16) {
-    precise const float d = float(x) - zero;
-    return d;
-  }
+  if (STEPS != STEPS_F16) return float(x) - zero;
   precise const float d = half_round(float(x)) - half_round(zero);
   return half_round(d);
 }

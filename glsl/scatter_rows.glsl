@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // scatter_add of f32 by rows: out[r, j] = self[r, j] + src[r, p] for every p with index[r, p] = j, added one after the other in the
-// order of p, as ops/scatter.cpp has it. A workgroup has a row, and takes LANES * kEach of its indices at a time: counts how many
+// order of p, as ops/scatter.cpp has it. A workgroup has a row, and takes LANES * SCATTER_ROWS_EACH of its indices at a time: counts how many
 // there are of each, sums the counts to where the list of each begins, and puts every src into its list. The atomics of the count
 // leave a list in any order, so an element of the output looks for the order of its own: up to four are sorted in registers, of
 // some it looks for the next one each time, and where they are many it goes through the indices again. An index out of range is
@@ -10,6 +10,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "core/launch.glslh"
+#include "core/modes.glslh"
 #include "core/types.glslh"
 
 layout(constant_id = 1) const uint EXTENT = 1u;  // of a row of the output
@@ -31,11 +32,10 @@ layout(push_constant) uniform Params {
 } params;
 
 const uint kNobody = 0xffffffffu;
-const uint kEach = 8u;  // indices of an invocation; ops/scatter.cpp knows it
 const uint kWords = (EXTENT + 1u) / 2u;
 const uint kFew = 4u;
 shared uint starts_[kWords];  // two elements a word: how many terms each has, then where its own begin
-shared uvec2 list_[kEach * gl_WorkGroupSize.x];  // place among the indices, bits of the term
+shared uvec2 list_[SCATTER_ROWS_EACH * gl_WorkGroupSize.x];  // place among the indices, bits of the term
 shared uint totals_[2u * gl_WorkGroupSize.x];
 
 uint word_of(uint w) { return CPU ? atomicOr(starts_[w], 0u) : starts_[w]; }
@@ -115,12 +115,12 @@ void main() {
   const uint index = slab * params.indices * params.inner + from, src = slab * params.terms * params.inner + from;
   uint begin = 0u;
   do {
-    const uint end = min(begin + kEach * LANES, params.indices);
+    const uint end = min(begin + SCATTER_ROWS_EACH * LANES, params.indices);
     for (uint w = lane(); w < kWords; w += LANES) starts_[w] = 0u;
     barrier();
-    uint key[kEach], place[kEach];
-    float term[kEach];
-    [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+    uint key[SCATTER_ROWS_EACH], place[SCATTER_ROWS_EACH];
+    float term[SCATTER_ROWS_EACH];
+    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k) {
       const uint p = begin + k * LANES + lane();
       key[k] = kNobody;
       if (p >= end) continue;
@@ -129,14 +129,14 @@ void main() {
       if (given >= 0 && given < int(EXTENT)) key[k] = uint(given);
       else report_index(params.call, index + p * params.inner, given, int(EXTENT));
     }
-    [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k) {
       const uint shift = 16u * (key[k] & 1u);
       if (key[k] != kNobody) place[k] = atomicAdd(starts_[key[k] >> 1], 1u << shift) >> shift & 0xffffu;
     }
     barrier();
     const uint count = sum_counts();
     barrier();
-    [[unroll]] for (uint k = 0u; k < kEach; ++k)
+    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k)
       if (key[k] != kNobody) list_[start_of(key[k]) + place[k]] = uvec2(k * LANES + lane(), floatBitsToUint(term[k]));
     barrier();
     for (uint j = lane(); j < EXTENT; j += LANES) {

@@ -14,6 +14,7 @@
 #include <bit>
 #include <cmath>
 
+#include "glsl/include/core/modes.glslh"
 #include "glsl/scatter.h"
 #include "glsl/scatter_rows.h"
 #include "ops/op.h"
@@ -29,8 +30,6 @@ using glsl::scatter::MODE;
 
 constexpr const char* kNames[] = {"scatter",      "scatter_add", "scatter_prod",
                                   "scatter_mean", "scatter_max", "scatter_min"};
-
-constexpr uint32_t kRowEach = 8;  // indices of an invocation of glsl/scatter_rows.glsl
 
 // What the choice between the kernels depends on.
 struct Scatter {
@@ -48,9 +47,9 @@ struct Scatter {
     const Rows rows(self, dim);
     if (rows.count < 64 || rows.extent < 256 || index.dim(dim) > 1 << 16 || src.dim(dim) < index.dim(dim)) return 0;
     const auto widest = static_cast<uint32_t>(std::max<int64_t>(rows.extent, index.dim(dim)));
-    uint32_t lanes = std::clamp(std::bit_ceil(widest) / kRowEach, 32u, 512u);
+    uint32_t lanes = std::clamp(std::bit_ceil(widest) / SCATTER_ROWS_EACH, 32u, 512u);
     lanes = std::min(lanes, std::bit_floor(features.max_invocations));
-    const auto bytes = [&] { return (uint64_t{rows.extent} + 1) / 2 * 4 + lanes * (kRowEach * 8 + 8); };
+    const auto bytes = [&] { return (uint64_t{rows.extent} + 1) / 2 * 4 + lanes * (SCATTER_ROWS_EACH * 8 + 8); };
     while (lanes > 32 && bytes() > features.max_shared_bytes) lanes /= 2;
     return bytes() <= features.max_shared_bytes ? lanes : 0;
   }

@@ -165,7 +165,6 @@ def test_an_emitted_call_is_checked_against_the_signature(world, arguments, mess
         (torch.bool, {"tensors": ["i32", "bool"]}, True),
         (torch.bool, {"tensors": ["u8"]}, False),
         (torch.bool, {}, True),
-        (torch.float16, {"BITS": ["b32"]}, True),
     ],
 )
 def test_accepted_means_there_is_a_shader_for_it(world, dtype, accepts, accepted) -> None:

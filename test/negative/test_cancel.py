@@ -5,7 +5,6 @@ half a minute."""
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.command_line import BIN
+from support.command_line import BIN, start
 from torch import nn
 
 import pumice
+
+pytestmark = pytest.mark.timed
 
 SIZE, ROWS, PRODUCTS = 1024, 4096, 40
 SECONDS = 2  # until a run that is cancelled or interrupted has come to its end
@@ -131,14 +132,7 @@ def test_a_short_run_does_not_wait_for_a_long_one(path) -> None:
 
 def interrupted(command: list[str], ready: str = "") -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command that gets SIGINT in the middle of a run."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a background job inherits an ignored one
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = start(*command)
     try:
         if ready:
             assert process.stdout is not None and process.stdout.readline() == ready

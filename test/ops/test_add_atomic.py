@@ -4,12 +4,12 @@ index_put with accumulate. Their order is any, so they are compared with sums in
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 import torch
 from support.budget import ULP
+from support.device import device
 from support.many import Many, normal
 
 import pumice
@@ -26,8 +26,7 @@ PATTERNS: dict[str, Callable[..., torch.Tensor]] = {
 
 @pytest.fixture(autouse=True)
 def _needs_atomics() -> None:
-    name = os.environ["PUMICE_DEVICE"].lower()
-    if "float_atomics" not in next(each for each in pumice.devices() if name in each.name.lower()).features:
+    if "float_atomics" not in device().features:
         pytest.skip("the device cannot add floats by atomics")
 
 

@@ -66,7 +66,6 @@ CASES = {
 
 
 @functools.cache
-@functools.cache
 def needs() -> dict[str, list[str]]:
     """What each shader of the product needs."""
     shaders = json.loads(_pumice.kernel_list())["shaders"]

@@ -70,8 +70,9 @@ def test_the_page_has_every_row_and_no_other(figures, measured) -> None:
 
 
 def test_what_is_stored_is_the_page(figures) -> None:
-    if figures.stored():
-        assert figures.PAGE.read_text() == figures.page(figures.stored())
+    if not figures.stored():
+        pytest.skip("no device's figures are stored yet")
+    assert figures.PAGE.read_text() == figures.page(figures.stored())
 
 
 def test_what_moved_beyond_the_spread(figures, measured) -> None:

@@ -154,10 +154,6 @@ def _elements() -> Iterator[Sample]:
         yield Sample(f"pairs {_name(dtype)}", _many(PAIRS + OF_FLOATS, x, y))
         yield Sample(f"nextafter {_name(dtype)}", _many([torch.nextafter], x, y))
     yield Sample("bfloat16", _many([lambda x: x.bfloat16().float()], normal(3, 5)), TEXTURES)
-    yield Sample("nextafter float32", _many([torch.nextafter], normal(3, 5), normal(3, 5, seed=2)))
-    yield Sample(
-        "nextafter float16", _many([torch.nextafter], normal(3, 5, dtype=F16), normal(3, 5, dtype=F16, seed=2))
-    )
     for dtype in INTS:
         x, y = normal(3, 5, dtype=dtype), normal(3, 5, dtype=dtype, seed=2).abs() % 5 + 1
         yield Sample(f"pointwise {_name(dtype)}", _many(OF_INTEGERS, x), TEXTURES)

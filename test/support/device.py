@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import pumice
 
 
+@functools.cache
 def device() -> pumice.Device:
     """Its record."""
-    name = os.environ["PUMICE_DEVICE"]
+    name = os.environ.get("PUMICE_DEVICE", "llvmpipe")
     return next(each for each in pumice.devices() if name.lower() in each.name.lower())
 
 

@@ -15,18 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using test::Folder;
 using test::Messages;
+using test::some_device;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-Physical some_device() {
-  Physical physical;
-  physical.vendor_id = 0x10de;
-  physical.device_id = 0x2335;
-  physical.driver_version = 42;
-  for (int i = 0; i < 16; ++i) physical.cache_uuid[i] = static_cast<uint8_t>(i * 3);
-  return physical;
-}
 
 std::vector<uint8_t> some_body() {
   std::vector<uint8_t> body(300);

@@ -18,6 +18,7 @@
 #include "vulkan/functions.h"
 #include "vulkan/instance.h"
 #include "vulkan/memory.h"
+#include "vulkan/physical.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/upload.h"
 
@@ -31,6 +32,16 @@ inline DeviceOptions options(std::string features = "", std::string cache_dir = 
 
 inline std::shared_ptr<Device> open(std::string features = "", std::string cache_dir = "off") {
   return Device::open(options(std::move(features), std::move(cache_dir)));
+}
+
+// What a file of the cache is for.
+inline Physical some_device() {
+  Physical physical;
+  physical.vendor_id = 0x10de;
+  physical.device_id = 0x2335;
+  physical.driver_version = 42;
+  for (int i = 0; i < 16; ++i) physical.cache_uuid[i] = static_cast<uint8_t>(i * 3);
+  return physical;
 }
 
 // Collects the log during its lifetime.

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Folder;
 using test::Messages;
+using test::some_device;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -26,14 +27,6 @@ TunedKernels some() {
   kernels.set(kProduct, 16, "tile32x64");
   kernels.set(kProduct, 100, "tile64x64");
   return kernels;
-}
-
-Physical some_device() {
-  Physical physical;
-  physical.vendor_id = 0x10de;
-  physical.device_id = 0x2335;
-  physical.driver_version = 42;
-  return physical;
 }
 
 TEST(TunedKernels, TheNearestRowsOfTheSamePowerOfTwo) {

@@ -141,12 +141,7 @@ class Bench {
       Harness harness(loaded, graph, transfers_, {});
       slot_bytes = harness.slot_bytes();
       row["shader"] = harness.shaders();
-      harness.reset(0xffffffffu, inputs);
-      Commands commands(device_);
-      commands.begin();
-      harness.dispatch(commands, 0);
-      commands.end();
-      harness.run(commands);
+      run_once(device_, harness, inputs);
       const std::string why = wrong(harness, case_data, expected, m, error, row);
       if (!why.empty()) {
         row["status"] = "failed";

@@ -60,12 +60,9 @@ double short_us(const Loaded& loaded, const Graph& graph, Transfers& transfers, 
 
 std::vector<size_t> shortest(const std::vector<double>& times, double most) {
   std::vector<size_t> order;
-  for (size_t i = 0; i < times.size(); ++i) {
-    if (times[i] > most) continue;
-    size_t at = order.size();
-    while (at > 0 && times[order[at - 1]] > times[i]) --at;
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), i);
-  }
+  for (size_t i = 0; i < times.size(); ++i)
+    if (times[i] <= most) order.push_back(i);
+  std::ranges::sort(order, {}, [&](size_t i) { return times[i]; });
   return order;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 
 #include "base/log.h"
@@ -14,7 +15,6 @@
 #include "runtime/file_bytes.h"
 #include "serialization/read.h"
 #include "tools/kernel_bench/bench_op.h"
-#include "tools/kernel_bench/contest.h"
 #include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
@@ -86,12 +86,9 @@ double Product::work() const {
          (weight_bits / 8 + static_cast<double>(c.m) / 100);
 }
 
-std::vector<Product> heaviest_first(const std::vector<Product>& products) {
-  std::vector<double> work;
-  for (const Product& each : products) work.push_back(-each.work());
-  std::vector<Product> sorted;
-  for (const size_t i : shortest(work)) sorted.push_back(products[i]);
-  return sorted;
+std::vector<Product> heaviest_first(std::vector<Product> products) {
+  std::ranges::sort(products, std::greater(), &Product::work);
+  return products;
 }
 
 std::vector<Product> products_of(const Device& device, const Options& options) {

@@ -22,6 +22,6 @@ struct Product {
 // Those of all methods of the file `options.model`, at the sizes of `options.sizes`; sizes by name that these leave out
 // are those of the export, and 1, 4, 16, 64, 256 and 1024 as far as the file allows. The heaviest first.
 std::vector<Product> products_of(const Device& device, const Options& options);
-std::vector<Product> heaviest_first(const std::vector<Product>& products);
+std::vector<Product> heaviest_first(std::vector<Product> products);
 
 }  // namespace pumice::engine::kernel_bench

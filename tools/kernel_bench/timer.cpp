@@ -43,12 +43,12 @@ Replays::Replays(const std::shared_ptr<Device>& device, const std::function<void
   record(1);
   device->run(commands_);  // creates the pipelines
   device->run(commands_);
-  first_us_ = std::max(commands_.timestamps_us()[1], 0.1);
-  if (first_us_ > options.most_us) return;
+  const double first_us = std::max(commands_.timestamps_us()[1], 0.1);
+  if (first_us > options.most_us) return;
   const auto in = [&](double us, double each) {
     return static_cast<uint32_t>(std::min<double>(us / each, kMostReplays));
   };
-  count_ = std::max({std::min(options.least_replays, in(kMostUs, first_us_)), in(kSubmitUs, first_us_), 1u});
+  count_ = std::max({std::min(options.least_replays, in(kMostUs, first_us)), in(kSubmitUs, first_us), 1u});
   record(count_);
   const auto warm = Clock::now();
   do device->run(commands_);

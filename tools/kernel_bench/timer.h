@@ -35,12 +35,10 @@ class Replays {
   };
   Sample submit();
   uint32_t count() const { return count_; }  // 0: the first one took more than most_us
-  double first_us() const { return first_us_; }
 
  private:
   std::shared_ptr<Device> device_;
   Commands commands_;
-  double first_us_ = 0;
   uint32_t count_ = 0;
 };
 

@@ -129,12 +129,7 @@ class Tuner {
     const Case& c = case_data.shape();
     std::erase_if(contenders, [&](const Contender& each) {
       Harness harness(loaded, *each.graph, transfers_, {});
-      harness.reset(0xffffffffu, inputs);
-      Commands commands(device_);
-      commands.begin();
-      harness.dispatch(commands, 0);
-      commands.end();
-      harness.run(commands);
+      run_once(device_, harness, inputs);
       json unused;
       const Bound error = bound(bench_op(c.op), each.kernel, c, features_);
       const std::string why = wrong(harness, case_data, expected, c.m, error, unused);

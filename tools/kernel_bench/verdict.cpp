@@ -44,6 +44,15 @@ std::string wrong(Harness& harness, const CaseData& case_data, std::span<const E
   return why;
 }
 
+void run_once(const std::shared_ptr<Device>& device, Harness& harness, std::span<const Data> inputs) {
+  harness.reset(0xffffffffu, inputs);
+  Commands commands(device);
+  commands.begin();
+  harness.dispatch(commands, 0);
+  commands.end();
+  harness.run(commands);
+}
+
 Bound bound_of(const Harness& harness, Bound bound) {
   bound.matrices = harness.uses(Feature::coopmat);
   bound.any_order = !harness.repeats();

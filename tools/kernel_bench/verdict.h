@@ -18,6 +18,8 @@ std::string wrong(Harness& harness, const CaseData& case_data, std::span<const E
 // The same of outputs that a session gave; `bound`: that of bound_of.
 std::string wrong(std::span<const Bytes> outputs, std::span<const ExpectedOutput> expected, int64_t m,
                   const Bound& bound, nlohmann::json& row);
+// Runs the kernels once, in memory that held other bytes before.
+void run_once(const std::shared_ptr<Device>& device, Harness& harness, std::span<const Data> inputs);
 // With what the kernels that run in the harness may be off in addition.
 Bound bound_of(const Harness& harness, Bound bound);
 

@@ -111,7 +111,7 @@ class Measuring:
             figure.facts = figure.facts or {"kernel": row["is"], **facts}
 
     def _row(self, title: str, row: dict) -> None:
-        file = self._file(row["file"])
+        file = self.files / row["file"]
         if "bench" in row:
             said = json.loads(self._tool("bench", str(file), *shlex.split(row["bench"]), "-r", "200", "--json"))
             figure = self._figure(title, row["what"], "ms")
@@ -142,15 +142,6 @@ class Measuring:
     def _figure(self, table: str, what: str, unit: str) -> Figure:
         return self.figures.setdefault((table, what), Figure(table, what, unit))
 
-    def _file(self, name: str) -> Path:
-        path = self.files / name
-        if not path.exists():
-            self.files.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(".fresh")
-            _call([str(self.python), *self.recipes["files"][name].format(out=fresh).split()])
-            fresh.rename(path)
-        return path
-
     def make_files(self, progress: Progress) -> None:
         """Those that the tables name, and for their peers."""
         rows = [row for table in self.tables() for row in table.get("row", [])]
@@ -158,10 +149,13 @@ class Measuring:
         if self.peers:
             commands = [self.recipes["peers"][row["peer"]]["command"] for row in rows if "peer" in row]
             names += [name for name in self.recipes["files"] if any(f"{{{name}}}" in each for each in commands)]
+        self.files.mkdir(parents=True, exist_ok=True)
         for name in dict.fromkeys(names):
             if not (self.files / name).exists():
+                fresh = self.files / f"{name}.fresh"
                 with progress.step(name):
-                    self._file(name)
+                    _call([str(self.python), *self.recipes["files"][name].format(out=fresh).split()])
+                fresh.rename(self.files / name)
 
     def _tool(self, *words: str) -> str:
         return _call([*map(str, launcher()), str(self.tool), *words])

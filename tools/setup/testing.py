@@ -107,15 +107,23 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
 
 
 def python_tests(totals: Totals, arguments: list[str], **more: str) -> None:
-    print("== Python tests", flush=True)
-    report = JUNIT / "pytest.xml"
+    cores = len(os.sched_getaffinity(0))
+    if arguments or cores == 1:
+        _pytest("Python tests", totals, arguments, **more)
+        return
+    # Everything: a process a core, one thread each; then those that look at the clock, by themselves.
+    many = ["-n", str(cores), "--dist", "worksteal", "-m", "not large and not timed"]
+    _pytest("Python tests", totals, many, **more, OMP_NUM_THREADS="1")
+    _pytest("Python tests of times", totals, ["-m", "timed"], **more)
+
+
+def _pytest(title: str, totals: Totals, arguments: list[str], **more: str) -> None:
+    print(f"== {title}", flush=True)
+    report = JUNIT / f"{title.lower().replace(' ', '-')}.xml"
     JUNIT.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     command = [*launcher(), PYTHON, "-m", "pytest", f"--junitxml={report}", *arguments]
-    if not arguments and (cores := len(os.sched_getaffinity(0))) > 1:  # everything: a process a core, one thread each
-        command += ["-n", str(cores), "--dist", "worksteal"]
-        more["OMP_NUM_THREADS"] = "1"
-    with totals.report.phase("Python tests"):
+    with totals.report.phase(title):
         status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
     totals.add_junit(report, status)
 

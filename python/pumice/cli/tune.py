@@ -57,12 +57,11 @@ def tune(model: Path | None, as_json: bool, rotate: int | None, **options: Any) 
     aside. `pumice profile` marks what was tuned.
     """
     given = given_options(options)
-    if model is not None:
-        if options["ops"] or options["cases"] or options["grid"]:
-            raise click.UsageError("give a model, or products by --op, --case and --grid")
-        given["model"] = str(model)
-    elif not (options["ops"] or options["cases"] or options["grid"]):
+    has_products = any(options[name] for name in ("ops", "cases", "grid"))
+    if has_products == (model is not None):
         raise click.UsageError("give a model, or products by --op, --case and --grid")
+    if model is not None:
+        given["model"] = str(model)
     if rotate:
         given["rotate_bytes"] = rotate << 20
     rows: list[dict] = []
@@ -96,8 +95,7 @@ def _print(rows: list[dict]) -> None:
     table = tables.new(*COLUMNS, left=("product", "table's kernel", "best kernel", "kept"))
     for row in rows:
         if row["status"] == "ok":
-            times = (f"{row[key]:.2f}" for key in ("table_us", "best_us", "spread_us"))
-            table_us, best_us, spread = times
+            table_us, best_us, spread = (f"{row[key]:.2f}" for key in ("table_us", "best_us", "spread_us"))
             tables.add(
                 table, row["title"], row["table"], table_us, row["best"], best_us, spread, f"{row['gain']:.2f}",
                 row["tuned"],

@@ -25,12 +25,12 @@ NO_KERNEL = "an operator that Pumice does not run has no kernel in ExecuTorch"
 
 @dataclass
 class Case:
-    """worst: the largest error by what roundings explain, of a program with a delegate."""
+    """worst: the largest error by what roundings explain, of a program with a delegate; None: it was not compared."""
 
     letter: str
     why: str = ""
     on_cpu: list[str] = field(default_factory=list)
-    worst: float = 0.0
+    worst: float | None = None
 
 
 cases: list[Case] = []
@@ -60,13 +60,13 @@ class Lower(ToEdgeTransformAndLower):
 
 
 class PumiceTester(Tester):
-    worst = 0.0  # of the last program
+    worst: float | None = None  # of the last program
     network = open = False  # of the running test: whether it is a whole network; named in derived.OPEN
 
     def __init__(self, module: Any, inputs: Any, dynamic_shapes: Any = None, **more: Any) -> None:
         stages = Tester.default_stage_classes() | {StageType.TO_EDGE_TRANSFORM_AND_LOWER: Lower}
         super().__init__(module, inputs, stages, dynamic_shapes, **more)
-        PumiceTester.worst = 0.0
+        PumiceTester.worst = None
 
     def run_method_and_compare_outputs(self, stage: Any = None, inputs: Any = None, **more: Any) -> Any:
         """As the suite compares, and within what roundings explain: on inputs that nobody writes into before."""
@@ -113,7 +113,7 @@ def run_test(model: Any, inputs: Any, ours: flow.TestFlow, *args: Any, **kwargs:
             summary.result = TestResult.SUCCESS_UNDELEGATED  # the test goes on with its next case
     if ours.quantize and letter not in (WRONG, FAILED, SKIPPED) and not Lower.quantized:
         return summary  # nothing to quantize: it is a case of the flow for floats
-    worst = PumiceTester.worst if Lower.delegated else 0.0
+    worst = PumiceTester.worst if Lower.delegated else None
     if isinstance(summary.error, NotExplained):
         worst = summary.error.worst
     cases.append(Case(letter, why if letter in (SKIPPED, WRONG, FAILED) else "", on_cpu, worst))

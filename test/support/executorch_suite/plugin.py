@@ -121,8 +121,9 @@ class Lines:
             self.end(share.short(report.nodeid), self.running.pop(report.nodeid, []))
 
     def end(self, name: str, cases: list[Any]) -> None:
-        letters, worst = "".join(case[0] for case in cases), max((case[3] for case in cases), default=0.0)
-        self.ended[name] = letters, worst
+        letters = "".join(case[0] for case in cases)
+        worst = max((case[3] for case in cases if case[3] is not None), default=None)
+        self.ended[name] = letters, worst or 0.0
         for number, (letter, why, on_cpu, _) in enumerate(cases):
             self.bad += [f"{name}, case {number}: {WORDS[letter]}: {why}"] if letter in BAD else []
             self.reasons.update([why.partition("\n")[0]] if letter in (SKIPPED, ABSENT) else [])
@@ -161,8 +162,8 @@ def said(letters: str, zero: bool = False) -> str:
     return ", ".join(f"{letters.count(x)} {word}" for x, word in WORDS.items() if zero or x in letters)
 
 
-def error(worst: float) -> str:
-    return f"; error {worst:.2g} of what roundings explain" if worst else ""
+def error(worst: float | None) -> str:
+    return "" if worst is None else f"; error {worst:.2g} of what roundings explain"
 
 
 def ranking(write: Any, title: str, counts: Counter[str]) -> None:

@@ -91,7 +91,7 @@ def compared(module: ModuleType, check: Any) -> Any:
                 loaded = module._load_for_executorch_from_buffer(program.buffer)
                 for one in [inputs, *fitting]:
                     got = loaded.run_method("forward", tuple(module.tree_flatten(one)[0]))
-                    cases[-1].worst = max(cases[-1].worst, check_roundings(_programs[0], one, got))
+                    cases[-1].worst = max(cases[-1].worst or 0.0, check_roundings(_programs[0], one, got))
             for other in itertools.compress(given, map(operator.not_, fit)):
                 loaded = module._load_for_executorch_from_buffer(program.buffer)
                 try:
