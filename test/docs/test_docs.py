@@ -17,6 +17,8 @@ from pumice.error_codes import CODES
 from pumice.errors import from_native
 from pumice.lowering import registry
 
+pytestmark = pytest.mark.every  # each page
+
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BY_CI = {"./dev demo", "./dev test"}  # .ci/run calls both; running them from a test would never end

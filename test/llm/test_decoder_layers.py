@@ -85,6 +85,7 @@ def generated(path: Path, features: str, count: int, **options: float) -> list[i
     return list(lm.generate_tokens(list(range(20, 40)), max_new_tokens=count, **options))
 
 
+@pytest.mark.thorough
 def test_tokens_are_those_of_single_kernels(file_of_layers) -> None:
     """Greedy and drawn, many steps in one submit."""
     for count, options in ((70, {}), (20, {"temperature": 0.8, "seed": 3, "top_k": 20})):

@@ -13,6 +13,8 @@ from support.one_call import OneCall
 import pumice
 from pumice.format import ir
 
+pytestmark = pytest.mark.every  # what strangers send: each case in every run
+
 F32, I64_MAX, BIG = torch.float32, (1 << 63) - 1, 1 << 31
 Make = Callable[[], bytes]
 

@@ -18,6 +18,8 @@ from support import hostile
 
 import pumice
 
+pytestmark = pytest.mark.every  # what strangers send: each case in every run
+
 GRANTED = 256 << 20  # max_memory
 SECONDS, SLACK = 1.0, 64 << 20
 

@@ -15,6 +15,8 @@ import pumice
 from pumice.format import ir
 from pumice.format.constants import pack
 
+pytestmark = pytest.mark.every  # what strangers send: each case in every run
+
 ao, qd = torch.ops.torchao, torch.ops.quantized_decomposed
 INF, NAN = float("inf"), float("nan")
 

@@ -107,6 +107,7 @@ class Gated(torch.nn.Module):
         return torch.nn.functional.silu(self.gate(self.norm(x))) * self.up(self.norm(x))
 
 
+@pytest.mark.thorough
 def test_in_a_fused_linear() -> None:
     torch.manual_seed(5)
     module, x = Gated(), torch.randn(70, WIDTH)

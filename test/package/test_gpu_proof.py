@@ -61,8 +61,9 @@ def test_an_operator_that_is_not_there(gpu) -> None:
 
 def test_one_of_n_draws_others_with_another_seed() -> None:
     def rows(*more: str) -> set[tuple[str, str]]:
-        case = "m=1|3,n=16|35,k=64,values=random|high,dtype=f32"
+        case = "m=1|3,n=16|35|40|48|51|67,k=64,values=random|high,dtype=f32"
         command = [BIN / "pumice-rt", "kernel", "test", "--op", "linear_q8csw", "--case", case, "--replays", "1", *more]
+        command += ["--kernel", "pick", "--kernel", "gemv1", "--kernel", "gemvr1"]  # each is compiled
         text = subprocess.run([*command, "--json"], capture_output=True, check=False, env=os.environ).stdout
         return {(row["case"], row["kernel"]) for row in json.loads(text)["rows"]}
 
