@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setup.install import PEER_REQUIREMENTS, SUITE_REQUIREMENTS, pip_install
+from setup.install import PEER_REQUIREMENTS, SITE_REQUIREMENTS, SUITE_REQUIREMENTS, pip_install
 from setup.paths import BUILD, LOGS, PYTHON, environment, locked
 from setup.progress import StepFailed
 
 SUITE = BUILD / "suite-packages"
 PEERS = BUILD / "peer-packages"
+SITE = BUILD / "site-packages"
 
 
 def install() -> Path | None:
@@ -32,6 +33,12 @@ def peers() -> Path:
     """What `./dev bench-gpu` measures beside Pumice: the folder for PYTHONPATH. Raises StepFailed when pip fails."""
     _install(PEER_REQUIREMENTS, PEERS, "bench-gpu: bringing ncnn and gguf, once")
     return PEERS
+
+
+def site() -> Path:
+    """MkDocs, for `./dev site`: the folder for PYTHONPATH. Raises StepFailed when pip fails."""
+    _install(SITE_REQUIREMENTS, SITE, "site: bringing MkDocs, once")
+    return SITE
 
 
 def _install(requirements: Path, place: Path, what: str) -> bool:
