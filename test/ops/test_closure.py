@@ -90,6 +90,19 @@ def test_a_change_is_told() -> None:
     assert closure.covered(was) == {"relu f32"}
 
 
+def test_fp16_may_be_nearer_to_fp64_than_eager_and_not_farther() -> None:
+    exact = torch.tensor([1.0, 1e6, torch.nan], dtype=torch.float64)
+    for value, error in (([1, torch.inf, torch.nan], 0), ([1.5, torch.inf, torch.nan], 0.5)):
+        assert operator_database.error_of(torch.tensor(value, dtype=torch.float16), exact) == error
+    for value in (
+        [torch.nan, torch.inf, torch.nan],
+        [torch.inf, torch.inf, torch.nan],
+        [1, 2, torch.nan],
+        [1, torch.inf, 0],
+    ):
+        assert operator_database.error_of(torch.tensor(value, dtype=torch.float16), exact) == torch.inf
+
+
 @pytest.mark.parametrize(("scheme", "dtype"), schemes.cases(), ids=str)
 def test_every_scheme_runs(scheme: schemes.Scheme, dtype: torch.dtype) -> None:
     """On the example, and where nothing optional is on the device: every kernel family that a scheme may meet."""
