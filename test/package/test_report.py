@@ -66,3 +66,16 @@ def test_a_variant_that_no_test_ran_fails_the_run(tmp_path: Path, capsys: pytest
     variants_ran(totals, log)
     said = capsys.readouterr().out
     assert totals.passed == 2 and "strike them" in said and all(f"    {name}\n" in said for name in left_out)
+
+
+@pytest.mark.parametrize(("name", "count"), [("Cancel.WithoutARunDoesNothing", 1), ("NoSuchTest", 0)])
+def test_cpp_tests_by_name(name: str, count: int) -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from setup.testing import Totals, cpp_tests
+    finally:
+        sys.path.pop(0)
+
+    totals = Totals()
+    cpp_tests("release", totals, name)
+    assert (totals.passed, totals.failed) == (count, 1 - count)

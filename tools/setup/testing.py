@@ -100,7 +100,7 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
         folder = build(preset, targets or ["cpp_tests"])
     totals.report.add_build(preset, folder)
     JUNIT.mkdir(parents=True, exist_ok=True)
-    for title, which in {"": ["-R", only, *JOBS]} if only else PARTS_OF_CPP_TESTS.items():
+    for title, which in parts_of_cpp_tests(only).items():
         report = JUNIT / f"ctest-{preset}{title}.xml"
         report.unlink(missing_ok=True)
         command = [VENV / "bin/ctest", "--test-dir", folder, "--output-on-failure", "--output-junit", report, *which]
@@ -109,6 +109,11 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
         with totals.report.phase(f"C++ tests{title}, {preset}"):
             status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
         totals.add_junit(report, status)
+
+
+def parts_of_cpp_tests(only: str) -> dict[str, list[str]]:
+    """What ctest is called for, one after the other: {the title's end: its arguments}."""
+    return {"": ["-R", only, *JOBS]} if only else PARTS_OF_CPP_TESTS
 
 
 def python_tests(totals: Totals, arguments: list[str], few: bool = False, **more: str) -> None:
