@@ -62,6 +62,17 @@ def check_right(session: pumice.Session, calls: int) -> None:
     assert int(seen) == calls
 
 
+class TooLate(AssertionError):
+    """A limit of seconds; the only failure that a whole run tries again (tools/setup/testing.py)."""
+
+
+def check_in_time(begin: float, seconds: float) -> None:
+    """It is less than `seconds` after `begin`, which time.monotonic() gave."""
+    took = time.monotonic() - begin
+    if took >= seconds:
+        raise TooLate(f"{took:.2f} s of {seconds}")
+
+
 def later(seconds: float, action: Callable[[], object]) -> list[float]:
     """Does it in another thread; the list gets the time when."""
     at: list[float] = []
@@ -82,7 +93,7 @@ def test_cancel_from_another_thread(path) -> None:
         at = later(0.3, session.cancel)
         with pytest.raises(pumice.CancelledError, match="cancelled") as caught:
             session(x_of(ROWS))
-        assert time.monotonic() - at[0] < SECONDS
+        check_in_time(at[0], SECONDS)
         assert caught.value.code == "Cancelled"
     check_right(session, 2)
     session.cancel()  # no run is under way
@@ -94,7 +105,7 @@ def test_steps_are_cancelled_between_them(path) -> None:
     at = later(0.3, session.cancel)
     with pytest.raises(pumice.CancelledError):
         session.run(x_of(64), steps=4096)
-    assert time.monotonic() - at[0] < SECONDS
+    check_in_time(at[0], SECONDS)
     check_right(session, 1)
 
 
@@ -103,7 +114,7 @@ def test_a_profile_is_cancelled(path) -> None:
     at = later(0.3, session.cancel)
     with pytest.raises(pumice.CancelledError):
         session.profile(x_of(ROWS))
-    assert time.monotonic() - at[0] < SECONDS
+    check_in_time(at[0], SECONDS)
     check_right(session, 1)
 
 
@@ -123,7 +134,7 @@ def test_a_short_run_does_not_wait_for_a_long_one(path) -> None:
     time.sleep(0.5)
     begin = time.monotonic()
     check_right(short, 2)
-    assert time.monotonic() - begin < 1.5
+    check_in_time(begin, 1.5)
     assert thread.is_alive()
     long.cancel()
     thread.join(SECONDS)
@@ -143,7 +154,7 @@ def interrupted(command: list[str], ready: str = "") -> tuple[int, str, str]:
         out, errors = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert time.monotonic() - begin < SECONDS + 0.5, "with the end of the process"
+    check_in_time(begin, SECONDS + 0.5)
     return process.returncode, out, errors
 
 
@@ -178,7 +189,7 @@ def test_an_exception_of_another_signal_handler_ends_a_run(path) -> None:
         begin = time.monotonic()
         with pytest.raises(LookupError, match="from the handler"):
             session(x_of(ROWS))
-        assert time.monotonic() - begin < 0.5 + SECONDS
+        check_in_time(begin, 0.5 + SECONDS)
     finally:
         signal.signal(signal.SIGALRM, before)
     check_right(session, 1)

@@ -77,5 +77,5 @@ def test_cpp_tests_by_name(name: str, count: int) -> None:
         sys.path.pop(0)
 
     totals = Totals()
-    cpp_tests("release", totals, name)
+    cpp_tests("release", totals, name, PUMICE_VALIDATE_LOG="/dev/null")  # its program plants a race
     assert (totals.passed, totals.failed) == (count, 1 - count)

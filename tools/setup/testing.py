@@ -25,12 +25,8 @@ CHECKED = {
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
     "PUMICE_VALIDATE": "1",  # Vulkan's validation layer, core and synchronization checks; a message fails the test
 }
-JOBS = ["-j", str(len(os.sched_getaffinity(0)))]
-# Those with a limit of seconds are alone on the machine, which may stall all the same: one of three tries must hold it.
-PARTS_OF_CPP_TESTS = {
-    "": ["-E", "^Cancel", *JOBS],
-    " of times": ["-R", "^Cancel", "-j", "1", "--repeat", "until-pass:3"],
-}
+# A machine that others use may stall: of a limit of seconds, and of nothing else, one of three tries must hold.
+RETRIED = ["--reruns", "2", "--only-rerun", "TooLate"]
 WITH_THREADS = ["runtime_test", "vulkan_test"]  # the programs whose tests of threads ThreadSanitizer looks at
 STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
@@ -97,35 +93,30 @@ def cpp_tests(preset: str, totals: Totals, only: str = "", targets: Sequence[str
         print("left out: a driver with its own C library does not go with sanitizers", flush=True)
         return
     with totals.report.phase(f"build, {preset}"):
-        folder = build(preset, targets or ["cpp_tests"])
+        folder, report = build(preset, targets or ["cpp_tests"]), JUNIT / f"ctest-{preset}.xml"
     totals.report.add_build(preset, folder)
     JUNIT.mkdir(parents=True, exist_ok=True)
-    for title, which in parts_of_cpp_tests(only).items():
-        report = JUNIT / f"ctest-{preset}{title}.xml"
-        report.unlink(missing_ok=True)
-        command = [VENV / "bin/ctest", "--test-dir", folder, "--output-on-failure", "--output-junit", report, *which]
-        command += ["--timeout", "600", "--no-tests=error", "--progress"]
-        more |= STRICT if "san" in preset else {}
-        with totals.report.phase(f"C++ tests{title}, {preset}"):
-            status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
-        totals.add_junit(report, status)
-
-
-def parts_of_cpp_tests(only: str) -> dict[str, list[str]]:
-    """What ctest is called for, one after the other: {the title's end: its arguments}."""
-    return {"": ["-R", only, *JOBS]} if only else PARTS_OF_CPP_TESTS
+    report.unlink(missing_ok=True)
+    jobs = str(len(os.sched_getaffinity(0)))
+    command = [VENV / "bin/ctest", "--test-dir", folder, "--output-on-failure", "--output-junit", report]
+    command += ["-j", jobs, "--timeout", "600", "--no-tests=error", "--progress"]
+    if only:
+        command += ["-R", only]
+    more |= STRICT if "san" in preset else {}
+    with totals.report.phase(f"C++ tests, {preset}"):
+        status = show(command, check=False, cwd=ROOT, env=environment(**CHECKED, **more))
+    totals.add_junit(report, status)
 
 
 def python_tests(totals: Totals, arguments: list[str], few: bool = False, **more: str) -> None:
-    cores = len(os.sched_getaffinity(0))
-    if arguments or cores == 1:
+    if arguments:
         _pytest("Python tests", totals, arguments, **more)
         return
     # Everything: a process a core, one thread each; then those that look at the clock, by themselves.
-    many = ["-n", str(cores), "--dist", "worksteal", "-m", "not large and not timed"]
+    many = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "worksteal", "-m", "not large and not timed"]
     many += ["--few"] if few else []
     _pytest("Python tests", totals, many, **more, OMP_NUM_THREADS="1")
-    _pytest("Python tests of times", totals, ["-m", "timed", "--reruns", "2"], **more)  # a machine may stall
+    _pytest("Python tests of times", totals, ["-m", "timed", *RETRIED], **more)
 
 
 def _pytest(title: str, totals: Totals, arguments: list[str], **more: str) -> None:
