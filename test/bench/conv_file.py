@@ -107,6 +107,9 @@ def mobilenet_v2(net: Network) -> int:
     return net.head(net.conv(x, 1280, 1, 1, RELU6), 1000)
 
 
+NETWORKS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
@@ -114,11 +117,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--dtype", choices=["f16", "i8"], default="f16")
     options = parser.parse_args()
-    networks = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2}
     dtype = ir.DType[options.dtype]
-    if options.what in networks:
+    if options.what in NETWORKS:
         net = Network(options.batch, 3, 224, dtype)
-        save(net.finish(networks[options.what](net)), options.output)
+        save(net.finish(NETWORKS[options.what](net)), options.output)
         return
     channels, out, kernel, size, *rest = map(int, options.what.split(","))
     net = Network(options.batch, channels, size, dtype)

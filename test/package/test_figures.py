@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import string
@@ -45,6 +46,9 @@ def test_recipes_name_what_there_is(figures) -> None:
     rows = [row for table in recipes["table"] for row in table.get("row", [])]
     titles = [table["title"] for table in recipes["table"]]
     assert len(set(titles)) == len(titles) and rows
+    for table in recipes["table"]:
+        names = [row["what"] for row in table.get("row", [])]
+        assert len(set(names)) == len(names), table["title"]
     assert {row["file"] for row in rows} <= set(recipes["files"])
     assert {row["peer"] for row in rows if "peer" in row} == set(recipes["peers"])
     for row in rows:
@@ -53,6 +57,16 @@ def test_recipes_name_what_there_is(figures) -> None:
     for text in (*recipes["files"].values(), *(peer["command"] for peer in recipes["peers"].values())):
         assert {name for _, name, _, _ in string.Formatter().parse(text) if name} <= names
         assert all((ROOT / word).exists() for word in text.split() if word.startswith("test/"))
+
+
+def test_recipes_of_convolutions_name_a_network(figures) -> None:
+    path = ROOT / "test/bench/conv_file.py"
+    found = importlib.util.spec_from_file_location("conv_file", path)
+    conv_file = importlib.util.module_from_spec(found)
+    found.loader.exec_module(conv_file)
+    commands = [text.split() for text in figures.tomllib.loads(figures.RECIPES.read_text())["files"].values()]
+    networks = {words[2] for words in commands if words[0] == "test/bench/conv_file.py"}
+    assert networks and networks <= set(conv_file.NETWORKS)
 
 
 def test_figures_have_their_spread_and_kernel(measured) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,15 @@ def proof(gpu, *only: str, one_of: int = 1):
     return gpu.Proof(BIN / "pumice-rt", Path(sys.executable), 2, one_of, 1, list(only))
 
 
-def test_the_page_has_what_ran(gpu, tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(gpu, "BUILD", tmp_path)
+def test_the_page_has_what_ran(gpu, tmp_path) -> None:
     found = proof(gpu, "softmax", "tril")
-    found.kernels()
+    found.log = tmp_path / "shaders.log"
+    with closing(gpu.Progress("test")) as progress:
+        found.kernels(progress)
     counts = found.operators["softmax"].counts
     assert counts["ok"] == found.passed() - found.operators["tril"].counts["ok"] > 0 and found.failed() == 0
-    assert "softmax[f32]" not in found.unseen and "sort[f32]" in found.unseen
+    unseen, _ = found.variants()
+    assert "softmax[f32]" not in unseen and "sort[f32]" in unseen
     lines = found.page().splitlines()
     assert lines[0].startswith(f"# {found.device['name']}, driver")
     worst = found.operators["softmax"].worst
@@ -55,8 +58,8 @@ def test_a_failure_is_counted_and_named(gpu) -> None:
 def test_an_operator_that_is_not_there(gpu) -> None:
     from setup.progress import StepFailed
 
-    with pytest.raises(StepFailed, match="no operator softmin"):
-        proof(gpu, "softmin").kernels()
+    with closing(gpu.Progress("test")) as progress, pytest.raises(StepFailed, match="no operator softmin"):
+        proof(gpu, "softmin").kernels(progress)
 
 
 def test_one_of_n_draws_others_with_another_seed() -> None:

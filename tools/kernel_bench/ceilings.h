@@ -11,8 +11,9 @@
 
 namespace pumice::engine::kernel_bench {
 
-// The fastest arithmetic that gives the results of a case.
-enum class Arithmetic : uint8_t { f32, f16, i8 };
+// The fastest arithmetic that gives the results of a case. split2, split3: fp32, also as that many products of fp16
+// operands, which glsl/linear_split.glsl makes.
+enum class Arithmetic : uint8_t { f32, split2, split3, f16, i8 };
 
 struct Ceiling {
   std::string name;  // "read", "copy", "f32", "f16", "dot", "f16 matrix", "s8 matrix"

@@ -112,7 +112,8 @@ class Linear : public CaseData {
   // Products of fp16 numbers are exact in fp32, and in a matrix unit that sums in fp32.
   Arithmetic arithmetic() const override {
     if (scheme_.rows != Rows::floats) return Arithmetic::i8;
-    return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32;
+    if (c_.dtype == DType::f16) return Arithmetic::f16;
+    return quantized_ ? Arithmetic::split2 : Arithmetic::split3;
   }
 
  private:

@@ -19,16 +19,19 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from setup import variants
-from setup.paths import BUILD, ROOT, environment, launcher
-from setup.progress import Progress, StepFailed
+from setup.paths import BUILD, LOGS, ROOT, environment, launcher
+from setup.progress import Progress, StepFailed, reap, side_by_side, spawn
 from setup.testing import Totals
 
 FOLDER = ROOT / "docs/gpu"
 PYTHON_TESTS = ("test/ops", "test/fusion", "test/models", "test/llm/test_decoder_steps.py")
-MOST_PROCESSES = 8  # GPUs' drivers let processes take turns
+TESTS_LOG = LOGS / "test-gpu.log"
+LAST_OF_LOG = 4000  # characters
+MOST_PROCESSES = 16  # on an H200: 404 s with 8
 COLUMNS = "| operator | rows run | failed | skipped | largest error of what is allowed |"
 
 
@@ -61,62 +64,62 @@ class Proof:
     seed: int = 1
     only: list[str] = field(default_factory=list)
     device: dict = field(default_factory=dict)
+    shaders: list = field(default_factory=list)  # of `kernel list`
     operators: dict[str, Operator] = field(default_factory=dict)
-    unseen: list[str] = field(default_factory=list)  # shader variants
-    variants: int = 0
+    log: Path = BUILD / "gpu-shaders.log"  # a line for each shader variant that any of both parts made
     tests: Totals | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def kernels(self) -> None:
+    def kernels(self, progress: Progress) -> None:
         listed = self._listed()
         rows = [row for row in listed["operators"] if not self.only or row["op"] in self.only]
         if unknown := sorted(set(self.only) - {row["op"] for row in rows}):
             raise StepFailed(f"there is no operator {unknown[0]}; pumice-rt kernel list names them")
-        # One process at a time: several would take turns on the GPU, which its driver makes long. Threads share it.
+        # One process at a time, whose threads share the device: a process for each would open it again.
         calls = [row["op"] for row in rows if len(row["kernels"]) == 1]
         groups = [(f"{len(calls)} operators of one kernel", calls)] if calls else []
         groups += [(row["op"], [row["op"]]) for row in rows if len(row["kernels"]) > 1]
         begun = time.monotonic()
-        BUILD.mkdir(exist_ok=True)
-        log = BUILD / "gpu-shaders.log"
-        log.unlink(missing_ok=True)
-        progress = Progress("test-gpu")
-        try:
-            for title, ops in groups:
-                with progress.step(title, self._line):
-                    self._test(ops, log)
-        finally:
-            progress.close()
+        for title, ops in groups:
+            with progress.step(title, self._line):
+                self._test(ops)
         self.seconds["kernels"] = time.monotonic() - begun
-        made = set(log.read_text().splitlines()) if log.exists() else set()
-        self.unseen = variants.missed(listed["shaders"], made)
-        self.variants = len(variants.missed(listed["shaders"], set()))
 
-    def eager(self) -> None:
-        """Operators and models against eager PyTorch."""
+    def eager(self, progress: Progress) -> None:
+        """Operators and models against eager PyTorch; what pytest says goes to a log."""
         begun, totals = time.monotonic(), Totals()
-        with tempfile.NamedTemporaryFile(suffix=".xml") as report:
+        with tempfile.NamedTemporaryFile(suffix=".xml") as report, TESTS_LOG.open("w") as log:
             command = [*launcher(), self.python, "-m", "pytest", "-q", f"--junitxml={report.name}", *PYTHON_TESTS]
             command += ["-n", str(min(self.jobs, MOST_PROCESSES)), "--dist", "worksteal", "-p", "no:cacheprovider"]
             # By name: without one the tests take a CPU driver.
-            variables = environment(OMP_NUM_THREADS="1", PUMICE_DEVICE=self._listed()["device"]["name"])
-            status = subprocess.run(list(map(str, command)), cwd=ROOT, env=variables, check=False).returncode
+            device = self._listed()["device"]["name"]
+            variables = environment(OMP_NUM_THREADS="1", PUMICE_DEVICE=device, PUMICE_SHADER_LOG=str(self.log))
+            with progress.step("against eager PyTorch", lambda: f"see {TESTS_LOG.relative_to(ROOT)}"):
+                status = reap(spawn(command, cwd=ROOT, env=variables, stdout=log, stderr=subprocess.STDOUT))
             totals.add_junit(Path(report.name), status)
         self.tests = totals
         self.seconds["eager"] = time.monotonic() - begun
 
     def _listed(self) -> dict:
         listed = json.loads(self._call("list", "--json"))
-        self.device = listed["device"]
+        self.device, self.shaders = listed["device"], listed["shaders"]
         return listed
 
+    def variants(self) -> tuple[list[str], int]:
+        """The shader variants that neither part made, and how many there are."""
+        made = set(self.log.read_text().splitlines()) if self.log.exists() else set()
+        return variants.missed(self.shaders, made), len(variants.missed(self.shaders, set()))
+
     def say(self) -> None:
-        """What took how long, slowest first, with the first failures of each."""
+        """What took how long, slowest first, with the first failures of each; what pytest said last."""
         for op, each in sorted(self.operators.items(), key=lambda item: -item[1].seconds):
             counts = ", ".join(f"{count} {status}" for status, count in each.counts.items())
             print(f"{op:<28} {each.seconds:7.1f} s  {counts}", *each.why[:5], sep="\n  ", flush=True)
+        if self.tests:
+            print(TESTS_LOG.read_text()[-LAST_OF_LOG:], flush=True)
         if self.operators and not self.only:
-            print(f"{len(self.unseen)} of {self.variants} shader variants did not run", flush=True)
+            unseen, of = self.variants()
+            print(f"{len(unseen)} of {of} shader variants did not run", flush=True)
 
     def failed(self) -> int:
         return sum(each.counts["failed"] for each in self.operators.values()) + (self.tests.failed if self.tests else 0)
@@ -128,11 +131,11 @@ class Proof:
         counts = sum((each.counts for each in list(self.operators.values())), Counter())
         return f"{counts['ok']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
 
-    def _test(self, ops: list[str], log: Path) -> None:
+    def _test(self, ops: list[str]) -> None:
         words = [f"--op={op}" for op in ops]
         draw = [f"--one-of={self.one_of}", f"--seed={self.seed}"] if len(ops) == 1 else []
         begun = time.monotonic()
-        text = self._call("test", *words, "--full", *draw, f"--jobs={min(self.jobs, 64)}", "--json", log=log)
+        text = self._call("test", *words, "--full", *draw, f"--jobs={min(self.jobs, 64)}", "--json")
         seconds = (time.monotonic() - begun) / len(ops)
         for row in json.loads(text)["rows"]:
             name = row["case"].removeprefix("op=").split(",")[0].split(" ")[0]
@@ -140,24 +143,26 @@ class Proof:
         for op in ops:
             self.operators.setdefault(op, Operator()).seconds = seconds
 
-    def _call(self, *words: str, log: Path | None = None) -> str:
+    def _call(self, *words: str) -> str:
         command = [*map(str, launcher()), str(self.tool), "kernel", *words]
-        more = {"PUMICE_SHADER_LOG": str(log)} if log else {}
-        done = subprocess.run(command, cwd=ROOT, env=environment(**more), capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1, 4):  # 1: something failed, which its rows say; 4: no kernel runs here
-            raise StepFailed(f"{' '.join(command)}: status {done.returncode}\n{done.stderr[-2000:]}")
-        return done.stdout
+        variables = environment(PUMICE_SHADER_LOG=str(self.log))
+        child = spawn(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        said, errors = child.communicate()
+        status = reap(child)
+        if status not in (0, 1, 4):  # 1: something failed, which its rows say; 4: no kernel runs here
+            raise StepFailed(f"{' '.join(command)}: status {status}\n{errors[-2000:]}")
+        return said
 
     def page(self) -> str:
         """The page of docs/gpu."""
         counts = sum((each.counts for each in self.operators.values()), Counter())
         replays = sum(each.replays for each in self.operators.values())
-        seconds = " + ".join(f"{each:.0f} s" for each in self.seconds.values())
+        seconds = ", ".join(f"{part} {each:.0f} s" for part, each in self.seconds.items())
         lines = [
             f"# {self.device['name']}, driver {self.device['driver']}",
             "",
-            f"Written by `./dev test-gpu` on {datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {seconds} with "
-            f"{self.jobs} threads. How it is done, and what it does not show: [testing.md](../testing.md).",
+            f"Written by `./dev test-gpu` on {datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {self.jobs} threads, "
+            f"both at once: {seconds}. How it is done, and what it does not show: [testing.md](../testing.md).",
             "",
             "| | passed | failed | skipped |",
             "|---|---|---|---|",
@@ -172,10 +177,9 @@ class Proof:
                 f"| {self.tests.passed:,} | {self.tests.failed:,} | {self.tests.skipped:,} |"
             )
         lines += ["", "Skipped are kernels that the device lacks features for, or that a case does not fit.", ""]
-        lines += [
-            f"Shader variants that ran in the kernels' tests: {self.variants - len(self.unseen)} of {self.variants}"
-        ]
-        lines[-1] += f"; not: {', '.join(self.unseen)}." if self.unseen else "."
+        unseen, of = self.variants()
+        lines += [f"Shader variants that ran: {of - len(unseen)} of {of}"]
+        lines[-1] += f"; not: {', '.join(unseen)}." if unseen else "."
         lines += ["", COLUMNS, "|---|---|---|---|---|"]
         for op, each in sorted(self.operators.items()):
             worst = f"{each.worst:.2f}" if each.worst else ""
@@ -202,14 +206,18 @@ def commit() -> str:
 
 def run(proof: Proof, parts: list[str]) -> int:
     """Run `parts` (kernels, eager), print what failed, and write the page if everything ran."""
-    try:
-        if "kernels" in parts:
-            proof.kernels()
-        if "eager" in parts:
-            proof.eager()
+    for folder in (proof.log.parent, LOGS):
+        folder.mkdir(exist_ok=True, parents=True)
+    proof.log.unlink(missing_ok=True)
+    works = {"kernels": proof.kernels, "eager": proof.eager}
+    progress = Progress("test-gpu")
+    try:  # at once: the host's processors have most to do
+        side_by_side(*(partial(works[part], progress) for part in parts))
     except KeyboardInterrupt:
         proof.say()
         raise
+    finally:
+        progress.close()
     proof.say()
     if proof.operators and not proof.only:
         path = path_of(proof.device, ".md")
