@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One executable for each folder of test/ that holds *_test.cpp, with the other .cpp files of that folder and
-# test/support/main.cpp; ctest runs each case. The target cpp_tests builds what ctest runs and nothing else.
+# test/support/main.cpp; ctest runs each case. The target cpp_tests builds what ctest runs and nothing else; `all` has
+# none of them.
 if(PUMICE_TESTS AND GTest_FOUND)
   enable_testing()
   include(GoogleTest)
@@ -13,13 +14,13 @@ if(PUMICE_TESTS AND GTest_FOUND)
   file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/test" test/*_test.cpp)
   list(TRANSFORM test_files REPLACE "/[^/]*$" "" OUTPUT_VARIABLE test_folders)
   list(REMOVE_DUPLICATES test_folders)
-  add_library(pumice_test_main OBJECT test/support/main.cpp)
+  add_library(pumice_test_main OBJECT EXCLUDE_FROM_ALL test/support/main.cpp)
   target_link_libraries(pumice_test_main PRIVATE pumice_vulkan GTest::gmock)
   add_custom_target(cpp_tests)
   foreach(folder IN LISTS test_folders)
     file(GLOB sources CONFIGURE_DEPENDS "test/${folder}/*.cpp")
     string(REPLACE "/" "_" name "${folder}_test")
-    add_executable(${name} ${sources} $<TARGET_OBJECTS:pumice_test_main>)
+    add_executable(${name} EXCLUDE_FROM_ALL ${sources} $<TARGET_OBJECTS:pumice_test_main>)
     target_link_libraries(${name} PRIVATE pumice_runtime GTest::gmock)
     if(folder MATCHES "^(kernel_bench|ops)$") # no other test looks at it, and each build of it takes a minute
       target_link_libraries(${name} PRIVATE pumice_kernel_bench)
@@ -36,7 +37,7 @@ if(PUMICE_TESTS AND GTest_FOUND)
     endif()
   endforeach()
   # For a GPU's machine: a program to copy there, which ctest does not run.
-  add_executable(faults_gpu test/gpu/faults_gpu.cpp)
+  add_executable(faults_gpu EXCLUDE_FROM_ALL test/gpu/faults_gpu.cpp)
   target_link_libraries(faults_gpu PRIVATE pumice_runtime GTest::gmock ${pumice_static_cxx})
 endif()
 

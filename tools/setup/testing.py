@@ -27,6 +27,7 @@ CHECKED = {
 }
 # A machine that others use may stall: of a limit of seconds, and of nothing else, one of three tries must hold.
 RETRIED = ["--reruns", "2", "--only-rerun", "TooLate"]
+RACE = "vulkan_test"  # the C++ tests that Python tests run, too: they begin with a planted race
 WITH_THREADS = ["runtime_test", "vulkan_test"]  # the programs whose tests of threads ThreadSanitizer looks at
 STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
