@@ -25,7 +25,8 @@ if(PUMICE_TESTS AND GTest_FOUND)
     if(folder MATCHES "^(kernel_bench|ops)$") # no other test looks at it, and each build of it takes a minute
       target_link_libraries(${name} PRIVATE pumice_kernel_bench)
     endif()
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>) # tests alone: a third less time to compile
+    # Tests alone: a third, with sanitizers half the time to compile.
+    target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
     add_dependencies(cpp_tests ${name})
     target_compile_definitions(${name} PRIVATE PUMICE_TEST_DIR="${PROJECT_SOURCE_DIR}/test")
     # Those of times are alone on the machine.
