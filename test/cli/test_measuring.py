@@ -16,7 +16,7 @@ from support.command_line import BIN, run
 from torch import nn
 
 import pumice
-from pumice.cli.trace import layers
+from pumice.cli.trace import layers, waits
 
 QUICK = ("--device", "llvmpipe", "-r", "1")
 NAME = "a_layer_whose_name_is_much_longer_than_what_a_table_would_leave_for_it_on_a_terminal_of_80_columns"
@@ -123,6 +123,20 @@ def test_layers_of_a_trace_nest() -> None:
         (10, -28, "a"), (10, -18, "a.layer.0"), (10, -8, "a.layer.0.{k,q}"), (20, -8, "a.layer.0.out"),
         (30, -8, "a.layer.1"), (50, -8, "a"), (60, -8, "b"), (60, -8, "b.c"),
     ]  # fmt: skip
+
+
+def test_waits_of_a_trace_are_between_the_rows() -> None:
+    starts = {"a": 0.0, "b": 5.0, "c": 20.0, "d": 31.0}  # b begins before a ends
+    rows = [pumice.ProfileRow(name, "k", "", 8.0, 0, 0, start_us=start) for name, start in starts.items()]
+    found = [(event["ts"], event["dur"], event["args"]["for"]) for event in waits(rows)]
+    assert found == [(13.0, 7.0, "c"), (28.0, 3.0, "d")]
+
+
+def test_a_model_of_torchs_own_layers_has_its_layers(tmp_path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1)).eval()  # none of its lines is ours
+    pumice.export(model, (torch.ones(2, 8),)).save(tmp_path / "m.pumice")
+    with pumice.load(tmp_path / "m.pumice", device="llvmpipe") as session:
+        assert [row.layer for row in session.profile(torch.ones(2, 8))] == ["0", "1"]
 
 
 def test_a_pipe_and_a_terminal_of_80_columns_lose_nothing(model) -> None:

@@ -212,7 +212,20 @@ def peers(work: Work) -> None:
     (work.fresh / "wrap").rename(work.fresh / "bin")
 
 
+def browser(work: Work) -> None:
+    """A wrapper that starts Chromium with the libraries and the fonts of its packages."""
+    fonts = work.fresh / "etc/fonts/fonts.conf"
+    folders = f"<dir>{work.place}/usr/share/fonts</dir><cachedir>{work.place}/cache</cachedir>"
+    fonts.write_text(f"<fontconfig>{folders}</fontconfig>\n")
+    text = (
+        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{work.place}/{work.lib}'\n"
+        f"export FONTCONFIG_FILE='{work.place}/etc/fonts/fonts.conf'\n"
+        f"exec '{work.place}/usr/lib/chromium/chromium-headless-shell' \"$@\"\n"
+    )
+    _executable(work.fresh / "wrap/chromium", text)
+
+
 FINISHES = {
     each.__name__: each
-    for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated, peers)
+    for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated, peers, browser)
 }

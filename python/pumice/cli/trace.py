@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profiled run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing open: layers, dispatches, copies."""
+"""A profiled run as a trace that Perfetto (ui.perfetto.dev) opens: layers, dispatches, copies and waits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pumice import ProfileRow
 
-_TRACKS = {1: "layers", 2: "dispatches", 3: "copies"}
+_TRACKS = {1: "layers", 2: "dispatches", 3: "copies", 4: "waits"}
 
 
 def trace(rows: list[ProfileRow], device: str) -> str:
-    """The JSON of Chrome's trace events, times in microseconds. Where nothing is, the device waits."""
+    """The JSON of Chrome's trace events, times in microseconds."""
     events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": device}}]
     for number, name in _TRACKS.items():
         events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": number, "args": {"name": name}})
@@ -24,7 +24,7 @@ def trace(rows: list[ProfileRow], device: str) -> str:
         keys = ("kernel", "layer", "source", "operands", "shape", "bytes", "flops", "gb_per_s", "call")
         args = {key: facts[key] for key in keys if facts[key] not in ("", -1)}
         events.append(_slice(3 if row.call < 0 else 2, row.operator, row.start_us, row.microseconds, args))
-    events += layers(rows)
+    events += [*layers(rows), *waits(rows)]
     return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
 
 
@@ -40,6 +40,15 @@ def layers(rows: Iterable[ProfileRow]) -> Iterator[dict[str, Any]]:
         open_ += [(name, row.start_us) for name in path[same:]]
         end = row.start_us + row.microseconds
     yield from _closed(open_, 0, end)
+
+
+def waits(rows: Iterable[ProfileRow]) -> Iterator[dict[str, Any]]:
+    """A slice for every time between two rows: the device waits for the one to end before the other begins."""
+    end = None
+    for row in sorted(rows, key=lambda row: row.start_us):
+        if end is not None and row.start_us > end:
+            yield _slice(4, "wait", end, row.start_us - end, {"for": row.operator})
+        end = max(end or 0.0, row.start_us + row.microseconds)
 
 
 def _path(layer: str) -> list[str]:

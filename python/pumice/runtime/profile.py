@@ -35,9 +35,12 @@ class ProfileRow:
 
 
 def layer_of(source: str) -> str:
-    """The submodule of a call's source, as "model.py:12 (encoder.layer.0)" names it; empty where it names none."""
+    """The submodule of a call's source: of "model.py:12 (encoder.layer.0)", or of "encoder.layer.0" alone, where all
+    lines are torch's own. Empty where only a line is named."""
     found = re.search(r"\(([^()]*)\)$", source)
-    return found[1] if found else ""
+    if found:
+        return found[1]
+    return "" if re.search(r":\d+$", source) else source
 
 
 def profile_row(facts: Mapping[str, Any]) -> ProfileRow:
