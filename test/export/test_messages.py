@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from support.graphs import Function
@@ -25,7 +27,7 @@ def branch(x):
     [
         (lambda x: x * x.sum().item(), r"read from a tensor \(\.item\(\), .*keep it a tensor"),
         (lambda x: x.reshape(x.long().abs().sum().item(), -1), "a tensor"),
-        (branch, r"test_messages\.py:20: the model decides by the value of a tensor; instead keep it a tensor"),
+        (branch, r"test_messages\.py:22: the model decides by the value of a tensor; instead keep it a tensor"),
         (lambda x: torch.polar(x, x).sqrt().abs(), "sqrt.default: .* take torch.view_as_real"),
         (lambda x: torch.linalg.inv(x[:, :4]), "has an effect outside of its results"),
         (lambda x: torch.fft.rfft(x.repeat(1, 2000)).abs(), "of a fixed length of 1 to 2048 elements"),
@@ -35,10 +37,26 @@ def branch(x):
         (lambda x: (torch.igamma(x, x), torch.igammac(x, x)), "^2 nodes of the model cannot run"),
     ],
 )
-def test_a_refusal_says_what_to_do(function, message) -> None:
+def test_a_refusal_says_what_to_do(function, message, capsys) -> None:
     with pytest.raises(pumice.UnsupportedError, match=message) as caught:
         pumice.export(Function(function), (X,))
+    assert "def forward" not in capsys.readouterr().err  # the graph that torch.export was at
     assert not any(word in str(caught.value) for word in ("zuf0", "TOKEN"))
+
+
+def test_what_the_model_says_on_stderr_stays(capsys) -> None:
+    def talks(x):
+        print("hello", file=sys.stderr)
+        return x[: int(x.sum().item())]
+
+    with pytest.raises(pumice.UnsupportedError):
+        pumice.export(Function(talks), (X,))
+    assert capsys.readouterr().err.strip() == "hello"
+
+
+def test_an_error_names_no_line_of_python_itself() -> None:
+    with pytest.raises(pumice.UnsupportedError, match="could not capture ReLU: got an unexpected keyword"):
+        pumice.export(nn.ReLU(), (X,), {"dynamic_shapes": {}})
 
 
 def test_a_dynamic_size_that_torch_cannot_prove() -> None:

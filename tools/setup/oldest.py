@@ -11,11 +11,12 @@ import tomllib
 from collections.abc import Sequence
 
 from setup.install import BASE_PYTHON, PipLines
-from setup.paths import BUILD, LOGS, ROOT, environment, launcher, locked
+from setup.paths import BUILD, JUNIT, LOGS, ROOT, environment, launcher, locked
 from setup.progress import Progress, run, show
 
 PLACE = BUILD / "oldest"
 PYTHON = PLACE / "bin/python"
+REPORT = JUNIT / "oldest.xml"
 # Export in every form, quantization, dynamic sizes, and torch.compile; what needs neither transformers nor ExecuTorch.
 TESTS = [
     *("test/models/test_small.py", "test/export/test_export.py", "test/export/test_quant.py"),
@@ -52,7 +53,7 @@ def install(pip: Sequence[str]) -> None:
 
 
 def run_tests(pip: Sequence[str]) -> int:
-    """Installs, and runs the tests with the checkout's build. Returns pytest's exit status."""
+    """Installs, and runs the tests with the checkout's build. Returns pytest's exit status; REPORT is JUnit's."""
     install(pip)
     paths = os.pathsep.join([str(ROOT / "python"), str(ROOT / "test")])
     more = {
@@ -60,5 +61,5 @@ def run_tests(pip: Sequence[str]) -> int:
         "PYTHONPATH": paths,
         "PUMICE_DEVICE": os.environ.get("PUMICE_DEVICE", "llvmpipe"),
     }
-    command = [*launcher(), PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
+    command = [*launcher(), PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}", *TESTS]
     return show(command, check=False, cwd=ROOT, env=environment(**more))

@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from setup import suite, variants
+from setup import oldest, suite, variants
 from setup.building import SANITIZED, build
-from setup.paths import BUILD, LOGS, PREFIX, PYTHON, ROOT, VENV, environment, launcher
+from setup.paths import BUILD, JUNIT, LOGS, PREFIX, PYTHON, ROOT, VENV, environment, launcher
 from setup.progress import StepFailed, show, side_by_side
 from setup.report import Report
 
 # fuzz_execute runs as each of these devices, by PUMICE_FEATURES: kernels for GPUs run on the CPU driver, too.
 FUZZ_FEATURES = ("", "like_gpu,-coopmat", "none", "storage=textures", "max_storage=4096,max_groups=64")
-JUNIT = BUILD / "junit"
 CHECKED = {
     "PUMICE_SHADER_LOG": str(variants.LOG),
     "PUMICE_CHECK_HAZARDS": "1",  # the graph's own, independent look at every recorded barrier
@@ -165,6 +164,15 @@ def browser_tests(totals: Totals, pictures: Path = BUILD / "pictures") -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     more = {"PUMICE_BROWSER": str(PREFIX / "browser/wrap/chromium"), "PUMICE_PICTURES": str(pictures)}
     _pytest("Tests in a browser", totals, ["test/browser"], **more, PYTHONPATH=str(suite.browser()))
+
+
+def oldest_tests(totals: Totals) -> None:
+    """A short set with the oldest torch and torchao; everything else runs with the newest."""
+    print("== Python tests with the oldest torch", flush=True)
+    with totals.report.phase("Python tests with the oldest torch"):
+        oldest.REPORT.unlink(missing_ok=True)
+        status = oldest.run_tests([])
+    totals.add_junit(oldest.REPORT, status)
 
 
 def executorch_suite(arguments: list[str]) -> int:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import io
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -23,10 +26,26 @@ def capture(
 ) -> ExportedProgram:
     """torch.export of module(*args, **kwargs). Raises UnsupportedError, with the line of the model, where it cannot."""
     try:
-        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+        with _without_graph():
+            return torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
     except Exception as error:
         text = f"torch.export could not capture {type(module).__name__}: {raised_at(error)}{_advice(error)}{error}"
         raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error
+
+
+@contextlib.contextmanager
+def _without_graph() -> Iterator[None]:
+    """Leaves out of stderr the half-made graph that torch.export prints where it fails: the error names the line."""
+    said, graph = io.StringIO(), None
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+    except Exception as error:
+        graph = getattr(error, "partial_fx_graph", None)
+        raise
+    finally:
+        text = said.getvalue()
+        sys.stderr.write(text if graph is None else text.replace(f"{graph}\n", ""))
 
 
 def _advice(error: Exception) -> str:

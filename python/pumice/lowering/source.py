@@ -15,6 +15,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n?\s*(.*)')
 _OF_DYNAMO = re.compile(r"^L\['\w+'\]\.?")  # where it found the model, in front of the names of its layers
 _OURS = f"{Path(__file__).parents[1]}/"
 _LIBRARIES = tuple(str(Path(sysconfig.get_paths()["purelib"]) / name) + "/" for name in ("torch", "torchao"))
+_PYTHONS = sysconfig.get_paths()["stdlib"] + "/"
 _AROUND = (*_LIBRARIES, f"{_OURS}dynamo/")  # what calls a model, and is none of its lines
 
 
@@ -70,9 +71,12 @@ def of_layers(own: Source, fused: Iterable[Any]) -> Source:
 
 
 def raised_at(error: BaseException) -> str:
-    """ "FILE:LINE: " of the innermost frame of an exception that is outside of torch and of pumice; "" without one."""
+    """ "FILE:LINE: " of the innermost frame of an exception that is outside of Python, torch and pumice; "" without
+    one."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if Path(f.filename).is_file() and not f.filename.startswith((*_LIBRARIES, _OURS))]
+    others = (*_LIBRARIES, _OURS)
+    own = [f for f in frames if Path(f.filename).is_file() and not f.filename.startswith(others)]
+    own = [f for f in own if not f.filename.startswith(_PYTHONS) or "/site-packages/" in f.filename]
     return f"{_short(own[-1].filename)}:{own[-1].lineno}: " if own else ""
 
 
