@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,23 @@ def test_layers_that_are_quantized_and_layers_that_are_not(tmp_path) -> None:
     assert (
         "skip_unfit" in run(BIN / "pumice", "export", *words, "--quantize", "int4", "--group-size", "96", code=3).stderr
     )
+
+
+def test_quantize_prints_what_export_makes_and_writes_nothing(tmp_path) -> None:
+    words = ("--layers", "!down", "--group-size", "64")
+    text = run(BIN / "pumice", "quantize", "examples/mlp.py:build", "int4", *words).stdout
+    out = ("-o", tmp_path / "m.pumice")
+    done = run(BIN / "pumice", "export", "examples/mlp.py:build", "--quantize", "int4", *words, *out)
+    assert text.strip() and done.stderr.startswith(text)
+    assert re.search(r"^up +Linear +1 +int4 ", text, re.MULTILINE) and re.search(r"^down .*float32", text, re.MULTILINE)
+    done = run(BIN / "pumice", "quantize", tmp_path / "x.pt2", "int4", code=2)
+    assert "name the function that makes the model" in done.stderr
+
+
+def test_no_device_and_what_to_do(tmp_path) -> None:
+    for command, stream in {"devices": "stderr", "doctor": "stdout"}.items():
+        done = run(BIN / "pumice", command, code=4, PUMICE_VULKAN_LOADER=str(tmp_path / "none.so"))
+        assert "no Vulkan device: " in getattr(done, stream) and "libvulkan1" in getattr(done, stream)
 
 
 def test_a_saved_pt2_file(tmp_path) -> None:

@@ -12,7 +12,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, report, run, tune
+from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, quantize, report, run, tune
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
@@ -28,6 +28,7 @@ def cli() -> None:
     pumice run m.pumice --inputs ids.npy --outputs out/         file -> answers
     pumice bench m.pumice --shape ids=1x128                     how fast
     pumice report m.pumice --profile                            a page: layers, times, memory
+    pumice quantize model.py:build int4                         what a scheme makes of each layer
     pumice compare model.py:build --quantize int4               which layer costs the accuracy
     pumice tune m.pumice                                        faster on this device
     pumice llm --help                                           language models: export, chat, generate
@@ -39,6 +40,7 @@ def cli() -> None:
 
 for command in (
     export.export,
+    quantize.quantize,
     run.run,
     inspect.inspect,
     inspect.check,

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from pumice.cli import tables
-from pumice.cli.export import load_source
+from pumice.cli.source import load_source
 from pumice.cli.options import json_option
 
 if TYPE_CHECKING:

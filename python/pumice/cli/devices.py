@@ -14,6 +14,15 @@ from pumice.cli import tables
 from pumice.cli.options import json_option
 
 
+def _no_device() -> str:
+    import pumice
+
+    return (
+        f"no Vulkan device: {pumice.why_no_devices()}\n  what to do: install the Vulkan loader and a driver (Debian:"
+        " libvulkan1, mesa-vulkan-drivers), or name their files in PUMICE_VULKAN_LOADER and VK_DRIVER_FILES"
+    )
+
+
 @click.command()
 @json_option
 def devices(as_json: bool) -> None:
@@ -25,7 +34,7 @@ def devices(as_json: bool) -> None:
         click.echo(json.dumps({"schema": 1, "devices": [device.to_dict() for device in found]}, indent=1))
         return
     if not found:
-        click.echo(f"no Vulkan device: {pumice.why_no_devices()}", err=True)
+        click.echo(_no_device(), err=True)
         raise SystemExit(4)
     for device in found:
         size = device.limits["subgroup_size"]
@@ -53,7 +62,7 @@ def doctor() -> None:
             click.echo(f"{name}={os.environ[name]}")
     found = pumice.devices()
     if not found:
-        click.echo(f"no Vulkan device: {pumice.why_no_devices()}")
+        click.echo(_no_device())
         raise SystemExit(4)
     for device in found:
         click.echo(
