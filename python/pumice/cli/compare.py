@@ -15,8 +15,8 @@ import numpy as np
 from rich.console import Console
 
 from pumice.cli import tables
-from pumice.cli.source import load_source
 from pumice.cli.options import json_option
+from pumice.cli.source import load_source
 
 if TYPE_CHECKING:
     from pumice.comparison import Difference, LayerDifference
