@@ -173,11 +173,20 @@ double Ceilings::value(const std::string& name) const {
 double Ceilings::roof_us(double bytes, double flops, Arithmetic arithmetic, bool& memory) const {
   double most = value("f32");
   switch (arithmetic) {
-    case Arithmetic::f32: break;
-    case Arithmetic::split2: most = std::max(most, value("f16 matrix") / 2); break;
-    case Arithmetic::split3: most = std::max(most, value("f16 matrix") / 3); break;
-    case Arithmetic::i8: most = std::max({most, value("dot"), value("s8 matrix")}); [[fallthrough]];
-    case Arithmetic::f16: most = std::max({most, value("f16"), value("f16 matrix")}); break;
+    case Arithmetic::f32:
+      break;
+    case Arithmetic::split2:
+      most = std::max(most, value("f16 matrix") / 2);
+      break;
+    case Arithmetic::split3:
+      most = std::max(most, value("f16 matrix") / 3);
+      break;
+    case Arithmetic::i8:
+      most = std::max({most, value("dot"), value("s8 matrix")});
+      [[fallthrough]];
+    case Arithmetic::f16:
+      most = std::max({most, value("f16"), value("f16 matrix")});
+      break;
   }
   const double moving = bytes / value("read") * 1e6, computing = flops / most * 1e6;
   memory = moving >= computing;
