@@ -214,11 +214,12 @@ def peers(work: Work) -> None:
 
 def browser(work: Work) -> None:
     """A wrapper that starts Chromium with the libraries and the fonts of its packages."""
+    libraries = f"{work.place}/{work.lib}:{work.place}/{work.lib}/pulseaudio"
     fonts = work.fresh / "etc/fonts/fonts.conf"
     folders = f"<dir>{work.place}/usr/share/fonts</dir><cachedir>{work.place}/cache</cachedir>"
     fonts.write_text(f"<fontconfig>{folders}</fontconfig>\n")
     text = (
-        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{work.place}/{work.lib}'\n"
+        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{libraries}'\n"
         f"export FONTCONFIG_FILE='{work.place}/etc/fonts/fonts.conf'\n"
         f"exec '{work.place}/usr/lib/chromium/chromium-headless-shell' \"$@\"\n"
     )

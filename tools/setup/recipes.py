@@ -129,6 +129,7 @@ RECIPES = {
             ),
         ),
         "browser",
+        edition=2,
     ),
     "pydev": Recipe((Part(("bookworm",), ("libpython3.11-dev",), resolve=False),)),
     "pipwhl": Recipe((Part(("bookworm",), ("python3-pip-whl",), resolve=False),)),

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from pumice.format.text import counted
+
 
 @dataclass
 class GraphReport:
@@ -27,16 +29,15 @@ class GraphReport:
     builds: int = 0
 
     def __str__(self) -> str:
-        calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
         eager = sum(self.in_eager.values())
-        lines = [f"graph {self.number} ({self.where}): {calls}, {eager} of them all in eager"]
-        lines += [f"  all in eager, {count} times: {reason}" for reason, count in self.in_eager.items()]
+        lines = [f"graph {self.number} ({self.where}): {counted(self.calls, 'call')}, {eager} of them all in eager"]
+        lines += [f"  all in eager, {counted(count, 'time')}: {reason}" for reason, count in self.in_eager.items()]
         if self.builds > len(self.programs):
             lines.append(f"  built {self.builds} times, as weights or sizes have changed")
         for program in self.programs:
             lines += [f"  {line}" for line in program.head()]
             eager = Counter(f"{r.target}: {r.reason}" for r in program.reasons)
-            lines += [f"    in eager, {count} nodes of {reason}" for reason, count in eager.items()]
+            lines += [f"    in eager, {counted(count, 'node')} of {reason}" for reason, count in eager.items()]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,5 +83,6 @@ class CompileReport:
     def __str__(self) -> str:
         lines = list(map(str, self.graphs))
         if self.without:
-            lines.append(f"{self.without} calls ran no graph: TorchDynamo left them to eager (TORCH_LOGS=recompiles)")
+            calls = counted(self.without, "call")
+            lines.append(f"{calls} ran no graph: TorchDynamo left it all to eager (TORCH_LOGS=recompiles)")
         return "\n".join(lines) or "no graph was compiled yet: call the model first"

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from pumice.errors import UnsupportedError
+from pumice.format.text import counted
 from pumice.lowering.source import Source
 
 # runs: lowered to the operators in `detail`        fused: computed inside of the node in `detail`
@@ -84,8 +85,7 @@ class Report:
     def summary(self) -> str:
         """How many nodes became what, refusals, notes, and operators: str() without the table of nodes."""
         counts = Counter(row.status for row in self.rows)
-        nodes = "1 node" if len(self.rows) == 1 else f"{len(self.rows)} nodes"
-        lines = [f"{nodes}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])]
+        lines = [f"{counted(len(self.rows), 'node')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s])]
         if self.reasons:
             lines += ["", f"Refused ({len(self.reasons)}):", *(f"  {reason}" for reason in self.reasons)]
         if self.notes:
@@ -108,8 +108,7 @@ def unsupported(report: Report) -> UnsupportedError:
     reasons = report.reasons
     shown = "\n".join(f"  {reason}" for reason in reasons[:_MAX_SHOWN])
     more = f"\n  and {len(reasons) - _MAX_SHOWN} more (.reasons has all)" if len(reasons) > _MAX_SHOWN else ""
-    nodes = "1 node" if len(reasons) == 1 else f"{len(reasons)} nodes"
-    error = UnsupportedError(f"{nodes} of the model cannot run:\n{shown}{more}", reasons)
+    error = UnsupportedError(f"{counted(len(reasons), 'node')} of the model cannot run:\n{shown}{more}", reasons)
     error.report = report
     return error
 

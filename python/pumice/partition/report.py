@@ -10,6 +10,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
+from pumice.format.text import counted
 from pumice.lowering.lower import report_row
 from pumice.lowering.report import Report, Row
 from pumice.lowering.source import source
@@ -27,7 +28,7 @@ class PartitionReport(Report):
     def head(self) -> list[str]:
         """How many partitions there are, and a line for each."""
         count = len(self.partitions)
-        return [f"{count} {'partition' if count == 1 else 'partitions'} on the device", *self.partitions]
+        return [f"{counted(count, 'partition')} on the device", *self.partitions]
 
     def __str__(self) -> str:
         return "\n".join([*self.head(), super().__str__()])
@@ -60,7 +61,8 @@ def _line(number: int, partition: Partition) -> str:
     inputs = [names[s.arg.name] for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
     outputs = [names[s.arg.name] for s in signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
     crossing = f"{_bytes(inputs)} bytes in, {_bytes(outputs)} out per call of the example's size"
-    return f"  pumice_{number}: {len(partition.nodes)} nodes, {len(partition.operators)} operators; {crossing}"
+    held = f"{counted(len(partition.nodes), 'node')}, {counted(len(partition.operators), 'operator')}"
+    return f"  pumice_{number}: {held}; {crossing}"
 
 
 def _bytes(nodes: list[Node]) -> int:
