@@ -20,6 +20,7 @@ REPORT = JUNIT / "oldest.xml"
 # Export in every form, quantization, dynamic sizes, and torch.compile; what needs neither transformers nor ExecuTorch.
 TESTS = [
     *("test/models/test_small.py", "test/export/test_export.py", "test/export/test_quant.py"),
+    "test/ops/test_choose_qparams.py",  # whose least scale differs between versions of torchao
     *("test/export/test_shapes.py", "test/dynamo/test_compile.py", "test/dynamo/test_weights.py"),
     *("test/dynamo/test_memory.py", "test/dynamo/test_sizes.py"),
 ]

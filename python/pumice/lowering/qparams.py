@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from pumice.format.dtypes import TORCH
 from pumice.lowering.call import Call
@@ -45,9 +47,21 @@ def symmetric_zero(low: int, high: int) -> int:
     return int((low + high + 1) / 2)
 
 
+@cache
+def _default_eps(dtype: torch.dtype) -> float:
+    """That of the torchao that is installed, as eager computes with it: in 0.17 the dtype's eps, in 0.18 its smallest
+    normal number. The scale of zeros is that number."""
+    import torchao.quantization.quant_primitives  # noqa: F401 (registers the operator)
+
+    with unset_fake_temporarily():
+        zeros = torch.zeros(1, 1, dtype=dtype)
+        scale, _ = torch.ops.torchao.choose_qparams_affine(zeros, "SYMMETRIC", [1, 1], torch.int8)
+        return scale.item()
+
+
 def least_scale(call: Call, x: Ref) -> float:
-    """`eps` of torchao.choose_qparams_affine; without one, the smallest normal number of x's dtype."""
+    """`eps` of torchao.choose_qparams_affine; without one, torchao's own for x's dtype."""
     given = call["eps"]
-    least = torch.finfo(x.torch_dtype or TORCH[x.dtype]).smallest_normal if given is None else float(given)
+    least = _default_eps(x.torch_dtype or TORCH[x.dtype]) if given is None else float(given)
     # A bf16 tensor kept as f16 has the smaller range of f16.
     return max(least, torch.finfo(TORCH[x.dtype]).smallest_normal) if x.torch_dtype is torch.bfloat16 else least
