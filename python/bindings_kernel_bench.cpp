@@ -23,6 +23,7 @@ Options options_of(py::dict given) {
   };
   pop("device", options.device);
   pop("features", options.features);
+  pop("profile", options.profile);
   pop("cache_dir", options.cache_dir);
   pop("ops", options.ops);
   pop("kernels", options.kernels);
@@ -70,6 +71,8 @@ void add_kernel_bench(py::module_& m) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(python_error.ptr())), python_error.ptr());
     }
   });
+  m.def("device_profile",
+        [](const py::kwargs& given) { return pumice::engine::kernel_bench::profile(options_of(py::dict(given))); });
   m.def("kernel_list",
         [](const py::kwargs& given) { return pumice::engine::kernel_bench::list(options_of(py::dict(given))); });
   m.def("kernel_cases",

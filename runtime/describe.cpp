@@ -15,6 +15,7 @@
 #include "runtime/model.h"
 #include "serialization/read.h"
 #include "vulkan/device_choice.h"
+#include "vulkan/driver_bugs.h"
 
 namespace pumice::engine {
 namespace {
@@ -68,6 +69,8 @@ json device_json(const DeviceInfo& info, const Features& features) {
   for (uint32_t f = 0; f < kNumFeatures; ++f) {
     if (features.has(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
   }
+  json bugs = json::array();
+  for (const DriverBug& bug : bugs_of(info)) bugs.push_back({{"off", bug.off}, {"why", bug.why}, {"link", bug.link}});
   const json limits = {{"subgroup_size", features.subgroup_size},
                        {"min_subgroup_size", features.min_subgroup_size},
                        {"max_subgroup_size", features.max_subgroup_size},
@@ -87,6 +90,7 @@ json device_json(const DeviceInfo& info, const Features& features) {
           {"uuid", info.uuid},
           {"memory_bytes", info.memory_bytes},
           {"features", names},
+          {"driver_bugs", bugs},
           {"limits", limits},
           {"api_version",
            format("%u.%u.%u", info.api_version >> 22 & 0x7f, info.api_version >> 12 & 0x3ff, info.api_version & 0xfff)},
@@ -285,7 +289,8 @@ std::string describe(const Model& model) {
 std::string describe_devices() {
   json devices = json::array();
   std::string why;
-  for (const DeviceInfo& info : list_devices(&why)) devices.push_back(device_json(info, info.features));
+  for (const DeviceInfo& info : list_devices(&why))
+    devices.push_back(device_json(info, pumice::engine::apply(info.features, off_for_bugs(info) + "+float_atomics")));
   return text(json{{"devices", std::move(devices)}, {"why", why}});
 }
 

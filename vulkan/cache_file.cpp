@@ -95,14 +95,14 @@ CacheFile::CacheFile(const CacheKind& kind, const Physical& physical, const std:
     : kind_(kind) {
   std::memcpy(expected_.magic, kind.magic, sizeof(expected_.magic));
   expected_.version = kind.version;
-  expected_.vendor_id = physical.vendor_id;
-  expected_.device_id = physical.device_id;
-  expected_.driver_version = physical.driver_version;
+  expected_.vendor_id = physical.info.vendor_id;
+  expected_.device_id = physical.info.device_id;
+  expected_.driver_version = physical.info.driver_number;
   static_assert(sizeof(expected_.uuid) == VK_UUID_SIZE);
   std::memcpy(expected_.uuid, physical.cache_uuid, VK_UUID_SIZE);
   folder_ = default_folder(cache_dir);
   while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
-  name_ = format("%s-%04x-%04x-", kind.stem, physical.vendor_id, physical.device_id);
+  name_ = format("%s-%04x-%04x-", kind.stem, physical.info.vendor_id, physical.info.device_id);
   for (int i = 0; i < 4; ++i) name_ += format("%02x", physical.cache_uuid[i]);
   name_ += more;
   if (!folder_.empty()) path_ = folder_ + "/" + name_ + ".bin";

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "vulkan/allocator.h"
 #include "vulkan/device_features.h"
+#include "vulkan/driver_bugs.h"
 
 namespace pumice::engine {
 namespace {
@@ -22,7 +23,7 @@ std::shared_ptr<Core> create_core(std::shared_ptr<Instance> instance, const Phys
   core->instance = std::move(instance);
   core->physical = physical;
   core->process = getpid();
-  core->features = apply(physical.info.features, features);
+  core->features = pumice::engine::apply(physical.info.features, off_for_bugs(physical.info) + features);
   if (core->features.subgroup_size != physical.info.features.subgroup_size) {
     core->required_subgroup = core->features.subgroup_size;
   }

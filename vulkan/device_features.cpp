@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "vulkan/driver_bugs.h"
 #include "vulkan/probe.h"
 
 namespace pumice::engine {
@@ -150,7 +151,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   for (const Switch& each : kSwitches) {
     if (each.member(chain)) features.bits |= bit(each.feature);
   }
-  if (features.has(Feature::coopmat)) read_matrix_shapes(vk, out.handle, features);
+  if (features.has(Feature::coopmat) && may_ask(out.info, Feature::coopmat))
+    read_matrix_shapes(vk, out.handle, features);
   if (features.matrix_f16[0].m == 0 && features.matrix_s8[0].m == 0) features.bits &= ~bit(Feature::coopmat);
   // The memory model alone would forbid the atomics of other kernels (VUID-RuntimeSpirv-vulkanMemoryModel-06265).
   if (!chain.model.vulkanMemoryModelDeviceScope) features.bits &= ~bit(Feature::memory_model);

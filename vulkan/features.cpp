@@ -179,6 +179,7 @@ Features apply(Features features, const std::string& text) {
       features.bits = 0;
     } else if (word == "like_gpu") {
       features.cpu = false;
+      features.as_if_units = 132;
     } else if (word == "untuned") {
       features.untuned = true;
     } else if (word == "staged") {

@@ -2,6 +2,7 @@
 // What a device can do, as data: features, limits, and the user's switches (PUMICE_FEATURES).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,7 @@ struct Features {
   uint32_t max_invocations = 128;  // of one workgroup, x also
   uint32_t max_shared_bytes = 16384;
   uint32_t max_push_bytes = 128;
+  uint32_t max_storage_buffers = 4;  // of one shader
   uint32_t max_groups[3] = {65535, 65535, 65535};
   uint64_t max_storage_bytes = 1ull << 27;  // of one binding
   uint64_t max_allocation_bytes = 1ull << 30;
@@ -46,12 +48,17 @@ struct Features {
   StorageOverride storage = StorageOverride::as_exported;
   uint32_t max_waits = ~0u;    // of a lane of a kernel whose workgroups wait for each other; then it gives up
   uint32_t compute_units = 0;  // multiprocessors; of a CPU driver, threads; 0: not known
+  uint32_t as_if_units = 0;    // selection reckons with these in their place; 0: it does not
   bool staged = false;         // device memory counts as memory that the host does not see
   bool cpu = false;            // invocations run on the host's processor: few workgroups fill it
   std::string kernel = {};     // of matrix products, forced by name; "": the best one is picked
   bool untuned = false;        // by the selection's own tables, whatever was tuned
   std::shared_ptr<const TunedKernels> tuned = {};  // what was measured on this device; null: nothing
   uint32_t submit_us = 0;  // microseconds planned for a submit, without regard to what is measured; 0: the default
+  // Those that selection reckons with: where the driver does not say, a guess (docs/devices.md).
+  uint32_t units() const { return as_if_units != 0 ? as_if_units : compute_units != 0 ? compute_units : 32; }
+  // How many workgroups, subgroups or invocations fill this device as `measured` of them fill 132 units (H200).
+  int64_t filling(int64_t measured) const { return std::max<int64_t>(1, measured * units() / 132); }
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };
@@ -70,7 +77,7 @@ Features baseline_features();
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
 //   untuned                leaves the choice of kernels to the tables, without what `pumice tune` measured
-//   like_gpu               a CPU driver runs the kernels that a GPU would get
+//   like_gpu               a CPU driver runs the kernels that a GPU of 132 compute units would get
 //   submit_us=1            plans so many microseconds for a submit: long runs, and 1 any run, are cut into many
 //   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory
 //   max_storage=1m         the most bytes of a binding; a limit becomes tighter than the device's, never wider

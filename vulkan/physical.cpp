@@ -49,7 +49,7 @@ void read_limits(const VkPhysicalDeviceProperties& core, const VkPhysicalDeviceM
   features.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
   features.storage_alignment = std::max<uint64_t>(limits.minStorageBufferOffsetAlignment, 16);
   out.timestamp_period = static_cast<double>(limits.timestampPeriod);
-  out.max_storage_buffers = std::min(
+  features.max_storage_buffers = std::min(
       {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
 }
 
@@ -108,9 +108,9 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   out.info.api_version = basic.apiVersion;
   out.type = basic.deviceType;
   out.api_version = std::min(basic.apiVersion, instance.api_version);
-  out.vendor_id = basic.vendorID;
-  out.device_id = basic.deviceID;
-  out.driver_version = basic.driverVersion;
+  out.info.vendor_id = basic.vendorID;
+  out.info.device_id = basic.deviceID;
+  out.info.driver_number = basic.driverVersion;
   std::copy_n(basic.pipelineCacheUUID, VK_UUID_SIZE, out.cache_uuid);
   if (basic.apiVersion < VK_API_VERSION_1_1) return out;  // listed, but open() refuses it
 
@@ -148,6 +148,7 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   vk.GetPhysicalDeviceProperties2(handle, &properties);
   out.info.uuid = hex(ids.deviceUUID, VK_UUID_SIZE);
   out.info.driver = printable(driver.driverName);
+  out.info.driver_id = driver.driverID;
   out.info.driver_version =
       driver.driverInfo[0] != 0 ? printable(driver.driverInfo) : format("0x%x", basic.driverVersion);
   read_heaps(vk, out);

@@ -17,12 +17,10 @@ struct Physical {
   DeviceInfo info;
   VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
   uint32_t api_version = 0;  // the smaller one of the device's and the instance's
-  uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
   uint8_t cache_uuid[VK_UUID_SIZE] = {};
   uint32_t queue_family = ~0u;  // ~0: no compute queue
   uint32_t timestamp_bits = 0;
   double timestamp_period = 1;                // nanoseconds a tick
-  uint32_t max_storage_buffers = 4;           // of one shader
   bool full_subgroups = false;                // may promise full subgroups together with a required size
   bool memory_budget = false;                 // VK_EXT_memory_budget
   bool pipeline_statistics = false;           // to be asked for, see vulkan/pipeline_log.h

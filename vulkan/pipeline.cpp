@@ -209,7 +209,7 @@ void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pi
 // Those of `keys` that no thread has made or makes. They are this thread's to make.
 std::vector<PipelineKey> Pipelines::Impl::claim(std::span<const PipelineKey> keys) {
   for (const PipelineKey& key : keys) {
-    if (!pipelines.contains(key)) require_runnable(*core, key);
+    if (!pipelines.contains(key)) require_runnable(core->features, core->vk.device, key);
   }
   std::vector<PipelineKey> claimed;
   try {

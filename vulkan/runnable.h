@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a device can make a pipeline: checked before the driver is called, which may crash on a shader that needs
-// something it does not have. Private to vulkan/.
+// something it does not have.
 #pragma once
 
-#include "vulkan/core.h"
+#include <string>
+
+#include "vulkan/features.h"
 #include "vulkan/pipeline.h"
 
 namespace pumice::engine {
 
-// Throws DeviceUnsupported with what is missing.
-void require_runnable(const Core& core, const PipelineKey& key);
+// What is missing, as the end of "the shader ..."; empty where nothing is.
+std::string unrunnable_reason(const Features& features, const PipelineKey& key);
+// Throws DeviceUnsupported with it; `device` is its name.
+void require_runnable(const Features& features, const std::string& device, const PipelineKey& key);
 
 }  // namespace pumice::engine

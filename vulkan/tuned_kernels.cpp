@@ -44,7 +44,7 @@ std::string id(const Features& f) {
                                  f.max_groups[0],
                                  f.max_storage_bytes,
                                  f.storage_alignment,
-                                 f.compute_units,
+                                 f.units(),
                                  f.cpu};
   for (const MatrixShapes& shapes : {f.matrix_f16, f.matrix_s8})
     for (const MatrixShape& each : shapes) words.insert(words.end(), {each.m, each.n, each.k});

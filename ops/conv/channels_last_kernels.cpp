@@ -50,7 +50,7 @@ int64_t chunks(const ConvShape& s) {
 //   3x3 128 -> 128, 28x28    46, 44, 51         1x1 128 -> 512, 28x28   33, 40, 42
 //   1x1 1024 -> 256, 14x14   32, 35, 29: 784 subgroups in 98 and 196 workgroups, and 1568 in 392
 //   3x3 512 -> 512, 7x7      47 and 11 for the sums of 4 splits, -, 75 (800 subgroups)
-constexpr int64_t kFill = 1536;
+constexpr int64_t kFill = 1536;  // 132 multiprocessors
 // Chunks from which on it pays to split them, and the fewest of a split: sums cost a second dispatch. H200, batch 1:
 // 1x1 1024 -> 256, 14x14 (32 chunks) 15.1 us and 7.2 + 3.3; 3x3 64 -> 64, 56x56 (18) 9.2 and 7.6 + 3.5.
 constexpr int64_t kManyChunks = 24, kLeastChunks = 8;
@@ -63,8 +63,8 @@ int64_t subgroups(const ConvKernel& kernel, const ConvShape& s) {
   return workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.dot ? 32 : 1);
 }
 
-ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s) {
-  const int64_t want = ceil_div(kFill, subgroups(kernel, s));
+ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  const int64_t want = ceil_div(features.filling(kFill), subgroups(kernel, s));
   return {&kernel, static_cast<uint32_t>(std::max<int64_t>(1, std::min(want, most_splits(s))))};
 }
 
@@ -137,11 +137,11 @@ ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
       const Tile& t = kernel.tile;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;
       if (!half_empty && !(small && chunks(s) >= kManyChunks) &&  // small tiles of many chunks: slower than splits
-          subgroups(kernel, s) * (split ? most_splits(s) : 1) >= kFill)
-        return with_splits(kernel, s);
+          subgroups(kernel, s) * (split ? most_splits(s) : 1) >= features.filling(kFill))
+        return with_splits(kernel, s, features);
     }
   }
-  return least == nullptr ? ConvPick{} : with_splits(*least, s);
+  return least == nullptr ? ConvPick{} : with_splits(*least, s, features);
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ ConvPick pick_conv(const ConvShape& s, const Features& features) {
     if (!reason.empty())
       fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
            reason.c_str());
-    return with_splits(kernel, s);
+    return with_splits(kernel, s, features);
   }
   // Whose driver compiles matrices slowly, and runs them, and dot products, as other products.
   if (features.cpu) return {};

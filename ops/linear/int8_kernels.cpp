@@ -27,14 +27,14 @@ uint32_t shared_bytes(const LinearKernel& kernel, int64_t k, uint32_t lanes) {
 // So many that a lane has about four tiles of its row panel, and that all workgroups run at once (H200: 132 times 2048
 // invocations), but not fewer than 128.
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  constexpr int64_t kInvocations = 300000;
+  const int64_t most = features.filling(300000);
   const uint32_t panels = kernel.panels;
   const int64_t groups = ceil_div(s.n, 16 * panels) * ceil_div(s.m, kernel.rows);
   uint32_t slots = std::max(std::bit_floor(std::max(tiles(s.k) / 4, 1u)), std::min(std::bit_ceil(tiles(s.k)), 4u));
   const auto too_large = [&](uint32_t n) {
     const uint32_t lanes = n * panels * 32;
     return lanes > 1024 || lanes > features.max_invocations ||
-           shared_bytes(kernel, s.k, lanes) > features.max_shared_bytes || (n > 8 && groups * lanes > kInvocations);
+           shared_bytes(kernel, s.k, lanes) > features.max_shared_bytes || (n > 8 && groups * lanes > most);
   };
   while (slots > 1 && too_large(slots)) slots /= 2;
   return slots * panels * 32;

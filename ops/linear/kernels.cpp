@@ -114,10 +114,10 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
   const uint32_t least = gemv_least_lanes(kernel, k, features);
   if (features.cpu || kernel.family == Family::gemv_rows) return least;
-  constexpr int64_t kSubgroups = 6144;  // about 46 for each multiprocessor of an H200
+  const int64_t most = features.filling(6144);  // about 46 for each multiprocessor
   const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
   uint32_t slots = least / 32;
-  while (slots < 32 && groups * slots * 2 <= kSubgroups && tiles >= int64_t{slots} * 4 &&
+  while (slots < 32 && groups * slots * 2 <= most && tiles >= int64_t{slots} * 4 &&
          has_slots(kernel, slots * 2, features))
     slots *= 2;
   return slots * 32;

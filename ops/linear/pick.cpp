@@ -17,9 +17,9 @@ int64_t workgroups(const Tile& tile, int64_t batch, int64_t m, int64_t n) {
   return batch * ceil_div(m, tile.bm) * ceil_div(n, tile.bn);
 }
 
-// Fewer workgroups than this leave most of the device idle. GPU: H200, 132 multiprocessors. CPU: lavapipe on 2 cores.
+// Fewer workgroups than this leave most of the device idle. CPU: lavapipe on 2 cores, one each.
 int64_t fill(const Features& features) {
-  return features.cpu ? 2 : 128;
+  return features.cpu ? features.units() : features.filling(128);
 }
 
 // Rows of x up to which the GEMV is fastest. H200, 16 rows, 4096 -> 14336: 113 us against 203 of the best tile; 32
@@ -42,13 +42,13 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
 // back, us: one row 18.8 and 18.9 against 19.5 and 21 of one row panel, 2 rows 23.4 and 20.8 against 28.1 and 27, 4
 // rows 31.3 and 27.2 against 35; 8 rows run out of registers. MiniLM (fewer invocations) loses 5 % at 16 tokens.
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
-  constexpr int64_t kInvocations = 1 << 16;
+  const int64_t enough = features.filling(1 << 16);
   const LinearKernel* one = nullptr;
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.panels == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
-    if (kernel.panels == 2 && groups * gemv_least_lanes(kernel, s.k, features) >= kInvocations) return kernel;
+    if (kernel.panels == 2 && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
   }
   return *one;
 }
@@ -87,7 +87,7 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 // of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
 // 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
-  constexpr int64_t kEnough = 1 << 16;
+  const int64_t enough = features.filling(1 << 16);
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
   const auto invocations = [&](int64_t rows, int64_t panels) {
     return ceil_div(s.n, 16 * panels) * ceil_div(s.m, rows) *
@@ -95,26 +95,25 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   };
   const char* name = "gemvf8";
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();
-  if (s.m > 32 && tiles && tile_groups("fragments64x128") >= 96) {
-    name = tile_groups("fragments64x256") >= 264 ? "fragments64x256" : "fragments64x128";
-  } else if (s.weight != WeightType::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= kEnough) {
+  if (s.m > 32 && tiles && tile_groups("fragments64x128") >= features.filling(96)) {
+    name = tile_groups("fragments64x256") >= features.filling(264) ? "fragments64x256" : "fragments64x128";
+  } else if (s.weight != WeightType::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= enough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
-  } else if (s.m > 8 && invocations(16, 1) >= 2 * kEnough) {
+  } else if (s.m > 8 && invocations(16, 1) >= 2 * enough) {
     name = "gemvf16";
   }
   const LinearKernel& kernel = linear_kernel(name);
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }
 
-// What a kernel that takes fp32 as two fp16 costs: workgroups that run at once, and what they take for 64 columns of k,
-// where there is at most one for a multiprocessor, and where all are there.
+// What a kernel that takes fp32 as two fp16 costs: workgroups that run at once with 132 multiprocessors, and what they
+// take for 64 columns of k, where there is at most one for a multiprocessor, and where all are there.
 struct SplitCost {
   const char* kernel;
   WeightType weight;
   int64_t resident;
   double alone_us, us;
 };
-constexpr int64_t kMultiprocessors = 132;
 constexpr SplitCost kSplitCosts[] = {
     {"split64x128", WeightType::q4, 264, 1.6, 1.6},         {"split_matrix64x128", WeightType::q8, 264, 1.55, 2.0},
     {"split_matrix64x64", WeightType::q8, 396, 1.15, 1.65}, {"split_matrix128x128", WeightType::f32, 132, 2.9, 3.35},
@@ -143,13 +142,15 @@ constexpr SplitCost kSplitCosts[] = {
 const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
   if (!features.has(Feature::fragments)) return nullptr;  // devices that were measured
   const LinearKernel* best = nullptr;
-  double best_us = 0.12e-6 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  double best_us =
+      0.12e-6 * 132 / features.units() * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
   for (const SplitCost& cost : kSplitCosts) {
     const LinearKernel& kernel = linear_kernel(cost.kernel);
     if (cost.weight != s.weight || !unsupported_reason(kernel, s, features).empty()) continue;
     const int64_t groups = workgroups(kernel.tile, 1, s.m, s.n);
-    const double round_us =
-        groups <= kMultiprocessors ? cost.alone_us : cost.us * static_cast<double>(ceil_div(groups, cost.resident));
+    const double round_us = groups <= features.units()
+                                ? cost.alone_us
+                                : cost.us * static_cast<double>(ceil_div(groups, features.filling(cost.resident)));
     const double scales = s.weight == WeightType::q8 && s.group != 0 ? 1.33 : 1;
     const double us = 8 + scales * round_us * static_cast<double>(ceil_div(s.k, 64));
     if (us < best_us) best = &kernel, best_us = us;
@@ -164,7 +165,7 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
   for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     if (!unsupported_reason(kernel, s, features).empty()) continue;
-    if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < 128) continue;
+    if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < features.filling(128)) continue;
     return &kernel;
   }
   return nullptr;

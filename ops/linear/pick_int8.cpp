@@ -10,7 +10,7 @@ namespace {
 
 // Measured in pick_integers. kSmallWeight, kMediumWeight: elements of a weight up to which dot products are faster than
 // matrices, for 16 and for 4 rows of x. kPassesWork: multiplications up to which passes of few rows are faster than
-// tiles. kIdleTiles: so few tiles of 64 x 64 that passes are always faster.
+// tiles. kIdleTiles: so few tiles of 64 x 64, with 132 multiprocessors, that passes are always faster.
 constexpr int64_t kSmallWeight = int64_t{1} << 21, kMediumWeight = int64_t{1} << 24;
 constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 
@@ -84,8 +84,8 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (s.m <= 64 && bytes && small) return first({"dotw4"});
   if (s.m <= 16) return bytes && !fragments ? first({"dotw4"}) : nullptr;
   const Tile& large = linear_kernel("int8_128x128").tile;
-  const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= 96;
-  const bool idle = s.group == 0 && s.m <= 512 && ceil_div(s.m, 64) * ceil_div(s.n, 64) <= kIdleTiles;
+  const bool many = s.m > large.bm / 2 && ceil_div(s.m, large.bm) * ceil_div(s.n, large.bn) >= features.filling(96);
+  const bool idle = s.group == 0 && s.m <= 512 && ceil_div(s.m, 64) * ceil_div(s.n, 64) <= features.filling(kIdleTiles);
   const bool passes = idle || (s.m <= 128 && (s.group != 0 || s.m * s.n * s.k <= kPassesWork));
   if (!many && passes && fragments) return nullptr;
   const LinearKernel* matrix = nullptr;

@@ -147,9 +147,10 @@ void check_sizes(const Caches& c) {
 }
 
 int64_t cache_splits(const Caches& c, const Features& features) {
-  constexpr int64_t kLeast = 256, kWorkgroups = 264;  // positions of a share; two for each multiprocessor of an H200
+  constexpr int64_t kLeast = 256;  // positions of a share
+  const int64_t workgroups = 2 * int64_t{features.units()};
   if (features.cpu) return 1;
-  return std::clamp<int64_t>(kWorkgroups / (c.batch() * c.kv_heads()), 1, ceil_div(c.capacity(), kLeast));
+  return std::clamp<int64_t>(workgroups / (c.batch() * c.kv_heads()), 1, ceil_div(c.capacity(), kLeast));
 }
 
 int64_t few_rows(const Caches& c, const Features& features) {

@@ -33,8 +33,8 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
         std::max({keys * (e / 8 + 1), keys * (ev / 8 + 1), int64_t{matrices.rows()} * (e / 8 + 1)}));
     const uint32_t bytes = 16 * (matrices.staged + matrices.rows() * (keys / 4 + 1)) + 4 * static_cast<uint32_t>(lanes);
     const bool fits = lanes <= features.max_invocations && bytes <= features.max_shared_bytes;
-    const bool few =
-        subgroups > 1 && (s.heads * ceil_div(s.rows, matrices.rows()) < 128 || s.rows <= matrices.rows() / 2);
+    const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, matrices.rows()) < features.filling(128) ||
+                                       s.rows <= matrices.rows() / 2);
     if (fits && !few && keys * std::max(e, ev) / 8 <= lanes * 16) return matrices;
   }
   return std::nullopt;
@@ -77,7 +77,8 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
     SdpaFragments found{subgroups, wide && subgroups == 8 ? 64u : 32u, 0};
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
-    const bool few = s.rows <= found.rows() / 2 || (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= 128);
+    const bool few = s.rows <= found.rows() / 2 ||
+                     (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= features.filling(128));
     if (fits && (!few || subgroups == 2)) return found;
   }
   return std::nullopt;

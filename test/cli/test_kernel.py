@@ -46,6 +46,31 @@ def test_list_says_what_a_device_lacks(tool) -> None:
     assert "storage8" in plain["unsupported_reason"]
 
 
+def test_a_profile_stands_for_its_device(tool, tmp_path) -> None:
+    profile = tmp_path / "mine.json"
+    profile.write_text(run(tool[0], "devices", "--profile").stdout)
+    asked = (*tool, "list", "--op", "linear_dq8ca_q4gsw", "--op", "sdpa", "--json")
+    here, there = (json.loads(run(*asked, *more).stdout) for more in ((), ("--profile", profile)))
+    assert there["operators"] == here["operators"] and there["device"] == here["device"]
+    assert there["selection"]["compute_units"] == here["selection"]["compute_units"]
+    assert there["selection"]["compute_units_from"] == "profile"
+    case = ("--case", "m=128,n=256,k=256,g=32,dtype=f16")
+    facts = json.loads(run(*asked[:-3], *case, "--profile", "adreno740", "--json").stdout)
+    assert facts["selection"]["compute_units_from"] == "default" and facts["device"]["subgroup_size"] == 128
+    (row,) = facts["operators"]
+    assert {each["kernel"]: each["is"] for each in row["kernels"]}["pick"].startswith("dot_tile")
+    assert [each["shader"].partition("[")[0] for each in row["dispatches"]] == ["linear_quantize", "linear_dot_tiled"]
+
+
+def test_what_is_no_profile(tmp_path) -> None:
+    facts = json.loads(run(BIN / "pumice-rt", "devices", "--profile").stdout)
+    profile = tmp_path / "mine.json"
+    profile.write_text(json.dumps(facts | {"max_shared_bytes": 1}))
+    command = (BIN / "pumice-rt", "kernel", "list", "--profile")
+    assert "a whole number from 16384" in run(*command, profile, code=3).stderr
+    assert "test/profiles" in run(*command, "adreno74", code=3).stderr
+
+
 def test_test_passes_and_counts(tool) -> None:
     command = (*tool, "test", "--op", "linear_q4gsw", "--case", SMALL, "--kernel", "gemv1", "--kernel", "pick")
     facts = json.loads(run(*command, "--replays", "2", "--json").stdout)

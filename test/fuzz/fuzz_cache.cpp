@@ -16,8 +16,8 @@ namespace {
 
 Physical some_device() {
   Physical physical;
-  physical.vendor_id = 0x10de;
-  physical.device_id = 0x2335;
+  physical.info.vendor_id = 0x10de;
+  physical.info.device_id = 0x2335;
   return physical;
 }
 

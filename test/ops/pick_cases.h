@@ -10,6 +10,7 @@ inline Features gpu() {
   Features features = baseline_features();
   features.max_invocations = 1024;
   features.max_shared_bytes = 49152;
+  features.compute_units = 132;
   return features;
 }
 
@@ -17,6 +18,7 @@ inline Features cpu() {
   Features features = gpu();
   features.max_shared_bytes = 32768;
   features.cpu = true;
+  features.compute_units = 2;
   return features;
 }
 

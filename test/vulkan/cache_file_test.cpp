@@ -133,7 +133,7 @@ TEST_F(PipelineCache, EveryCutAndFlipIsSeen) {
 TEST_F(PipelineCache, OtherDevicesAndDriversAreRefused) {
   file().save(some_body());
   Physical other = some_device();
-  other.driver_version = 43;
+  other.info.driver_number = 43;
   const Messages messages;
   EXPECT_THAT(CacheFile(kPipelineCache, other, folder.path.string()).load(), IsEmpty());
   other = some_device();

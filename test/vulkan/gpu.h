@@ -37,9 +37,9 @@ inline std::shared_ptr<Device> open(std::string features = "", std::string cache
 // What a file of the cache is for.
 inline Physical some_device() {
   Physical physical;
-  physical.vendor_id = 0x10de;
-  physical.device_id = 0x2335;
-  physical.driver_version = 42;
+  physical.info.vendor_id = 0x10de;
+  physical.info.device_id = 0x2335;
+  physical.info.driver_number = 42;
   for (int i = 0; i < 16; ++i) physical.cache_uuid[i] = static_cast<uint8_t>(i * 3);
   return physical;
 }

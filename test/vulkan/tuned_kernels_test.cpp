@@ -98,7 +98,7 @@ TEST_F(TunedFileTest, OtherFeaturesHaveAnotherFile) {
 
 TEST_F(TunedFileTest, AnotherDriversIsRefusedWithOneWarning) {
   Physical other = some_device();
-  other.driver_version = 43;
+  other.info.driver_number = 43;
   const Messages messages;
   EXPECT_EQ(file(other).load(), nullptr);
   ASSERT_THAT(messages.texts, SizeIs(1));

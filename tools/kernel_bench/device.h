@@ -11,7 +11,7 @@
 namespace pumice::engine::kernel_bench {
 
 std::shared_ptr<Device> open(const Options& options);
-std::string device_text(const Device& device);  // JSON
+std::string device_text(const DeviceInfo& info, const Features& features);  // JSON
 // The event with which a command begins; `rows`: how many will follow.
 std::string device_event(const Device& device, uint64_t rows, uint64_t seed);
 

@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "tools/kernel_bench/bench.h"
 #include "tools/kernel_bench/compile.h"
+#include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/list.h"
+#include "tools/kernel_bench/profile.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/test.h"
 #include "tools/kernel_bench/tune.h"
@@ -25,6 +27,9 @@ auto translated(const Body& body) {
 
 }  // namespace
 
+std::string profile(const Options& options) {
+  return translated([&] { return profile_text(*open(options)); });
+}
 std::string list(const Options& options) {
   return translated([&] { return run_list(options); });
 }

@@ -13,6 +13,7 @@ namespace pumice::engine::kernel_bench {
 
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
+  std::string profile;  // of list: in place of a device, a file or a name (tools/kernel_bench/profile.h)
   std::vector<std::string> ops,
       kernels;       // empty: all (bench: all that are recommended for the case); "pick" is the picked kernel
   std::string grid;  // of linear layers, in place of the table's cases: fitted or unseen
@@ -51,8 +52,10 @@ struct Failure : std::runtime_error {
 // last. An exception of this function ends the command.
 using Report = std::function<void(const std::string& json)>;
 
+// JSON: the device as a file that `list` takes in its place.
+std::string profile(const Options& options);
 // JSON: the operators, the shader variants with the features they need, and the kernels that can be forced, with the
-// reason where one cannot run here or is not recommended.
+// reason where one cannot run here or is not recommended; and what the picked ones dispatch at a case.
 std::string list(const Options& options);
 // Tests each case with each kernel, every output against fp64. Returns the number of failures.
 uint32_t test(const Options& options, const Report& report);

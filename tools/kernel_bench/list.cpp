@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/nearest.h"
+#include "graph/bind.h"
 #include "ops/op.h"
 #include "ops/shared/accepted.h"
 #include "tools/kernel_bench/device.h"
+#include "tools/kernel_bench/file_graph.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/profile.h"
 #include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"
 
@@ -50,15 +53,18 @@ const ShaderFile* main_shader(const Op& op) {
   return nullptr;
 }
 
-json kernel_rows(const std::string& op, const Options& options, const Features& features) {
-  const BenchOp& bench_op = kernel_bench::bench_op(op);
+// The case that a row is about: the one asked for, or a usual one.
+Case case_of(const BenchOp& bench_op, const Options& options) {
   Options any = options;
   any.kernels.clear();
-  any.ops = {op};
+  any.ops = {std::string(bench_op.op)};
   if (any.cases.empty() && !bench_op.is_call()) any.cases = {"bias=0"};
-  const Case c = choose(any, Purpose::bench, true).front();
+  return choose(any, Purpose::bench, true).front();
+}
+
+json kernel_rows(const BenchOp& bench_op, const Case& c, const Features& features) {
   json rows = json::array();
-  for (const std::string& kernel : kernels(bench_op, any))
+  for (const std::string& kernel : kernels(bench_op, {}))
     rows.push_back({{"kernel", kernel},
                     {"is", resolved(bench_op, kernel, c, features)},
                     {"unsupported_reason", unsupported_reason(bench_op, kernel, c, features)},
@@ -66,11 +72,40 @@ json kernel_rows(const std::string& op, const Options& options, const Features& 
   return rows;
 }
 
+// What a run of the case dispatches on a device with these features, which need not be here.
+json dispatches(const BenchOp& bench_op, const Case& c, const Features& features) {
+  const std::unique_ptr<CaseData> data = bench_op.make(c, 1);
+  const Bytes file = make_file(*data, bench_op.op);
+  const FileGraph built = graph_for(file, features, {"", c.m});
+  json rows = json::array();
+  for (const Node& node : built.graph->impl().nodes) {
+    for (const Dispatch& dispatch : node.dispatches) {
+      const PipelineKey key = pipeline_key(dispatch);
+      rows.push_back({{"shader", key.shader->name},
+                      {"invocations", key.spec.at(0)},
+                      {"workgroups", dispatch.groups},
+                      {"subgroup_size", key.subgroup_size},
+                      {"spec", key.spec}});
+    }
+  }
+  return rows;
+}
+
+// Where selection has its numbers from.
+json selection(const Options& options, const Features& features) {
+  const char* device = options.profile.empty() ? "device" : "profile";
+  return {{"compute_units", features.units()},
+          {"compute_units_from", features.compute_units != 0 ? device : "default"},
+          {"kernels_from", features.tuned != nullptr ? "tuned, else table" : "table"}};
+}
+
 }  // namespace
 
 std::string run_list(const Options& options) {
   std::for_each(options.ops.begin(), options.ops.end(), must_be_operator);
-  const auto device = open(options);
+  const auto device = options.profile.empty() ? open(options) : nullptr;
+  const DeviceInfo info = device ? device->info() : read_profile(options.profile);
+  const Features features = device ? device->features() : features_of(info, options.features);
   json operators = json::array(), shaders = json::array();
   for (const Op& op : op_table()) {
     const std::string name(op.signature.name);
@@ -78,18 +113,23 @@ std::string run_list(const Options& options) {
     json row = {
         {"op", name}, {"parameters", op.signature.params}, {"accepts", accepted(op)}, {"kernels", json::array()}};
     if (const ShaderFile* file = main_shader(op)) row["shader"] = file->stem;
-    row["kernels"] = kernel_rows(name, options, device->features());
+    const BenchOp& bench_op = kernel_bench::bench_op(name);
+    const Case asked = case_of(bench_op, options);
+    row["kernels"] = kernel_rows(bench_op, asked, features);
+    row["case"] = title(asked);
+    row["dispatches"] = dispatches(bench_op, asked, features);
     Options of_this;
     of_this.ops = {name};
     row["cases"] = json::array();
     for (const Case& c : choose(of_this, Purpose::test, true)) row["cases"].push_back(title(c));
-    row["compared"] = compared(op.cases.reference != nullptr || !bench_op(name).is_call());
+    row["compared"] = compared(op.cases.reference != nullptr || !bench_op.is_call());
     operators.push_back(std::move(row));
   }
   for (const ShaderFile& file : shader_files())
-    shaders.push_back({{"shader", file.stem}, {"variants", variants(file, device->features())}});
+    shaders.push_back({{"shader", file.stem}, {"variants", variants(file, features)}});
   return json{{"schema", 1},
-              {"device", json::parse(device_text(*device))},
+              {"device", json::parse(device_text(info, features))},
+              {"selection", selection(options, features)},
               {"operators", std::move(operators)},
               {"shaders", std::move(shaders)}}
       .dump();

@@ -136,8 +136,11 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
     common(command, arguments);
     return command;
   };
-  add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
-      kernel_list);
+  CLI::App* list =
+      add("list", "Operators, the kernels that can be forced (at a --case), and what shaders need of the device.",
+          kernel_list);
+  list->add_option("--profile", options.profile,
+                   "a device that is not here: a file of `devices --profile`, or a name in test/profiles");
   CLI::App* test =
       add("test", "Each case with each kernel, compared with the fp64 reference of its operator.", kernel_test);
   choosing(test, options, kTestHelp);

@@ -78,6 +78,9 @@ int dispatch(int argc, char** argv) {
   CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);
   model_argument(check, arguments);
   CLI::App* devices = add("devices", "list every Vulkan device", tool::devices);
+  devices->add_flag("--profile", arguments.as_profile,
+                    "print the device (--device) as a file for `kernel list --profile`; send us yours");
+  devices->add_option("--device", arguments.kernel.device, "index, part of the name, or UUID [$PUMICE_DEVICE]");
   CLI::App* generate = add("generate", "continue a prompt of token ids with a language model", tool::generate);
   model_argument(generate, arguments);
   auto* tokens = generate->add_option("--tokens", arguments.tokens, "ids of the prompt, 1,2,3")->delimiter(',');

@@ -70,15 +70,23 @@ int inspect(const Arguments& arguments) {
 }
 
 int devices(const Arguments& arguments) {
+  if (arguments.as_profile) {
+    std::printf("%s\n", pumice::engine::kernel_bench::profile(arguments.kernel).c_str());
+    return 0;
+  }
   const json facts = json::parse(pumice::devices());
   if (arguments.json) {
     std::printf("%s\n", facts.dump(1).c_str());
   } else {
-    for (const json& device : facts.at("devices"))
+    for (const json& device : facts.at("devices")) {
       std::printf("%s  %s (%s), driver %s %s, Vulkan %s\n   features: %s\n", text(device.at("index")).c_str(),
                   text(device.at("name")).c_str(), text(device.at("kind")).c_str(), text(device.at("driver")).c_str(),
                   text(device.at("driver_version")).c_str(), text(device.at("api_version")).c_str(),
                   join(device.at("features"), " ").c_str());
+      for (const json& bug : device.at("driver_bugs"))
+        std::printf("   driver bug: %s: %s, %s\n", text(bug.at("off")).c_str(), text(bug.at("why")).c_str(),
+                    text(bug.at("link")).c_str());
+    }
   }
   if (!facts.at("devices").empty()) return 0;
   std::fprintf(stderr, "no Vulkan device: %s\n", text(facts.at("why")).c_str());

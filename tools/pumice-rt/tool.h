@@ -33,7 +33,7 @@ struct Arguments {
   unsigned count = 128;         // tokens to generate
   std::vector<int64_t> stops;
   Sampling sampling;
-  bool profiled = false;
+  bool profiled = false, as_profile = false;
   pumice::engine::kernel_bench::Options kernel;
 };
 

@@ -25,23 +25,30 @@ def _no_device() -> str:
 
 @click.command()
 @json_option
-def devices(as_json: bool) -> None:
+@click.option("--profile", is_flag=True, help="Print the device as a file for `kernel list --profile`. Send us yours.")
+@click.option("--device", default="", help="Of --profile: index, part of the name, or UUID [$PUMICE_DEVICE].")
+def devices(as_json: bool, profile: bool, device: str) -> None:
     """List every Vulkan device, CPU drivers included, with what Pumice can use of it."""
     import pumice
 
+    if profile:
+        click.echo(pumice._pumice.device_profile(device=device))
+        return
     found = pumice.devices()
     if as_json:
-        click.echo(json.dumps({"schema": 1, "devices": [device.to_dict() for device in found]}, indent=1))
+        click.echo(json.dumps({"schema": 1, "devices": [each.to_dict() for each in found]}, indent=1))
         return
     if not found:
         click.echo(_no_device(), err=True)
         raise SystemExit(4)
-    for device in found:
-        size = device.limits["subgroup_size"]
-        tables.line(f"{device.index}: {device.name} ({device.kind}), Vulkan {device.api_version}, subgroups of {size}")
-        tables.field("driver", f"{device.driver} {device.driver_version}")
-        tables.field("features", " ".join(device.features) or "none")
-        tables.field("kernels", " ".join(device.kernels) or "baseline")
+    for each in found:
+        size = each.limits["subgroup_size"]
+        tables.line(f"{each.index}: {each.name} ({each.kind}), Vulkan {each.api_version}, subgroups of {size}")
+        tables.field("driver", f"{each.driver} {each.driver_version}")
+        tables.field("features", " ".join(each.features) or "none")
+        tables.field("kernels", " ".join(each.kernels) or "baseline")
+        for bug in each.driver_bugs:
+            tables.field("driver bug", f"{bug['off']}: {bug['why']}, {bug['link']}")
 
 
 @click.command()
@@ -70,6 +77,8 @@ def doctor() -> None:
             f"Vulkan {device.api_version}"
         )
         click.echo(f"  features: {' '.join(device.features) or 'none'}")
+        for bug in device.driver_bugs:
+            click.echo(f"  driver bug: {bug['off']}: {bug['why']}, {bug['link']}")
     from pumice.runtime.selftest import self_test
 
     try:

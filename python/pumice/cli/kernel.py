@@ -71,6 +71,7 @@ def choosing(command: Any) -> Any:
 
 @kernel.command("list")
 @common
+@click.option("--profile", default="", help="A device that is not here: a file of `devices --profile`, or its name.")
 def list_(as_json: bool, **options: Any) -> None:
     """Operators, the kernels that can be forced (at a --case), and what shaders need of the device."""
     facts = json.loads(_pumice.kernel_list(**given_options(options)))
@@ -78,8 +79,15 @@ def list_(as_json: bool, **options: Any) -> None:
         click.echo(json.dumps(facts, indent=1))
         return
     tables.line(f"{facts['device']['name']}: {', '.join(facts['device']['features'])}")
+    numbers = facts["selection"]
+    units, kernels = f"{numbers['compute_units']} ({numbers['compute_units_from']})", numbers["kernels_from"]
+    tables.line(f"compute units: {units}; kernels by: {kernels}")
     for row in facts["operators"]:
         tables.line(f"\n{row['op']}({row['parameters']})")
+        tables.line(f"  {row['case']} runs")
+        for each in row["dispatches"]:
+            groups = " x ".join(map(str, each["workgroups"]))
+            tables.line(f"    {each['shader']}, {groups} workgroups of {each['invocations']}")
         table = tables.new("kernel", "here", left=["kernel", "here"])
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]

@@ -13,7 +13,8 @@ from pumice import _pumice
 
 @dataclass(frozen=True)
 class Device:
-    """A Vulkan device. `features`: optional ones it has; `kernels`: the kernel families they enable."""
+    """A Vulkan device. `features`: optional ones it has, but for those that a known bug of its driver switches off
+    (`driver_bugs`: what is off, why, and the report); `kernels`: the kernel families they enable."""
 
     index: int
     name: str
@@ -26,6 +27,7 @@ class Device:
     features: tuple[str, ...]
     limits: dict[str, int]
     kernels: tuple[str, ...]
+    driver_bugs: tuple[dict[str, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON."""
@@ -34,7 +36,7 @@ class Device:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Device:
         """A device from what the runtime says about it."""
-        lists = {name: tuple(facts[name]) for name in ("features", "kernels")}
+        lists = {name: tuple(facts[name]) for name in ("features", "kernels", "driver_bugs")}
         return cls(**{name: facts[name] for name in cls.__dataclass_fields__ if name not in lists}, **lists)
 
 
