@@ -92,7 +92,9 @@ void dispatch(Device& device, const Node& node, const Piece& piece, const Resolv
   for (size_t b = 0; b < tensors.size(); ++b)
     bindings.push_back(
         resolve(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
-  commands.dispatch(device.pipelines().get(pipeline_key(dispatch, piece.is_cut)), bindings, dispatch.push, piece.groups,
+  std::array<uint32_t, 3> groups = piece.groups;
+  if (device.features().lie == family_of(*dispatch.shader) && --groups[0] == 0) return;
+  commands.dispatch(device.pipelines().get(pipeline_key(dispatch, piece.is_cut)), bindings, dispatch.push, groups,
                     piece.first);
 }
 

@@ -94,7 +94,8 @@ json device_json(const DeviceInfo& info, const Features& features) {
           {"limits", limits},
           {"api_version",
            format("%u.%u.%u", info.api_version >> 22 & 0x7f, info.api_version >> 12 & 0x3ff, info.api_version & 0xfff)},
-          {"kernels", json::array({"baseline"})}};
+          {"kernels", json::array({"baseline"})},
+          {"self_test", json::array()}};
 }
 
 json plan_json(const Graph& graph) {
@@ -274,7 +275,11 @@ std::string describe(const Model& model) {
     for (const uint32_t id : method.outputs) entry["outputs"].push_back(port(method, method.values[id], exprs, hinted));
     methods.push_back(std::move(entry));
   }
-  return text(json{{"device", device_json(model.device().info(), model.device().features())},
+  json device = device_json(model.device().info(), model.features());
+  for (const KernelTest& each : model.self_test())
+    device["self_test"].push_back(
+        {{"kernel", each.kernel}, {"family", each.family}, {"result", name(each.result)}, {"wrong", each.wrong}});
+  return text(json{{"device", std::move(device)},
                    {"methods", std::move(methods)},
                    {"needs",
                     {{"weights", model.need().weights},

@@ -108,7 +108,7 @@ void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalDa
   plan_all(program, build_all(program, baseline_features(), facts_, deadline));
   device_ = opening.get();
   budget_ = effective(budget, device_->info());
-  const auto graphs = build_all(program, device_->features(), facts_, deadline);
+  const auto graphs = tested_graphs(external, deadline);
   const std::vector<Layout> layouts = plan_all(program, graphs);
   // Values of other sizes than those at the hints are checked when they come.
   for (const auto& graph : graphs) {
@@ -123,6 +123,18 @@ void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalDa
   };
   weights_ = std::make_shared<Weights>(device_, program, external, graphs, allow, deadline);
   for (const Method& method : program.methods) bounds_.push_back(pumice::engine::bounds(method));
+}
+
+std::vector<std::unique_ptr<Graph>> Model::tested_graphs(const ExternalData& external, const Deadline& deadline) {
+  features_ = device_->features();
+  auto graphs = build_all(*program_, features_, facts_, deadline);
+  SelfTest test(device_, external, facts_, deadline);
+  while (const uint64_t lying = test.run(graphs)) {
+    features_.bits &= ~lying;
+    graphs = build_all(*program_, features_, facts_, deadline);
+  }
+  self_test_ = test.kernels();
+  return graphs;
 }
 
 std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
@@ -142,7 +154,7 @@ std::shared_ptr<const Model> Model::load_file(const OpenDevice& open_device, con
 std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
   SessionOptions all = options;
   all.budget = budget_;
-  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, device_->features(), facts_), all);
+  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, features_, facts_), all);
 }
 
 void validate(std::span<const std::byte> file) {

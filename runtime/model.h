@@ -9,6 +9,7 @@
 
 #include "graph/execute.h"
 #include "runtime/bounds.h"
+#include "runtime/self_test.h"
 #include "serialization/constants.h"
 
 namespace pumice::engine {
@@ -29,6 +30,9 @@ class Model {
   const Program& program() const { return *program_; }
   Device& device() const { return *device_; }
   const std::vector<Bounds>& bounds(uint32_t method) const { return bounds_[method]; }  // of its expressions
+  // Those of the device, without what the self test switched off; and what it found.
+  const Features& features() const { return features_; }
+  const std::vector<KernelTest>& self_test() const { return self_test_; }
   // What the load reckoned: the weights, and a session after one run of each method at the shapes of the export.
   const MemoryNeed& need() const { return need_; }
   // `options.budget` is not used.
@@ -42,7 +46,11 @@ class Model {
   void fill(std::future<std::shared_ptr<Device>>& opening, const ExternalData& external, const Budget& budget,
             const Deadline& deadline);
 
+  std::vector<std::unique_ptr<Graph>> tested_graphs(const ExternalData& external, const Deadline& deadline);
+
   std::shared_ptr<Device> device_;
+  Features features_;
+  std::vector<KernelTest> self_test_;
   std::shared_ptr<Program> program_;
   std::shared_ptr<ConstantFacts> facts_;
   std::shared_ptr<const Weights> weights_;

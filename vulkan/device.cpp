@@ -10,6 +10,7 @@
 #include "base/process_end.h"
 #include "vulkan/command.h"
 #include "vulkan/device_choice.h"
+#include "vulkan/kernel_verdicts.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/probe.h"
@@ -55,6 +56,7 @@ struct Device::Impl {
   Memory memory;
   Pipelines pipelines;
   std::optional<TunedFile> tuned;
+  std::optional<KernelVerdicts> verdicts;
 };
 
 Device::Device(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -81,6 +83,9 @@ bool Device::keep(const TunedKernels& kernels) {
 }
 std::string Device::tuned_path() const {
   return impl_->tuned->path();
+}
+KernelVerdicts& Device::verdicts() {
+  return *impl_->verdicts;
 }
 bool Device::is_lost() const {
   return impl_->core->lost;
@@ -136,6 +141,7 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))
     bits &= ~bit(Feature::fragments);
   TunedFile& tuned = device->impl_->tuned.emplace(physical, found, cache_dir);
+  device->impl_->verdicts.emplace(physical, found, cache_dir);
   if (!found.untuned) device->core().features.tuned = tuned.load();
   return device;
 }

@@ -29,14 +29,15 @@ struct DeviceOptions {
   std::string cache_dir;  // the cache's folder; "" = PUMICE_CACHE_DIR, else XDG_CACHE_HOME/pumice; "off" = none
 };
 
-class Queue;      // vulkan/queue.h
-struct Core;      // vulkan/core.h
-struct Instance;  // vulkan/instance.h
-struct Physical;  // vulkan/physical.h
-struct Vk;        // vulkan/functions.h: the table through which every Vulkan call goes
-class Pipelines;  // vulkan/pipeline.h
-class Memory;     // vulkan/memory.h
-class Commands;   // vulkan/command.h
+class Queue;           // vulkan/queue.h
+struct Core;           // vulkan/core.h
+struct Instance;       // vulkan/instance.h
+struct Physical;       // vulkan/physical.h
+struct Vk;             // vulkan/functions.h: the table through which every Vulkan call goes
+class Pipelines;       // vulkan/pipeline.h
+class Memory;          // vulkan/memory.h
+class Commands;        // vulkan/command.h
+class KernelVerdicts;  // vulkan/kernel_verdicts.h
 
 class Device {
  public:
@@ -54,6 +55,8 @@ class Device {
   // written, which the log explains.
   bool keep(const TunedKernels& kernels);
   std::string tuned_path() const;  // of that file; "": nothing is kept
+
+  KernelVerdicts& verdicts();
 
   // A lost device stays lost; open() then makes a new one.
   bool is_lost() const;

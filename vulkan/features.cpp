@@ -129,6 +129,18 @@ void set_submit(Features& features, std::string_view value) {
   features.submit_us = static_cast<uint32_t>(*us);
 }
 
+void choose_lie(Features& features, std::string_view value) {
+  std::string names;
+  for (uint32_t i = 0; i < kKernelFamilies; ++i) {
+    const auto family = static_cast<KernelFamily>(i);
+    if (value == name(family)) features.lie = family;
+    names += (i > 0 ? ", " : "") + std::string(name(family));
+  }
+  if (!features.lie)
+    fail(Code::InvalidArgument, Stage::device, "features", "feature 'lie=%s': families of kernels are %s",
+         printable(value).c_str(), names.c_str());
+}
+
 void choose_storage(Features& features, std::string_view value) {
   if (value != "buffers" && value != "textures")
     fail(Code::InvalidArgument, Stage::device, "features", "feature 'storage=%s': it is 'buffers' or 'textures'",
@@ -140,7 +152,7 @@ void choose_storage(Features& features, std::string_view value) {
   std::vector<std::string_view> known;
   for (uint32_t i = 0; i < kNumFeatures; ++i) known.push_back(name(static_cast<Feature>(i)));
   known.insert(known.end(), {"none", "subgroup=", "matrix=", "kernel=", "storage=", "submit_us=", "like_gpu", "staged",
-                             "untuned", "alignment="});
+                             "untuned", "untested", "lie=", "alignment="});
   std::vector<std::string> limits;
   for (const Limit& limit : kLimits) limits.push_back(std::string(limit.name) + "=");
   known.insert(known.end(), limits.begin(), limits.end());
@@ -168,7 +180,7 @@ Features apply(Features features, const std::string& text) {
   const uint64_t has = features.bits;
   features.bits &= ~kAskedFor;
   constexpr std::string_view kSubgroup = "subgroup=", kMatrix = "matrix=", kKernel = "kernel=", kStorage = "storage=",
-                             kSubmit = "submit_us=";
+                             kSubmit = "submit_us=", kLie = "lie=";
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t comma = std::min(rest.find(','), rest.size());
@@ -182,6 +194,10 @@ Features apply(Features features, const std::string& text) {
       features.as_if_units = 132;
     } else if (word == "untuned") {
       features.untuned = true;
+    } else if (word == "untested") {
+      features.untested = true;
+    } else if (word.starts_with(kLie)) {
+      choose_lie(features, word.substr(kLie.size()));
     } else if (word == "staged") {
       features.staged = true;
     } else if (word.starts_with(kKernel)) {

@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "glsl/shader.h"
+#include "vulkan/kernel_family.h"
 
 namespace pumice::engine {
 
@@ -54,6 +56,8 @@ struct Features {
   std::string kernel = {};     // of matrix products, forced by name; "": the best one is picked
   bool untuned = false;        // by the selection's own tables, whatever was tuned
   std::shared_ptr<const TunedKernels> tuned = {};  // what was measured on this device; null: nothing
+  bool untested = false;                 // kernels are not tested when a model is loaded (runtime/self_test.h)
+  std::optional<KernelFamily> lie = {};  // whose kernels are spoilt, to show that the self test sees it
   uint32_t submit_us = 0;  // microseconds planned for a submit, without regard to what is measured; 0: the default
   // Those that selection reckons with: where the driver does not say, a guess (docs/devices.md).
   uint32_t units() const { return as_if_units != 0 ? as_if_units : compute_units != 0 ? compute_units : 32; }
@@ -77,6 +81,9 @@ Features baseline_features();
 //   matrix=16x8x16         prefers cooperative matrices of that shape
 //   kernel=gemv1           forces a kernel; a graph with a node that it cannot compute is refused
 //   untuned                leaves the choice of kernels to the tables, without what `pumice tune` measured
+//   untested               does not test kernels when a model is loaded
+//   lie=matrix             spoils the results of a family of kernels (vulkan/kernel_family.h): of each dispatch one
+//                          workgroup is left out
 //   like_gpu               a CPU driver runs the kernels that a GPU of 132 compute units would get
 //   submit_us=1            plans so many microseconds for a submit: long runs, and 1 any run, are cut into many
 //   staged                 copies through staging buffers, as for a discrete GPU, where the host sees device memory

@@ -77,8 +77,14 @@ def _of_the_run(session: Any, last: list[ProfileRow], rows: list[ProfileRow], **
     text = f"{names['name']}, driver {names['driver']}: {total:.1f} us in {len(rows)} dispatches and copies."
     return [
         ("Time", f"<p>{report_page.escape(text)}</p>{report_pictures.timeline(last)}"),
+        ("Self test of the kernels", _self_test(session)),
         ("Roofline", report_pictures.points(rows, ceilings, names)),
     ]
+
+
+def _self_test(session: Any) -> str:
+    rows = [[each.kernel, each.family, each.result, each.wrong] for each in session.device.self_test]
+    return report_page.table(["kernel", "family", "result", "what is wrong"], rows)
 
 
 def _file(facts: dict[str, Any]) -> str:

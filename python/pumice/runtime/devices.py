@@ -12,9 +12,22 @@ from pumice import _pumice
 
 
 @dataclass(frozen=True)
+class KernelTest:
+    """What the self test found of a kernel: `result` is "right", "wrong" or "untested"; `wrong` says what."""
+
+    kernel: str
+    family: str  # "portable", "subgroups", "dot", "matrix", "fragments"
+    result: str
+    wrong: str
+
+
+@dataclass(frozen=True)
 class Device:
     """A Vulkan device. `features`: optional ones it has, but for those that a known bug of its driver switches off
-    (`driver_bugs`: what is off, why, and the report); `kernels`: the kernel families they enable."""
+    (`driver_bugs`: what is off, why, and the report); `kernels`: the kernel families they enable.
+
+    Of a session, `features` are without those that the self test switched off, and `self_test` has what it found.
+    """
 
     index: int
     name: str
@@ -28,6 +41,7 @@ class Device:
     limits: dict[str, int]
     kernels: tuple[str, ...]
     driver_bugs: tuple[dict[str, str], ...]
+    self_test: tuple[KernelTest, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON."""
@@ -37,6 +51,7 @@ class Device:
     def of(cls, facts: Mapping[str, Any]) -> Device:
         """A device from what the runtime says about it."""
         lists = {name: tuple(facts[name]) for name in ("features", "kernels", "driver_bugs")}
+        lists["self_test"] = tuple(KernelTest(**each) for each in facts["self_test"])
         return cls(**{name: facts[name] for name in cls.__dataclass_fields__ if name not in lists}, **lists)
 
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator call must give, element by element, in fp64: the judge of the self test.
+#pragma once
+
+#include <optional>
+
+#include "runtime/one_call.h"
+
+namespace pumice::engine {
+
+class Expected {
+ public:
+  explicit Expected(const OneCall& call);
+  // False: no element is known (a transposed convolution).
+  bool is_known() const { return !call_.integer("transposed"); }
+
+  // A number, and how far a kernel that works may be off, the rounding to the output's dtype included. Of integers the
+  // number is not rounded yet. Empty where it tells nothing: infinite or NaN.
+  struct Element {
+    double value, error;
+  };
+  std::optional<Element> element(int64_t index) const;
+  // Multiplications that an element takes.
+  int64_t terms() const;
+
+ private:
+  struct Sum {
+    double value, error;
+  };
+  Sum product(const std::vector<double>& x, int64_t row_of_weight, uint32_t act) const;
+  std::vector<double> row(int64_t index) const;
+  std::vector<double> patch(int64_t image, int64_t group, int64_t y, int64_t x) const;
+  double input(int64_t index) const;
+  Sum linear(int64_t index) const;
+  Sum conv(int64_t index) const;
+  Sum attention(int64_t index) const;
+
+  const OneCall& call_;
+  CallTensor x_, weight_, scale_, zero_, bias_, residual_, norm_;
+  double x_step_ = 0;  // of numbers that stand for x: how far one may be off
+};
+
+}  // namespace pumice::engine

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/one_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/op.h"
+#include "ops/shared/shape.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr std::string_view kKnown[] = {
+    "linear",      "linear_q4gsw", "linear_q8csw",       "linear_q8gsw",       "fused_linear",
+    "conv2d",      "conv2d_q8csw", "linear_dq8ca_q4gsw", "linear_dq8ca_q8csw", "linear_dq8ca_q8gsw",
+    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa"};
+// Inputs whose values may be anything; those of other names must be constants.
+constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask"};
+constexpr int64_t kFewRows = 16;
+
+template <class List>
+bool is_in(const List& list, std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+// A few bits of a number that depends on the place alone.
+uint32_t noise(uint64_t at) {
+  uint64_t z = (at + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  return static_cast<uint32_t>((z ^ (z >> 31)) >> 40);
+}
+
+// Multiples of 1/128 up to 2, which fp16 has; of 8-bit integers all; of masks, three of four elements are seen.
+std::vector<std::byte> made_up(DType dtype, const Shape& shape, uint64_t seed) {
+  const auto count = static_cast<size_t>(*checked_elements(shape).value());
+  std::vector<std::byte> bytes(count * device_bytes(dtype));
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = noise(i + (seed << 40));
+    const float number = (static_cast<float>(bits & 255) - 127.5f) / 64;
+    const uint16_t half = half_bits(number);
+    const auto byte = static_cast<uint8_t>(dtype == DType::boolean ? (bits & 3) != 0 : bits);
+    if (dtype == DType::f32) std::memcpy(&bytes[i * 4], &number, 4);
+    if (dtype == DType::f16) std::memcpy(&bytes[i * 2], &half, 2);
+    if (device_bytes(dtype) == 1) bytes[i] = std::byte{byte};
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double CallTensor::at(int64_t index) const {
+  const auto i = static_cast<size_t>(index);
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (dtype == DType::f32) {
+    float value;
+    std::memcpy(&value, data + i * 4, 4);
+    return static_cast<double>(value);
+  }
+  if (dtype == DType::f16) {
+    uint16_t value;
+    std::memcpy(&value, data + i * 2, 2);
+    return half_value(value);
+  }
+  if (dtype == DType::i4) {
+    const auto columns = static_cast<size_t>(dim(-1)), row = i / columns, column = i % columns;
+    return (data[row * ((columns + 1) / 2) + column / 2] >> (column % 2 * 4) & 15) - 8;
+  }
+  return dtype == DType::i8 ? static_cast<int8_t>(data[i]) : data[i];
+}
+
+bool OneCall::is_known(const OpCall& call) {
+  return is_in(kKnown, op_signatures()[call.op].name);
+}
+
+std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, bool small, const ExternalData& external) {
+  const Graph::Impl& impl = graph.impl();
+  OneCall one;
+  one.external_ = &external;
+  one.program_ = std::make_shared<Program>();
+  Program& program = *one.program_;
+  program.version = impl.program->version;
+  program.constants = impl.program->constants;
+  program.data = impl.program->data;
+  Method& method = program.methods.emplace_back();
+  method.name = "self test";
+  method.ops.push_back(impl.method().ops[call]);
+  OpCall& only = method.ops[0];
+  one.parameters_ = parse(op_signatures()[only.op]);
+  std::vector<uint32_t*> ids;
+  std::vector<Shape> shapes;
+  std::vector<size_t> params;  // of each tensor; that after the last one: the output
+  std::vector<int64_t*> arguments;
+  for (size_t i = 0; i < only.args.size(); ++i) {
+    const ArgKind kind = only.args[i].kind;
+    if (kind == ArgKind::expr || kind == ArgKind::exprs || kind == ArgKind::values) return std::nullopt;
+    if (kind != ArgKind::value) continue;
+    arguments.push_back(&only.args[i].i);
+    shapes.push_back(impl.tensors[static_cast<size_t>(only.args[i].i)].shape);
+    params.push_back(i);
+  }
+  shapes.push_back(impl.tensors[only.outputs[0]].shape);
+  params.push_back(only.args.size());
+  if (small) one.make_small(shapes, params);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto id = static_cast<uint32_t>(*arguments[i]);
+    const bool made_up = is_in(kAnything, one.parameters_.params[params[i]].name);
+    if (impl.method().values[id].kind != ValueKind::constant && !made_up) return std::nullopt;
+    if (!one.add_value(impl, id, shapes[i], method)) return std::nullopt;
+    *arguments[i] = static_cast<int64_t>(method.values.size()) - 1;
+  }
+  Value out = impl.method().values[only.outputs[0]];
+  out.kind = ValueKind::output;
+  out.dims.clear();
+  out.ref = -1;
+  for (const int64_t size : shapes.back()) out.dims.push_back({false, size});
+  method.outputs = only.outputs = {static_cast<uint32_t>(method.values.size())};
+  method.values.push_back(std::move(out));
+  one.out_shape_ = shapes.back();
+  return one;
+}
+
+bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, Method& method) {
+  Value value = graph.method().values[id];
+  value.dims.clear();
+  for (const int64_t size : shape) value.dims.push_back({false, size});
+  shapes_.push_back(shape);
+  data_.emplace_back();
+  others_.emplace_back();
+  if (value.kind == ValueKind::constant) {
+    if (shape != graph.tensors[id].shape) return false;
+  } else {
+    if (value.dtype == DType::i32 || value.dtype == DType::i64 || checked_elements(shape).value() == 0) return false;
+    value.kind = ValueKind::input;
+    value.ref = -1;
+    method.inputs.push_back(static_cast<uint32_t>(method.values.size()));
+    data_.back() = made_up(value.dtype, shape, shapes_.size());
+    others_.back() = made_up(value.dtype, shape, shapes_.size() + 0x100);
+  }
+  method.values.push_back(std::move(value));
+  return true;
+}
+
+// Of convolutions one image; of sdpa one head of keys of one image; else `kFewRows` rows at most.
+void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params) const {
+  const bool attention = knows("q"), conv = knows("kernel");
+  const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {
+    return params[i] == parameters_.params.size() || is_in(names, parameters_.params[params[i]].name);
+  };
+  int64_t shared = 1;  // query heads of a head of keys
+  if (attention) {
+    const auto heads = [&](size_t i, std::string_view flag) { return shapes[i].at(arg(flag)->i != 0 ? 2 : 1); };
+    shared = heads(0, "q_blhd") / std::max<int64_t>(heads(1, "k_blhd"), 1);
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    Shape& shape = shapes[i];
+    if (shape.size() < 2 || !named(i, {"x", "residual", "q", "k", "v", "mask"})) continue;
+    if (conv || attention) shape[0] = std::min<int64_t>(shape[0], 1);
+    if (attention) {
+      const bool of_keys = i == 1 || i == 2;
+      const char* flags[] = {"q_blhd", "k_blhd", "v_blhd"};
+      const bool mask = i == 3 && i + 1 < shapes.size();
+      const char* flag = i + 1 == shapes.size() ? "out_blhd" : i < 3 ? flags[i] : nullptr;
+      int64_t& heads = shape.at(!mask && flag != nullptr && arg(flag)->i != 0 ? 2 : 1);
+      heads = std::min(heads, of_keys ? 1 : shared);
+    } else if (!conv) {
+      int64_t rows = 1;
+      for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d], shape[d] = 1;
+      shape[shape.size() - 2] = std::min(rows, kFewRows);
+    }
+  }
+}
+
+std::vector<InputView> OneCall::inputs(bool other) const {
+  const auto& data = other ? others_ : data_;
+  std::vector<InputView> views;
+  for (const uint32_t id : program_->methods[0].inputs)
+    views.push_back({program_->methods[0].values[id].dtype, shapes_[id], data[id].data(), data[id].size()});
+  return views;
+}
+
+bool OneCall::knows(std::string_view param) const {
+  return std::ranges::any_of(parameters_.params, [&](const Param& each) { return each.name == param; });
+}
+
+const Arg* OneCall::arg(std::string_view param) const {
+  const auto found = std::ranges::find(parameters_.params, param, &Param::name);
+  if (found == parameters_.params.end()) return nullptr;
+  const Arg& arg = call().args[static_cast<size_t>(found - parameters_.params.begin())];
+  return arg.kind == ArgKind::none ? nullptr : &arg;
+}
+
+bool OneCall::has(std::string_view param) const {
+  return arg(param) != nullptr;
+}
+
+int64_t OneCall::integer(std::string_view param, int64_t otherwise) const {
+  const Arg* found = arg(param);
+  return found == nullptr ? otherwise : found->i;
+}
+
+double OneCall::real(std::string_view param, double otherwise) const {
+  const Arg* found = arg(param);
+  return found == nullptr ? otherwise : found->kind == ArgKind::real ? found->f : static_cast<double>(found->i);
+}
+
+CallTensor OneCall::tensor(std::string_view param) const {
+  const Arg* found = arg(param);
+  if (found == nullptr) return {};
+  const auto id = static_cast<size_t>(found->i);
+  const Value& value = program_->methods[0].values[id];
+  const bool constant = value.kind == ValueKind::constant;
+  const std::span<const std::byte> bytes =
+      constant ? constant_bytes(*program_, static_cast<uint32_t>(value.ref), *external_) : std::span(data_[id]);
+  return {value.dtype, shapes_[id], bytes};
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before a model is loaded, the kernels that it will run are tested on its device, each once for a device and driver:
+// docs/decisions/0006-self-test.md.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "graph/graph_impl.h"
+#include "serialization/constants.h"
+#include "vulkan/device.h"
+
+namespace pumice::engine {
+
+class OneCall;
+
+// A kernel of a model. `wrong`: what it does wrong; then the features of its family were switched off, where there are
+// some.
+struct KernelTest {
+  enum class Result : uint8_t { right, wrong, untested } result;
+  std::string kernel, family, wrong = {};
+};
+const char* name(KernelTest::Result result);
+
+class SelfTest {
+ public:
+  SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
+           const Deadline& deadline);
+  // Tests what the graphs, at live shapes, run and was not tested yet, as long as there is time. Returns the features
+  // that are to be switched off: the graphs are then built and given again. Throws DeviceLost and Timeout.
+  uint64_t run(std::span<const std::unique_ptr<Graph>> graphs);
+  // Those of all runs.
+  std::vector<KernelTest> kernels() const { return kernels_; }
+
+ private:
+  using Shaders = std::set<const Shader*>;
+  struct Candidate {  // a call, and its kernels
+    const Graph* graph;
+    uint32_t call;
+    Shaders shaders;
+    double cost;
+  };
+  std::vector<Candidate> candidates(std::span<const std::unique_ptr<Graph>> graphs) const;
+  bool is_over() const;
+  bool is_tested(const Shader& shader) const;
+  void test(const Candidate& candidate);
+  std::optional<OneCall> call_of(const Candidate& candidate) const;
+  uint64_t conclude(std::span<const std::unique_ptr<Graph>> graphs);
+
+  std::shared_ptr<Device> device_;
+  const ExternalData& external_;
+  std::shared_ptr<ConstantFacts> facts_;
+  const Deadline& deadline_;
+  std::chrono::steady_clock::time_point end_;
+  std::vector<KernelTest> kernels_;
+  std::set<std::string> known_;  // of kernels_
+};
+
+}  // namespace pumice::engine

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "graph/bind.h"
+#include "runtime/expected.h"
+#include "runtime/model.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr uint32_t kReplays = 20, kLeastReplays = 4;
+constexpr int64_t kPlaces = 48, kDoubtful = 24;    // outputs compared with fp64: spread over all, and by doubt
+constexpr int64_t kTerms = 2'000'000, kLeast = 8;  // multiplications of them, and outputs at least
+
+using Bytes = std::vector<std::byte>;
+
+class Runner {
+ public:
+  Runner(const OneCall& call, const Trial& trial, const Features& features) : call_(call) {
+    std::vector<std::unique_ptr<Graph>> graphs;
+    graphs.push_back(build_method(*call.program(), 0, features, trial.facts));
+    const auto weights = std::make_shared<Weights>(trial.device, *call.program(), trial.external, graphs);
+    session_ = std::make_unique<Session>(trial.device, call.program(), weights, std::move(graphs));
+  }
+  Bytes run(bool other = false) {
+    session_->run(0, call_.inputs(other));
+    Bytes out(session_->output(0).bytes);
+    session_->read(0, out.data(), out.size());
+    return out;
+  }
+
+ private:
+  const OneCall& call_;
+  std::unique_ptr<Session> session_;
+};
+
+// The features with which only portable kernels run, and those that a GPU would get.
+Features portable(Features features) {
+  features.bits = 0;
+  features.cpu = false;
+  features.tuned = nullptr;
+  return features;
+}
+
+std::vector<int64_t> spread(int64_t count, int64_t of) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i) places.push_back(count < 2 ? 0 : (of - 1) * i / (count - 1));
+  return places;
+}
+
+// Those where both differ most.
+std::vector<int64_t> doubtful(const CallTensor& a, const CallTensor& b, int64_t of) {
+  std::vector<int64_t> order(static_cast<size_t>(of));
+  std::iota(order.begin(), order.end(), 0);
+  const auto doubt = [&](int64_t i) {
+    const double d = std::fabs(a.at(i) - b.at(i));
+    return std::isnan(d) ? INFINITY : d;
+  };
+  const auto most = order.begin() + std::min(of, kDoubtful);
+  std::partial_sort(order.begin(), most, order.end(), [&](int64_t i, int64_t j) { return doubt(i) > doubt(j); });
+  order.erase(most, order.end());
+  return order;
+}
+
+std::optional<std::string> judge(const CallTensor& got, const Expected& expected, std::vector<int64_t> places) {
+  std::optional<Expected::Element> first;
+  int64_t telling = 0, known = 0;
+  places.resize(
+      std::min<size_t>(places.size(), std::max<int64_t>(kTerms / std::max<int64_t>(expected.terms(), 1), kLeast)));
+  for (const int64_t place : places) {
+    const auto want = expected.element(place);
+    if (!want) continue;
+    ++known;
+    const double value = got.at(place);
+    if (!(std::fabs(value - want->value) <= want->error))
+      return format("output %lld is %.6g, not %.6g", static_cast<long long>(place), value, want->value);
+    if (!first) first = want;
+    telling += std::fabs(want->value - first->value) > want->error + first->error;
+  }
+  return telling * 4 >= known && known > 1 ? std::optional<std::string>("") : std::nullopt;
+}
+
+// Where fp64 is not known: a lie is far off.
+std::string compare(const CallTensor& got, const CallTensor& other, int64_t count) {
+  double most = 0, off = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    most = std::max(most, std::fabs(other.at(i)));
+    off = std::max(off, std::fabs(got.at(i) - other.at(i)));
+  }
+  const bool integers = got.dtype == DType::i8 || got.dtype == DType::u8;
+  return off <= (integers ? 2 : most / 32) ? ""
+                                           : format("outputs are up to %.6g off those of the portable kernel", off);
+}
+
+}  // namespace
+
+std::optional<std::string> find_wrong(const OneCall& call, const Trial& trial) {
+  Runner tested(call, trial, trial.features);
+  const Bytes first = tested.run();
+  const Expected expected(call);
+  const auto count = static_cast<int64_t>(first.size() / device_bytes(call.out_dtype()));
+  const CallTensor got{call.out_dtype(), call.out_shape(), first};
+  std::vector<int64_t> places = spread(std::min(count, trial.portable ? kPlaces + kDoubtful : kPlaces), count);
+  std::optional<std::string> wrong;
+  if (trial.portable) {
+    wrong = expected.is_known() ? judge(got, expected, places) : std::nullopt;
+  } else {
+    const Bytes other = Runner(call, trial, portable(trial.features)).run();
+    const CallTensor by_others{call.out_dtype(), call.out_shape(), other};
+    const std::vector<int64_t> doubts = doubtful(got, by_others, count);
+    places.insert(places.begin(), doubts.begin(), doubts.end());
+    wrong = expected.is_known() ? judge(got, expected, places) : compare(got, by_others, count);
+  }
+  if (!wrong || !wrong->empty()) return wrong;
+  const Bytes second = tested.run(true);
+  for (uint32_t replay = 1; replay <= kReplays; ++replay) {
+    if (replay > kLeastReplays && std::chrono::steady_clock::now() > trial.end) break;
+    const bool other = replay % 2 == 0;
+    if (tested.run(other) != (other ? second : first)) return format("replay %u gave other bits", replay);
+  }
+  return wrong;
+}
+
+}  // namespace pumice::engine

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels are tested on the device before a model uses them: docs/decisions/0006-self-test.md. A lie is planted in each
+family that this device has, and a driver lies at random."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.command_line import BIN, ROOT, run
+from torch import nn
+
+import pumice
+
+DOT_PRODUCT = 6019  # SPIR-V's capability
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, tuple[Path, np.ndarray, np.ndarray]]:
+    """By the family that is picked for it on a GPU: file, input, output of eager PyTorch."""
+    folder = tmp_path_factory.mktemp("models")
+    torch.manual_seed(0)
+    linear, x = nn.Linear(64, 96).eval(), torch.randn(40, 64)
+    conv, image = nn.Conv2d(3, 8, 3, padding=1).eval(), torch.randn(2, 3, 9, 8)
+    cases = {
+        "dot": (pumice.quantize(nn.Sequential(nn.Linear(64, 96)).eval(), "8da4w", group_size=32), x[:2]),
+        "matrix": (linear.half(), x.half()),
+        "portable": (conv, image),
+    }
+    found = {}
+    for family, (module, given) in cases.items():
+        pumice.export(module, (given,)).save(folder / f"{family}.pumice")
+        found[family] = folder / f"{family}.pumice", given.numpy(), module(given).detach().numpy()
+    return found
+
+
+def load(path: Path, cache: Path, features: str = "") -> pumice.Session:
+    return pumice.load(path, cache_dir=str(cache), features=f"like_gpu,{features}")
+
+
+def is_right(session: pumice.Session, given: np.ndarray, want: np.ndarray) -> bool:
+    return np.allclose(session(given), want, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("family", ["dot", "matrix"])
+def test_a_family_that_lies_is_switched_off(family: str, models, tmp_path, capfd) -> None:
+    path, given, want = models[family]
+    honest = load(path, tmp_path)
+    assert {each.result for each in honest.device.self_test} == {"right"}
+    assert family in {each.family for each in honest.device.self_test} and is_right(honest, given, want)
+    assert not is_right(load(path, tmp_path, f"lie={family},untested"), given, want)  # the lie is one
+    capfd.readouterr()
+    session = load(path, tmp_path, f"lie={family}")
+    assert is_right(session, given, want)
+    wrong = [each for each in session.device.self_test if each.result == "wrong"]
+    assert wrong and {each.family for each in wrong} == {family} and all("output" in each.wrong for each in wrong)
+    off = {"dot": "int_dot", "matrix": "coopmat"}[family]
+    assert off in honest.device.features and off not in session.device.features
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == len(wrong) and f"family '{family}' are switched off" in lines[0]
+
+
+def test_a_portable_kernel_that_lies_is_told(models, tmp_path, capfd) -> None:
+    path, given, want = models["portable"]
+    session = load(path, tmp_path, "lie=portable")
+    assert "results may be wrong" in capfd.readouterr().err
+    assert [each.result for each in session.device.self_test] == ["wrong"] and not is_right(session, given, want)
+
+
+def test_what_was_found_is_kept(models, tmp_path, capfd) -> None:
+    path, _, _ = models["dot"]
+    first = load(path, tmp_path).device.self_test
+    (file,) = tmp_path.glob("tested-*")
+    written, kept = file.stat().st_mtime_ns, file.read_bytes()
+    assert load(path, tmp_path).device.self_test == first and file.stat().st_mtime_ns == written
+    file.write_bytes(kept[:-3] + b"xyz")  # nobody else's word is taken
+    capfd.readouterr()
+    assert load(path, tmp_path).device.self_test == first
+    assert "self tests" in capfd.readouterr().err and file.read_bytes() == kept
+    assert load(path, "off").device.self_test == first and load(path, tmp_path, "untested").device.self_test == ()
+
+
+def test_a_driver_that_lies_at_random(models, tmp_path) -> None:
+    path, given, want = models["dot"]
+    np.save(tmp_path / "x.npy", given)
+    # By turns with another input: a run that did nothing leaves the answer to that.
+    wanted = np.stack([want, load(path, tmp_path)(-given)] * 20)
+    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
+    source = ROOT / "test/support/lying_driver.cpp"
+    subprocess.run(["g++", *flags, source, "-o", tmp_path / "lying.so", "-ldl"], check=True)
+    code = """if True:
+        import sys, numpy as np, pumice
+        x, out = np.load(sys.argv[2]), sys.argv[3]
+        session = pumice.load(sys.argv[1], features="like_gpu," + sys.argv[4], cache_dir="off")
+        np.save(out, np.stack([session((-1) ** i * x) for i in range(40)]))
+        print([(each.family, each.wrong) for each in session.device.self_test if each.result == "wrong"])
+    """
+    lying = {
+        "PUMICE_VULKAN_LOADER": str(tmp_path / "lying.so"), "LIE_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
+        "LIE_CAPABILITY": str(DOT_PRODUCT), "LIE_PERCENT": "23", "LIE_COUNT": str(tmp_path / "count"),
+    }  # fmt: skip
+    answers = {}
+    for features in ("untested", ""):
+        words = [sys.executable, "-c", code, path, tmp_path / "x.npy", tmp_path / "out.npy", features]
+        done = subprocess.run(words, env=os.environ | lying, capture_output=True, text=True, check=True, timeout=120)
+        answers[features] = np.allclose(np.load(tmp_path / "out.npy"), wanted, rtol=0.02, atol=0.02), done.stdout
+    assert answers["untested"] == (False, "[]\n") and (tmp_path / "count").stat().st_size > 0
+    assert answers[""][0] and "'dot'" in answers[""][1]
+
+
+def test_constants_that_tell_nothing_are_no_verdict(tmp_path) -> None:
+    """A file of zeros does not make a kernel right for other files."""
+    linear = nn.Linear(64, 96).eval()
+    nn.init.zeros_(linear.weight), nn.init.zeros_(linear.bias)
+    pumice.export(linear, (torch.randn(40, 64),)).save(tmp_path / "m.pumice")
+    load(tmp_path / "m.pumice", tmp_path / "cache")
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "cache").glob("tested-*"))
+    assert b"linear" not in kept
+
+
+def test_the_doctor_tests_a_device(tmp_path) -> None:
+    text = run(BIN / "pumice", "doctor", "--device", "llvmpipe", "-o", tmp_path / "doctor.txt").stdout
+    assert "kernels of sdpa" in text and ", 0 failed" in text and (tmp_path / "doctor.txt").read_text() == text

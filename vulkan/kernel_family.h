@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels by what they need of a driver. One that gives wrong results is avoided by switching that off.
+#pragma once
+
+#include <cstdint>
+
+#include "glsl/shader.h"
+
+namespace pumice::engine {
+
+enum class KernelFamily : uint8_t { portable, subgroups, dot, matrix, fragments };
+inline constexpr uint32_t kKernelFamilies = 5;
+
+const char* name(KernelFamily family);
+KernelFamily family_of(const Shader& shader);
+uint64_t needs(KernelFamily family);  // bits of Feature without which no kernel of the family runs; portable: 0
+
+}  // namespace pumice::engine
