@@ -6,6 +6,7 @@
 // weight, k's.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant CACHE own i8
 #include "core/index.glslh"

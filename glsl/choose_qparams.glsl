@@ -4,6 +4,7 @@
 // Bindings: 0 scale, 1 zero, 2 range.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant SCALE f32 f16
 #pragma variant POINT i8 u8 i32 f32
 #include "core/launch.glslh"

@@ -4,6 +4,7 @@
 // Bindings: 0 range, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant DTYPE f32 f16
 #pragma variant X_STORAGE buffer texture3d

@@ -9,7 +9,8 @@ constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. Wha
 push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
 Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other,
-packed with --zstd) and X.d (for ninja). Modules whose text did not change, comments aside, are not compiled again.
+packed with --zstd), X.d (for ninja) and X.json (a hash of each variant's SPIR-V, for `./dev fleet`). Modules whose text
+did not change, comments aside, are not compiled again.
 Debug names are removed after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB
 out of the 27 of binary[f32].
 """
@@ -198,6 +199,14 @@ def packed(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(zstandard.MAX_COMPRESSION_LEVEL, write_checksum=True).compress(data)
 
 
+def digests(source: Source, modules: list[Module]) -> dict[str, str]:
+    codes = [strip_debug(module.words).tobytes() for module in modules]
+    return {
+        source.variant_name(variant): hashlib.sha256(code).hexdigest()[:16]
+        for variant, code in zip(source.variants, codes, strict=True)
+    }
+
+
 def header(source: Source, modules: list[Module], num_bytes: int) -> str:
     """The C++ header of a shader; `modules` in the order of source.variants. num_bytes: of the block as it is kept."""
     return "\n".join(_header(source, modules, num_bytes)) + "\n"
@@ -318,6 +327,7 @@ def main(argv: list[str] | None = None) -> int:
     stem = options.shader.stem
     write_if_changed(options.out / f"{stem}.bin", binary)
     write_if_changed(options.out / f"{stem}.h", text.encode())
+    (options.out / f"{stem}.json").write_text(json.dumps(digests(source, modules), indent=1) + "\n")
     (options.out / f"{stem}.d").write_text(depfile(source, options.out))
     return 0
 

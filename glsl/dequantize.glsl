@@ -5,6 +5,7 @@
 // Bindings: 0 out, 1 x, 2 scale, 3 zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_samplerless_texture_functions : require
 #pragma variant IN u8 i8 i32
 #pragma variant OUT f32 f16

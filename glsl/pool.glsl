@@ -6,6 +6,7 @@
 // Bindings: 0 out, 1 places, 2 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16 i8 u8 i32 i64
 #pragma choice POOL max mean adaptive_mean max_with_places
 #include "core/index.glslh"

@@ -5,6 +5,7 @@
 // Bindings: 0 out, 1 a, 2 b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE i8 u8
 #pragma choice BINARY add mul
 #include "math/activation.glslh"

@@ -10,6 +10,7 @@
 // Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE i8 u8
 #pragma choice ORDER rows corners
 #include "math/exact_fma.glslh"

@@ -9,6 +9,7 @@
 // 10 position, 11 step.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #define OPTIONS_BINDING 5
 #define STATUS_BINDING 4

@@ -139,6 +139,10 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_KHR_maintenance4")) {
     chain(maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
   }
+  VkPhysicalDeviceShaderIntegerDotProductProperties dot{};
+  if (out.api_version >= VK_API_VERSION_1_3 || extensions.has("VK_KHR_shader_integer_dot_product")) {
+    chain(dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
+  }
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
   VkPhysicalDeviceShaderCorePropertiesAMD cores{};
   if (extensions.has("VK_NV_shader_sm_builtins"))
@@ -165,6 +169,9 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
           : std::max(multiprocessors.shaderSMCount,
                      cores.shaderEngineCount * cores.shaderArraysPerEngineCount * cores.computeUnitsPerShaderArray);
   read_features(vk, extensions, subgroup, control, out);
+  // Elsewhere a product of packed bytes is twenty instructions, and one of their values as floats is four.
+  if (!out.info.features.cpu && !dot.integerDotProduct4x8BitPackedSignedAccelerated)
+    out.info.features.bits &= ~bit(Feature::int_dot);
   read_queues(vk, out);
   return out;
 }

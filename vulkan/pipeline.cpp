@@ -164,14 +164,14 @@ void Pipelines::Impl::create(const PipelineKey& key, SpirvBlocks& blocks, Pipeli
   if (matrices && core->features.has(Feature::robust) && core->physical.pipeline_robustness) info.pNext = &robustness;
   if (core->physical.pipeline_statistics) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline handle = VK_NULL_HANDLE;
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = processor_ms();
   const VkResult result = vk.CreateComputePipelines(core->device, cache, 1, &info, nullptr, &handle);
-  const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
+  const double ms = processor_ms() - begin;
   vk.DestroyShaderModule(core->device, module, nullptr);
   must(result, "vkCreateComputePipelines", shader.name, Stage::encode, vk);
   out.handle = handle;
   out.in_pieces = key.in_pieces;
-  if (logs_pipelines()) log_pipeline(*core, key, handle, ms.count());
+  if (logs_pipelines()) log_pipeline(*core, key, handle, ms);
   append_line("PUMICE_SHADER_LOG", shader.name);  // test/cli/test_kernel.py: which variants no test runs
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/pipeline_log.h"
 
+#include <time.h>
+
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -55,6 +57,12 @@ nlohmann::json statistics(const Core& core, VkPipeline pipeline) {
 bool logs_pipelines() {
   const char* path = std::getenv(kVariable);
   return path != nullptr && *path != 0;
+}
+
+double processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
 void log_pipeline(const Core& core, const PipelineKey& key, VkPipeline pipeline, double ms) {

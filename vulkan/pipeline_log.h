@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a driver's compiler makes of each pipeline: a line of JSON in the file that PUMICE_PIPELINE_LOG names, for
 // `./dev fleet`. {"shader", "spec", "subgroup_size", "ms", "statistics": {name: number}}; the driver chooses the names.
+// "ms" is processor time of the thread that asked, which a busy machine hardly changes.
 #pragma once
 
 #include "vulkan/core.h"
@@ -9,6 +10,7 @@
 namespace pumice::engine {
 
 bool logs_pipelines();
+double processor_ms();  // of the calling thread
 // `pipeline` was made in `ms`, with VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR where Physical::pipeline_statistics.
 void log_pipeline(const Core& core, const PipelineKey& key, VkPipeline pipeline, double ms);
 

@@ -119,7 +119,8 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& bl
 }
 
 void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
-  const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features);
+  const uint32_t sums = c.integers ? 2 : 1;  // exact floats, and the integers that they are added to
+  const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features, sums);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
     launch.params(with_numbers(describe_tiles<Params>(launch, c, block, tile), c));

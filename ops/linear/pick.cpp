@@ -53,13 +53,21 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
   return *one;
 }
 
-const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features) {
+// Numbers that an invocation may sum in its registers before compilers spill; no Vulkan property tells how many there
+// are (docs/fleet.md). GPUs without packed dot products have few: Adreno, and fewer in small subgroups, Apple and Intel.
+uint32_t most_sums(const Features& features) {
+  if (features.cpu || features.has(Feature::int_dot)) return 128;
+  return features.subgroup_size > 32 ? 64 : 32;
+}
+
+const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1) {
   const LinearKernel* last = nullptr;
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::tiled) continue;
     const Tile& tile = kernel.tile;
     last = &kernel;
     const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
+    if (sums * tile.tm * tile.tn > most_sums(features)) continue;
     if (tile.bm == 128 && !features.cpu) continue;  // H200, 512 rows: 2228 us against 1911 of 64 x 128 (4096 -> 14336)
     if (fits(kernel, WeightType::f32, features) && !half_empty && workgroups(tile, batch, m, n) >= fill(features))
       break;
@@ -227,8 +235,8 @@ const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape s, 
   return s.m == 0 || s.m > kMost ? nullptr : &pick_linear(s, features);
 }
 
-Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features) {
-  return tile_kernel(batch, m, n, features).tile;
+Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums) {
+  return tile_kernel(batch, m, n, features, sums).tile;
 }
 
 }  // namespace pumice::engine

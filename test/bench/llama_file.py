@@ -17,6 +17,7 @@ import numpy as np
 
 # Of Llama 3.2 1B (whose embedding is its head) and of Llama 3.1 8B.
 SIZES = {
+    "small": {"layers": 2, "hidden": 1024, "heads": 16, "kv_heads": 4, "wide": 4096, "vocabulary": 4096, "tied": True},
     "tiny": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "wide": 128, "vocabulary": 256, "tied": True},
     "1b": {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "wide": 8192, "vocabulary": 128256, "tied": True},
     "8b": {
@@ -59,7 +60,8 @@ def tensors(size: dict) -> dict[str, np.ndarray]:
     return every
 
 
-def write_pumice(out: str, size: dict, max_seq: int) -> None:
+def write_pumice(out: str, size: dict, max_seq: int, **scheme: str | None) -> None:
+    """`scheme`: quantize, embedding and dtype, as pumice.llm.export takes them."""
     from safetensors.numpy import save_file
     from tokenizers import Tokenizer, models
 
@@ -85,7 +87,7 @@ def write_pumice(out: str, size: dict, max_seq: int) -> None:
         save_file(tensors(size), Path(folder) / "model.safetensors")
         words = Tokenizer(models.WordLevel({f"w{i}": i for i in range(size["vocabulary"])}, unk_token="w0"))
         words.save(str(Path(folder) / "tokenizer.json"))
-        pumice.llm.export(folder, out, quantize="int4", embedding="int4", max_seq=max_seq)
+        pumice.llm.export(folder, out, max_seq=max_seq, **scheme)
 
 
 def write_gguf(out: str, size: dict) -> None:
@@ -133,12 +135,16 @@ def main() -> None:
     parser.add_argument("out")
     parser.add_argument("--size", choices=SIZES, default="1b")
     parser.add_argument("--max-seq", type=int, default=4352, help="tokens that fit, prompt and answer")
+    parser.add_argument("--quantize", choices=["none", "int4", "int8", "8da4w"], default="int4")
+    parser.add_argument("--dtype", choices=["f32", "f16"], default="f16", help="of floats")
     parser.add_argument("--gguf", action="store_true", help="for llama.cpp")
     given = parser.parse_args()
     if given.gguf:
         write_gguf(given.out, SIZES[given.size])
     else:
-        write_pumice(given.out, SIZES[given.size], given.max_seq)
+        embedding = "int4" if given.quantize == "int4" else None
+        scheme = {"quantize": given.quantize, "dtype": given.dtype, "embedding": embedding}
+        write_pumice(given.out, SIZES[given.size], given.max_seq, **scheme)
 
 
 if __name__ == "__main__":

@@ -25,27 +25,117 @@ def test_every_gpu_has_a_name_of_its_own(fleet) -> None:
     assert all(gpu.variable is None or gpu.variable[1] for gpu in fleet.GPUS)
 
 
-def test_the_page_says_what_spills_what_is_slow_and_what_failed(fleet) -> None:
-    def pipeline(shader: str, ms: float, **statistics: float) -> dict:
-        return {"shader": shader, "ms": ms, "statistics": statistics}
+def pipeline(fleet, shader: str, ms: float, models: tuple[str, ...] = (), **statistics: float):
+    line = {"shader": shader, "spec": [64], "subgroup_size": 0, "ms": ms, "statistics": statistics}
+    made = fleet.pipeline(line)
+    made.models.extend(models)
+    return made
 
-    amd, adreno = (gpu for gpu in fleet.GPUS if gpu.name in ("navi31", "adreno740"))
-    results = [
-        fleet.Result(amd, "RADV", [pipeline("softmax[f16]", 5), pipeline("conv2d[f32]", 1500)], {}, "abc"),
-        fleet.Result(
-            adreno,
-            "Turnip",
-            [pipeline("conv2d[f16]", 20, **{"STP Count": 4.0}), pipeline("conv2d[f32]", 7, **{"LDP Count": 0.0})],
-            {"gelu": "status -11: dead"},
-            "abc",
-        ),
-    ]
-    lines = fleet.page(results).splitlines()
-    assert any(line.endswith("| RADV | abc | 2 | 0 | 0 | 1 | 1.50 s conv2d[f32] | 2 s |") for line in lines)
-    assert any("| Turnip | abc | 2 | 1 | 1 | 0 | 0.02 s conv2d[f16] |" in line for line in lines)
-    assert "| shader | navi31 | adreno740 |" in lines and "| conv2d |  | 1 |" in lines
-    assert "| conv2d | navi31 1.5 |" in lines
+
+@pytest.fixture
+def results(fleet) -> list:
+    """An AMD GPU of which one model's pipeline spills, and an Adreno that lacks matrices and whose compiler died."""
+    amd = fleet.Result("navi31", "RADV", "abc", 3)
+    counts = {"Instructions": 1200.0, "VGPRs": 96.0, "Subgroups per SIMD": 8.0, "Spilled VGPRs": 7.0}
+    amd.add([pipeline(fleet, "softmax[f16]", 5), pipeline(fleet, "conv2d[f32]", 1500, ("resnet",), **counts)])
+    amd.add([pipeline(fleet, "conv2d[f32]", 1400, ("bert",), **counts)])
+    adreno = fleet.Result("adreno740", "Turnip", "abc", 3)
+    adreno.gated, adreno.failed = {"matmul[f16]": ["coopmat", "int8"]}, {"gelu": "status -11: dead"}
+    adreno.add([pipeline(fleet, "conv2d[f16]", 20, **{"Instruction Count": 30.0, "STP Count": 4.0, "LDP Count": 5.0})])
+    return [amd, adreno]
+
+
+def test_the_page_says_what_is_lacking_what_spills_what_is_slow_and_what_failed(fleet, results) -> None:
+    from setup import fleet_page
+
+    lines = fleet_page.page(results).splitlines()
+    assert "| navi31: AMD RDNA 3 | RADV | 3 | 0 | 0 | 2 | 1 | 1 | 1.50 s conv2d[f32] | 2 s | abc |" in lines
+    assert (
+        "| adreno740: Qualcomm Adreno 740 | Turnip | 2 | 1 | 1 | 1 | 1 | 0 | 0.02 s conv2d[f16] | 0 s | abc |" in lines
+    )
     assert "| adreno740 | gelu | status -11: dead |" in lines
+    assert "| coopmat, int8 |  | 1 | matmul |" in lines
+    assert "| navi31 | 1 | 1 | 1 | 1.50 s conv2d[f32] |" in lines and "| adreno740 | 0 | 0 | 0 | - |" in lines
+    assert [line for line in lines if line.startswith("| conv2d |")] == [
+        "| conv2d | 1 (7) |  |",  # of models, which only the first GPU has
+        "| conv2d | 1.5 |  |",
+        "| conv2d | 1200 | 30 |",
+        "| conv2d | 96 |  |",
+        "| conv2d | 8 |  |",
+        "| conv2d | 1500 | 20 |",
+        "| conv2d | 1 (7) | 1 (9) |",
+    ]
+    assert not any(line.startswith("| softmax |") for line in lines), "nothing of note, and yet a row"
+
+
+def test_a_pipeline_of_several_models_counts_once(results) -> None:
+    assert [(each.shader, each.ms, each.models) for each in results[0].pipelines] == [
+        ("softmax[f16]", 5, []),
+        ("conv2d[f32]", 1500, ["bert", "resnet"]),
+    ]
+
+
+@pytest.fixture
+def known(fleet, results, tmp_path: Path):
+    """What a run of both GPUs has left, read again."""
+    from setup import fleet_known
+
+    spirv = {"softmax[f16]": "11", "conv2d[f32]": "22", "conv2d[f16]": "33", "matmul[f16]": "44"}
+    for result in results:
+        result.spirv = spirv
+    fleet_known.Known.of(results, spirv).write(tmp_path / "known.txt")
+    return fleet_known.Known.read(tmp_path / "known.txt")
+
+
+def test_only_what_changed_is_compiled_again(known, monkeypatch) -> None:
+    from setup import fleet_known
+
+    assert known.stale(dict(known.spirv)) == []
+    assert known.stale(known.spirv | {"conv2d[f32]": "23", "new[f32]": "55"}) == ["conv2d[f32]", "new[f32]"]
+    found = known.pipelines("navi31", ["conv2d[f32]", "new[f32]"])
+    assert [(each.shader, each.spec) for each in found] == [("conv2d[f32]", [64]), ("new[f32]", [])]
+    monkeypatch.setattr(fleet_known, "drivers", lambda: "other")
+    assert known.stale(dict(known.spirv)) == list(known.spirv)
+
+
+def test_what_becomes_worse_is_named_once(fleet, known) -> None:
+    spilling, fine = pipeline(fleet, "conv2d[f32]", 9, Spills=3.0), pipeline(fleet, "softmax[f16]", 9)
+    assert known.put("navi31", [spilling, fine], set()) == [], "it spilled before"
+    dead = pipeline(fleet, "softmax[f16]", 0)
+    assert known.put("navi31", [dead], {dead.name}) == ["navi31: softmax[f16] [64] does not compile; 0 ms, 0 spills"]
+    assert known.put("navi31", [dead], {dead.name}) == []
+    slow = pipeline(fleet, "conv2d[f16]", 2500)
+    assert "takes more than 2000 ms" in known.put("navi31", [slow], set())[0]
+
+
+def test_a_result_of_older_spirv_is_not_known(fleet, results) -> None:
+    from setup import fleet_known
+
+    results[0].spirv, results[1].spirv = {"a": "1", "b": "2"}, {"a": "1", "b": "old"}
+    assert fleet_known.Known.of(results, {"a": "1", "b": "2"}).spirv == {"a": "1"}
+
+
+def test_the_build_says_the_spirv_of_every_variant(fleet) -> None:
+    from setup import building, fleet_known, paths
+
+    listed = json.loads(run(BIN / "pumice-rt", "kernel", "list", "--json").stdout)["shaders"]
+    names = {row["variant"] for shader in listed for row in shader["variants"]}
+    assert set(fleet_known.digests(paths.BUILD / building.IN_PLACE / "generated/glsl")) == names
+
+
+def test_the_pipelines_of_a_file_are_made(tmp_path: Path) -> None:
+    """Also with the constants of the shader itself; what the device cannot run is left out."""
+    listed, log = tmp_path / "listed.jsonl", tmp_path / "log.jsonl"
+    rows = [
+        {"shader": "softmax[f32]", "spec": [32, 1], "subgroup_size": 0},
+        {"shader": "tri[b32]", "spec": [], "subgroup_size": 0},
+        {"shader": "no_such[f32]", "spec": [], "subgroup_size": 0},
+    ]
+    listed.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run(BIN / "pumice-rt", "kernel", "compile", "--pipelines", listed, "--json", PUMICE_PIPELINE_LOG=str(log))
+    assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["ok", "ok", "skipped"]
+    made = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["shader"], line["spec"]) for line in made] == [(row["shader"], row["spec"]) for row in rows[:2]]
 
 
 def test_a_name_that_is_not_there(fleet) -> None:

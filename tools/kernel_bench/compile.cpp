@@ -3,6 +3,7 @@
 // whose hardware is not there. Weights are packed by dispatches, which such a driver accepts and does not run.
 #include "tools/kernel_bench/compile.h"
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
+#include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"
 
 namespace pumice::engine::kernel_bench {
@@ -49,11 +51,55 @@ std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, cons
   return rows;
 }
 
+const Shader* shader_named(const std::string& name) {
+  for (const ShaderFile& file : shader_files())
+    for (const Shader& shader : file.variants)
+      if (shader.name == name) return &shader;
+  return nullptr;
+}
+
+// One line of the file. Without constants those of the shader hold.
+json compiled(Device& device, const std::string& line) {
+  const json wanted = json::parse(line);
+  json row = {{"event", "row"}, {"kernel", wanted.at("shader")}, {"title", wanted.at("spec").dump()}};
+  const Shader* shader = shader_named(wanted.at("shader"));
+  if (shader == nullptr || (shader->features & ~device.features().bits) != 0) {
+    row.update({{"status", "skipped"}, {"why", shader == nullptr ? "no such shader" : "it needs another device"}});
+    return row;
+  }
+  try {
+    const PipelineKey key{.shader = shader, .spec = wanted.at("spec"), .subgroup_size = wanted.at("subgroup_size")};
+    device.pipelines().prepare({&key, 1});
+    row["status"] = "ok";
+  } catch (const Error& error) {
+    row.update({{"status", "failed"}, {"why", error.what()}});
+  }
+  return row;
+}
+
+uint32_t compile_listed(const Options& options, const Report& report) {
+  const auto device = open(options);
+  std::ifstream file(options.pipelines);
+  if (!file) fail(Code::InvalidArgument, Stage::api, options.pipelines, "cannot be read");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  report(device_event(*device, lines.size(), options.seed));
+  uint32_t failed = 0;
+  for (const std::string& line : lines) {
+    const json row = compiled(*device, line);
+    failed += row.at("status") == "failed";
+    report(row.dump());
+  }
+  report(json{{"event", "end"}, {"failed", failed}}.dump());
+  return failed;
+}
+
 }  // namespace
 
 uint32_t run_compile(const Options& options, const Report& report) {
+  if (!options.pipelines.empty()) return compile_listed(options, report);
   const auto device = open(options);
-  const std::vector<Case> cases = choose(options, Purpose::bench, device->features().cpu);
+  const std::vector<Case> cases = choose(options, Purpose::compile, device->features().cpu);
   uint64_t rows = 0;
   for (const Case& c : cases) rows += kernels(bench_op(c.op), options).size();
   report(device_event(*device, rows, options.seed));

@@ -33,6 +33,8 @@ struct Options {
   bool barrier = true;        // between two replays
   bool ceilings = true;       // measure the device first and compare each row with it
   bool regret = false;        // time every kernel at a grid of shapes and compare the pick with the best
+  // compile
+  std::string pipelines;  // a file with lines as PUMICE_PIPELINE_LOG's, in place of operators and cases
   // tune
   std::string model;               // a .pumice file, in place of operators and cases
   std::vector<std::string> sizes;  // of the model, NAME=N
@@ -65,7 +67,8 @@ uint32_t bench(const Options& options, const Report& report);
 // where devices find it that are opened from then on. Each product is kept when it is measured. The events: "candidate"
 // for each kernel that is timed, "row" for each product, and "kept" last.
 void tune(const Options& options, const Report& report);
-// Makes the pipelines of each case with each kernel and runs none. Returns the number that the driver refuses.
+// Makes the pipelines of each case with each kernel, or those of a file, and runs none. Returns the number that the
+// driver refuses.
 uint32_t compile(const Options& options, const Report& report);
 // The cases of the table, as text.
 std::vector<std::string> cases(const Options& options);

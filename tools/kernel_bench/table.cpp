@@ -56,6 +56,10 @@ constexpr const char* kGpuBench[] = {
     "m=1,n=128256,k=2048,g=32,dtype=f16",
 };
 
+// Both types, few weights: which pipelines are made depends on little else.
+constexpr const char* kCompile[] = {"m=1|16|128|512,n=1536,k=1024,g=32,dtype=f32|f16",
+                                    "m=1|128,n=512,k=384,g=32,zero=random,bias=1,dtype=f32|f16"};
+
 // The grids over which the pick is compared with every kernel. `fitted`: from shapes of these models its thresholds
 // were set.
 constexpr std::string_view kGrids[] = {"fitted", "unseen"};
@@ -103,6 +107,13 @@ constexpr const char* kMoreConvShapes[] = {
 constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
 constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
 constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
+constexpr const char* kConvCompile[] = {
+    "b=1|8,c=64,o=64,h=28,w=28,dtype=f32|f16",
+    "b=1,c=64,o=256,h=28,w=28,k=1,p=0,dtype=f32|f16",
+    "b=1,c=512,o=512,h=7,w=7,zero=none|random,dtype=f32|f16",
+    "b=1,c=3,o=64,h=64,w=64,k=7,s=2,p=3,bias=1,dtype=f32|f16",
+    "b=1,c=144,o=144,g=144,h=28,w=28,dtype=f32|f16",
+};
 // Layers of ResNet-50 and MobileNetV2, and the one in docs/performance.md.
 constexpr const char* kConvGpuBench[] = {
     "b=32,c=256,o=256,h=56,w=56,dtype=f16",
@@ -126,11 +137,15 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
   const BenchOp& known = bench_op(op);
   if (known.is_call()) {
     const OpCases& cases = known.row->cases;
-    return call_cases(*known.row, purpose == Purpose::test || cases.bench.empty() ? cases.test : cases.bench);
+    return call_cases(*known.row, purpose != Purpose::bench || cases.bench.empty() ? cases.test : cases.bench);
   }
   const bool is_conv = known.is_conv();
+  using Texts = std::span<const char* const>;
+  if (purpose == Purpose::compile) {
+    for (const char* text : is_conv ? Texts(kConvCompile) : kCompile) add(all, text, op);
+    return all;
+  }
   if (purpose == Purpose::bench) {
-    using Texts = std::span<const char* const>;
     const bool few = cpu && !options.full;
     Texts texts = few ? Texts(kCpuBench) : kGpuBench;
     if (options.grid == kGrids[1])

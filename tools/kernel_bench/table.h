@@ -7,7 +7,7 @@
 
 namespace pumice::engine::kernel_bench {
 
-enum class Purpose : uint8_t { test, bench };
+enum class Purpose : uint8_t { test, bench, compile };
 
 // The cases in the options, else the table's cases of the operators in the options. `cpu`: benchmarks use the short
 // list for CPU drivers.

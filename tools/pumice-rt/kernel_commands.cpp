@@ -160,6 +160,7 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
       add("compile", "Makes the pipelines of each case with each kernel, and runs none: for a driver without its GPU.",
           kernel_compile);
   choosing(compile, options, kCompileHelp);
+  compile->add_option("--pipelines", options.pipelines, "those of a file as PUMICE_PIPELINE_LOG's, not the cases'");
   CLI::App* bench = add("bench", "Each case with each kernel, timed after its result was checked.", kernel_bench);
   choosing(bench, options, kBenchHelp);
   timing(bench, options, "seconds of warm-up for a row, and the most for its timing");

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections import Counter
-from dataclasses import dataclass
+import tomllib
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from setup.building import build
-from setup.paths import BUILD, PREFIX, ROOT, environment
+from setup.paths import BUILD, PREFIX, PYTHON, ROOT, environment
 from setup.progress import Progress, StepFailed
 
-PAGE = ROOT / "docs/fleet.md"
-FOLDER = BUILD / "fleet"  # NAME.jsonl: a line for each pipeline; NAME.json: what became of each operator
-SLOW_MS = 1000
-OPERATOR_SECONDS = 600
+FOLDER = BUILD / "fleet"  # NAME.json: a Result
+MODELS = ROOT / "test/bench/fleet.toml"
+SECONDS = 600  # for the kernels of an operator, or for a call of a model
 
 
 @dataclass(frozen=True)
@@ -43,9 +42,11 @@ GPUS = (
     Gpu("navi31", "AMD RDNA 3", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "navi31")),
     Gpu("gfx1201", "AMD RDNA 4", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "gfx1201")),
     Gpu("adreno630", "Qualcomm Adreno 630", "freedreno", "freedreno", ("FD_GPU_ID", "630")),
+    Gpu("adreno660", "Qualcomm Adreno 660", "freedreno", "freedreno", ("FD_GPU_ID", "660")),
     Gpu("adreno740", "Qualcomm Adreno 740", "freedreno", "freedreno", ("FD_GPU_ID", "740")),
     Gpu("adreno830", "Qualcomm Adreno 830", "freedreno", "freedreno", ("FD_GPU_ID", "830")),
     Gpu("m1", "Apple M1 (Honeykrisp)", "asahi", "asahi"),
+    Gpu("pascal", "NVIDIA Pascal (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "134")),
     Gpu("turing", "NVIDIA Turing (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "162")),
     Gpu("ampere", "NVIDIA Ampere (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "172")),
 )
@@ -62,80 +63,92 @@ def variables(gpu: Gpu) -> dict[str, str]:
         "MESA_SHADER_CACHE_DISABLE": "true",
         "PUMICE_CACHE_DIR": "off",
         "PUMICE_DEVICE": "0",
-        "PUMICE_FEATURES": "",
+        "PUMICE_FEATURES": "staged",  # results come from memory that nothing wrote: zeros, as no copy fills it
     }
 
 
-def spills(statistics: dict[str, float]) -> bool:
-    """Whether registers did not fit, in the words of each driver's compiler: counts, or bytes in their place."""
-    names = ("Spilled VGPRs", "Scratch size", "STP Count", "LDP Count", "Spill count", "Fill count", "Spills", "Fills")
-    return any(statistics.get(name) for name in names)
+# Of the drivers' own words for what they count, by ours: RADV's, turnip's, ANV's, Honeykrisp's, NVK's. Spills are
+# counts, or bytes in their place.
+STATISTICS = {
+    "instructions": ("instructions", "instruction count"),
+    "registers": ("vgprs", "registers used", "max live registers", "gprs", "number of gprs"),
+    "waves": ("subgroups per simd", "max waves per core", "threads", "max warps/sm"),
+    "spills": (
+        "spilled vgprs", "scratch size", "stp count", "ldp count", "spill count", "fill count", "spills", "fills",
+        "spills to memory", "fills from memory",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Pipeline:
+    """A line of PUMICE_PIPELINE_LOG; `ms` is processor time. `models`: those that made it."""
+
+    shader: str
+    spec: list[int]
+    subgroup_size: int
+    ms: float
+    instructions: int = 0
+    registers: int = 0
+    waves: int = 0
+    spills: int = 0
+    models: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...], int]:
+        return self.shader, tuple(self.spec), self.subgroup_size
+
+    @property
+    def name(self) -> str:
+        return f"{self.shader} {self.spec}"
+
+    @property
+    def family(self) -> str:
+        """The shader's file: conv2d_dot of conv2d_dot[f32]."""
+        return self.shader.partition("[")[0]
+
+
+def pipeline(line: dict) -> Pipeline:
+    said = {name.lower(): value for name, value in line.get("statistics", {}).items()}
+    counts = {ours: int(sum(said.get(name, 0) for name in theirs)) for ours, theirs in STATISTICS.items()}
+    return Pipeline(line["shader"], line["spec"], line["subgroup_size"], line["ms"], **counts)
+
+
+def read_log(log: Path, *models: str) -> list[Pipeline]:
+    """The pipelines of a log, which is removed."""
+    found = [pipeline(json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
+    log.unlink(missing_ok=True)
+    for each in found:
+        each.models.extend(models)
+    return found
 
 
 @dataclass
 class Result:
-    """Of one GPU: what the driver calls itself, its pipelines, the operators that failed or took too long."""
+    """Of one GPU: what the driver calls itself, the variants that it cannot run with the features that it lacks, the
+    pipelines, and what failed: operators, calls of models and single pipelines."""
 
-    gpu: Gpu
+    gpu: str
     device: str
-    pipelines: list[dict]
-    failed: dict[str, str]
     commit: str
+    variants: int = 0
+    spirv: dict[str, str] = field(default_factory=dict)  # a hash of each variant's
+    gated: dict[str, list[str]] = field(default_factory=dict)
+    pipelines: list[Pipeline] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
 
+    def add(self, pipelines: list[Pipeline]) -> None:
+        """Each pipeline once, with its longest time: operators and models share some."""
+        known = {each.key: each for each in self.pipelines}
+        for each in pipelines:
+            if (first := known.setdefault(each.key, each)) is not each:
+                first.ms = max(first.ms, each.ms)
+                first.models = sorted({*first.models, *each.models})
+        self.pipelines = list(known.values())
 
-def read_log(log: Path) -> list[dict]:
-    """The pipelines, each once, with the longest time that it took: operators share some."""
-    found: dict[tuple, dict] = {}
-    for line in log.read_text().splitlines() if log.exists() else []:
-        each = json.loads(line)
-        known = found.setdefault((each["shader"], *each["spec"], each["subgroup_size"]), each)
-        known["ms"] = max(known["ms"], each["ms"])
-    return list(found.values())
-
-
-def compile_for(gpu: Gpu, tool: Path, operators: list[str], folder: Path, progress: Progress) -> Result:
-    """Compile the kernels of each operator in a process of its own: a compiler that dies is a row, not the end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / f"{gpu.name}.jsonl"
-    log.unlink(missing_ok=True)
-    settings = environment(**variables(gpu), PUMICE_PIPELINE_LOG=str(log))
-    devices = subprocess.run([tool, "devices", "--json"], env=settings, capture_output=True, text=True, check=False)
-    found = json.loads(devices.stdout)["devices"] if devices.returncode == 0 else []
-    if not found:
-        raise StepFailed(f"{gpu.name}: the driver shows no device\n{devices.stderr[-2000:]}")
-    result = Result(gpu, f"{found[0]['name']}, {found[0]['driver_version']}", [], {}, _commit())
-    done = 0
-    with progress.step(gpu.name, lambda: f"{done} of {len(operators)} operators"):
-        for name in operators:
-            if why := _why_not(tool, name, settings):
-                result.failed[name] = why
-            done += 1
-    result.pipelines = read_log(log)
-    keep = {"device": result.device, "failed": result.failed, "commit": result.commit}
-    (folder / f"{gpu.name}.json").write_text(json.dumps(keep, indent=1) + "\n")
-    return result
-
-
-def _why_not(tool: Path, operator: str, settings: dict[str, str]) -> str:
-    """Compile the kernels of an operator; empty where all of them compile."""
-    command = [tool, "kernel", "compile", "--op", operator, "--json"]
-    try:
-        done = subprocess.run(
-            command, env=settings, capture_output=True, text=True, check=False, timeout=OPERATOR_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return f"not compiled in {OPERATOR_SECONDS} s"
-    rows = json.loads(done.stdout)["rows"] if done.stdout.startswith("{") else []
-    bad = [f"{row['kernel']} {row['title']}: {row['why']}" for row in rows if row["status"] == "failed"]
-    if bad:
-        return bad[0]
-    ended = done.returncode in (0, 4)  # 4: none of them runs there
-    return "" if ended else f"status {done.returncode}: {done.stderr.strip()[-300:]}"
-
-
-def _commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    def save(self) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        (FOLDER / f"{self.gpu}.json").write_text(json.dumps(asdict(self)) + "\n")
 
 
 def stored(gpu: Gpu) -> Result | None:
@@ -143,95 +156,171 @@ def stored(gpu: Gpu) -> Result | None:
     path = FOLDER / f"{gpu.name}.json"
     if not path.exists():
         return None
-    return Result(gpu, pipelines=read_log(FOLDER / f"{gpu.name}.jsonl"), **json.loads(path.read_text()))
+    given = json.loads(path.read_text())
+    return Result(**given | {"pipelines": [Pipeline(**each) for each in given["pipelines"]]})
 
 
-def line_of(result: Result) -> str:
-    """A row of the page's first table."""
-    spilling = [each for each in result.pipelines if spills(each.get("statistics", {}))]
-    slow = [each for each in result.pipelines if each["ms"] > SLOW_MS]
-    worst = max(result.pipelines, key=lambda each: each["ms"], default={"ms": 0, "shader": "-"})
-    slowest = f"{worst['ms'] / 1000:.2f} s {worst['shader']}"
-    counts = (len(result.pipelines), len(result.failed), len(spilling), len(slow))
-    cells = (result.gpu.title, result.device, result.commit, *counts)
-    return (
-        f"| {' | '.join(map(str, cells))} | {slowest} | {sum(each['ms'] for each in result.pipelines) / 1000:.0f} s |"
-    )
+@dataclass
+class Compiler:
+    """A GPU's: every call is a process of its own, as a compiler that dies is a row and not the end."""
 
+    gpu: Gpu
+    tool: Path
 
-def family(shader: str) -> str:
-    """The file of a variant: conv2d_dot of conv2d_dot[f32]."""
-    return shader.partition("[")[0]
+    def __post_init__(self) -> None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self.log = FOLDER / f"{self.gpu.name}.jsonl"
+        self.log.unlink(missing_ok=True)
+        self.settings = environment(**variables(self.gpu), PUMICE_PIPELINE_LOG=str(self.log))
 
+    def call(self, *arguments: str | Path) -> tuple[str, str]:
+        """What the tool printed, and why it did not end well."""
+        command = [self.tool, *arguments]
+        try:
+            done = subprocess.run(
+                command, env=self.settings, capture_output=True, text=True, check=False, timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return "", f"not done in {SECONDS} s"
+        ended = done.returncode in (0, 4)  # 4: nothing of it runs there
+        said = (done.stderr.strip().splitlines() or [""])[-1]
+        return done.stdout, "" if ended else f"status {done.returncode}: {said[:300]}"
 
-def page(results: list[Result]) -> str:
-    """The whole page."""
-    head = "| GPU | device | commit | pipelines | operators that failed | spill | above 1 s | slowest | all |"
-    about = __doc__.split("\n\n")[1].replace("\n", " ")
-    lines = ["# The kernels in the compilers of other GPUs", "", f"Written by `./dev fleet`. {about}", ""]
-    lines += [head, "|" + "---|" * 9, *map(line_of, results), ""]
-    lines += [
-        "## What spills",
-        "",
-        "Pipelines whose registers do not fit, by shader file and GPU; a file without any is left out.",
-        "",
-    ]
-    counts = {
-        result.gpu.name: Counter(
-            family(each["shader"]) for each in result.pipelines if spills(each.get("statistics", {}))
+    def device(self) -> tuple[str, dict]:
+        """Its name, and what `kernel list` says of the shaders there."""
+        text, why = self.call("devices", "--json")
+        found = [] if why else json.loads(text)["devices"]
+        if not found:
+            raise StepFailed(f"{self.gpu.name}: the driver shows no device: {why}")
+        return f"{found[0]['name'].strip()}, {found[0]['driver_version']}", json.loads(
+            self.call("kernel", "list", "--json")[0]
         )
-        for result in results
-    }
-    files = sorted({name for count in counts.values() for name in count})
-    lines += [f"| shader | {' | '.join(counts)} |", "|---|" + "---|" * len(counts)]
-    lines += [f"| {name} | {' | '.join(str(count[name] or '') for count in counts.values())} |" for name in files]
-    slow: dict[str, list[str]] = {}
-    for result in results:
-        worst: dict[str, float] = {}
-        for each in result.pipelines:
-            name = family(each["shader"])
-            worst[name] = max(worst.get(name, 0), each["ms"])
-        for name, ms in worst.items():
-            if ms > SLOW_MS:
-                slow.setdefault(name, []).append(f"{result.gpu.name} {ms / 1000:.1f}")
-    if slow:
-        lines += ["", "## What takes more than a second to compile", "", "| shader | GPU: seconds |", "|---|---|"]
-        lines += [f"| {name} | {', '.join(where)} |" for name, where in sorted(slow.items())]
-    bad = [(result.gpu.name, *each) for result in results for each in result.failed.items()]
-    if bad:
-        lines += ["", "## What failed", "", "| GPU | operator | why |", "|---|---|---|"]
-        lines += [f"| {name} | {operator} | {why.replace(chr(10), ' ')} |" for name, operator, why in bad]
-    return "\n".join(lines) + "\n"
+
+    def operator(self, name: str) -> str:
+        """Compile the kernels of an operator's cases. Empty, or why that failed."""
+        text, why = self.call("kernel", "compile", "--op", name, "--json")
+        rows = json.loads(text)["rows"] if text.startswith("{") else []
+        bad = [f"{row['kernel']} {row['title']}: {row['why']}" for row in rows if row["status"] == "failed"]
+        return bad[0] if bad else why
+
+    def listed(self, wanted: list[Pipeline], failed: dict[str, str]) -> None:
+        """Compile these pipelines. Where the compiler dies of one, halves of them are tried until it is found."""
+        lines = FOLDER / f"{self.gpu.name}.wanted"
+        text = [
+            json.dumps({"shader": each.shader, "spec": each.spec, "subgroup_size": each.subgroup_size}) + "\n"
+            for each in wanted
+        ]
+        lines.write_text("".join(text))
+        text, why = self.call("kernel", "compile", "--pipelines", lines, "--json")
+        lines.unlink()
+        if why and len(wanted) > 1:
+            half = len(wanted) // 2
+            self.listed(wanted[:half], failed)
+            self.listed(wanted[half:], failed)
+        elif why:
+            failed[wanted[0].name] = why
+
+
+def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Result:
+    """The operators' cases, the models, and with their default constants the variants that neither of them made."""
+    compiler = Compiler(gpu, tool)
+    device, listed = compiler.device()
+    result = Result(gpu.name, device, _commit())
+    at = ""
+    with progress.step(gpu.name, lambda: at):
+        names = [row["op"] for row in listed["operators"]]
+        for name in only or names:
+            at = f"operator {name}"
+            if why := compiler.operator(name):
+                result.failed[name] = why
+        result.add(read_log(compiler.log))
+        if only:
+            return result
+        for model, call in calls():
+            at = f"{model} {call}"
+            command, *options = call.split()
+            options += ["--runs", "1", "--warmup", "0"] if command == "bench" else []
+            limits = ["--max-seconds", str(SECONDS), "--timeout-ms", str(1000 * SECONDS)]
+            if why := compiler.call(command, FOLDER / f"models/{model}.pumice", *options, *limits)[1]:
+                result.failed[f"{model}: {call}"] = why
+            result.add(read_log(compiler.log, model))
+        at = "the other variants"
+        rest = _variants(listed, result)
+        compiler.listed(rest, result.failed)
+        result.add(read_log(compiler.log))
+    return result
+
+
+def _variants(listed: dict, result: Result) -> list[Pipeline]:
+    """Those that run there and that no pipeline is made of. Notes what those lack that do not run."""
+    rows = [row for shader in listed["shaders"] for row in shader["variants"]]
+    has = set(listed["device"]["features"])
+    result.variants = len(rows)
+    result.gated = {row["variant"]: sorted(set(row["needs"]) - has) for row in rows if not row["runs"]}
+    made = {each.shader for each in result.pipelines}
+    return [Pipeline(row["variant"], [], 0, 0) for row in rows if row["runs"] and row["variant"] not in made]
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def calls() -> list[tuple[str, str]]:
+    """Each model of fleet.toml with each of its calls."""
+    return [(name, call) for name, model in tomllib.loads(MODELS.read_text()).items() for call in model["runs"]]
+
+
+def make_models(progress: Progress) -> None:
+    """Those files that are not there or older than what makes them."""
+    folder = FOLDER / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [*MODELS.parent.glob("*_file.py"), MODELS, *(ROOT / "python/pumice").rglob("*.py")]
+    newest = max(path.stat().st_mtime for path in sources)
+    files = {name: folder / f"{name}.pumice" for name in dict(calls())}
+    old = [name for name, path in files.items() if not path.exists() or path.stat().st_mtime < newest]
+    if not old:
+        return
+    with progress.step("models"):
+        command = [PYTHON, "-W", "ignore", ROOT / "test/bench/fleet_models.py", folder, *old]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StepFailed(f"the models were not made:\n{done.stderr[-2000:]}")
+
+
+def chosen(names: list[str]) -> list[Gpu]:
+    if unknown := set(names) - {gpu.name for gpu in GPUS}:
+        raise StepFailed(f"no GPU {', '.join(sorted(unknown))}; there are {', '.join(gpu.name for gpu in GPUS)}")
+    return [gpu for gpu in GPUS if not names or gpu.name in names]
 
 
 def run(names: list[str], only: list[str]) -> int:
     """Compile for each GPU, all operators or those in `only`. All: write the page from these and earlier results.
     Returns 1 where a compiler failed."""
-    if unknown := set(names) - {gpu.name for gpu in GPUS}:
-        raise StepFailed(f"no GPU {', '.join(sorted(unknown))}; there are {', '.join(gpu.name for gpu in GPUS)}")
+    from setup import fleet_known, fleet_page
+
+    gpus = chosen(names)
+    built = build(targets=["pumice-rt"])
+    tool, spirv = built / "bin/pumice-rt", fleet_known.digests(built / "generated/glsl")
     failed = False
-    tool = build(targets=["pumice-rt"]) / "bin/pumice-rt"
-    listed = subprocess.run(
-        [tool, "kernel", "list", "--json"],
-        env=environment(PUMICE_DEVICE="llvmpipe"),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    known = [row["op"] for row in json.loads(listed.stdout)["operators"]]
-    operators = [name for name in known if not only or name in only]
     progress = Progress("fleet")
     try:
-        for gpu in GPUS:
-            if names and gpu.name not in names:
-                continue
-            result = compile_for(gpu, tool, operators, FOLDER / "some" if only else FOLDER, progress)
-            progress.say(line_of(result))
-            for operator, why in result.failed.items():
-                progress.say(f"{gpu.name}: {operator} failed: {why}")
+        if not only:
+            make_models(progress)
+        for gpu in gpus:
+            result = compile_for(gpu, tool, only, progress)
+            if not only:
+                result.spirv = spirv
+                result.save()
+            progress.say(fleet_page.line_of(result))
+            for what, why in result.failed.items():
+                progress.say(f"{gpu.name}: {what} failed: {why}")
                 failed = True
     finally:
         progress.close()
     if not only:
-        PAGE.write_text(page([result for gpu in GPUS if (result := stored(gpu))]))
+        results = {gpu.name: result for gpu in GPUS if (result := stored(gpu))}
+        fleet_page.write(list(results.values()))
+        if all(name in results for name in fleet_known.CHECKED):
+            fleet_known.Known.of([results[name] for name in fleet_known.CHECKED], spirv).write()
     return 1 if failed else 0

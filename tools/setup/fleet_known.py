@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test/fleet/known.txt: the pipelines that `./dev fleet` has compiled, so that `./dev fleet --changed` compiles only
+those of which the SPIR-V or the drivers changed.
+
+What decides a pipeline is its SPIR-V, its constants, the subgroup size and the driver. The file has a hash of each
+variant's SPIR-V, the drivers as third-party/debian.lock has them, and a line for each pipeline with a letter for each
+GPU. Constants are those that selection chose when the whole fleet was last run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from setup import install
+from setup.building import build
+from setup.debian_lock import DebianLock
+from setup.fleet import GPUS, Compiler, Pipeline, Result, read_log
+from setup.paths import ROOT
+from setup.prefix import labels
+from setup.progress import Progress
+from setup.recipes import RECIPES
+
+FILE = ROOT / "test/fleet/known.txt"
+CHECKED = ("navi31", "adreno740", "m1", "ampere")  # one a vendor
+SLOW_MS = 2000  # twice what docs/fleet.md calls slow, as processors differ
+FINE, SPILLS, SLOW, FAILED, NOT_MADE = "ostx."
+MEANS = {SPILLS: "spills", SLOW: f"takes more than {SLOW_MS} ms", FAILED: "does not compile"}
+HEAD = f"""\
+# SPDX-License-Identifier: Apache-2.0
+# Written by `./dev fleet`: see tools/setup/fleet_known.py. A variant with a hash of its SPIR-V, then its pipelines:
+# constants, subgroup size (0: the driver's choice), and for each GPU {FINE}: compiled, {SPILLS}: spills, {SLOW}: slow
+# to compile, {FAILED}: failed, {NOT_MADE}: not made there.
+"""
+
+Key = tuple[tuple[int, ...], int]  # constants, subgroup size
+
+
+def drivers() -> str:
+    return DebianLock().digest(labels("gpus"), RECIPES["gpus"].arch)[:16]
+
+
+def digests(generated: Path) -> dict[str, str]:
+    """A hash of the SPIR-V of every variant, as the build has written them."""
+    found: dict[str, str] = {}
+    for shader in sorted((ROOT / "glsl").glob("*.glsl")):
+        found |= json.loads((generated / f"{shader.stem}.json").read_text())
+    return found
+
+
+def letter(pipeline: Pipeline, failed: set[str]) -> str:
+    if pipeline.name in failed:
+        return FAILED
+    return SPILLS if pipeline.spills else SLOW if pipeline.ms > SLOW_MS else FINE
+
+
+@dataclass
+class Known:
+    drivers: str = ""
+    gpus: tuple[str, ...] = CHECKED
+    spirv: dict[str, str] = field(default_factory=dict)
+    letters: dict[str, dict[Key, dict[str, str]]] = field(default_factory=dict)  # by variant
+
+    @classmethod
+    def read(cls, path: Path = FILE) -> Known:
+        known, variant = cls(), ""
+        for line in path.read_text().splitlines() if path.exists() else []:
+            match line.partition("#")[0].split():
+                case ["drivers", digest, *gpus]:
+                    known.drivers, known.gpus = digest, tuple(gpus)
+                case ["shader", name, digest]:
+                    variant = name
+                    known.spirv[name], known.letters[name] = digest, {}
+                case [constants, subgroup, letters]:
+                    spec = tuple(map(int, constants.split(","))) if constants != "-" else ()
+                    found = dict(zip(known.gpus, letters, strict=True))
+                    known.letters[variant][spec, int(subgroup)] = {
+                        gpu: each for gpu, each in found.items() if each != NOT_MADE
+                    }
+        return known
+
+    def write(self, path: Path = FILE) -> None:
+        lines = [f"drivers {self.drivers} {' '.join(self.gpus)}"]
+        for name in sorted(self.spirv):
+            lines.append(f"shader {name} {self.spirv[name]}")
+            for (spec, subgroup), of in sorted(self.letters.get(name, {}).items()):
+                letters = "".join(of.get(gpu, NOT_MADE) for gpu in self.gpus)
+                lines.append(f" {','.join(map(str, spec)) or '-'} {subgroup} {letters}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(HEAD + "\n".join(lines) + "\n")
+
+    def stale(self, now: dict[str, str]) -> list[str]:
+        """The variants that must be compiled again."""
+        return [name for name, digest in now.items() if self.drivers != drivers() or self.spirv.get(name) != digest]
+
+    def pipelines(self, gpu: str, variants: list[str]) -> list[Pipeline]:
+        """Those that were made there, and of a variant without any one with its default constants."""
+        found = []
+        for name in variants:
+            keys = [key for key, of in self.letters.get(name, {}).items() if gpu in of]
+            found += [Pipeline(name, list(spec), subgroup, 0) for spec, subgroup in keys or [((), 0)]]
+        return found
+
+    def put(self, gpu: str, pipelines: list[Pipeline], failed: set[str]) -> list[str]:
+        """Notes what became of these; returns a sentence for each that is worse than it was."""
+        worse = []
+        for each in pipelines:
+            of = self.letters.setdefault(each.shader, {}).setdefault((tuple(each.spec), each.subgroup_size), {})
+            was, of[gpu] = of.get(gpu, FINE), letter(each, failed)
+            if of[gpu] not in (FINE, was):
+                worse.append(f"{gpu}: {each.name} {MEANS[of[gpu]]}; {each.ms:.0f} ms, {each.spills} spills")
+        return worse
+
+    @classmethod
+    def of(cls, results: list[Result], now: dict[str, str]) -> Known:
+        """Of whole runs. A variant of which one was older than the others is left to be compiled again."""
+        known = cls(drivers())
+        for result in results:
+            known.put(result.gpu, result.pipelines, set(result.failed))
+        known.spirv = {
+            name: digest for name, digest in now.items() if all(result.spirv.get(name) == digest for result in results)
+        }
+        return known
+
+
+def changed(names: list[str]) -> int:
+    """Compile what is not known, for these of the GPUs or for all that the file has, and note it there. Returns 1 where
+    something fails, spills or is slow that was not. Drivers are installed only where there is something to compile."""
+    known = Known.read()
+    now = digests(build(targets=["pumice_shaders"]) / "generated/glsl")
+    stale = known.stale(now)
+    known.spirv, known.letters = now, {name: known.letters.get(name, {}) for name in now}
+    if not stale:
+        print(f"fleet: {len(now)} variants of shaders and the drivers are those of {FILE.relative_to(ROOT)}")
+        return 0
+    install.setup(["gpus"], quiet=True)
+    tool, worse = build(targets=["pumice-rt"]) / "bin/pumice-rt", []
+    progress = Progress("fleet")
+    try:
+        for gpu in (gpu for gpu in GPUS if gpu.name in (names or known.gpus)):
+            wanted, failed = known.pipelines(gpu.name, stale), {}
+            progress.say(f"{gpu.name}: {len(wanted)} pipelines")
+            with progress.step(gpu.name):
+                compiler = Compiler(gpu, tool)
+                compiler.listed(wanted, failed)
+                made = read_log(compiler.log) + [each for each in wanted if each.name in failed]
+            worse += known.put(gpu.name, made, set(failed))
+    finally:
+        progress.close()
+    if not names:
+        known.drivers = drivers()
+        known.write()
+    print(
+        f"fleet: {len(stale)} variants of shaders are new or changed, {len(worse)} pipelines are worse",
+        *worse,
+        sep="\n",
+    )
+    return 1 if worse else 0
