@@ -54,7 +54,8 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
 }
 
 // Numbers that an invocation may sum in its registers before compilers spill; no Vulkan property tells how many there
-// are (docs/fleet.md). GPUs without packed dot products have few: Adreno, and fewer in small subgroups, Apple and Intel.
+// are (docs/fleet.md). GPUs without packed dot products have few: Adreno, and fewer in small subgroups, Apple and
+// Intel.
 uint32_t most_sums(const Features& features) {
   if (features.cpu || features.has(Feature::int_dot)) return 128;
   return features.subgroup_size > 32 ? 64 : 32;

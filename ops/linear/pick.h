@@ -21,7 +21,8 @@ bool is_tuned(const LinearShape& shape, const Features& features);
 // so few that one more tile would be a waste; else null.
 const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
 
-// The tile for `batch` products of m x k and k x n by linear/gemm.glslh. `sums`: numbers that an output needs meanwhile.
+// The tile for `batch` products of m x k and k x n by linear/gemm.glslh. `sums`: numbers that an output needs
+// meanwhile.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1);
 
 }  // namespace pumice::engine
