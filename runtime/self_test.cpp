@@ -2,10 +2,9 @@
 #include "runtime/self_test.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/log.h"
-#include "graph/bind.h"
-#include "runtime/model.h"
 #include "runtime/trial.h"
 #include "vulkan/kernel_verdicts.h"
 
@@ -29,13 +28,24 @@ void for_dispatches(std::span<const std::unique_ptr<Graph>> graphs, const Functi
   }
 }
 
-std::vector<PipelineKey> keys_of(const Graph& graph, uint32_t call) {
-  std::vector<PipelineKey> keys;
-  for (const Node& node : graph.impl().nodes) {
-    if (node.call != call) continue;
-    for (const Dispatch& dispatch : node.dispatches) keys.push_back(pipeline_key(dispatch));
-  }
-  return keys;
+KernelFamily family_of(const std::set<const Shader*>& shaders) {
+  auto family = KernelFamily::portable;
+  for (const Shader* shader : shaders) family = std::max(family, family_of(*shader));
+  return family;
+}
+
+// Files of shaders: "conv2d_matrix".
+std::set<std::string_view> files_of(const std::set<const Shader*>& shaders) {
+  std::set<std::string_view> files;
+  for (const Shader* shader : shaders)
+    files.insert(std::string_view(shader->name).substr(0, std::string_view(shader->name).find('[')));
+  return files;
+}
+
+std::set<const Shader*> shaders_of(const std::vector<PipelineKey>& pipelines) {
+  std::set<const Shader*> shaders;
+  for (const PipelineKey& key : pipelines) shaders.insert(key.shader);
+  return shaders;
 }
 
 }  // namespace
@@ -47,15 +57,7 @@ const char* name(KernelTest::Result result) {
 
 SelfTest::SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
                    const Deadline& deadline)
-    : device_(std::move(device)),
-      external_(external),
-      facts_(std::move(facts)),
-      deadline_(deadline),
-      end_(std::chrono::steady_clock::now() + time_of(*device_)) {}
-
-bool SelfTest::is_over() const {
-  return std::chrono::steady_clock::now() > end_;
-}
+    : device_(std::move(device)), external_(external), facts_(std::move(facts)), deadline_(deadline) {}
 
 bool SelfTest::is_tested(const Shader& shader) const {
   return device_->verdicts().find(shader).has_value();
@@ -79,50 +81,80 @@ std::vector<SelfTest::Candidate> SelfTest::candidates(std::span<const std::uniqu
   return sorted;
 }
 
-std::optional<OneCall> SelfTest::call_of(const Candidate& candidate) const {
-  const std::vector<PipelineKey> wanted = keys_of(*candidate.graph, candidate.call);
+// With the pipelines of the model; at fewer rows, images or heads where those are picked for them, too. Between others
+// a convolution has another variant than alone, for its neighbours' layouts: then the variant of the call alone stands
+// for it.
+std::optional<Trial> SelfTest::trial_of(const Candidate& candidate) const {
+  const bool portable = family_of(candidate.shaders) == KernelFamily::portable;
+  const std::vector<PipelineKey> wanted = pipelines_of(*candidate.graph, candidate.call);
   for (const bool small : {true, false}) {
     std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, small, external_);
     if (!call) continue;
-    const auto graph = build_method(*call->program(), 0, candidate.graph->features(), facts_);
-    if (keys_of(*graph, 0) == wanted || !small) return call;
+    Trial trial(std::move(*call), candidate.graph->features(), facts_, portable);
+    const std::vector<PipelineKey> pipelines = pipelines_of(*trial.graph, 0);
+    const auto files = files_of(shaders_of(pipelines)), needed = files_of(candidate.shaders);
+    const bool stands_for_it = std::ranges::includes(files, needed);
+    if (pipelines == wanted || (!small && stands_for_it)) return trial;
   }
   return std::nullopt;
 }
 
-void SelfTest::test(const Candidate& candidate) {
-  const std::optional<OneCall> call = call_of(candidate);
-  if (!call) return;
-  // The call has kernels besides the one that multiplies: what is wrong is its fault where it needs most.
-  auto family = KernelFamily::portable;
-  for (const Shader* shader : candidate.shaders) family = std::max(family, family_of(*shader));
-  const Trial trial{device_, external_, facts_, candidate.graph->features(), family == KernelFamily::portable, end_};
-  const std::optional<std::string> wrong = find_wrong(*call, trial);
+void SelfTest::guarded(const Candidate& candidate, const std::function<void()>& body) const {
+  deadline_.require(Stage::prepack, "testing a kernel");
+  try {
+    body();
+  } catch (const Error& error) {
+    if (device_->is_lost() || error.code() == Code::Timeout || error.code() == Code::Cancelled) throw;
+    log(LogLevel::debug, "self test of %s: %s", (*candidate.shaders.begin())->name, error.what());
+  }
+}
+
+// The call has kernels besides the one that multiplies: what is wrong is the fault of those that need most.
+void SelfTest::note(const Candidate& candidate, const std::optional<std::string>& wrong) {
   if (!wrong) return;
+  const KernelFamily family = family_of(candidate.shaders);
   for (const Shader* shader : candidate.shaders) {
     if (wrong->empty() || (family_of(*shader) == family && !is_tested(*shader)))
       device_->verdicts().set(*shader, *wrong);
   }
 }
 
+// Pipelines first, at once: but for the portable ones the model needs them anyway.
+void SelfTest::test(std::span<const std::unique_ptr<Graph>> graphs) {
+  std::vector<std::pair<Candidate, Trial>> all;
+  std::vector<PipelineKey> pipelines;
+  Shaders covered;
+  for (const Candidate& each : candidates(graphs)) {
+    const auto done = [&](const Shader* shader) { return covered.contains(shader) || is_tested(*shader); };
+    if (std::ranges::all_of(each.shaders, done)) continue;
+    guarded(each, [&] {
+      std::optional<Trial> trial = trial_of(each);
+      if (!trial) return;
+      for (PipelineKey& key : trial->pipelines()) pipelines.push_back(std::move(key));
+      covered.insert(each.shaders.begin(), each.shaders.end());
+      all.emplace_back(each, std::move(*trial));
+    });
+  }
+  if (all.empty()) return;
+  const auto compiling = std::chrono::steady_clock::now();
+  guarded(all.front().first, [&] { device_->pipelines().prepare(pipelines, deadline_); });
+  const auto begin = std::chrono::steady_clock::now(), end = begin + time_of(*device_);
+  for (auto& [candidate, trial] : all) {
+    if (std::chrono::steady_clock::now() > end) break;
+    guarded(candidate, [&] { note(candidate, find_wrong(std::move(trial), device_, external_, end)); });
+  }
+  const std::chrono::duration<double, std::milli> ran = std::chrono::steady_clock::now() - begin,
+                                                  compiled = begin - compiling;
+  log(LogLevel::debug, "self test: %zu calls in %.1f ms, after %.1f ms for their pipelines", all.size(), ran.count(),
+      compiled.count());
+  device_->verdicts().save();
+}
+
 uint64_t SelfTest::run(std::span<const std::unique_ptr<Graph>> graphs) {
   const Features& features = graphs.front()->features();
   if (features.untested || !features.kernel.empty()) return 0;
   std::lock_guard lock(device_->verdicts().testing());
-  bool tested = false;
-  for (const Candidate& candidate : candidates(graphs)) {
-    if (std::ranges::all_of(candidate.shaders, [&](const Shader* each) { return is_tested(*each); })) continue;
-    deadline_.require(Stage::prepack, "testing a kernel");
-    if (is_over()) break;
-    try {
-      test(candidate);
-      tested = true;
-    } catch (const Error& error) {  // what the model itself cannot do here, its own load says
-      if (device_->is_lost() || error.code() == Code::Timeout || error.code() == Code::Cancelled) throw;
-      log(LogLevel::debug, "self test of %s: %s", (*candidate.shaders.begin())->name, error.what());
-    }
-  }
-  if (tested) device_->verdicts().save();
+  test(graphs);
   return conclude(graphs);
 }
 

@@ -3,7 +3,9 @@
 // docs/decisions/0006-self-test.md.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,7 +18,7 @@
 
 namespace pumice::engine {
 
-class OneCall;
+struct Trial;  // runtime/trial.h
 
 // A kernel of a model. `wrong`: what it does wrong; then the features of its family were switched off, where there are
 // some.
@@ -45,17 +47,18 @@ class SelfTest {
     double cost;
   };
   std::vector<Candidate> candidates(std::span<const std::unique_ptr<Graph>> graphs) const;
-  bool is_over() const;
   bool is_tested(const Shader& shader) const;
-  void test(const Candidate& candidate);
-  std::optional<OneCall> call_of(const Candidate& candidate) const;
+  std::optional<Trial> trial_of(const Candidate& candidate) const;
+  // Calls `body`; what the model cannot do on the device, its own load says.
+  void guarded(const Candidate& candidate, const std::function<void()>& body) const;
+  void note(const Candidate& candidate, const std::optional<std::string>& wrong);
+  void test(std::span<const std::unique_ptr<Graph>> graphs);
   uint64_t conclude(std::span<const std::unique_ptr<Graph>> graphs);
 
   std::shared_ptr<Device> device_;
   const ExternalData& external_;
   std::shared_ptr<ConstantFacts> facts_;
   const Deadline& deadline_;
-  std::chrono::steady_clock::time_point end_;
   std::vector<KernelTest> kernels_;
   std::set<std::string> known_;  // of kernels_
 };

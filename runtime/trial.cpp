@@ -20,11 +20,13 @@ using Bytes = std::vector<std::byte>;
 
 class Runner {
  public:
-  Runner(const OneCall& call, const Trial& trial, const Features& features) : call_(call) {
+  Runner(const OneCall& call, std::unique_ptr<Graph> graph, const std::shared_ptr<Device>& device,
+         const ExternalData& external)
+      : call_(call) {
     std::vector<std::unique_ptr<Graph>> graphs;
-    graphs.push_back(build_method(*call.program(), 0, features, trial.facts));
-    const auto weights = std::make_shared<Weights>(trial.device, *call.program(), trial.external, graphs);
-    session_ = std::make_unique<Session>(trial.device, call.program(), weights, std::move(graphs));
+    graphs.push_back(std::move(graph));
+    const auto weights = std::make_shared<Weights>(device, *call.program(), external, graphs);
+    session_ = std::make_unique<Session>(device, call.program(), weights, std::move(graphs));
   }
   Bytes run(bool other = false) {
     session_->run(0, call_.inputs(other));
@@ -39,7 +41,7 @@ class Runner {
 };
 
 // The features with which only portable kernels run, and those that a GPU would get.
-Features portable(Features features) {
+Features without_any(Features features) {
   features.bits = 0;
   features.cpu = false;
   features.tuned = nullptr;
@@ -98,18 +100,42 @@ std::string compare(const CallTensor& got, const CallTensor& other, int64_t coun
 
 }  // namespace
 
-std::optional<std::string> find_wrong(const OneCall& call, const Trial& trial) {
-  Runner tested(call, trial, trial.features);
+std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call) {
+  std::vector<PipelineKey> keys;
+  for (const Node& node : graph.impl().nodes) {
+    if (node.call != call) continue;
+    for (const Dispatch& dispatch : node.dispatches) keys.push_back(pipeline_key(dispatch));
+  }
+  return keys;
+}
+
+Trial::Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts, bool is_portable)
+    : call(std::move(one_call)), graph(build_method(*call.program(), 0, features, facts)) {
+  if (!is_portable) portable = build_method(*call.program(), 0, without_any(features), facts);
+}
+
+std::vector<PipelineKey> Trial::pipelines() const {
+  std::vector<PipelineKey> keys = pipelines_of(*graph, 0);
+  if (portable == nullptr) return keys;
+  for (PipelineKey& key : pipelines_of(*portable, 0)) keys.push_back(std::move(key));
+  return keys;
+}
+
+std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
+                                      std::chrono::steady_clock::time_point end) {
+  const OneCall& call = trial.call;
+  Runner tested(call, std::move(trial.graph), device, external);
   const Bytes first = tested.run();
   const Expected expected(call);
   const auto count = static_cast<int64_t>(first.size() / device_bytes(call.out_dtype()));
   const CallTensor got{call.out_dtype(), call.out_shape(), first};
-  std::vector<int64_t> places = spread(std::min(count, trial.portable ? kPlaces + kDoubtful : kPlaces), count);
+  const int64_t most = trial.portable == nullptr ? kPlaces + kDoubtful : kPlaces;
+  std::vector<int64_t> places = spread(std::min(count, most), count);
   std::optional<std::string> wrong;
-  if (trial.portable) {
-    wrong = expected.is_known() ? judge(got, expected, places) : std::nullopt;
+  if (trial.portable == nullptr) {
+    wrong = expected.is_known() ? judge(got, expected, places) : "";  // then by replays alone
   } else {
-    const Bytes other = Runner(call, trial, portable(trial.features)).run();
+    const Bytes other = Runner(call, std::move(trial.portable), device, external).run();
     const CallTensor by_others{call.out_dtype(), call.out_shape(), other};
     const std::vector<int64_t> doubts = doubtful(got, by_others, count);
     places.insert(places.begin(), doubts.begin(), doubts.end());
@@ -118,7 +144,7 @@ std::optional<std::string> find_wrong(const OneCall& call, const Trial& trial) {
   if (!wrong || !wrong->empty()) return wrong;
   const Bytes second = tested.run(true);
   for (uint32_t replay = 1; replay <= kReplays; ++replay) {
-    if (replay > kLeastReplays && std::chrono::steady_clock::now() > trial.end) break;
+    if (replay > kLeastReplays && std::chrono::steady_clock::now() > end) break;
     const bool other = replay % 2 == 0;
     if (tested.run(other) != (other ? second : first)) return format("replay %u gave other bits", replay);
   }

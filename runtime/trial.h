@@ -6,21 +6,30 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/one_call.h"
+#include "vulkan/pipeline.h"
 
 namespace pumice::engine {
 
 struct Trial {
-  std::shared_ptr<Device> device;
-  const ExternalData& external;
-  std::shared_ptr<ConstantFacts> facts;
-  Features features;                          // by which the kernel is chosen
-  bool portable;                              // its kernels are: then nothing else is there to compare with
-  std::chrono::steady_clock::time_point end;  // from then on four replays are enough
+  OneCall call;
+  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Graph> portable;  // with portable kernels; null where those of `graph` are
+
+  // The call with kernels by `features`; `portable`: they are.
+  Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts, bool portable);
+  // The pipelines that it needs, but for those that pack weights.
+  std::vector<PipelineKey> pipelines() const;
 };
 
-// What is wrong; "": nothing. Empty where the constants of the call make no numbers that tell anything.
-std::optional<std::string> find_wrong(const OneCall& call, const Trial& trial);
+// What is wrong; "": nothing. Empty where the constants of the call make no numbers that tell anything. `end`: from
+// then on four replays are enough.
+std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
+                                      std::chrono::steady_clock::time_point end);
+
+// Those of a call of a graph at live shapes.
+std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call);
 
 }  // namespace pumice::engine

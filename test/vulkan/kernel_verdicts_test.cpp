@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vulkan/kernel_verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "glsl/linear_dot_gemv.h"
+#include "glsl/linear_matrix.h"
+#include "vulkan/kernel_family.h"
+
+namespace pumice::engine {
+namespace {
+
+const Shader& kMatrix = glsl::linear_matrix::kVariants[0];
+const Shader& kDot = glsl::linear_dot_gemv::kVariants[0];
+
+KernelVerdicts verdicts(uint32_t subgroup_size = 32) {
+  Features features;
+  features.subgroup_size = subgroup_size;
+  return {Physical{}, features, "off"};
+}
+
+TEST(KernelVerdicts, AreKeptAsText) {
+  KernelVerdicts all = verdicts(), again = verdicts();
+  EXPECT_FALSE(all.find(kMatrix).has_value());
+  all.set(kMatrix, "");
+  all.set(kDot, "output 3 is 1, not 2");
+  ASSERT_TRUE(again.parse(all.text()));
+  EXPECT_EQ(again.find(kMatrix).value(), "");
+  EXPECT_EQ(again.find(kDot).value(), "output 3 is 1, not 2");
+}
+
+TEST(KernelVerdicts, OfOtherCodeCountAsNone) {
+  KernelVerdicts all = verdicts(), other = verdicts(8);
+  all.set(kMatrix, "");
+  std::string text = all.text();
+  ASSERT_TRUE(other.parse(text));  // the same code in other subgroups
+  EXPECT_FALSE(other.find(kMatrix).has_value());
+  char& digit = text[text.find(' ') + 1];
+  digit = digit == '0' ? '1' : '0';
+  ASSERT_TRUE(all.parse(text));
+  EXPECT_FALSE(all.find(kMatrix).has_value());
+}
+
+TEST(KernelVerdicts, OtherTextIsRefused) {
+  KernelVerdicts all = verdicts();
+  all.set(kMatrix, "");
+  for (const char* text : {"kernel", "kernel xyz",
+                           "kernel 12 a\x01"
+                           "b",
+                           " 12", "kernel 12345678901234567890"})
+    EXPECT_FALSE(all.parse(text)) << text;
+  EXPECT_EQ(all.find(kMatrix).value(), "");  // as before
+  EXPECT_FALSE(all.parse("kernel 12 " + std::string(1000, 'x')));
+}
+
+TEST(KernelFamily, IsWhatAKernelNeedsMost) {
+  EXPECT_EQ(family_of(kMatrix), KernelFamily::matrix);
+  EXPECT_EQ(family_of(kDot), KernelFamily::dot);  // it needs subgroup_arithmetic, too
+  for (uint32_t f = 0; f < kKernelFamilies; ++f)
+    EXPECT_EQ(engine::apply(Features{}, std::string("lie=") + name(static_cast<KernelFamily>(f))).lie,
+              static_cast<KernelFamily>(f));
+  EXPECT_THROW(engine::apply(Features{}, "lie=all"), Error);
+}
+
+}  // namespace
+}  // namespace pumice::engine
