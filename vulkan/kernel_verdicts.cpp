@@ -13,11 +13,6 @@ namespace {
 
 constexpr size_t kMostKernel = 128, kMostWrong = 256;
 
-uint64_t code_of(const Shader& shader, uint64_t salt) {
-  const Spirv& block = *shader.block;
-  return SipHash({salt, 0}).add({static_cast<const uint8_t*>(block.bytes), block.num_bytes}).finish();
-}
-
 std::string_view cut(std::string_view& rest, char at) {
   const size_t end = std::min(rest.find(at), rest.size());
   const std::string_view part = rest.substr(0, end);
@@ -46,16 +41,24 @@ void KernelVerdicts::load() noexcept try {
   file_.warn("out of memory");
 }
 
+uint64_t KernelVerdicts::code_of(const Shader& shader) const {
+  const Spirv& block = *shader.block;
+  const auto [known, fresh] = codes_.try_emplace(&block);
+  if (fresh)
+    known->second = SipHash({salt_, 0}).add({static_cast<const uint8_t*>(block.bytes), block.num_bytes}).finish();
+  return known->second;
+}
+
 std::optional<std::string> KernelVerdicts::find(const Shader& shader) const {
   std::lock_guard lock(mutex_);
   const auto found = verdicts_.find(shader.name);
-  if (found == verdicts_.end() || found->second.code != code_of(shader, salt_)) return std::nullopt;
+  if (found == verdicts_.end() || found->second.code != code_of(shader)) return std::nullopt;
   return found->second.wrong;
 }
 
 void KernelVerdicts::set(const Shader& shader, const std::string& wrong) {
   std::lock_guard lock(mutex_);
-  verdicts_[shader.name] = {code_of(shader, salt_), wrong.substr(0, kMostWrong)};
+  verdicts_[shader.name] = {code_of(shader), wrong.substr(0, kMostWrong)};
 }
 
 void KernelVerdicts::save() noexcept try {

@@ -38,11 +38,13 @@ class KernelVerdicts {
     std::string wrong;
   };
   void load() noexcept;
+  uint64_t code_of(const Shader& shader) const;  // a hash of its file's bytes
 
   uint64_t salt_;  // of how subgroups are run
   CacheFile file_;
   std::map<std::string, Verdict, std::less<>> verdicts_;
-  mutable std::mutex mutex_;  // of verdicts_
+  mutable std::map<const Spirv*, uint64_t> codes_;
+  mutable std::mutex mutex_;  // of both
   std::mutex testing_;
 };
 
