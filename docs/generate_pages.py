@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what docs have from the code: docs/errors.md, docs/python_api.md, and the table of refusals in docs/limits.md.
-A test holds all three.
+"""Writes what docs have from the code: docs/errors.md, docs/python_api.md, the table of refusals in docs/limits.md, and
+the table of picks in docs/devices.md. A test holds all four.
 
 generate_pages.py [FOLDER]    the folder of the pages, docs/ itself by default
 """
@@ -8,15 +8,27 @@ generate_pages.py [FOLDER]    the folder of the pages, docs/ itself by default
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pumice
+from pumice import _pumice
 from pumice.error_codes import CODES
 from pumice.lowering.instead import ELSE, INSTEAD
 
+PROFILES = Path(__file__).parents[1] / "test/profiles"
+PICKS = {  # what the page calls it: an operator and a case, as for `kernel list`
+    "int4, 1 row, fp16": ("linear_q4gsw", "m=1,n=2048,k=2048,g=32,dtype=f16"),
+    "int4, 128 rows, fp16": ("linear_q4gsw", "m=128,n=2048,k=2048,g=32,dtype=f16"),
+    "int4, 512 rows, fp32": ("linear_q4gsw", "m=512,n=2048,k=2048,g=32,dtype=f32"),
+    "8da4w, 512 rows, fp16": ("linear_dq8ca_q4gsw", "m=512,n=2048,k=2048,g=32,dtype=f16"),
+    "conv 3 x 3, fp16": ("conv2d", "b=1,c=64,o=64,h=56,w=56,dtype=f16"),
+    "conv 3 x 3, int8": ("q8ta_conv2d", "b=1,c=64,o=64,h=56,w=56"),
+}
+PICKS_BEGIN = "<!-- from test/profiles by docs/generate_pages.py -->\n"
 BEGIN, END = "<!-- from python/pumice/lowering/instead.py -->\n", "<!-- end -->\n"
 
 ERRORS = """# What does this error mean, and what do I do?
@@ -84,12 +96,28 @@ def refusals_table() -> str:
     return "| operator of PyTorch | what to do |\n|---|---|\n" + "".join(rows) + f"| any other | {ELSE} |\n"
 
 
+def picks_table() -> str:
+    """The table of docs/devices.md: which kernel would run on each device of test/profiles."""
+    rows = [f"| profile | {' | '.join(PICKS)} |\n|{'---|' * (len(PICKS) + 1)}\n"]
+    for path in sorted(PROFILES.glob("*.json")):
+        picks = []
+        for operator, case in PICKS.values():
+            facts = json.loads(_pumice.kernel_list(profile=str(path), ops=[operator], cases=[case]))
+            picks += [row["is"] for row in facts["operators"][0]["kernels"] if row["kernel"] == "pick"]
+        rows.append(f"| {path.stem} | {' | '.join(picks)} |\n")
+    return "".join(rows)
+
+
+def _replace(page: Path, begin: str, text: str) -> None:
+    start, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    page.write_text(start + begin + text + END + rest.partition(END)[2], encoding="utf-8")
+
+
 def main(folder: Path) -> None:
     (folder / "errors.md").write_text(errors_page(), encoding="utf-8")
     (folder / "python_api.md").write_text(api_page(), encoding="utf-8")
-    limits = folder / "limits.md"
-    start, _, rest = limits.read_text(encoding="utf-8").partition(BEGIN)
-    limits.write_text(start + BEGIN + refusals_table() + END + rest.partition(END)[2], encoding="utf-8")
+    _replace(folder / "limits.md", BEGIN, refusals_table())
+    _replace(folder / "devices.md", PICKS_BEGIN, picks_table())
 
 
 if __name__ == "__main__":

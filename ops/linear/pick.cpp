@@ -167,6 +167,8 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
   return best;
 }
 
+}  // namespace
+
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.
 const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
@@ -179,8 +181,6 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
   }
   return nullptr;
 }
-
-}  // namespace
 
 // lavapipe, 2 cores, processor time, int4 2048 x 2048: one row 1.3 ms against 4.3 of gemv1 and 2.9 of gemv1x2, 128 rows
 // 47 ms against 56 of gemvr4, 60 of 16 rows a pass and 91 of the best tile; with every other weight and at 384 x 1536

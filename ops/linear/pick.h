@@ -9,6 +9,8 @@ namespace pumice::engine {
 
 // The kernel for a shape; always one that can run.
 const LinearKernel& pick_linear(const LinearShape& shape, const Features& features);
+// Of them, one of cooperative matrices in fp16 that suits the shape on any device; else null.
+const LinearKernel* pick_matrix(const LinearShape& shape, const Features& features);
 // The linear kernel that Features::kernel names, or null.
 const LinearKernel* forced_linear(const Features& features);
 // What Features::kernel names, else what was tuned (ops/linear/tuned.h), else the pick. Throws InvalidArgument when

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/divide.h"
+#include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {
@@ -92,8 +93,9 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (many) matrix = first({s.weight == WeightType::q4 ? "int8_128x128d2" : "int8_128x128"});
   if (matrix == nullptr) matrix = first({"int8_64x64", "int8_32x32", "int8_16x32"});
   if (matrix != nullptr) return matrix;
-  // With groups, sums are scaled often: matrices of whole numbers in fp16 are faster where x is fp16.
-  if (!textures && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
+  // With groups, sums are scaled often: matrices of whole numbers in fp16 are faster where x is fp16, if any suits.
+  const bool suits = features.has(Feature::fragments) || pick_matrix(s, features) != nullptr;
+  if (!textures && suits && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
     return nullptr;
   return first({"int8g_64x128", "int8g_32x32", "int8g_16x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }

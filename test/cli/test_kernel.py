@@ -54,12 +54,15 @@ def test_a_profile_stands_for_its_device(tool, tmp_path) -> None:
     assert there["operators"] == here["operators"] and there["device"] == here["device"]
     assert there["selection"]["compute_units"] == here["selection"]["compute_units"]
     assert there["selection"]["compute_units_from"] == "profile"
-    case = ("--case", "m=128,n=256,k=256,g=32,dtype=f16")
-    facts = json.loads(run(*asked[:-3], *case, "--profile", "adreno740", "--json").stdout)
-    assert facts["selection"]["compute_units_from"] == "default" and facts["device"]["subgroup_size"] == 128
-    (row,) = facts["operators"]
-    assert {each["kernel"]: each["is"] for each in row["kernels"]}["pick"].startswith("dot_tile")
-    assert [each["shader"].partition("[")[0] for each in row["dispatches"]] == ["linear_quantize", "linear_dot_tiled"]
+    case = ("--op", "linear_q4gsw", "--case", "m=512,n=256,k=256,g=32,dtype=f16")
+    for name, units, kernel in (("adreno740", "default", "tile"), ("navi31", "profile", "matrix")):
+        facts = json.loads(run(*tool, "list", *case, "--profile", name, "--json").stdout)
+        (row,) = facts["operators"]
+        assert facts["selection"]["compute_units_from"] == units
+        assert {each["kernel"]: each["is"] for each in row["kernels"]}["pick"].startswith(kernel)
+        assert [each["shader"].partition("[")[0] for each in row["dispatches"]] == [
+            f"linear_{kernel.replace('tile', 'tiled')}"
+        ]
 
 
 def test_what_is_no_profile(tmp_path) -> None:

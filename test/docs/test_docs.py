@@ -89,7 +89,7 @@ def test_the_operator_page_is_not_in_git() -> None:
 
 
 def test_pages_that_are_written_from_the_code(tmp_path) -> None:
-    names = ("errors.md", "limits.md", "python_api.md")
+    names = ("devices.md", "errors.md", "limits.md", "python_api.md")
     for name in names:
         (tmp_path / name).write_bytes((ROOT / "docs" / name).read_bytes())
     subprocess.run([sys.executable, str(ROOT / "docs/generate_pages.py"), str(tmp_path)], check=True, timeout=120)

@@ -25,6 +25,8 @@ namespace {
 
 using namespace kernel_bench;
 
+constexpr uint32_t kBuffers = 16;  // of a shader, at most: attention over caches of bytes
+
 std::vector<std::string> profile_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(PUMICE_TEST_DIR "/profiles"))
@@ -147,7 +149,9 @@ void look_at_products(const Features& features, Found& found) {
                                       .may_split = !integers};
               const LinearKernel& kernel = pick_linear(shape, features);
               ++found.dispatches;
-              const std::string reason = pumice::engine::unsupported_reason(kernel, shape, features);
+              std::string reason = pumice::engine::unsupported_reason(kernel, shape, features);
+              const bool dots = features.has(Feature::int_dot) && !features.cpu;
+              if (integers && dots && m > 64 && kernel.family == Family::tiled) reason = "computes integers in fp32";
               if (!reason.empty())
                 found.wrong.insert(format("%lldx%lldx%lld: %s %s", static_cast<long long>(m), static_cast<long long>(n),
                                           static_cast<long long>(k), std::string(kernel.name).c_str(), reason.c_str()));
@@ -168,6 +172,19 @@ TEST_P(Profiles, EveryOperatorHasAKernelThatFits) {
 
 INSTANTIATE_TEST_SUITE_P(Every, Profiles, testing::ValuesIn(profile_names()),
                          [](const auto& each) { return each.param; });
+
+// Every limit at Vulkan's minimum and nothing optional, but for storage buffers of a shader: Vulkan promises 4.
+TEST(ProfileLimits, VulkansMinimaAreEnoughButForStorageBuffers) {
+  const auto wrong = [](uint32_t buffers) {
+    Features limits = baseline_features();
+    limits.max_storage_buffers = buffers;
+    Found found;
+    for (const CaseFile& file : files()) look(file, baseline_features(), limits, found);
+    return found.wrong;
+  };
+  EXPECT_THAT(wrong(kBuffers), testing::IsEmpty());
+  EXPECT_THAT(wrong(kBuffers - 1), testing::Not(testing::IsEmpty())) << "docs/devices.md says how many";
+}
 
 // Selection believes the profile; the device has less.
 TEST(ProfileLimits, LessThanTheProfileSaysIsSeen) {

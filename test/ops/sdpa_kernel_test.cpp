@@ -14,6 +14,7 @@ Features gpu() {
   features.max_shared_bytes = 49152;
   features.subgroup_size = 32;
   features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
+  features.compute_units = 132;
   return features;
 }
 
