@@ -31,8 +31,25 @@ TEST(PickLinear, TwoStripsWhereInvocationsAreMany) {
 }
 
 TEST(PickLinear, ManyRowsAreTiled) {
-  EXPECT_EQ(pick_linear({512, 14336, 4096}, gpu()).tile, (Tile{64, 128, 8, 8}));
-  EXPECT_EQ(pick_linear({512, 14336, 4096}, baseline_features()).tile, (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, dots(gpu())).tile, (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, gpu()).tile, (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(pick_linear({512, 14336, 4096}, baseline_features()).tile, (Tile{64, 64, 8, 4}));
+}
+
+// Small tiles and workgroups where compilers spill else, in docs/fleet.md: Apple and early Intel, and Adreno.
+TEST(PickLinear, FewRegistersHoldFewSums) {
+  const auto tile = [](const Features& features, uint32_t sums) { return pick_tile(1, 512, 14336, features, sums); };
+  Features wide = gpu();
+  wide.subgroup_size = 128;
+  EXPECT_EQ(tile(gpu(), 1), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(tile(gpu(), 2), (Tile{32, 64, 4, 4}));
+  EXPECT_EQ(tile(wide, 1), (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(tile(wide, 2), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(tile(dots(wide), 2), (Tile{64, 128, 8, 8}));
+  const LinearKernel& kernel = linear_kernel("gemv1x2");
+  EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, dots(gpu())), 1024u);
+  for (const Features& features : {gpu(), wide, dots(wide)})
+    EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, features), 512u) << features.subgroup_size;
 }
 
 TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
@@ -112,7 +129,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
 }
 
 TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
-  Features features = matrices();
+  Features features = dots(matrices());
   const auto pick = [&](WeightType weight, int64_t m, int64_t n, int64_t k) {
     LinearShape shape = int4(m, n, k);
     shape.dtype = DType::f32;
@@ -210,7 +227,7 @@ TEST(PickLinear, FewRowPanelsGetMoreSubgroups) {
        {std::tuple{3072, 2048, 512u}, {2048, 8192, 1024u}, {6144, 4096, 512u}, {28672, 4096, 256u}}) {
     const LinearKernel& kernel = pick_linear(int4(1, n, k), matrices());
     ASSERT_EQ(kernel.family, Family::gemv_fragments);
-    EXPECT_EQ(gemv_lanes(kernel, 1, n, k, matrices()), lanes) << n << " " << k;
+    EXPECT_EQ(gemv_lanes(kernel, 1, n, k, dots(matrices())), lanes) << n << " " << k;
   }
 }
 

@@ -198,7 +198,10 @@ class Compiler:
 
     def operator(self, name: str) -> str:
         """Compile the kernels of an operator's cases. Empty, or why that failed."""
-        text, why = self.call("kernel", "compile", "--op", name, "--json")
+        return self._compile("--op", name)
+
+    def _compile(self, *what: str | Path) -> str:
+        text, why = self.call("kernel", "compile", *what, "--json")
         rows = json.loads(text)["rows"] if text.startswith("{") else []
         bad = [f"{row['kernel']} {row['title']}: {row['why']}" for row in rows if row["status"] == "failed"]
         return bad[0] if bad else why
@@ -211,7 +214,7 @@ class Compiler:
             for each in wanted
         ]
         lines.write_text("".join(text))
-        text, why = self.call("kernel", "compile", "--pipelines", lines, "--json")
+        why = self._compile("--pipelines", lines)
         lines.unlink()
         if why and len(wanted) > 1:
             half = len(wanted) // 2
