@@ -63,7 +63,7 @@ def variables(gpu: Gpu) -> dict[str, str]:
         "MESA_SHADER_CACHE_DISABLE": "true",
         "PUMICE_CACHE_DIR": "off",
         "PUMICE_DEVICE": "0",
-        "PUMICE_FEATURES": "staged",  # results come from memory that nothing wrote: zeros, as no copy fills it
+        "PUMICE_FEATURES": "",
     }
 
 
@@ -171,7 +171,9 @@ class Compiler:
         FOLDER.mkdir(parents=True, exist_ok=True)
         self.log = FOLDER / f"{self.gpu.name}.jsonl"
         self.log.unlink(missing_ok=True)
-        self.settings = environment(**variables(self.gpu), PUMICE_PIPELINE_LOG=str(self.log))
+        # Staged: results are zeros, since no copy fills the memory that the host reads them from.
+        own = {"PUMICE_PIPELINE_LOG": str(self.log), "PUMICE_FEATURES": "staged"}
+        self.settings = environment(**variables(self.gpu) | own)
 
     def call(self, *arguments: str | Path) -> tuple[str, str]:
         """What the tool printed, and why it did not end well."""
