@@ -172,6 +172,7 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   // Elsewhere a product of packed bytes is twenty instructions, and one of their values as floats is four.
   if (!out.info.features.cpu && !dot.integerDotProduct4x8BitPackedSignedAccelerated)
     out.info.features.bits &= ~bit(Feature::int_dot);
+  out.info.features.guess_registers();
   read_queues(vk, out);
   return out;
 }

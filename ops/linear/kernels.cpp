@@ -81,7 +81,7 @@ constexpr uint32_t kNormBytes = 144;  // of glsl/include/linear/rms_norm.glslh w
 static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
   const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 64 : 256);
   // Among 1024 lanes, registers are few on Adreno and Apple: their compilers spill.
-  const bool few = !features.cpu && (features.subgroup_size > 32 || !features.has(Feature::int_dot));
+  const bool few = !features.cpu && (features.subgroup_size > 32 || features.few_registers);
   const uint32_t most = few ? 512 : features.max_invocations;
   return slots * 32 <= std::min(most, features.max_invocations) && sums + 16 + kNormBytes <= features.max_shared_bytes;
 }

@@ -53,11 +53,10 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
   return *one;
 }
 
-// Numbers that an invocation may sum in its registers before compilers spill; no Vulkan property tells how many there
-// are (docs/fleet.md). GPUs without packed dot products have few: Adreno, and fewer in small subgroups, Apple and
-// Intel.
+// Numbers that an invocation may sum in its registers before compilers spill: few on Adreno, and fewer in small
+// subgroups, on Apple's and Intel's GPUs.
 uint32_t most_sums(const Features& features) {
-  if (features.cpu || features.has(Feature::int_dot)) return 128;
+  if (!features.few_registers) return 128;
   return features.subgroup_size > 32 ? 64 : 32;
 }
 

@@ -98,6 +98,7 @@ class Reader {
     for (const Number& each : kNumbers) each.set(info, number(each.key, each.least, each.most));
     for (uint32_t f = 0; f < kNumFeatures; ++f) names_.push_back(name(static_cast<Feature>(f)));
     info.features.bits = bits("features", names_);
+    info.features.guess_registers();
     info.features.image_formats = static_cast<uint32_t>(bits("image_formats", kFormats));
     for (const Matrices& each : kMatrices) shapes(each.key, info.features.*each.place);
     check_features(info.features);
