@@ -95,13 +95,10 @@ std::string hex(const uint8_t* bytes, size_t count) {
   return text;
 }
 
-Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32_t index) {
-  const Vk& vk = instance.vk;
-  Physical out;
-  out.handle = handle;
-  out.info.index = index;
+/** What Vulkan 1.0 tells; extensions and limits are read after it. */
+VkPhysicalDeviceProperties read_basic(const Instance& instance, VkPhysicalDevice handle, Physical& out) {
   VkPhysicalDeviceProperties basic{};
-  vk.GetPhysicalDeviceProperties(handle, &basic);
+  instance.vk.GetPhysicalDeviceProperties(handle, &basic);
   out.info.name = printable(basic.deviceName);
   out.info.kind = kind_of(basic.deviceType);
   out.info.features.cpu = basic.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
@@ -112,6 +109,15 @@ Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32
   out.info.device_id = basic.deviceID;
   out.info.driver_number = basic.driverVersion;
   std::copy_n(basic.pipelineCacheUUID, VK_UUID_SIZE, out.cache_uuid);
+  return basic;
+}
+
+Physical read_physical(const Instance& instance, VkPhysicalDevice handle, uint32_t index) {
+  const Vk& vk = instance.vk;
+  Physical out;
+  out.handle = handle;
+  out.info.index = index;
+  const VkPhysicalDeviceProperties basic = read_basic(instance, handle, out);
   if (basic.apiVersion < VK_API_VERSION_1_1) return out;  // listed, but open() refuses it
 
   const Extensions extensions = extensions_of(vk, handle);
