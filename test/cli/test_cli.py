@@ -18,7 +18,8 @@ import pumice
 def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     path, report = folder / "mlp.pumice", folder / "report.json"
-    done = run(BIN / "pumice", "export", "examples/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
+    words = ("export", "examples/mlp.py:build", "--quantize", "int4", "-o", path, "--report", report)
+    done = run(BIN / "pumice", *words, anew=True)
     assert "linear_q4gsw" in done.stderr and done.stdout.endswith("/mlp.pumice: 93.5 kB\n")
     assert "up     Linear      1  int4    526.3 kB  88.1 kB" in done.stderr and "Failed to load" not in done.stderr
     facts = json.loads(report.read_text())

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command in README.md and docs/ is run: `bash` blocks here, page by page; ./dev demo and ./dev test by CI."""
+"""Every command in README.md and docs/ is run: `bash` blocks here, page by page; ./dev demo and ./dev test by CI.
+
+Those of README.md start anew; `pumice` of other pages may be forked from a process with torch: support.fork_server."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import command_line, fork_server
 
 from pumice import ops  # noqa: F401 (fills the table of lowerings)
 from pumice._pumice import op_table
@@ -32,13 +36,24 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def quick_pumice(folder: Path) -> None:
+    """A program `pumice` in `folder` that need not import torch."""
+    call = [sys.executable, "-IS", fork_server.__file__, "call", command_line.server(), command_line.BIN / "pumice"]
+    script = folder / "pumice"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, call))} "$@"\n')
+    script.chmod(0o755)
+
+
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT))
 )
 @pytest.mark.timeout(900)
 def test_commands(page: Path, tmp_path: Path) -> None:
     environment = dict(os.environ)
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment["PATH"] = f"{command_line.BIN}:{environment['PATH']}"
+    if page.name != "README.md":
+        quick_pumice(tmp_path)
+        environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     environment.setdefault("PUMICE_DEVICE", "llvmpipe")
     environment["TMPDIR"] = str(tmp_path)
     script = "\n".join(["set -e", *(line for line in commands(page) if line not in BY_CI)])

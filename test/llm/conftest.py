@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trained byte-level model: as a folder (kept in pytest's cache), in eager PyTorch, and as files."""
+"""The trained byte-level model: as a folder (kept in build/llm), in eager PyTorch, and as files."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import tiny_llama
 import torch
+from filelock import FileLock
 from transformers import AutoModelForCausalLM
 
 import pumice
 
 
 @pytest.fixture(scope="session")
-def tiny(request) -> Path:
-    return tiny_llama.folder(Path(request.config.cache.mkdir("llm")))
+def tiny() -> Path:
+    return tiny_llama.folder()
 
 
 @pytest.fixture(scope="session")
@@ -40,13 +42,18 @@ def eager(tiny) -> Callable[[str], torch.nn.Module]:
 
 @pytest.fixture(scope="session")
 def file(tiny, tmp_path_factory) -> Callable[..., Path]:
-    """The model's file by the scheme and the batch, exported once."""
-    folder = tmp_path_factory.mktemp("llm")
+    """The model's file by the scheme and the batch, exported once by all processes of the run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "llm"
+    folder.mkdir(exist_ok=True)
 
     @functools.cache
     def made(scheme: str, batch: int = 1) -> Path:
         path = folder / f"{scheme}-{batch}.pumice"
-        pumice.llm.export(tiny, path, quantize=scheme, batch=batch)
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                pumice.llm.export(tiny, path.with_suffix(".partial"), quantize=scheme, batch=batch)
+                path.with_suffix(".partial").rename(path)
         return path
 
     return made

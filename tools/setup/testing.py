@@ -116,7 +116,8 @@ def python_tests(totals: Totals, arguments: list[str], few: bool = False, **more
     many = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "worksteal", "-m", "not large and not timed"]
     many += ["--few"] if few else []
     _pytest("Python tests", totals, many, **more, OMP_NUM_THREADS="1")
-    _pytest("Python tests of times", totals, ["-m", "timed", *RETRIED], **more)
+    timed = [str(path) for path in sorted((ROOT / "test").rglob("test_*.py")) if "mark.timed" in path.read_text()]
+    _pytest("Python tests of times", totals, [*timed, "-m", "timed", *RETRIED], **more)
 
 
 def _pytest(title: str, totals: Totals, arguments: list[str], **more: str) -> None:
