@@ -108,7 +108,11 @@ class Reader {
  private:
   template <class... Args>
   [[noreturn]] void bad(const std::string& key, const char* form, Args... args) const {
-    fail(Code::BadSchema, Stage::api, path_ + (key.empty() ? "" : ": " + key), form, args...);
+    const std::string where = path_ + (key.empty() ? "" : ": " + key);
+    if constexpr (sizeof...(args) == 0)  // clang takes a format without arguments for one that a stranger gave
+      fail(Code::BadSchema, Stage::api, where, "%s", form);
+    else
+      fail(Code::BadSchema, Stage::api, where, form, args...);
   }
 
   const json& at(const char* key) const {
