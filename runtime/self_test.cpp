@@ -139,9 +139,9 @@ void SelfTest::test(std::span<const std::unique_ptr<Graph>> graphs) {
   const auto compiling = std::chrono::steady_clock::now();
   guarded(all.front().first, [&] { device_->pipelines().prepare(pipelines, deadline_); });
   const auto begin = std::chrono::steady_clock::now(), end = begin + time_of(*device_);
-  for (auto& [candidate, trial] : all) {
+  for (auto& each : all) {  // no structured binding: clang 14 captures none
     if (std::chrono::steady_clock::now() > end) break;
-    guarded(candidate, [&] { note(candidate, find_wrong(std::move(trial), device_, external_, end)); });
+    guarded(each.first, [&] { note(each.first, find_wrong(std::move(each.second), device_, external_, end)); });
   }
   const std::chrono::duration<double, std::milli> ran = std::chrono::steady_clock::now() - begin,
                                                   compiled = begin - compiling;
