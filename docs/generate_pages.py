@@ -34,8 +34,15 @@ BEGIN, END = "<!-- from python/pumice/lowering/instead.py -->\n", "<!-- end -->\
 ERRORS = """# What does this error mean, and what do I do?
 
 An error has a code, a stage, the object that it is about, and a text: `pumice: TEXT [CODE]` on the command line,
-`error.code`, `.stage` and `.path` in Python, `pumice_last_error()` in C, `pumice::Error` in C++. This page is written
-from `python/pumice/error_codes.py` by `python docs/generate_pages.py`.
+`error.code`, `.stage` and `.path` in Python, `pumice_last_error()` in C, `pumice::Error` in C++. `pumice-rt` prints the
+code first. Below a message stands what to do; `pumice explain CODE` prints a row of this page, also without a network:
+
+```bash
+pumice explain BadShape
+pumice explain           # all codes
+```
+
+This page is written from `python/pumice/error_codes.py` by `python docs/generate_pages.py`.
 
 | code | in C | in Python | means | what to do |
 |---|---|---|---|---|
@@ -83,7 +90,7 @@ def errors_page() -> str:
     rows = []
     for name, code in CODES.items():
         number = "" if code.number is None else str(code.number)
-        rows.append(f"| `{name}` | {number} | `{code.error}` | {code.means} | {code.do} |\n")
+        rows.append(f'| <a id="{name.lower()}"></a>`{name}` | {number} | `{code.error}` | {code.means} | {code.do} |\n')
     return ERRORS + "".join(rows)
 
 

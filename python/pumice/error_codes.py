@@ -50,5 +50,14 @@ CODES = {
 
 
 def hint(name: str) -> str:
-    """What to do about an error of that code; empty for a code that is not known."""
-    return CODES[name].do if name in CODES else ""
+    """What to do about an error of that code, and the command that tells more; empty for a code that is not known."""
+    return f"{CODES[name].do} (more: pumice explain {name})" if name in CODES else ""
+
+
+def explanation(name: str) -> str:
+    """What `pumice explain` prints of a code: the row of docs/errors.md."""
+    code = CODES[name]
+    number = "" if code.number is None else f", {code.number} in C"
+    page = f"docs/errors.md#{name.lower()}"
+    head = f"{name}: pumice.{code.error} in Python{number}"
+    return f"{head}\n  means: {code.means}\n  what to do: {code.do}\n  page: {page}"

@@ -14,6 +14,7 @@ class Error(Exception):
 
     def __init__(self, message: str, *, code: str = "Internal", stage: str = "api", path: str = "") -> None:
         super().__init__(message)
+        self.add_note(f"what to do: pumice explain {code}")  # a traceback ends with it; it is no part of str(error)
         self.code = code
         self.stage = stage
         self.path = path

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.command_line import BIN, run
+from click.testing import CliRunner
+from support.command_line import BIN, ROOT, run
 
 import pumice
+from pumice.cli import cli
+from pumice.error_codes import CODES
+from pumice.errors import InvalidFileError
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +117,29 @@ def test_misuse(tool, model, tmp_path) -> None:
     )
     assert "npy" in done.stderr
     (tmp_path / "cut.pumice").write_bytes(model.read_bytes()[:1000])
-    assert "Truncated" in run(tool, "inspect", tmp_path / "cut.pumice", code=3).stderr
+    text = run(tool, "inspect", tmp_path / "cut.pumice", code=3).stderr
+    assert "Truncated" in text and "pumice explain Truncated" in text
+
+
+def test_every_code_is_explained_as_its_page_has_it() -> None:
+    """By its name in any case and by its number, and every link to the page leads to an anchor."""
+    page = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    listed = CliRunner().invoke(cli, ["explain"]).output
+    for name, code in CODES.items():
+        text = CliRunner().invoke(cli, ["explain", name.lower()]).output
+        assert text.startswith(f"{name}: ") and code.means in text and code.do in text
+        anchor = re.search(r"docs/errors\.md#(\w+)$", text, re.MULTILINE)[1]
+        (row,) = [line for line in page.splitlines() if f'<a id="{anchor}"></a>' in line]
+        assert f"`{name}`" in row and code.means in row and code.do in row
+        assert code.number is None or CliRunner().invoke(cli, ["explain", str(code.number)]).output == text
+        assert f"{name} " in listed and code.means in listed
+    assert "did you mean 'BadShape'" in run(BIN / "pumice", "explain", "BadShap", code=3).stderr
+
+
+def test_a_traceback_ends_with_what_to_do() -> None:
+    error = InvalidFileError("too short", code="Truncated")
+    assert str(error) == "too short"
+    assert traceback.format_exception(error)[-1] == "what to do: pumice explain Truncated\n"
 
 
 def test_export_errors_name_the_line(tmp_path) -> None:
@@ -164,7 +191,10 @@ def test_quantize_prints_what_export_makes_and_writes_nothing(tmp_path) -> None:
 def test_no_device_and_what_to_do(tmp_path) -> None:
     for command, stream in {"devices": "stderr", "doctor": "stdout"}.items():
         done = run(BIN / "pumice", command, code=4, PUMICE_VULKAN_LOADER=str(tmp_path / "none.so"))
-        assert "no Vulkan device: " in getattr(done, stream) and "libvulkan1" in getattr(done, stream)
+        text = getattr(done, stream)
+        assert "no Vulkan device: " in text and "libvulkan1" in text and "pumice explain DeviceUnsupported" in text
+    text = run(BIN / "pumice", "doctor", code=4, PUMICE_FEATURES="none,no_such_feature").stdout
+    assert "[InvalidArgument]\n  what to do: " in text and "pumice explain InvalidArgument" in text
 
 
 def test_a_saved_pt2_file(tmp_path) -> None:

@@ -115,6 +115,14 @@ int dispatch(int argc, char** argv) {
   return chosen(arguments);
 }
 
+// Prints an error of the library, which begins with the name of its code; the exit code.
+int refused(const std::string& text, int code) {
+  const std::string name = text.substr(0, text.find_first_of(" :"));
+  std::fprintf(stderr, "pumice-rt: %s\n  what to do: pumice explain %s, or docs/errors.md\n", text.c_str(),
+               name.c_str());
+  return code >= PUMICE_TIMEOUT && code < PUMICE_INTERNAL ? 4 : 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -126,11 +134,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "pumice-rt: interrupted\n");
       return tool::kInterrupted;
     }
-    std::fprintf(stderr, "pumice-rt: %s\n", error.what());
-    return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
+    return refused(error.what(), error.code);
   } catch (const pumice::engine::kernel_bench::Failure& error) {
-    std::fprintf(stderr, "pumice-rt: %s: %s\n", error.name.c_str(), error.what());
-    return error.code >= PUMICE_TIMEOUT && error.code < PUMICE_INTERNAL ? 4 : 3;
+    return refused(error.name + ": " + error.what(), error.code);
   } catch (const tool::UsageError& error) {
     std::fprintf(stderr, "pumice-rt: %s\n", error.what());
     return 2;

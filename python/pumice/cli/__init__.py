@@ -12,7 +12,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, compare, devices, export, inspect, kernel, llm, quantize, report, run, tune
+from pumice.cli import bench, compare, devices, explain, export, inspect, kernel, llm, quantize, report, run, tune
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
@@ -33,6 +33,7 @@ def cli() -> None:
     pumice tune m.pumice                                        faster on this device
     pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
+    pumice explain BadShape                                     what an error means, what to do
 
     The device is --device, else $PUMICE_DEVICE, else the best GPU; a CPU driver (llvmpipe) only when named.
     """
@@ -53,6 +54,7 @@ for command in (
     kernel.kernel,
     devices.devices,
     devices.doctor,
+    explain.explain,
 ):
     cli.add_command(command)
 

@@ -15,6 +15,7 @@ import click
 
 from pumice.cli import tables
 from pumice.cli.options import json_option
+from pumice.error_codes import hint
 
 
 def _no_device() -> str:
@@ -23,6 +24,7 @@ def _no_device() -> str:
     return (
         f"no Vulkan device: {pumice.why_no_devices()}\n  what to do: install the Vulkan loader and a driver (Debian:"
         " libvulkan1, mesa-vulkan-drivers), or name their files in PUMICE_VULKAN_LOADER and VK_DRIVER_FILES"
+        " (more: pumice explain DeviceUnsupported)"
     )
 
 
@@ -109,7 +111,7 @@ def _examine(device: str | None, say: Callable[[str], None]) -> None:
     try:
         say(f"self test: {self_test(device)}")
     except pumice.Error as error:
-        say(f"self test: {error} [{error.code}]")
+        say(f"self test: {error} [{error.code}]\n  what to do: {hint(error.code)}")
         raise SystemExit(4) from None
     if device is not None and not _kernels(device, say):
         raise SystemExit(1)
