@@ -8,7 +8,7 @@ namespace {
 
 // A weight keeps its device alive, so no other device gets its address while there is an entry for it.
 struct Registry {
-  std::mutex mutex;
+  std::recursive_mutex mutex;
   std::map<std::pair<const Device*, std::string>, std::weak_ptr<const SharedWeight>> weights;
 };
 

@@ -36,7 +36,7 @@ Weights::Weights(const std::shared_ptr<Device>& device, const Program& program, 
       prepack.keep(static_cast<uint32_t>(program.states[s].constant), infos[s].dtype, infos[s].bytes);
   }
   const MemoryNeed need = prepack.need();
-  if (allow) allow(need);
+  if (allow && !allow(need)) return;
   prepack.run(deadline);
   memory_.finish();
 }

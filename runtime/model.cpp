@@ -108,7 +108,16 @@ void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalDa
   plan_all(program, build_all(program, baseline_features(), facts_, deadline));
   device_ = opening.get();
   budget_ = effective(budget, device_->info());
-  const auto graphs = tested_graphs(external, deadline);
+  features_ = device_->features();
+  SelfTest test(device_, external, facts_, budget_, deadline);
+  while (const uint64_t lying = load_weights(external, test, deadline)) features_.bits &= ~lying;
+  self_test_ = test.kernels();
+  for (const Method& method : program.methods) bounds_.push_back(pumice::engine::bounds(method));
+}
+
+uint64_t Model::load_weights(const ExternalData& external, SelfTest& test, const Deadline& deadline) {
+  const Program& program = *program_;
+  const auto graphs = build_all(program, features_, facts_, deadline);
   const std::vector<Layout> layouts = plan_all(program, graphs);
   // Values of other sizes than those at the hints are checked when they come.
   for (const auto& graph : graphs) {
@@ -116,25 +125,16 @@ void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalDa
     if (graph->impl().method().symbols.empty()) check_bindings(*graph);
   }
   check_pipelines(graphs);
+  uint64_t lying = 0;
   const auto allow = [&](const MemoryNeed& weights) {
     need_ = weights;
     add_session(*device_, program, graphs, layouts, need_);
     require_memory(need_, budget_);
+    lying = test.run(graphs);
+    return lying == 0;
   };
   weights_ = std::make_shared<Weights>(device_, program, external, graphs, allow, deadline);
-  for (const Method& method : program.methods) bounds_.push_back(pumice::engine::bounds(method));
-}
-
-std::vector<std::unique_ptr<Graph>> Model::tested_graphs(const ExternalData& external, const Deadline& deadline) {
-  features_ = device_->features();
-  auto graphs = build_all(*program_, features_, facts_, deadline);
-  SelfTest test(device_, external, facts_, deadline);
-  while (const uint64_t lying = test.run(graphs)) {
-    features_.bits &= ~lying;
-    graphs = build_all(*program_, features_, facts_, deadline);
-  }
-  self_test_ = test.kernels();
-  return graphs;
+  return lying;
 }
 
 std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,

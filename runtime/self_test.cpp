@@ -56,8 +56,8 @@ const char* name(KernelTest::Result result) {
 }
 
 SelfTest::SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
-                   const Deadline& deadline)
-    : device_(std::move(device)), external_(external), facts_(std::move(facts)), deadline_(deadline) {}
+                   const Budget& budget, const Deadline& deadline)
+    : device_(std::move(device)), external_(external), facts_(std::move(facts)), budget_(budget), deadline_(deadline) {}
 
 bool SelfTest::is_tested(const Shader& shader) const {
   return device_->verdicts().find(shader).has_value();
@@ -141,7 +141,8 @@ void SelfTest::test(std::span<const std::unique_ptr<Graph>> graphs) {
   const auto begin = std::chrono::steady_clock::now(), end = begin + time_of(*device_);
   for (auto& each : all) {  // no structured binding: clang 14 captures none
     if (std::chrono::steady_clock::now() > end) break;
-    guarded(each.first, [&] { note(each.first, find_wrong(std::move(each.second), device_, external_, end)); });
+    guarded(each.first,
+            [&] { note(each.first, find_wrong(std::move(each.second), device_, external_, budget_, end)); });
   }
   const std::chrono::duration<double, std::milli> ran = std::chrono::steady_clock::now() - begin,
                                                   compiled = begin - compiling;

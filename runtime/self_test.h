@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "graph/budget.h"
 #include "graph/graph_impl.h"
 #include "serialization/constants.h"
 #include "vulkan/device.h"
@@ -31,7 +32,7 @@ const char* name(KernelTest::Result result);
 class SelfTest {
  public:
   SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
-           const Deadline& deadline);
+           const Budget& budget, const Deadline& deadline);
   // Tests what the graphs, at live shapes, run and was not tested yet, as long as there is time. Returns the features
   // that are to be switched off: the graphs are then built and given again. Throws DeviceLost and Timeout.
   uint64_t run(std::span<const std::unique_ptr<Graph>> graphs);
@@ -58,6 +59,7 @@ class SelfTest {
   std::shared_ptr<Device> device_;
   const ExternalData& external_;
   std::shared_ptr<ConstantFacts> facts_;
+  const Budget& budget_;
   const Deadline& deadline_;
   std::vector<KernelTest> kernels_;
   std::set<std::string> known_;  // of kernels_

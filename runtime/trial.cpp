@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "graph/bind.h"
+#include "graph/layout.h"
+#include "graph/need.h"
 #include "runtime/expected.h"
 #include "runtime/model.h"
 
@@ -20,12 +22,20 @@ using Bytes = std::vector<std::byte>;
 
 class Runner {
  public:
+  // Takes what it needs from the budget.
   Runner(const OneCall& call, std::unique_ptr<Graph> graph, const std::shared_ptr<Device>& device,
-         const ExternalData& external)
+         const ExternalData& external, Budget& budget)
       : call_(call) {
     std::vector<std::unique_ptr<Graph>> graphs;
     graphs.push_back(std::move(graph));
-    const auto weights = std::make_shared<Weights>(device, *call.program(), external, graphs);
+    const auto allow = [&](MemoryNeed need) {
+      const std::vector layouts{layout(*graphs.front())};
+      add_session(*device, *call.program(), graphs, layouts, need);
+      require_memory(need, budget);
+      budget.max_memory -= need.total();
+      return true;
+    };
+    const auto weights = std::make_shared<Weights>(device, *call.program(), external, graphs, allow);
     session_ = std::make_unique<Session>(device, call.program(), weights, std::move(graphs));
   }
   Bytes run(bool other = false) {
@@ -122,9 +132,9 @@ std::vector<PipelineKey> Trial::pipelines() const {
 }
 
 std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
-                                      std::chrono::steady_clock::time_point end) {
+                                      Budget budget, std::chrono::steady_clock::time_point end) {
   const OneCall& call = trial.call;
-  Runner tested(call, std::move(trial.graph), device, external);
+  Runner tested(call, std::move(trial.graph), device, external, budget);
   const Bytes first = tested.run();
   const Expected expected(call);
   const auto count = static_cast<int64_t>(first.size() / device_bytes(call.out_dtype()));
@@ -135,7 +145,7 @@ std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>
   if (trial.portable == nullptr) {
     wrong = expected.is_known() ? judge(got, expected, places) : "";  // then by replays alone
   } else {
-    const Bytes other = Runner(call, std::move(trial.portable), device, external).run();
+    const Bytes other = Runner(call, std::move(trial.portable), device, external, budget).run();
     const CallTensor by_others{call.out_dtype(), call.out_shape(), other};
     const std::vector<int64_t> doubts = doubtful(got, by_others, count);
     places.insert(places.begin(), doubts.begin(), doubts.end());

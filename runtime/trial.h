@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/budget.h"
 #include "runtime/one_call.h"
 #include "vulkan/pipeline.h"
 
@@ -25,9 +26,10 @@ struct Trial {
 };
 
 // What is wrong; "": nothing. Empty where the constants of the call make no numbers that tell anything. `end`: from
-// then on four replays are enough.
+// then on four replays are enough. Throws LimitExceeded where the call, with both kinds of kernels, needs more memory
+// than the budget.
 std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
-                                      std::chrono::steady_clock::time_point end);
+                                      Budget budget, std::chrono::steady_clock::time_point end);
 
 // Those of a call of a graph at live shapes.
 std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call);

@@ -72,6 +72,15 @@ def test_a_portable_kernel_that_lies_is_told(models, tmp_path, capfd) -> None:
     assert [each.result for each in session.device.self_test] == ["wrong"] and not is_right(session, given, want)
 
 
+def test_tests_stay_within_max_memory(models, tmp_path) -> None:
+    path, given, want = models["matrix"]
+    needs = load(path, tmp_path / "1").needs
+    most = max(needs["loading"], sum(needs.values()) - needs["loading"])
+    session = pumice.load(path, cache_dir=str(tmp_path / "2"), features="like_gpu", max_memory=most)
+    # With the portable kernel beside it a test takes twice as much.
+    assert {each.result for each in session.device.self_test} == {"untested"} and is_right(session, given, want)
+
+
 def test_what_was_found_is_kept(models, tmp_path, capfd) -> None:
     path, _, _ = models["dot"]
     first = load(path, tmp_path).device.self_test
