@@ -249,6 +249,7 @@ std::string inspect(std::span<const std::byte> file) {
                        {"program_bytes", program.program_bytes},
                        {"constant_bytes", program.data.size()},
                        {"producer", program.producer},
+                       {"precision", name(program.precision)},
                        {"required_features", program.required_features}};
   return text(json{{"header", header}, {"methods", std::move(methods)}, {"constants", std::move(constants)}});
 }
@@ -280,6 +281,7 @@ std::string describe(const Model& model) {
     device["self_test"].push_back(
         {{"kernel", each.kernel}, {"family", each.family}, {"result", name(each.result)}, {"wrong", each.wrong}});
   return text(json{{"device", std::move(device)},
+                   {"precision", name(model.program().precision)},
                    {"methods", std::move(methods)},
                    {"needs",
                     {{"weights", model.need().weights},

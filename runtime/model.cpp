@@ -109,6 +109,7 @@ void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalDa
   device_ = opening.get();
   budget_ = effective(budget, device_->info());
   features_ = device_->features();
+  if (program.precision == Precision::fp32) features_.bits &= ~bit(Feature::split);
   SelfTest test(device_, external, facts_, budget_, deadline);
   while (const uint64_t lying = load_weights(external, test, deadline)) features_.bits &= ~lying;
   self_test_ = test.kernels();

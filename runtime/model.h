@@ -30,7 +30,7 @@ class Model {
   const Program& program() const { return *program_; }
   Device& device() const { return *device_; }
   const std::vector<Bounds>& bounds(uint32_t method) const { return bounds_[method]; }  // of its expressions
-  // Those of the device, without what the self test switched off; and what it found.
+  // Those of the device, without what the program does not want and the self test switched off; and what it found.
   const Features& features() const { return features_; }
   const std::vector<KernelTest>& self_test() const { return self_test_; }
   // What the load reckoned: the weights, and a session after one run of each method at the shapes of the export.

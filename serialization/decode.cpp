@@ -15,6 +15,7 @@ namespace {
 static_assert(static_cast<int>(fb::DType_MAX) == static_cast<int>(DType::i4));
 static_assert(static_cast<int>(fb::ValueKind_MAX) == static_cast<int>(ValueKind::scratch));
 static_assert(static_cast<int>(fb::Storage_MAX) == static_cast<int>(StorageType::texture2d));
+static_assert(static_cast<int>(fb::Precision_MAX) == static_cast<int>(Precision::fp16));
 static_assert(static_cast<int>(fb::ExprOp_MAX) == static_cast<int>(ExprOp::max));
 static_assert(static_cast<int>(fb::ArgKind_MAX) == static_cast<int>(ArgKind::values));
 
@@ -35,7 +36,7 @@ class Decoder {
       : limits_(limits), program_bytes_(program_bytes), budget_(most_host_bytes(program_bytes)) {}
 
   Program program(const fb::Program* in, std::vector<OpName>& op_names) {
-    known(in, fb::Program::VT_METHODS, nullptr);
+    known(in, fb::Program::VT_PRECISION, nullptr);
     Program out;
     out.producer = string(in->producer(), limits_.max_name_bytes, {nullptr, "producer"});
     each(in->required_features(), limits_.max_name_bytes, "max_name_bytes", {nullptr, "required_features"},
@@ -59,6 +60,7 @@ class Decoder {
          });
     each(in->methods(), limits_.max_methods, "max_methods", {nullptr, "methods"}, out.methods,
          [&](const fb::Method* m, const Where& at) { return method(m, at); });
+    out.precision = enumerator<Precision>(in->precision(), fb::Precision_MAX, {nullptr, "precision"});
     return out;
   }
 

@@ -33,6 +33,11 @@ const char* name(StorageType storage) {
   return "?";
 }
 
+const char* name(Precision precision) {
+  constexpr const char* kNames[] = {"split", "fp32", "fp16"};
+  return kNames[static_cast<size_t>(precision)];
+}
+
 const char* name(ArgKind kind) {
   switch (kind) {
     case ArgKind::none:

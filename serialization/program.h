@@ -31,10 +31,13 @@ enum class ExprOp : uint8_t {
 // of the last dimension (activations). texture2d: an image with the form that a kernel makes at load (packed weights).
 // docs/format.md.
 enum class StorageType : uint8_t { buffer = 0, texture3d = 1, texture2d = 2 };
+// ExportOptions.precision. fp32: no kernel may cut fp32 operands into fp16 (Feature::split).
+enum class Precision : uint8_t { split = 0, fp32 = 1, fp16 = 2 };
 enum class ArgKind : uint8_t { none, value, integer, real, boolean, dtype, expr, ints, exprs, values };
 
 const char* name(ValueKind kind);
 const char* name(StorageType storage);
+const char* name(Precision precision);
 const char* name(ArgKind kind);
 using Shape = std::vector<int64_t>;  // sizes, PyTorch order, every one >= 0
 
@@ -112,6 +115,7 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<State> states;
   std::vector<Method> methods;
+  Precision precision = Precision::split;
   // The constants section of the file that was read; valid as long as that memory is. Nothing uses it after prepack.
   std::span<const std::byte> data;
 };

@@ -79,7 +79,8 @@ constexpr Field kProgram[] = {{"producer", fb::Program::VT_PRODUCER, Kind::strin
                               {"op_names", fb::Program::VT_OP_NAMES, Kind::tables, 0, kRequired, &kOpNameTable},
                               {"constants", fb::Program::VT_CONSTANTS, Kind::tables, 0, kRequired, &kConstantTable},
                               {"states", fb::Program::VT_STATES, Kind::tables, 0, kOptional, &kStateTable},
-                              {"methods", fb::Program::VT_METHODS, Kind::tables, 0, kRequired, &kMethodTable}};
+                              {"methods", fb::Program::VT_METHODS, Kind::tables, 0, kRequired, &kMethodTable},
+                              {"precision", fb::Program::VT_PRECISION, Kind::scalar, 1, kOptional}};
 constexpr Table kProgramTable{kProgram};
 
 class Locator {

@@ -35,8 +35,8 @@ class Writer {
     const auto states = tables<fb::State>(
         p.states, [&](const State& s) { return fb::CreateStateDirect(b_, s.key.c_str(), s.constant); });
     const auto methods = tables<fb::Method>(p.methods, [&](const Method& m) { return method(m); });
-    fb::FinishProgramBuffer(
-        b_, fb::CreateProgram(b_, b_.CreateString(p.producer), features, names, constants, states, methods));
+    fb::FinishProgramBuffer(b_, fb::CreateProgram(b_, b_.CreateString(p.producer), features, names, constants, states,
+                                                  methods, static_cast<fb::Precision>(p.precision)));
     const auto* bytes = reinterpret_cast<const std::byte*>(b_.GetBufferPointer());
     return Bytes(bytes, bytes + b_.GetSize());
   }

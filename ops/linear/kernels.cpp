@@ -221,7 +221,8 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
   const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
   const bool split = kernel.input == Input::split;
-  if (split && !features.has(Feature::split)) return "needs the feature 'split', which was switched off";
+  if (split && !features.has(Feature::split))
+    return "needs the feature 'split', which `features` or the program's precision switched off";
   if (split && !s.may_split) return "takes no integers";
   if (split && s.dtype != DType::f32) return "takes fp32";
   if (s.dtype != DType::f16 && !whole && !split) return format("computes in fp16, not in %s", name(s.dtype));

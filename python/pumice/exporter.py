@@ -20,6 +20,7 @@ from pumice.errors import InvalidInputError, UnsupportedError, require
 from pumice.format.dtypes import device_dtype
 from pumice.lowering import registry
 from pumice.lowering.capture import capture
+from pumice.lowering.half import capture_half, cast_ends, ends_of
 from pumice.lowering.lower import lower
 from pumice.lowering.options import ExportOptions
 from pumice.lowering.program import Program
@@ -32,6 +33,11 @@ from pumice.passes.normalize import normalize
 from pumice.passes.random_numbers import draw_on_the_device
 from pumice.passes.storage import place_storage
 from pumice.passes.tied_constants import merge_tied_constants
+
+_PRECISION_NOTES = {
+    "fp32": ["precision fp32: products of fp32 are computed in fp32 alone, on every device"],
+    "fp16": ["precision fp16: weights and what is between inputs and results became fp16, as module.half() has them"],
+}
 
 
 def export(
@@ -56,9 +62,14 @@ def export(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*LeafSpec.*")  # torch's own use of what it has deprecated
         captured = _capture(module, args, dict(kwargs or {}), dynamic_shapes, options)
+        ends = ends_of(captured) if options.precision == "fp16" else None
+        if ends is not None:
+            captured = capture_half(module, args, dict(kwargs or {}), dynamic_shapes, options.strict)
         _must_have_data(captured)
         origins = stack_traces(captured)
         decomposed = _decomposed(merge_tied_constants(captured), dropout=options.seed is not None)
+    if ends is not None:
+        cast_ends(decomposed, ends)
     complex_to_pairs(decomposed)
     draw_on_the_device(decomposed, options.seed or 0)
     removed = normalize(decomposed, lambda dtype: device_dtype(dtype, options.bf16, options.float64))
@@ -70,6 +81,7 @@ def export(
         method = lowered.program.methods[0]
         method.in_spec = with_signature(method.in_spec, module)
         lowered.report.notes += _of_training(module)
+    lowered.report.notes += _PRECISION_NOTES.get(options.precision, [])
     place_storage(lowered, options.storage)
     return Program(lowered.program, lowered.report)
 

@@ -54,7 +54,8 @@ def test_run_writes_what_eager_computes(tool, model, tmp_path) -> None:
 
 
 def test_inspect_check_devices(tool, model) -> None:
-    assert "linear_q4gsw" in run(tool, "inspect", model).stdout
+    text = run(tool, "inspect", model).stdout
+    assert "linear_q4gsw" in text and "precision split" in text
     facts = json.loads(run(tool, "inspect", model, "--json").stdout)
     assert (
         facts["methods"][0]["inputs"][0]["name"] == "x"
@@ -76,6 +77,21 @@ def test_values_in_textures(tmp_path) -> None:
     for tool in ("pumice", "pumice-rt"):
         rows = json.loads(run(BIN / tool, "profile", path, *device, "--json").stdout)["rows"]
         assert any("texture3d,texture2d" in row["kernel"] for row in rows)
+
+
+def test_a_precision_is_kept_in_the_file(tmp_path) -> None:
+    path = tmp_path / "mlp.pumice"
+    words = "export", "examples/mlp.py:build", "-o", path, "--precision"
+    assert "'split', 'fp32', 'fp16'" in run(BIN / "pumice", *words, "double", code=2).stderr
+    run(BIN / "pumice", *words, "fp32")
+    for tool in ("pumice", "pumice-rt"):
+        assert "precision fp32" in run(BIN / tool, "inspect", path).stdout
+    device = ("--device", "llvmpipe", "--shape", "x=70x256", "-r", "1")
+    title = "precision {}, {} of them products by split operands"
+    assert title.format("fp32", 0) in " ".join(run(BIN / "pumice", "profile", path, *device).stdout.split())
+    run(BIN / "pumice", *words, "split")
+    forced = run(BIN / "pumice", "profile", path, *device, "--features", "kernel=split_matrix32x32").stdout
+    assert title.format("split", 2) in " ".join(forced.split())
 
 
 def test_bench_and_profile(tool, model) -> None:

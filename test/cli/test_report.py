@@ -79,6 +79,7 @@ def test_a_page_without_a_device(model: Path, tmp_path: Path) -> None:
     page = Page(text)
     assert page.asked == [] and not re.search(r"url\((?!#)|@import", text) and page.pictures == 1
     assert {"block", "0", "2", "norm", "a<b>&c", "block.0.weight", "rows in 1..8, at export 4"} <= set(page.words)
+    assert {"precision", "split"} <= set(page.words)
     assert "Nothing was refused." in page.words and "aten.linear.default" in page.words
 
 
@@ -89,6 +90,7 @@ def test_a_page_of_a_run(model: Path, tmp_path: Path) -> None:
     assert page.asked == [] and page.pictures == 3
     assert any(word.startswith("linear_") for word in page.words)
     assert "Roofline" in page.words and any("llvmpipe" in word and "dispatches" in word for word in page.words)
+    assert any("precision split, 0 of them products by split operands" in word for word in page.words)
 
 
 def test_values_that_live_together_do_not_share_memory(model: Path) -> None:

@@ -74,6 +74,7 @@ CASES = [
         "UnsupportedVersion",
         "required_features[0]",
     ),
+    ("F24 precision", changed(lambda p: setattr(p, "precision", 3)), "BadSchema", "precision"),
     ("G01 input", method(lambda m: m.inputs.append(99)), "BadIndex", "methods[0].inputs[1]"),
     ("G01 constant", method(lambda m: setattr(m.values[0], "ref", 7)), "BadIndex", "methods[0].values[0].ref"),
     ("G02 operator", method(lambda m: setattr(m.ops[1], "op", "warp")), "UnknownOp", "op_names[1]"),

@@ -15,9 +15,14 @@ WIDTH, OUT = 96, 37
 INF = float("inf")
 
 
-def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
+def export(module: torch.nn.Module, precision: str = "split") -> pumice.Program:
     rows = {0: torch.export.Dim("rows", min=1, max=200)}
-    program = pumice.export(module, (torch.zeros(5, WIDTH),), dynamic_shapes=(rows,))
+    options = {"precision": precision}
+    return pumice.export(module, (torch.zeros(5, WIDTH),), dynamic_shapes=(rows,), options=options)
+
+
+def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
+    program = export(module)
     try:
         return pumice.load(bytes(program), features=f"kernel={kernel}")
     except pumice.InvalidInputError as error:
@@ -126,7 +131,29 @@ def test_in_a_fused_linear() -> None:
 
 
 def test_switched_off() -> None:
-    module = torch.nn.Linear(WIDTH, OUT, bias=False)
-    program = pumice.export(module, (torch.zeros(5, WIDTH),))
+    program = export(torch.nn.Linear(WIDTH, OUT, bias=False))
     with pytest.raises(pumice.InvalidInputError, match=r"'split'|coopmat"):
         pumice.load(bytes(program), features=f"-split,kernel={KERNELS[0]}")
+
+
+@pytest.mark.every
+def test_precision_fp32() -> None:
+    """No kernel splits, also when forced to; a 1 beside 1e30 is there, which split operands lose."""
+    torch.manual_seed(6)
+    module = torch.nn.Linear(WIDTH, OUT, bias=False).requires_grad_(False)
+    module.weight[:, 5] = 0
+    x = torch.randn(130, WIDTH)
+    x[:, 5] = 1e30
+    want = x.double() @ module.weight.double().T
+    allowed = 2**-24 * want.abs() + 2**-23 * (WIDTH + 26) * (x.double().abs() @ module.weight.double().abs().T)
+
+    fp32 = export(module, "fp32")
+    split, program = load(module, KERNELS[0 if is_llvmpipe() else 1]), bytes(fp32)
+    assert any("in fp32 alone" in note for note in fp32.report.notes)
+    assert split.precision == "split" and any(row.split for row in split.profile(x))
+    assert not ((split(x).double() - want).abs() <= allowed).any()
+    with pytest.raises(pumice.InvalidInputError, match="'split', which `features` or the program's precision"):
+        pumice.load(program, features=f"kernel={KERNELS[0]}")
+    session = pumice.load(program)
+    assert session.precision == "fp32" and not any(row.split for row in session.profile(x))
+    assert ((session(x).double() - want).abs() <= allowed).all()

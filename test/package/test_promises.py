@@ -54,6 +54,7 @@ def test_a_file_of_a_release_gives_what_it_gave(path) -> None:
     """Softmax of 8 numbers is within 2e-6 of eager: products of 64 terms of about 1, each rounded to 2^-24."""
     kept = np.load(path.with_suffix(".npz"))
     session = pumice.load(path)
+    assert session.precision == "split"  # also of files from before the field
     for answer in kept["answers"]:  # the third counts its calls
         np.testing.assert_allclose(session(kept["x"]), answer, rtol=0, atol=2e-6)
 

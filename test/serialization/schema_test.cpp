@@ -193,6 +193,7 @@ TEST(Schema, F16_EachEnum) {
   bad("methods[0].values[0].dtype", 8, [](Model& m) { m.value(0).dtype = static_cast<DType>(8); });
   bad("methods[0].ops[0].args[1].kind", 10, [](Model& m) { m.arg(0, 1).kind = static_cast<ArgKind>(10); });
   bad("methods[0].values[5].storage", 3, [](Model& m) { m.value(5).storage = static_cast<StorageType>(3); });
+  bad("precision", 3, [](Model& m) { m.program.precision = static_cast<Precision>(3); });
   bad("methods[0].exprs[2].op", 9, [](Model& m) { m.method().exprs[2].op = static_cast<ExprOp>(9); });
   bad("methods[0].ops[4].args[2].i", 8, [](Model& m) { m.arg(kMakeFull, 2).i = 8; });
   bad("methods[0].ops[4].args[2].i", -1, [](Model& m) { m.arg(kMakeFull, 2).i = -1; });
@@ -210,7 +211,7 @@ TEST(Schema, F24_UnknownField) {
   b.AddOffset(fb::Program::VT_OP_NAMES, empty_names);
   b.AddOffset(fb::Program::VT_CONSTANTS, empty_constants);
   b.AddOffset(fb::Program::VT_METHODS, methods);
-  b.AddOffset(fb::Program::VT_METHODS + 2, spirv);
+  b.AddOffset(fb::Program::VT_PRECISION + 2, spirv);
   b.Finish(flatbuffers::Offset<fb::Program>(b.EndTable(start)), fb::ProgramIdentifier());
   const Bytes bytes = write_file(std::as_bytes(std::span(b.GetBufferPointer(), b.GetSize())), {});
   expect_error(Code::UnsupportedVersion, "program", "field", [&] { read_file(bytes); });

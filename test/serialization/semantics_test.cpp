@@ -234,6 +234,15 @@ TEST(Semantics, WhatIsAllowed) {
   EXPECT_EQ(read_file(file(no_list)).methods[0].ops[kCat].args[0].kind, ArgKind::values);
 }
 
+TEST(Semantics, Precision) {
+  Model m = sample();
+  EXPECT_EQ(read_file(file(m)).precision, Precision::split);
+  for (const Precision each : {Precision::fp32, Precision::fp16}) {
+    m.program.precision = each;
+    EXPECT_EQ(read_file(file(m)).precision, each);
+  }
+}
+
 TEST(Semantics, TwoMethodsShareAState) {
   Model m = sample();
   m.program.methods.push_back(m.method());

@@ -15,6 +15,7 @@ def read_program(file: bytes) -> ir.Program:
     offset, length, data_offset = (struct.unpack_from("<Q", file, at)[0] for at in (16, 24, 40))
     program = fb.Program.GetRootAs(file[offset : offset + length], 0)
     read = ir.Program(_text(program.Producer()))
+    read.precision = ir.Precision(program.Precision())
     read.required_features = [_text(program.RequiredFeatures(i)) for i in range(program.RequiredFeaturesLength())]
     for i in range(program.ConstantsLength()):
         constant = program.Constants(i)

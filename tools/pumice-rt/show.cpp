@@ -56,9 +56,10 @@ int inspect(const Arguments& arguments) {
     return 0;
   }
   const json& header = facts.at("header");
-  std::printf("%s: format %s, %s bytes (%s of constants), written by %s\n", arguments.model.c_str(),
+  std::printf("%s: format %s, %s bytes (%s of constants), written by %s, precision %s\n", arguments.model.c_str(),
               text(header.at("version")).c_str(), text(header.at("file_bytes")).c_str(),
-              text(header.at("constant_bytes")).c_str(), text(header.at("producer")).c_str());
+              text(header.at("constant_bytes")).c_str(), text(header.at("producer")).c_str(),
+              text(header.at("precision")).c_str());
   for (const json& method : facts.at("methods")) show_method(method);
   std::vector<json> constants = facts.at("constants");
   std::sort(constants.begin(), constants.end(),

@@ -121,7 +121,13 @@ def profile(
         click.echo(json.dumps({"schema": 1, "device": session.device.name, "rows": [row.to_dict() for row in rows]}))
         return
     total = sum(row.microseconds for row in rows)
-    tables.show(profile_table(rows, by), f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches")
+    title = f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches; {split_text(session.precision, rows)}"
+    tables.show(profile_table(rows, by), title)
+
+
+def split_text(precision: str, rows: list[ProfileRow]) -> str:
+    """How many dispatches compute fp32 by split operands, and the program's precision."""
+    return f"precision {precision}, {sum(row.split for row in rows)} of them products by split operands"
 
 
 def profile_runs(session: Session, inputs: list[np.ndarray], runs: int) -> tuple[list[ProfileRow], list[ProfileRow]]:

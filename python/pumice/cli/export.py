@@ -35,11 +35,19 @@ from pumice.format.text import size_text
     show_default=True,
     help="What activations and packed weights are on the device, where operators have a choice.",
 )
+@click.option(
+    "--precision",
+    type=click.Choice(["split", "fp32", "fp16"]),
+    default="split",
+    show_default=True,
+    help="What products of fp32 are computed in: split, also as sums of fp16 products, where faster; fp32 alone. "
+    "Or fp16: weights and what is between inputs and results.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print what happened to every node.")
 @click.option("--strict", is_flag=True, help="Capture with torch.export's strict mode.")
 def export(
-    source: str, output: Path, quantize: str | None, report: Path | None, storage: str, verbose: bool, strict: bool,
-    **how: Any,
+    source: str, output: Path, quantize: str | None, report: Path | None, storage: str, precision: str, verbose: bool,
+    strict: bool, **how: Any,
 ) -> None:  # fmt: skip
     """Turn a PyTorch model into a .pumice file.
 
@@ -59,7 +67,7 @@ def export(
         given = "--layers, --embeddings, --skip-unfit and --calibration"
         raise click.UsageError(f"{given} say how --quantize quantizes: give it as well")
     with console.status("exporting"):
-        options = pumice.ExportOptions(strict=strict, storage=storage)
+        options = pumice.ExportOptions(strict=strict, storage=storage, precision=precision)
         try:
             program = pumice.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, options=options)
         except pumice.UnsupportedError as error:

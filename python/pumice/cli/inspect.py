@@ -49,7 +49,8 @@ def inspect(model: Path, as_json: bool, ops: bool, graph_file: Path | None) -> N
     header = facts["header"]
     tables.line(
         f"{model.name}: format {header['version']}, {size_text(header['file_bytes'])} "
-        f"({size_text(header['constant_bytes'])} constants), written by {header['producer']}"
+        f"({size_text(header['constant_bytes'])} constants), written by {header['producer']}, "
+        f"precision {header['precision']}"
     )
     for method in facts["methods"]:
         show_method(method, ops)

@@ -11,7 +11,7 @@ import click
 
 from pumice import _pumice
 from pumice.cli import report_page, report_pictures
-from pumice.cli.bench import profile_runs
+from pumice.cli.bench import profile_runs, split_text
 from pumice.cli.inputs import input_options
 from pumice.cli.inputs import inputs as made_inputs
 from pumice.cli.kernel import run_kernels
@@ -74,7 +74,10 @@ def _of_the_run(session: Any, last: list[ProfileRow], rows: list[ProfileRow], **
     ceilings = run_kernels(_pumice.kernel_bench, given, lambda _: None)["ceilings"]
     names = {"name": session.device.name, "driver": f"{session.device.driver} {session.device.driver_version}"}
     total = sum(row.microseconds for row in rows)
-    text = f"{names['name']}, driver {names['driver']}: {total:.1f} us in {len(rows)} dispatches and copies."
+    text = (
+        f"{names['name']}, driver {names['driver']}: {total:.1f} us in {len(rows)} dispatches and copies; "
+        f"{split_text(session.precision, rows)}."
+    )
     return [
         ("Time", f"<p>{report_page.escape(text)}</p>{report_pictures.timeline(last)}"),
         ("Self test of the kernels", _self_test(session)),
@@ -92,6 +95,7 @@ def _file(facts: dict[str, Any]) -> str:
     rows = [
         ["size", f"{size_text(header['file_bytes'])}, {size_text(header['constant_bytes'])} of it constants"],
         ["written by", f"{header['producer']}, format {header['version']}"],
+        ["precision", header["precision"]],
         ["method", f"{method['name']} (of {', '.join(each['name'] for each in facts['methods'])})"],
     ]
     for role in ("inputs", "outputs", "states"):

@@ -42,6 +42,14 @@ class Storage(IntEnum):
     texture2d = 2
 
 
+class Precision(IntEnum):
+    """What products of fp32 are computed in (schema.fbs; `precision` of ExportOptions)."""
+
+    split = 0
+    fp32 = 1
+    fp16 = 2
+
+
 class ExprOp(IntEnum):
     """What a node of Method.exprs computes (schema.fbs); division rounds down."""
 
@@ -162,3 +170,4 @@ class Program:
     constants: list[Constant] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     methods: list[Method] = field(default_factory=list)
+    precision: Precision = Precision.split

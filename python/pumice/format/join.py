@@ -16,7 +16,8 @@ def join(programs: Mapping[str, ir.Program]) -> ir.Program:
 
     A stored tensor of the module has one key, so constants of one key and size are one. A constant that was folded, or
     is small, is shared only when its bytes are equal, since its key may stand for another node in another method.
-    Raises InvalidInputError when a program has not one method, or two have different first values of a state.
+    Raises InvalidInputError when a program has not one method, or two have different precisions, or different first
+    values of a state.
     """
     joined = ir.Program()
     constants: dict[tuple[str, int, bytes], int] = {}
@@ -36,6 +37,11 @@ def join(programs: Mapping[str, ir.Program]) -> ir.Program:
             elif value.kind is ir.ValueKind.state:
                 value.ref = numbers[value.ref]
         joined.methods.append(method)
+        if joined.methods[1:] and program.precision is not joined.precision:
+            kinds = f"{program.precision.name}, those before {joined.precision.name}"
+            text = f"method '{name}' is {kinds}: export all with one precision"
+            raise InvalidInputError(text, code="InvalidArgument", path=name)
+        joined.precision = program.precision
         features.update(dict.fromkeys(program.required_features))
     joined.required_features = list(features)
     return joined

@@ -108,6 +108,7 @@ def _program(program: ir.Program, offsets: Sequence[int], hashes: Sequence[int])
             "State", ({"Key": _text(builder, s.key, "a state"), "Constant": s.constant} for s in program.states)
         ),
         "Methods": _offsets(builder, [_method(builder, method, numbers) for method in program.methods]),
+        "Precision": int(program.precision),
     }
     builder.Finish(_table(builder, "Program", **fields), file_identifier=_MAGIC)
     return bytes(builder.Output())

@@ -75,6 +75,7 @@ def lower(
         for state, node in chosen.updates:
             _try(refusals, node, state.name, lambda node=node, state=state: builder.update(state, selection.ref(node)))
     builder.program.required_features = _features(method)
+    builder.program.precision = ir.Precision[options.precision]
     rows = [report_row(node, selection, removed) for node in program.graph.nodes if node.op == "call_function"]
     return Lowered(builder.program, Report([*refusals, *rows], selection.notes), builder.names)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pumice.errors import InvalidInputError, require
+from pumice.format.ir import Precision
 
 CHOICES = ("buffer", "texture")
+PRECISIONS = tuple(precision.name for precision in Precision)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class ExportOptions:
     bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
     float64: "refused", or "as_float32": what is float64 is computed in f32, inputs and results included, as the report
         says. What is made of constants alone is computed in float64 in both cases, and then rounded.
+    precision: what products of fp32 are computed in. "split": sums of fp16 products of their operands' halves where a
+        device is faster so, with the bound of docs/kernels.md, else fp32. "fp32": fp32 arithmetic alone. "fp16": what
+        the module computes when its weights, buffers and inputs are turned into fp16; inputs and results keep their
+        dtypes. The module itself is needed and not changed.
     storage: what values are on the device: "buffer"; "texture" where the operators have it, which suits some phones;
         or one of the two for each value, by a mapping of names (of inputs, nodes and weights, as in the report) or by
         a function of a ValueInfo. Elsewhere values are copied between the two.
@@ -50,6 +56,7 @@ class ExportOptions:
     strict: bool = False
     bf16: str = "f32"
     float64: str = "refused"
+    precision: str = "split"
     storage: Choice = "buffer"
     without_fusion: Sequence[str] = ()
     weights: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
@@ -64,6 +71,10 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         require(self.bf16, ("f32", "f16"), "value of the export option bf16:")
+        require(self.precision, PRECISIONS, "value of the export option precision:")
+        if self.weights and self.precision == "fp16":
+            text = "the export option precision='fp16' reads weights at once: leave weights out, or give an fp16 module"
+            raise InvalidInputError(text, code="InvalidArgument", path="precision")
         require(self.float64, ("refused", "as_float32"), "value of the export option float64:")
         if type(self.input_updates) is not bool:
             text = f"the export option input_updates: True or False, not {self.input_updates!r}"

@@ -25,9 +25,11 @@ class ProfileRow:
     operands: str = ""  # of the call, by name: "x up.weight up.bias -> #7"; a value without a name is its number
     layer: str = ""  # the submodule, as named_modules() has it
     gb_per_s: float = field(init=False, default=0.0)
+    split: bool = field(init=False, default=False)  # a product of fp32 as sums of fp16 products (docs/kernels.md)
 
     def __post_init__(self) -> None:
         self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
+        self.split = re.search(r"^linear_(matrix|fragments)\[split\b", self.kernel) is not None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON."""

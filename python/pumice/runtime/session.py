@@ -58,6 +58,7 @@ class Session:
     `needs`: bytes on the device that the load reckoned, by kind: weights, weight_textures, loading (the most while the
     weights are packed), states, arena, textures and io of a session after one run of each method at the shapes of the
     export.
+    `precision`: of the export, as ExportOptions has it.
     `with pumice.load(...) as session:` gives its memory back at the end (`close`).
     Threads may share a session: their calls (and reset, memory, profile) wait for one another, and each gets the
     results of its own inputs. Several sessions run side by side.
@@ -78,6 +79,7 @@ class Session:
         self.outputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["outputs"]))
         self.device = Device.of(facts["device"])
         self.needs: dict[str, int] = facts["needs"]
+        self.precision: str = facts["precision"]
         self._in_spec = nesting.parse_arguments(chosen["in_spec"], len(self.inputs))
         self._out_spec = nesting.parse_results(chosen["out_spec"], len(self.outputs))
         self._names = [spec.name for spec in self.inputs]
