@@ -29,6 +29,15 @@ def figures() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
+def work() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(ROOT / "tools"))
+    from setup import work as module
+
+    yield module
+    sys.path.remove(str(ROOT / "tools"))
+
+
+@pytest.fixture(scope="module")
 def measured(tmp_path_factory) -> dict:
     """A table for CPU drivers, by the command."""
     out = tmp_path_factory.mktemp("figures") / "figures.json"
@@ -102,10 +111,57 @@ def test_what_moved_beyond_the_spread(figures, measured) -> None:
     assert re.search(r"\+900\.0 %$", lines[0]) and re.search(r"-90\.0 %$", lines[1])
 
 
-def test_a_model_of_llamas_shape(tmp_path) -> None:
+def test_the_ceiling_of_a_network(work, figures, tmp_path) -> None:
+    """Two products of 256 -> 512 -> 256 of fp16 rows: their weights and rows once, two operations a weight and row."""
+    path, rows = tmp_path / "linear.pumice", 64
+    make = [ROOT / "test/bench/linear_file.py", path, "--layers", 2, "--narrow", 256, "--wide", 512]
+    run(sys.executable, *make)
+    words = ("--shape", f"x={rows}x256", "-r", 1, "--json", "--device", "llvmpipe")
+    said = work.work(json.loads(run(BIN / "pumice-rt", "profile", path, *words).stdout)["rows"])
+    constants = json.loads(run(BIN / "pumice-rt", "inspect", path, "--json").stdout)["header"]["constant_bytes"]
+    assert said["operations"] == {"f16": 2 * 2 * rows * 256 * 512}
+    activations = 2 * rows * (256 + 512 + 512 + 256)
+    assert activations + 0.9 * constants < said["bytes"] < activations + 1.1 * constants
+    computing = said["operations"]["f16"] / 8e9
+    ceilings = {"read": 1e12, "f32": 2e9, "f16": 4e9, "f16 matrix": 8e9, "dot": 9e9, "s8 matrix": 16e9}
+    assert work.least_seconds(said, ceilings) == pytest.approx(computing)
+    assert work.least_seconds(said, ceilings | {"read": 1e3}) == pytest.approx(said["bytes"] / 1e3)
+    kept = {"ceilings": ceilings, "device": {}}
+    row = {"what": "a", "unit": "ms", "median": 4e3 * computing, "low": 1, "high": 1, "work": said}
+    assert figures.ceiling(row, kept) == (pytest.approx(1e3 * computing), "25")
+    (line,) = list(figures._row_table([row], kept))[2:]
+    assert line.endswith("| 25 |  |")
+    read = {"unit": "tokens/s", "median": rows / computing / 2, "work": said | {"items": rows}}
+    assert figures.ceiling(read, kept) == (pytest.approx(rows / computing), "50")
+    assert figures.ceiling({**row, "work": said}, kept | {"device": {"cores": 2}})[1] == "12"
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "rate"),
+    [("linear", "f32", 7), ("linear_q4gsw", "f32", 10), ("softmax", "f32", 2), ("conv2d", "f16", 20)]
+    + [("q8ta_conv2d", "i8", 40), ("linear_dq8ca_q4gsw", "f16", 40), ("linear_qta8a_qga4w", "i8", 40)],
+)
+def test_operations_are_counted_for_the_fastest_units_that_give_the_same(work, op, dtype, rate) -> None:
+    """The same that `pumice-rt kernel bench` compares with: fp32 products also as two or three of fp16."""
+    ceilings = {"read": 1e9, "f32": 2, "f16": 4, "f16 matrix": 21 if op == "linear" else 20, "s8 matrix": 40}
+    row = {"op": op, "shapes": f"{dtype}[1,64] -> {dtype}[1,8]", "bytes": 0, "flops": 280}
+    assert work.least_seconds(work.work([row]), ceilings) == 280 / rate
+
+
+def test_a_model_of_llamas_shape(work, tmp_path) -> None:
     """The smallest one, as the recipes make and run theirs."""
     out = tmp_path / "tiny.pumice"
     make = [sys.executable, "-W", "ignore", ROOT / "test/bench/llama_file.py", out, "--size", "tiny", "--max-seq", "64"]
     subprocess.run(list(map(str, make)), cwd=ROOT, check=True, capture_output=True, timeout=200)
-    said = json.loads(run(BIN / "pumice-rt", "generate", out, "--prompt-length", 16, "-n", 8, "--json").stdout)
+    words = ("--prompt-length", 16, "-n", 8, "--json", "--profile")
+    said = json.loads(run(BIN / "pumice-rt", "generate", out, *words).stdout)
     assert len(said["tokens"]) == 8 and said["tokens_per_second"] > 0 and said["prompt_tokens_per_second"] > 0
+    # 2 layers of 64 -> 128, with 4 and 2 heads of 16; 256 words.
+    program = json.loads(run(BIN / "pumice-rt", "inspect", out, "--json").stdout)
+    caches = 2 * 2 * (2 * 16) * 2  # layers, keys and values, heads, fp16
+    weights = program["header"]["constant_bytes"]
+    layers, head = 2 * (64 * 128 + 64 * 64 + 3 * 64 * 128), 64 * 256
+    token = work.work_of_a_token(said["rows"], program, 20)
+    assert token == {"bytes": weights + 20 * caches, "operations": {"f16": 2 * (layers + head)}}
+    prompt = work.work(said["prompt_rows"])
+    assert 16 * 2 * layers < prompt["operations"]["f16"] < 16 * 2 * (layers + head) + 4 * 64 * 64 * 16 * 2 * 4

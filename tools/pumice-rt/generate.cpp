@@ -108,6 +108,18 @@ class Model {
                                     pumice::view<int64_t>({&position, 1}, {1})};
     return json::parse(session_.profile(inputs, decode_)).at("rows");
   }
+  // Of reading them all, from position 0.
+  json profile_reading(std::span<const int64_t> tokens) {
+    json rows = json::array();
+    for (size_t first = 0; first < tokens.size(); first += static_cast<size_t>(most_)) {
+      const auto chunk = tokens.subspan(first, std::min(tokens.size() - first, static_cast<size_t>(most_)));
+      const int64_t shape[] = {1, static_cast<int64_t>(chunk.size())}, position = static_cast<int64_t>(first);
+      const pumice_tensor inputs[] = {pumice::view<int64_t>(chunk, shape), pumice::view<int64_t>({&position, 1}, {1})};
+      const json said = json::parse(session_.profile(inputs, prefill_));
+      rows.insert(rows.end(), said.at("rows").begin(), said.at("rows").end());
+    }
+    return rows;
+  }
   int64_t vocabulary() const { return vocabulary_; }
   const std::string& device() const { return device_; }
 
@@ -199,19 +211,22 @@ int generate(const Arguments& arguments) {
   const size_t timed = once ? generated.size() - size_t{greedy} : generated.size() - before;
   const double rate = timed == 0 ? 0 : static_cast<double>(timed) / (once ? all : rest);
   if (arguments.json) {
-    std::printf("%s\n", json({{"schema", 1},
-                              {"device", model.device()},
-                              {"prompt", length},
-                              {"tokens", generated},
-                              {"prompt_tokens_per_second", prefill_rate},
-                              {"tokens_per_second", rate}})
-                            .dump()
-                            .c_str());
-  } else {
-    for (const int64_t token : generated) std::printf("%lld ", static_cast<long long>(token));
-    std::printf("\n%s: prompt of %zu, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(), length,
-                prefill_rate, generated.size(), rate);
+    json facts{{"schema", 1},
+               {"device", model.device()},
+               {"prompt", length},
+               {"tokens", generated},
+               {"prompt_tokens_per_second", prefill_rate},
+               {"tokens_per_second", rate}};
+    if (arguments.profiled) {
+      facts["rows"] = model.profile(text, arguments.sampling);
+      facts["prompt_rows"] = model.profile_reading(std::span(text).first(read.size()));
+    }
+    std::printf("%s\n", facts.dump().c_str());
+    return 0;
   }
+  for (const int64_t token : generated) std::printf("%lld ", static_cast<long long>(token));
+  std::printf("\n%s: prompt of %zu, %.1f tokens/s; %zu tokens, %.1f tokens/s\n", model.device().c_str(), length,
+              prefill_rate, generated.size(), rate);
   if (arguments.profiled) print_profile(model.profile(text, arguments.sampling), arguments.by);
   return 0;
 }

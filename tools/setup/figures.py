@@ -8,6 +8,7 @@ was measured is kept as JSON beside docs/gpu's pages; docs/performance.md is mad
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import statistics
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from setup import gpu
+from setup import gpu, work
 from setup.paths import BUILD, ROOT, environment, launcher
 from setup.progress import Progress, StepFailed
 
@@ -116,16 +117,30 @@ class Measuring:
             said = json.loads(self._tool("bench", str(file), *shlex.split(row["bench"]), "-r", "200", "--json"))
             figure = self._figure(title, row["what"], "ms")
             figure.add(said["median_ms"])
-            figure.facts = {"a_second": 1e3 * row["items"] / said["median_ms"]} if "items" in row else {}
+            if not figure.facts:
+                figure.facts = {"work": self._work_of_a_call(file, row)}
+                figure.facts |= {"a_second": 1e3 * row["items"] / said["median_ms"]} if "items" in row else {}
         else:
             figure = self._figure(title, row["what"], "tokens/s")
             words = ["generate", str(file), *shlex.split(row["generate"]), "--json"]
             if not figure.values:  # the first run compiles the pipelines, which later ones find in the cache
-                self._tool(*words)
+                figure.facts = {"work": self._work_of_a_token(file, words, row["figure"])}
             said = json.loads(self._tool(*words))
             figure.add(said["tokens_per_second" if row["figure"] == "write" else "prompt_tokens_per_second"])
         if "peer" in row:
             self._peer(figure, self.recipes["peers"][row["peer"]])
+
+    def _work_of_a_call(self, file: Path, row: dict) -> dict:
+        words = ["profile", str(file), *shlex.split(row["bench"]), "-r", "1", "--json"]
+        return work.work(json.loads(self._tool(*words))["rows"])
+
+    def _work_of_a_token(self, file: Path, words: list[str], figure: str) -> dict:
+        """Of one that is generated half way through the text, which stands for all; or of those of the prompt."""
+        said = json.loads(self._tool(*words, "--profile"))
+        if figure == "read":
+            return work.work(said["prompt_rows"]) | {"items": said["prompt"]}
+        program = json.loads(self._tool("inspect", str(file), "--json"))
+        return work.work_of_a_token(said["rows"], program, said["prompt"] + len(said["tokens"]) // 2)
 
     def _peer(self, figure: Figure, peer: dict) -> None:
         if "{peers}" in peer["command"] and self.peers is None:
@@ -163,11 +178,20 @@ class Measuring:
     def _tool(self, *words: str) -> str:
         return _call([*map(str, launcher()), str(self.tool), *words])
 
+    def measure_ceilings(self) -> None:
+        """Where no table of kernels has done so."""
+        if not self.ceilings:
+            words = ("--op=relu", "--case=x=T[64]", f"--seconds={self.seconds}", "--json")
+            said = json.loads(self._tool("kernel", "bench", *words))
+            self.ceilings = {each["name"]: [each["per_second"]] for each in said["ceilings"]}
+
     def kept(self) -> dict:
         """What the JSON file has."""
+        self.measure_ceilings()
         return {
             "schema": 1,
-            "device": {key: self.device[key] for key in ("name", "driver")},
+            "device": {key: self.device[key] for key in ("name", "driver")}
+            | ({"cores": len(os.sched_getaffinity(0))} if self.kind() == "cpu" else {}),
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "commit": gpu.commit(),
             "ceilings": {name: statistics.median(values) for name, values in self.ceilings.items()},
@@ -206,7 +230,7 @@ def _section(kept: dict) -> Iterator[str]:
     for table in dict.fromkeys(row["table"] for row in kept["figures"]):
         rows = [row for row in kept["figures"] if row["table"] == table]
         yield f"### {table}\n"
-        yield from _kernel_table(rows) if "kernel" in rows[0] else _row_table(rows)
+        yield from _kernel_table(rows) if "kernel" in rows[0] else _row_table(rows, kept)
         yield ""
 
 
@@ -219,14 +243,26 @@ def _kernel_table(rows: list[dict]) -> Iterator[str]:
         yield f"| {row['what']} | {_range(row)} | {' | '.join(cells)} |"
 
 
-def _row_table(rows: list[dict]) -> Iterator[str]:
-    yield "| what | Pumice | a second | other |"
-    yield "|---|---|---|---|"
+def _row_table(rows: list[dict], kept: dict) -> Iterator[str]:
+    yield "| what | Pumice | a second | ceiling | % of it | other |"
+    yield "|---|---|---|---|---|---|"
     for row in rows:
         unit = " ms" if row["unit"] == "ms" else ""
         peer = row.get("peer")
         other = f"{peer['title']}: {_range(peer)}{unit}" if peer else ""
-        yield f"| {row['what']} | {_range(row)}{unit} | {_number(row.get('a_second'))} | {other} |"
+        most, share = ceiling(row, kept)
+        cells = [f"{_range(row)}{unit}", _number(row.get("a_second")), most and f"{_number(most)}{unit}", share, other]
+        yield f"| {row['what']} | {' | '.join(cells)} |"
+
+
+def ceiling(row: dict, kept: dict) -> tuple[float | str, str]:
+    """What the ceilings of the device allow, in the unit of the row, and how many percent of it were reached."""
+    if "work" not in row:
+        return "", ""
+    seconds = work.least_seconds(row["work"], kept["ceilings"]) / kept["device"].get("cores", 1)  # are of one core
+    most = 1e3 * seconds if row["unit"] == "ms" else row["work"].get("items", 1) / seconds
+    share = most / row["median"] if row["unit"] == "ms" else row["median"] / most
+    return most, f"{100 * share:.0f}"
 
 
 def _range(row: dict) -> str:
