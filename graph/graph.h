@@ -53,6 +53,10 @@ struct Launch : Dispatch {
   const Features& features;
   const Graph& graph;
   std::vector<Dispatch> dispatches = {};  // those that are complete
+  // How many of the first dimensions of writes[0] are independent: what is at an index there follows from the same
+  // index of the reads that have it, and from all of the others. Where a tensor is larger than a binding, the launch is
+  // then called for slices along these dimensions (graph/slices.h); 0: it is not.
+  uint32_t outer = 0;
 
   Launch(const Features& the_features, const Graph& the_graph) : features(the_features), graph(the_graph) {}
 

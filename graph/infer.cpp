@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "graph/slices.h"
 #include "serialization/expr.h"
 
 namespace pumice::engine {
@@ -43,7 +44,9 @@ void run(Graph& graph, Node& node) {
     if (node.kind == NodeKind::view) {
       node.shape(Launch(impl.features, graph));
     } else {
-      node.dispatches = launch(graph, node.launch, node.writes.size() + node.reads.size());
+      uint32_t outer = 0;
+      node.dispatches = launch(graph, node.launch, node.writes.size() + node.reads.size(), &outer);
+      if (outer != 0) slice(graph, node, outer);
     }
   }
   if (node.kind != NodeKind::dispatch && impl.bytes(node.writes[0]) != impl.bytes(node.reads[0]))
@@ -107,10 +110,11 @@ std::vector<int64_t> hints(const Method& method) {
   return result;
 }
 
-std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings) {
+std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings, uint32_t* outer) {
   Launch filled(graph.impl().features, graph);
   function(filled);
   filled.next_dispatch();
+  if (outer != nullptr) *outer = filled.outer;
   std::erase_if(filled.dispatches, [](const Dispatch& dispatch) { return !dispatch.runs(); });
   for (Dispatch& dispatch : filled.dispatches) check_dispatch(graph.impl().features, dispatch, bindings);
   return std::move(filled.dispatches);

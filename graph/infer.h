@@ -16,6 +16,8 @@ std::vector<int64_t> hints(const Method& method);  // of its symbols
 // Runs the launch of a packed constant or node, checks its dispatches against their shaders and the features, and
 // returns those that run. Throws Internal for mistakes of the operator, LimitExceeded or DeviceUnsupported for the
 // limits of the device.
-std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings);
+// `outer`: gets Launch::outer.
+std::vector<Dispatch> launch(const Graph& graph, const LaunchFunction& function, size_t bindings,
+                             uint32_t* outer = nullptr);
 
 }  // namespace pumice::engine

@@ -34,6 +34,7 @@ void clamp(Graph& graph, Args args) {
     launch.params(glsl::clamp::Params{.count = u32(out.numel()), .low = low, .high = high});
     launch.shader = &glsl::clamp::variant(glsl::clamp::dtype(dtype));
     launch.over(vec4_groups(out));
+    launch.outer = out.rank();
   });
 }
 

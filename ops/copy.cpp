@@ -4,10 +4,12 @@
 #include "glsl/copy.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
+#include "graph/boxes.h"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
@@ -30,6 +32,50 @@ uint32_t path(const Walk& walk) {
   return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_VEC4 : COPY_ROW;
 }
 
+void walk_over(Launch& launch, DType dtype, const Walk& walk) {
+  glsl::copy::Params params{};
+  params.count = 1;
+  for (uint32_t d = 0; d < walk.rank; ++d) params.count *= walk.size[d];
+  params.rank = walk.rank;
+  params.base = walk.base;
+  params.step = walk.rank > 0 ? walk.stride[walk.rank - 1] : 0;
+  std::copy(walk.size.begin(), walk.size.end(), params.size);
+  std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
+  launch.params(params);
+  launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(dtype));
+  launch.over((params.count + 3) / 4);
+  launch.spec.push_back(path(walk));
+}
+
+// The same where one of the tensors is larger than a binding.
+void walk_boxes(Launch& launch, const Tensor& out, const Tensor& in, const Walk& walk) {
+  const int64_t element = device_bytes(out.dtype());
+  const auto signed_of = [](uint32_t stride) { return int64_t{static_cast<int32_t>(stride)}; };
+  Dims sizes{};
+  Touched written{.unit = static_cast<uint64_t>(element), .total = out.bytes(), .stride = {}};
+  Touched read{.unit = written.unit, .total = in.bytes(), .stride = {}, .base = walk.base * element, .shifts = true};
+  int64_t inner = element;
+  for (uint32_t d = walk.rank; d-- > 0;) {
+    sizes[d] = walk.size[d];
+    written.stride[d] = inner;
+    inner *= sizes[d];
+    read.stride[d] = signed_of(walk.stride[d]) * element;
+  }
+  const std::array touched{written, read};
+  for (const Box& box : boxes(sizes, touched, launch.features)) {
+    launch.binding_ranges = ranges_of(touched, box, launch.features);
+    Walk part = walk;
+    int64_t base = walk.base - static_cast<int64_t>(launch.binding_ranges[1].begin) / element;
+    for (uint32_t d = 0; d < walk.rank; ++d) {
+      part.size[d] = u32(box.count[d]);
+      base += box.first[d] * signed_of(walk.stride[d]);
+    }
+    part.base = u32(base);
+    walk_over(launch, out.dtype(), part);
+    launch.next_dispatch();
+  }
+}
+
 void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading_of) {
   check(in.dtype() == out.dtype(), "copy: input is %s, output %s", name(in.dtype()), name(out.dtype()));
   graph.dispatch({out}, {in}, [=](Launch& launch) {
@@ -37,18 +83,9 @@ void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launc
     out.resize(reading.shape);
     if (out.numel() == 0) return;
     const Walk walk = collapse(reading.sizes, reading.strides, reading.base);
-    glsl::copy::Params params{};
-    params.count = u32(out.numel());
-    params.rank = walk.rank;
-    params.base = walk.base;
-    params.step = walk.rank > 0 ? walk.stride[walk.rank - 1] : 0;
-    std::copy(walk.size.begin(), walk.size.end(), params.size);
-    std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
+    if (std::max(in.bytes(), out.bytes()) > launch.features.max_storage_bytes) return walk_boxes(launch, out, in, walk);
     launch.bytes = out.bytes() + std::min(in.bytes(), out.bytes());
-    launch.params(params);
-    launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(out.dtype()));
-    launch.over(vec4_groups(out));
-    launch.spec.push_back(path(walk));
+    walk_over(launch, out.dtype(), walk);
   });
 }
 

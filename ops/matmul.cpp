@@ -6,9 +6,11 @@
 #include "glsl/matmul.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <numeric>
 
+#include "graph/boxes.h"
 #include "ops/linear/epilogue.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/linear/pick.h"
@@ -89,6 +91,70 @@ glsl::matmul::READ read_of(int64_t k_stride, std::initializer_list<int64_t> othe
   return std::all_of(others.begin(), others.end(), [](int64_t s) { return s % 4 == 0; }) ? READ::vec4 : READ::along_k;
 }
 
+struct Epilogue {
+  bool bias;
+  uint32_t act;
+};
+
+// A product of `m` rows of each of the batches.
+void launch_product(Launch& launch, const View& left, const View& right, const std::vector<Batch>& batch, int64_t m,
+                    const Epilogue& epilogue, DType dtype) {
+  const int64_t n = right.columns(), k = left.columns();
+  int64_t count = 1;
+  for (const Batch& each : batch) count *= each.size;
+  const Tile tile = pick_tile(count, m, n, launch.features);
+  glsl::matmul::Params params{};
+  params.m = u32(m);
+  params.n = u32(n);
+  params.k = u32(k);
+  params.batches = u32(count);
+  params.row_blocks = (params.m + tile.bm - 1) / tile.bm;
+  params.column_blocks = (params.n + tile.bn - 1) / tile.bn;
+  params.a_row = u32(left.row_stride());
+  params.a_k = u32(left.column_stride());
+  params.b_k = u32(right.row_stride());
+  params.b_column = u32(right.column_stride());
+  std::fill(params.size, params.size + kBatchRank, 1u);
+  int64_t a_odd = left.row_stride(), b_odd = right.column_stride();  // not a multiple of 4 if a stride is not
+  for (size_t d = 0; d < batch.size(); ++d) {
+    const size_t at = kBatchRank - batch.size() + d;
+    params.size[at] = u32(batch[d].size);
+    params.a_batch[at] = u32(batch[d].a);
+    params.b_batch[at] = u32(batch[d].b);
+    a_odd |= batch[d].a;
+    b_odd |= batch[d].b;
+  }
+  launch.over_groups(uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.subtiles());
+  launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
+                                         static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), epilogue.bias,
+                                         n % 4 == 0, epilogue.act, tile.bm, tile.bn, tile.tm, tile.tn});
+  launch.params(params);
+  launch.flops = 2ull * static_cast<uint64_t>(count * m) * static_cast<uint64_t>(n * k);
+  launch.shader = &glsl::matmul::variant(glsl::matmul::dtype(dtype));
+}
+
+// What is touched of the output, a, b, and a in place of a bias. A box has indices of the batch dimensions, and rows of
+// a.
+std::array<Touched, 4> touched_by(const View& left, const View& right, const std::vector<Batch>& batch,
+                                  std::array<uint64_t, 3> totals, int64_t element) {
+  const int64_t m = left.rows(), n = right.columns(), k = left.columns();
+  const int64_t row = (k - 1) * left.column_stride() + 1;
+  const int64_t matrix = (k - 1) * right.row_stride() + (n - 1) * right.column_stride() + 1;
+  Touched out{.unit = static_cast<uint64_t>(n * element), .total = totals[0], .stride = {}};
+  Touched a{.unit = static_cast<uint64_t>(row * element), .total = totals[1], .stride = {}};
+  Touched b{.unit = static_cast<uint64_t>(matrix * element), .total = totals[2], .stride = {}};
+  out.stride[batch.size()] = n * element;
+  a.stride[batch.size()] = left.row_stride() * element;
+  int64_t product = m * n * element;
+  for (size_t d = batch.size(); d-- > 0;) {
+    out.stride[d] = product;
+    a.stride[d] = batch[d].a * element;
+    b.stride[d] = batch[d].b * element;
+    product *= batch[d].size;
+  }
+  return {out, a, b, a};
+}
+
 void matmul(Graph& graph, Args args) {
   const Tensor a = args.tensor(0), b = args.tensor(1), bias = args.tensor(2), out = args.out();
   check(a.rank() >= 2 && b.rank() >= 2, "matmul: operands of rank %u and %u; 2 or more are needed", a.rank(), b.rank());
@@ -105,7 +171,7 @@ void matmul(Graph& graph, Args args) {
           right.rows());
     Shape shape;
     const std::vector<Batch> batch = batches(left, right, shape);
-    const int64_t count = product(shape, 0, shape.size()), m = left.rows(), n = right.columns(), k = left.columns();
+    const int64_t m = left.rows(), n = right.columns();
     shape.insert(shape.end(), {m, n});
     out.resize(shape);
     if (bias)
@@ -113,35 +179,22 @@ void matmul(Graph& graph, Args args) {
             n);
     if (out.numel() == 0) return;
 
-    const Tile tile = pick_tile(count, m, n, launch.features);
-    glsl::matmul::Params params{};
-    params.m = u32(m);
-    params.n = u32(n);
-    params.k = u32(k);
-    params.batches = u32(count);
-    params.row_blocks = (params.m + tile.bm - 1) / tile.bm;
-    params.column_blocks = (params.n + tile.bn - 1) / tile.bn;
-    params.a_row = u32(left.row_stride());
-    params.a_k = u32(left.column_stride());
-    params.b_k = u32(right.row_stride());
-    params.b_column = u32(right.column_stride());
-    std::fill(params.size, params.size + kBatchRank, 1u);
-    int64_t a_odd = left.row_stride(), b_odd = right.column_stride();  // not a multiple of 4 if a stride is not
-    for (size_t d = 0; d < batch.size(); ++d) {
-      const size_t at = kBatchRank - batch.size() + d;
-      params.size[at] = u32(batch[d].size);
-      params.a_batch[at] = u32(batch[d].a);
-      params.b_batch[at] = u32(batch[d].b);
-      a_odd |= batch[d].a;
-      b_odd |= batch[d].b;
+    const Epilogue epilogue{bool(bias), act};
+    const std::array<Touched, 4> touched =
+        touched_by(left, right, batch, {out.bytes(), a.bytes(), b.bytes()}, device_bytes(dtype));
+    Dims sizes{};
+    for (size_t d = 0; d < batch.size(); ++d) sizes[d] = batch[d].size;
+    sizes[batch.size()] = m;
+    const std::vector<Box> cut = boxes(sizes, touched, launch.features);
+    if (cut.size() == 1) return launch_product(launch, left, right, batch, m, epilogue, dtype);
+    for (const Box& box : cut) {
+      std::vector<Batch> part = batch;
+      for (size_t d = 0; d < batch.size(); ++d) part[d].size = box.count[d];
+      launch_product(launch, left, right, part, box.count[batch.size()], epilogue, dtype);
+      launch.binding_ranges = ranges_of(touched, box, launch.features);
+      if (bias) launch.binding_ranges.pop_back();
+      launch.next_dispatch();
     }
-    launch.over_groups(uint64_t{params.batches} * params.row_blocks * params.column_blocks, tile.subtiles());
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(read_of(left.column_stride(), {a_odd})),
-                                           static_cast<uint32_t>(read_of(right.row_stride(), {b_odd})), bool(bias),
-                                           n % 4 == 0, act, tile.bm, tile.bn, tile.tm, tile.tn});
-    launch.params(params);
-    launch.flops = 2ull * static_cast<uint64_t>(count * m) * static_cast<uint64_t>(n * k);
-    launch.shader = &glsl::matmul::variant(glsl::matmul::dtype(dtype));
   });
 }
 

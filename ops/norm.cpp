@@ -47,6 +47,7 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
                          .weight = static_cast<bool>(weight),
                          .bias = static_cast<bool>(bias),
                          .grouped = groups != 0});
+    launch.outer = static_cast<uint32_t>(first);
   });
 }
 

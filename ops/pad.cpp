@@ -67,6 +67,8 @@ void pad(Graph& graph, const Args& args, MODE mode) {
     launch.shader = &glsl::pad::variant(bits<glsl::pad::BITS>(out.dtype()));
     launch.over(vec4_groups(out));
     launch.spec.push_back(static_cast<uint32_t>(mode));
+    while (launch.outer < rank && shape[launch.outer] == x.dim(launch.outer) && before[launch.outer] == 0)
+      ++launch.outer;
   });
 }
 

@@ -82,6 +82,9 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   const uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   launch.over(uint64_t{vec4_groups(out)} * (together ? lanes : 1), lanes);
   launch.spec.insert(launch.spec.end(), {reduction.code, together, whole_vec4s});
+  const auto first = std::find(reduction.over.begin(), reduction.over.end(), true);
+  const bool rows = std::find(first, reduction.over.end(), false) == reduction.over.end();  // of the last dimensions
+  if (rows) launch.outer = static_cast<uint32_t>(first - reduction.over.begin());
   const auto result = result_axis(reduction.code, in.dtype(), out.dtype(), reduction.op);
   launch.shader = &glsl::reduce::variant(glsl::reduce::dtype(in.dtype()), result);
 }

@@ -27,6 +27,7 @@ void softmax(Graph& graph, Args args) {
     launch.shader = &glsl::softmax::variant(glsl::softmax::dtype(x.dtype()));
     launch_rows(launch, rows, width);
     launch.spec.push_back(kLog);
+    launch.outer = dim;
   });
 }
 

@@ -23,6 +23,7 @@ void tri(Graph& graph, Args args) {
                                     .diagonal = static_cast<int32_t>(u32(launch.size(diagonal)))});
     launch.shader = &glsl::tri::variant(bits<glsl::tri::BITS>(x.dtype()));
     launch.over(vec4_groups(out));
+    launch.outer = out.rank() - 2;
     launch.spec.push_back(kUpper);
   });
 }

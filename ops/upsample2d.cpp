@@ -33,6 +33,7 @@ void upsample2d(Graph& graph, Args args) {
     if (!put_sizes(params, r, launch)) return;
     launch.params(params);
     launch.spec.push_back(static_cast<uint32_t>(mode));
+    launch.outer = 2;
     launch.shader = &glsl::upsample2d::variant(glsl::upsample2d::dtype(dtype));
   });
 }

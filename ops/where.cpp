@@ -43,6 +43,7 @@ void where(Graph& graph, Args args) {
     launch.params(params);
     launch.shader = &glsl::where::variant(bits<glsl::where::BITS>(dtype));
     launch.over(vec4_groups(out));
+    launch.outer = out.rank();
     launch.spec.insert(launch.spec.end(), {shape.mode[0], a.tensor ? shape.mode[1] : BROADCAST_NUMBER,
                                            b.tensor ? shape.mode[2] : BROADCAST_NUMBER});
   });

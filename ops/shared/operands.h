@@ -41,6 +41,7 @@ struct Operands {
     params.repeat_a = shape.repeat[0];
     params.repeat_b = shape.repeat[1];
     launch.over(vec4_groups(out));
+    launch.outer = out.rank();
     launch.spec.insert(launch.spec.end(), {code, a_is_number ? BROADCAST_NUMBER : shape.mode[0],
                                            b_is_number ? BROADCAST_NUMBER : shape.mode[1]});
   }

@@ -84,6 +84,7 @@ void pooling(Graph& graph, const Pooling& given) {
     params.divisor = static_cast<float>(p.divisor);
     launch.params(params);
     launch.over(vec4_groups(p.out));
+    launch.outer = static_cast<uint32_t>(p.x.rank() - dims);
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(p.pool), p.count_padding});
     launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
   });

@@ -36,6 +36,7 @@ void unary(Graph& graph, const Args& args, const Variant& variant, const std::ve
     launch.shader = &shader;
     launch.params(Params{.vec4_count = vec4_groups(out)});
     launch.over(vec4_groups(out));
+    launch.outer = out.rank();
     launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   });
 }
