@@ -126,7 +126,7 @@ def test_parts_that_begin_elsewhere_are_refused_by_name() -> None:
     """Matrices of 67 x 67 numbers: the second one begins at byte 17956, no multiple of 16."""
     inputs = (torch.randn(1, 67, 48), torch.randn(1, 67, 48))
     program = bytes(pumice.export(Of(scores), inputs))
-    with pytest.raises(pumice.Error, match="53868 bytes.* at most 20000 .*matmul.* does not split it") as caught:
+    with pytest.raises(pumice.Error, match=r"53868 bytes.* at most 20000 .*matmul.* does not split it") as caught:
         pumice.load(program, features="max_storage=20000")
     assert caught.value.code == "DeviceUnsupported"
     torch.testing.assert_close(
