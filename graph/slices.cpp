@@ -76,7 +76,7 @@ class Slicer {
 
   void find_runs() {
     for (size_t d = 0; d < outer_; ++d) {
-      if (shapes_[0][d] == 1) continue;
+      if (shapes_[0][d] <= 1) continue;
       uint32_t tensors = 0;
       for (size_t b = 0; b < ids_.size(); ++b) tensors |= uint32_t{is_cut(b, d)} << b;
       if (runs_.empty() || runs_.back().tensors != tensors) runs_.push_back({d, d, tensors});

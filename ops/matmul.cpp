@@ -186,7 +186,7 @@ void matmul(Graph& graph, Args args) {
     for (size_t d = 0; d < batch.size(); ++d) sizes[d] = batch[d].size;
     sizes[batch.size()] = m;
     const std::vector<Box> cut = boxes(sizes, touched, launch.features);
-    if (cut.size() == 1) return launch_product(launch, left, right, batch, m, epilogue, dtype);
+    if (cut.size() == 1 || left.columns() == 0) return launch_product(launch, left, right, batch, m, epilogue, dtype);
     for (const Box& box : cut) {
       std::vector<Batch> part = batch;
       for (size_t d = 0; d < batch.size(); ++d) part[d].size = box.count[d];

@@ -157,7 +157,7 @@ void check_attention_mask(const Tensor& mask, DType dtype) {
 
 void launch_attention(Launch& launch, const Attention& a) {
   const Part all{a.q.batch, a.q.heads, a.q.rows};
-  if (a.positions || a.int8_rows) return launch_part(launch, a, all);
+  if (a.positions || a.int8_rows || a.k.rows == 0) return launch_part(launch, a, all);
   const Touching touching{a.q.heads / a.k.heads, !a.causal && a.window == 0};
   const Touched q = touching.of(a.q, a.q_blhd, a.dtype, true);
   const std::array touched{touching.of(a.out, a.out_blhd, a.dtype, true),
