@@ -54,7 +54,7 @@ def sdist(folder: Path) -> Path:
         copy = Path(made) / "pumice"
         shutil.copytree(ROOT, copy, ignore=_left_out)
         bundle(copy / "bundled")
-        code = f"import setup.build_backend as b; print(b.build_sdist({str(folder)!r}))"
+        code = f"import setup.build_backend as b; print(b.build_sdist({str(folder.resolve())!r}))"
         environ = environment(PYTHONPATH=f"{copy / 'tools'}:{os.environ.get('PYTHONPATH', '')}")
         command = [PYTHON, "-c", code]
         done = subprocess.run(command, cwd=copy, env=environ, check=True, stdout=subprocess.PIPE, text=True)

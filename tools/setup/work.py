@@ -43,7 +43,8 @@ def _arithmetic(row: Mapping) -> str:
     op = row["op"]
     if any(word in op for word in ("q8ta", "qta8a", "dq8ca")):
         return "i8"
-    if row["shapes"].startswith("f16"):
+    # The words of conv2d: numbers in the layout for matrices of fp16, for which fp32 has none.
+    if row["shapes"].startswith("f16") or (op == "conv2d" and row["shapes"].startswith("i32")):
         return "f16"
     if not op.startswith("linear"):
         return "f32"

@@ -121,8 +121,8 @@ def profile(
         click.echo(json.dumps({"schema": 1, "device": session.device.name, "rows": [row.to_dict() for row in rows]}))
         return
     total = sum(row.microseconds for row in rows)
-    title = f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches; {split_text(session.precision, rows)}"
-    tables.show(profile_table(rows, by), title)
+    title = f"{session.device.name}: {total:.1f} us in {len(rows)} dispatches"
+    tables.show(profile_table(rows, by), f"{title}\n{split_text(session.precision, rows)}")
 
 
 def split_text(precision: str, rows: list[ProfileRow]) -> str:
