@@ -138,8 +138,13 @@ def test_the_ceiling_of_a_network(work, figures, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("op", "dtype", "rate"),
-    [("linear", "f32", 7), ("linear_q4gsw", "f32", 10), ("softmax", "f32", 2), ("conv2d", "f16", 20), ("conv2d", "i32", 20)]
-    + [("q8ta_conv2d", "i8", 40), ("linear_dq8ca_q4gsw", "f16", 40), ("linear_qta8a_qga4w", "i8", 40)],
+    [("linear", "f32", 7), ("linear_q4gsw", "f32", 10), ("softmax", "f32", 2), ("conv2d", "f16", 20)]
+    + [
+        ("conv2d", "i32", 20),
+        ("q8ta_conv2d", "i8", 40),
+        ("linear_dq8ca_q4gsw", "f16", 40),
+        ("linear_qta8a_qga4w", "i8", 40),
+    ],
 )
 def test_operations_are_counted_for_the_fastest_units_that_give_the_same(work, op, dtype, rate) -> None:
     """The same that `pumice-rt kernel bench` compares with: fp32 products also as two or three of fp16."""

@@ -172,9 +172,9 @@ int kernel_list(const Arguments& arguments) {
               join(facts.at("device").at("features"), " ").c_str(), text(selection.at("compute_units")).c_str(),
               text(selection.at("compute_units_from")).c_str(), text(selection.at("kernels_from")).c_str());
   for (const json& op : facts.at("operators")) {
-    std::printf("\n%s(%s)\n  %s runs\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str(),
+    std::printf("\n%s(%s)\n  %s\n", text(op.at("op")).c_str(), text(op.at("parameters")).c_str(),
                 text(op.at("case")).c_str());
-    for (const json& each : op.at("dispatches"))
+    for (const json& each : op.at("dispatches"))  // of operators that were named
       std::printf("    %s, %s workgroups of %s\n", text(each.at("shader")).c_str(),
                   join(each.at("workgroups"), " x ").c_str(), text(each.at("invocations")).c_str());
     if (op.at("kernels").size() == 1) {

@@ -84,7 +84,7 @@ def list_(as_json: bool, **options: Any) -> None:
     tables.line(f"compute units: {units}; kernels by: {kernels}")
     for row in facts["operators"]:
         tables.line(f"\n{row['op']}({row['parameters']})")
-        tables.line(f"  {row['case']} runs")
+        tables.line(f"  {row['case']}")
         for each in row["dispatches"]:
             groups = " x ".join(map(str, each["workgroups"]))
             tables.line(f"    {each['shader']}, {groups} workgroups of {each['invocations']}")
