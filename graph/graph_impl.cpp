@@ -28,7 +28,7 @@ bool Graph::Impl::is_in_place(uint32_t id) const {
   return tensors[id].in_place && bytes(id) == bytes(tensors[id].base);
 }
 
-// Chains of nodes in place may be long and asked for often. All behind a base is inferred, so what was found there once
+// Chains of nodes in place may be long and asked for often. All after a base is inferred, so what was found there once
 // is kept; `id` itself may still be resized.
 uint32_t Graph::Impl::memory_root(uint32_t id) const {
   const auto has_base = [&](uint32_t t) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over the last one, two or three dimensions: max_pool, max_pool_with_places (where in its plane each is, the
 // first of equal ones, as max_pool2d_with_indices), avg_pool, adaptive_avg_pool. `pads`: those in front of the elements
-// of each dimension, then those behind.
+// of each dimension, then those after them.
 //
 // Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
 #include "ops/op.h"

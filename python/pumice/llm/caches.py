@@ -2,7 +2,7 @@
 """`Caches`: the methods of a language model's file, and which tokens its caches hold: tokens in, logits or tokens out.
 
 A file has `batch` rows, each with caches and positions of its own. A position may be written again later, and what is
-behind the tokens of a row is never read: so a row that has nothing to do takes part in every call behind its tokens,
+after the tokens of a row is never read: so a row that has nothing to do takes part in every call after its tokens,
 and rows of different lengths are read together, the shorter ones with more tokens than they have.
 """
 

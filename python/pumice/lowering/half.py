@@ -69,7 +69,7 @@ def capture_half(
 
 
 def cast_ends(program: ExportedProgram, ends: Ends) -> None:
-    """Gives the inputs and results of a decomposed program the dtypes of `ends`, by casts behind and before them."""
+    """Gives the inputs and results of a decomposed program the dtypes of `ends`: casts after those, before these."""
     inputs = _inputs(program)
     begin = next(node for node in program.graph.nodes if node.op != "placeholder")
     for node, dtype in zip(inputs, ends.inputs, strict=True):

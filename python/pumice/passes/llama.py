@@ -6,7 +6,7 @@
     any other update_cache(x, cache, p) -> index_copy(cache, 1, p + arange(L), x)
     any other custom_sdpa(q, k, v, p)   -> scaled_dot_product_attention with a mask by position
 
-Heads stand behind rows: q [B, L, H, E], k and v [B, S, G, E], G divides H. Row l of q is at position p + l. Causal: it
+Heads come after rows: q [B, L, H, E], k and v [B, S, G, E], G divides H. Row l of q is at position p + l. Causal: it
 sees the positions up to its own; with a mask: what this lets it see; else all up to p + L - 1.
 """
 
