@@ -12,14 +12,14 @@
 namespace pumice::engine {
 
 struct DeviceInfo {
-  uint32_t index;
+  uint32_t index = 0;
   std::string name, driver, driver_version, kind;  // kind: "discrete", "integrated", "virtual", "cpu", "other"
   std::string uuid;                                // 32 hex digits
-  uint32_t api_version;
+  uint32_t api_version = 0;
   uint32_t vendor_id = 0, device_id = 0;
   uint32_t driver_id = 0, driver_number = 0;  // VkDriverId; its version as the driver counts, in its own packing
-  uint64_t memory_bytes;                      // of the device-local heaps
-  uint64_t heap_bytes;                        // of the largest of them
+  uint64_t memory_bytes = 0;                  // of the device-local heaps
+  uint64_t heap_bytes = 0;                    // of the largest of them
   Features features;                          // as the driver says; known bugs (vulkan/driver_bugs.h) are not taken off
 };
 

@@ -37,7 +37,9 @@ TEST(Device, ListsWhatIsThere) {
     EXPECT_FALSE(each.name.empty());
     EXPECT_EQ(each.uuid.size(), 32u);
     EXPECT_GE(each.api_version, VK_API_VERSION_1_1);
-    EXPECT_GT(each.memory_bytes, 0u);
+    EXPECT_GT(each.heap_bytes, 0u);
+    EXPECT_LE(each.heap_bytes, each.memory_bytes);
+    EXPECT_LT(each.memory_bytes, 1ull << 42);  // more than any device has: addresses in place of sizes are
     EXPECT_GE(each.features.max_invocations, 128u);
     EXPECT_GE(each.features.max_storage_bytes, 1ull << 27);
     EXPECT_GE(each.features.max_subgroup_size, each.features.subgroup_size);
