@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/text.h"
 
 namespace pumice::engine {
 namespace {
@@ -49,9 +50,7 @@ std::string_view trim(std::string_view text) {
 
 void force_subgroup(Features& features, std::string_view value) {
   uint32_t size = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-  const bool is_number = error == std::errc() && end == value.data() + value.size();
-  if (!is_number || (size & (size - 1)) != 0 || size < features.min_subgroup_size ||
+  if (!read_number(value, size) || (size & (size - 1)) != 0 || size < features.min_subgroup_size ||
       size > features.max_subgroup_size) {
     fail(Code::InvalidArgument, Stage::device, "features",
          "feature 'subgroup=%s': the device takes powers of two from %u to %u", printable(value).c_str(),

@@ -2,23 +2,16 @@
 #include "vulkan/kernel_verdicts.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/siphash.h"
+#include "base/text.h"
 #include "vulkan/kernel_family.h"
 
 namespace pumice::engine {
 namespace {
 
 constexpr size_t kMostKernel = 128, kMostWrong = 256;
-
-std::string_view cut(std::string_view& rest, char at) {
-  const size_t end = std::min(rest.find(at), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
 
 bool is_printable(std::string_view text, size_t most, char from) {
   return text.size() <= most && std::all_of(text.begin(), text.end(), [&](char c) { return c >= from && c <= '~'; });
@@ -84,9 +77,8 @@ bool KernelVerdicts::parse(std::string_view text) {
     std::string_view line = cut(text, '\n');
     const std::string_view kernel = cut(line, ' '), code = cut(line, ' ');
     uint64_t number = 0;
-    const auto [end, error] = std::from_chars(code.data(), code.data() + code.size(), number, 16);
     if (kernel.empty() || !is_printable(kernel, kMostKernel, '!') || !is_printable(line, kMostWrong, ' ') ||
-        error != std::errc() || end != code.data() + code.size())
+        !read_hex(code, number))
       return false;
     read[std::string(kernel)] = {number, std::string(line)};
   }

@@ -95,7 +95,7 @@ std::string hex(const uint8_t* bytes, size_t count) {
   return text;
 }
 
-/** What Vulkan 1.0 tells; extensions and limits are read after it. */
+// What Vulkan 1.0 tells; extensions and limits are read after it.
 VkPhysicalDeviceProperties read_basic(const Instance& instance, VkPhysicalDevice handle, Physical& out) {
   VkPhysicalDeviceProperties basic{};
   instance.vk.GetPhysicalDeviceProperties(handle, &basic);

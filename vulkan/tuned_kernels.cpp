@@ -3,30 +3,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <vector>
 
 #include "base/error.h"
 #include "base/siphash.h"
+#include "base/text.h"
 
 namespace pumice::engine {
 namespace {
 
 constexpr std::string_view kVersion = "version ";
 constexpr size_t kMostKernel = 64, kMostProduct = 512;
-
-std::string_view cut(std::string_view& rest, char at) {
-  const size_t end = std::min(rest.find(at), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
-
-template <class Number>
-bool read(std::string_view text, Number& number, int base = 10) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 bool is_word(std::string_view text, size_t most) {
   return !text.empty() && text.size() <= most &&
@@ -86,13 +73,13 @@ std::shared_ptr<const TunedKernels> TunedKernels::parse(std::string_view text) {
   if (!first.starts_with(kVersion)) return nullptr;
   first.remove_prefix(kVersion.size());
   uint64_t version = 0;
-  if (!read(first, version, 16)) return nullptr;
+  if (!read_hex(first, version)) return nullptr;
   auto kernels = std::make_shared<TunedKernels>(version);
   while (!text.empty()) {
     std::string_view line = cut(text, '\n');
     const std::string_view product = cut(line, ' '), number = cut(line, ' ');
     int64_t rows = 0;
-    if (!is_word(product, kMostProduct) || !is_word(line, kMostKernel) || !read(number, rows) || rows < 1 ||
+    if (!is_word(product, kMostProduct) || !is_word(line, kMostKernel) || !read_number(number, rows) || rows < 1 ||
         rows > INT32_MAX)
       return nullptr;
     kernels->set(std::string(product), rows, std::string(line));

@@ -145,6 +145,16 @@ def test_a_name_that_is_not_there(fleet) -> None:
         fleet.run(["voodoo2"], [])
 
 
+@pytest.mark.parametrize("line", ["{", "[]", '{"shader": 3}', '{"shader": "softmax[f32]", "spec": "x"}'])
+def test_what_is_no_pipeline_is_said(tmp_path: Path, line: str) -> None:
+    listed = tmp_path / "pipelines.jsonl"
+    listed.write_text(line + "\n")
+    words = ("kernel", "compile", "--device", "llvmpipe", "--pipelines")
+    said = run(BIN / "pumice-rt", *words, listed, code=3).stderr
+    assert "InvalidArgument" in said and str(listed) in said and "subgroup_size" in said
+    assert "none.jsonl cannot be read" in run(BIN / "pumice-rt", *words, tmp_path / "none.jsonl", code=3).stderr
+
+
 def test_pipelines_are_logged_and_not_run(tmp_path: Path) -> None:
     """On the driver of the tests: a line for each pipeline of the kernels that were asked for."""
     log = tmp_path / "pipelines.jsonl"

@@ -2,10 +2,10 @@
 #include "tools/kernel_bench/call.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "ops/shared/shape.h"
 #include "tools/kernel_bench/operators.h"
 
@@ -23,13 +23,6 @@ constexpr size_t kMostCases = 4096;
        printable(text).c_str(), std::string(what).c_str());
 }
 
-std::string_view cut(std::string_view& rest, char at) {
-  const size_t end = std::min(rest.find(at), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
-
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> all;
   while (!text.empty()) {
@@ -39,12 +32,6 @@ std::vector<std::string_view> words(std::string_view text) {
   return all;
 }
 
-template <class Number>
-bool read(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // A list of integers: "[1,-1]" or "[]".
 std::vector<int64_t> integers(const Op& op, std::string_view text) {
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') wrong(op, "a list is [1,2]", text);
@@ -52,7 +39,7 @@ std::vector<int64_t> integers(const Op& op, std::string_view text) {
   std::vector<int64_t> all;
   while (!rest.empty()) {
     int64_t number = 0;
-    if (!read(cut(rest, ','), number)) wrong(op, "a list has whole numbers", text);
+    if (!read_number(cut(rest, ','), number)) wrong(op, "a list has whole numbers", text);
     all.push_back(number);
   }
   return all;
@@ -97,10 +84,10 @@ CallTensor tensor(const Op& op, std::string_view text, DType t) {
     result.has_special = true;
   } else if (inside.find(',') != std::string_view::npos) {
     for (std::string_view left = inside; !left.empty();) {
-      if (!read(cut(left, ','), result.numbers.emplace_back())) wrong(op, "numbers in turn are {1,0.5}", text);
+      if (!read_number(cut(left, ','), result.numbers.emplace_back())) wrong(op, "numbers in turn are {1,0.5}", text);
     }
-  } else if (dots == std::string_view::npos || !read(inside.substr(0, dots), result.low) ||
-             !read(inside.substr(dots + 2), result.high) || !(result.low <= result.high)) {
+  } else if (dots == std::string_view::npos || !read_number(inside.substr(0, dots), result.low) ||
+             !read_number(inside.substr(dots + 2), result.high) || !(result.low <= result.high)) {
     wrong(op, "a range is {-1..1}, or {special} for floats", text);
   }
   return result;
@@ -130,8 +117,8 @@ CallArgument argument(const Op& op, const Param& param, std::string_view value, 
       break;
   }
   int64_t integer = 0;
-  result.is_integer = read(value, integer);
-  if (!read(value, result.number)) wrong(op, "no number", value);
+  result.is_integer = read_number(value, integer);
+  if (!read_number(value, result.number)) wrong(op, "no number", value);
   if (!result.is_integer && param.type != ParamType::real && param.type != ParamType::operand)
     wrong(op, "a whole number is wanted", value);
   return result;

@@ -2,9 +2,9 @@
 #include "tools/kernel_bench/case.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/call.h"
 #include "tools/kernel_bench/operators.h"
@@ -51,8 +51,7 @@ uint32_t index(const char* what, std::string_view got, std::span<const std::stri
 
 int64_t number(std::string_view key, std::string_view value, int64_t least) {
   int64_t result = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (error != std::errc() || end != value.data() + value.size() || result < least || result > int64_t{1} << 30)
+  if (!read_number(value, result) || result < least || result > int64_t{1} << 30)
     fail(Code::InvalidArgument, Stage::api, "case", "%s=%s: a whole number from %lld to 2^30 is wanted",
          printable(key).c_str(), printable(value).c_str(), static_cast<long long>(least));
   return result;
@@ -95,13 +94,6 @@ void set(Case& c, std::string_view key, std::string_view value) {
     default:
       c.values = static_cast<Values>(index("values", value, kValues));
   }
-}
-
-std::string_view cut(std::string_view& rest, char at) {
-  const size_t end = std::min(rest.find(at), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
 }
 
 // The operator in the text, else that of `base`. It may not exist.

@@ -80,16 +80,21 @@ json compiled(Device& device, const std::string& line) {
 uint32_t compile_listed(const Options& options, const Report& report) {
   const auto device = open(options);
   std::ifstream file(options.pipelines);
-  if (!file) fail(Code::InvalidArgument, Stage::api, options.pipelines, "cannot be read");
+  if (!file) fail(Code::IoError, Stage::api, options.pipelines, "%s cannot be read", options.pipelines.c_str());
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   report(device_event(*device, lines.size(), options.seed));
   uint32_t failed = 0;
-  for (const std::string& line : lines) {
-    const json row = compiled(*device, line);
-    failed += row.at("status") == "failed";
-    report(row.dump());
-  }
+  for (const std::string& line : lines) try {
+      const json row = compiled(*device, line);
+      failed += row.at("status") == "failed";
+      report(row.dump());
+    } catch (const json::exception&) {
+      fail(
+          Code::InvalidArgument, Stage::api, options.pipelines,
+          "%s: '%.100s' is no pipeline such as {\"shader\": \"softmax[f32]\", \"spec\": [32, 1], \"subgroup_size\": 0}",
+          options.pipelines.c_str(), printable(line).c_str());
+    }
   report(json{{"event", "end"}, {"failed", failed}}.dump());
   return failed;
 }

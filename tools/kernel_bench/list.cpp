@@ -73,12 +73,11 @@ json kernel_rows(const BenchOp& bench_op, const Case& c, const Features& feature
 }
 
 // What a run of the case dispatches on a device with these features, which need not be here.
-json dispatches(const BenchOp& bench_op, const Case& c, const Features& features, bool is_named) {
-  json rows = json::array();
-  if (!is_named) return rows;  // of all operators they take ten seconds
+json dispatches(const BenchOp& bench_op, const Case& c, const Features& features) {
   const std::unique_ptr<CaseData> data = bench_op.make(c, 1);
   const Bytes file = make_file(*data, bench_op.op);
   const FileGraph built = graph_for(file, features, {"", c.m});
+  json rows = json::array();
   for (const Node& node : built.graph->impl().nodes) {
     for (const Dispatch& dispatch : node.dispatches) {
       const PipelineKey key = pipeline_key(dispatch);
@@ -118,7 +117,8 @@ std::string run_list(const Options& options) {
     const Case asked = case_of(bench_op, options);
     row["kernels"] = kernel_rows(bench_op, asked, features);
     row["case"] = title(asked);
-    row["dispatches"] = dispatches(bench_op, asked, features, !options.ops.empty());
+    row["dispatches"] = json::array();
+    if (!options.ops.empty()) row["dispatches"] = dispatches(bench_op, asked, features);  // of all: ten seconds
     Options of_this;
     of_this.ops = {name};
     row["cases"] = json::array();

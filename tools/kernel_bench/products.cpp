@@ -2,12 +2,12 @@
 #include "tools/kernel_bench/products.h"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "graph/build.h"
 #include "graph/constant_facts.h"
 #include "graph/infer.h"
@@ -37,9 +37,7 @@ int64_t given_size(const Options& options, const std::string& name) {
   int64_t size = 0;
   for (const std::string& text : options.sizes) {
     if (!text.starts_with(name + "=")) continue;
-    const char *begin = text.data() + name.size() + 1, *last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(begin, last, size);
-    if (error != std::errc() || end != last || size < 1)
+    if (!read_number(std::string_view(text).substr(name.size() + 1), size) || size < 1)
       fail(Code::InvalidArgument, Stage::api, "size", "'%s': NAME=N is wanted, such as seq=128",
            printable(text).c_str());
   }
