@@ -36,7 +36,13 @@ Expected::Expected(const OneCall& call)
   // x is quantized on the device: a number is off by half a step, or, at a tie, by a whole one.
   const double steps = static_cast<double>(call.integer("qmax") - call.integer("qmin"));
   if (call.knows("mapping")) x_step_ = 4 / steps;
-  if (call.has("x_scale") && is_float(x_.dtype)) x_step_ = call.real("x_scale");
+  if (call.has("x_scale")) {
+    quantized_ = {call.real("x_scale"), call.real("x_zero"), call.real("qmin"), call.real("qmax")};
+    if (is_float(x_.dtype)) x_step_ = quantized_->scale;
+  }
+  for (size_t i = 0; call.knows("kernel") && i < 2; ++i)
+    windows_.push_back({size_at(call, "kernel", i), size_at(call, "stride", i), size_at(call, "dilation", i),
+                        size_at(call, "pads", i)});
 }
 
 int64_t Expected::terms() const {
@@ -46,10 +52,9 @@ int64_t Expected::terms() const {
 // x as the kernel multiplies it, but for x that is quantized by parameters chosen from it.
 double Expected::input(int64_t index) const {
   const double number = x_.at(index);
-  if (!call_.has("x_scale")) return number;
-  const double scale = call_.real("x_scale"), zero = call_.real("x_zero");
+  if (!quantized_) return number;
+  const auto [scale, zero, low, high] = *quantized_;
   if (!is_float(x_.dtype)) return (number - zero) * scale;
-  const double low = call_.real("qmin"), high = call_.real("qmax");
   return (clamped(std::nearbyint(number / scale) + zero, low, high) - zero) * scale;
 }
 
@@ -105,14 +110,13 @@ Expected::Sum Expected::linear(int64_t index) const {
 
 std::vector<double> Expected::patch(int64_t image, int64_t group, int64_t y, int64_t x) const {
   const int64_t channels = x_.dim(1) / call_.integer("groups", 1), height = x_.dim(2), width = x_.dim(3);
+  const Window &rows = windows_[0], &columns = windows_[1];
   std::vector<double> patch;
   for (int64_t c = group * channels; c < (group + 1) * channels; ++c) {
-    for (int64_t ky = 0; ky < size_at(call_, "kernel", 0); ++ky) {
-      for (int64_t kx = 0; kx < size_at(call_, "kernel", 1); ++kx) {
-        const int64_t at_y = y * size_at(call_, "stride", 0) + ky * size_at(call_, "dilation", 0) -
-                             size_at(call_, "pads", 0),
-                      at_x = x * size_at(call_, "stride", 1) + kx * size_at(call_, "dilation", 1) -
-                             size_at(call_, "pads", 1);
+    for (int64_t ky = 0; ky < rows.kernel; ++ky) {
+      for (int64_t kx = 0; kx < columns.kernel; ++kx) {
+        const int64_t at_y = y * rows.stride + ky * rows.dilation - rows.pad,
+                      at_x = x * columns.stride + kx * columns.dilation - columns.pad;
         const bool inside = at_y >= 0 && at_y < height && at_x >= 0 && at_x < width;
         patch.push_back(inside ? input(((image * x_.dim(1) + c) * height + at_y) * width + at_x) : 0);
       }

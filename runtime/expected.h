@@ -38,6 +38,14 @@ class Expected {
   const OneCall& call_;
   CallTensor x_, weight_, scale_, zero_, bias_, residual_, norm_;
   double x_step_ = 0;  // of numbers that stand for x: how far one may be off
+  struct Quantized {   // x by parameters of the call
+    double scale, zero, low, high;
+  };
+  std::optional<Quantized> quantized_;
+  struct Window {
+    int64_t kernel, stride, dilation, pad;
+  };
+  std::vector<Window> windows_;  // of a convolution: of y and x
 };
 
 }  // namespace pumice::engine

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include <algorithm>
 #include <future>
+#include <iterator>
 #include <system_error>
 
 #include "graph/build.h"
@@ -9,6 +11,7 @@
 #include "graph/layout.h"
 #include "graph/limits.h"
 #include "graph/need.h"
+#include "graph/pipelines.h"
 #include "ops/op.h"
 #include "ops/shared/decoder_layers.h"
 #include "ops/shared/textures.h"
@@ -56,6 +59,16 @@ std::vector<Layout> plan_all(const Program& program, std::span<const std::unique
 bool is_large(std::span<const std::byte> file) {
   constexpr size_t kLarge = size_t{256} << 20;
   return file.size() >= kLarge;
+}
+
+// Pipelines of a run at the hints, made while weights are packed and kernels tested. A CPU driver would take the
+// processor from these.
+void begin_pipelines(Device& device, std::span<const std::unique_ptr<Graph>> graphs) {
+  if (device.features().cpu) return;
+  std::vector<PipelineKey> keys;
+  for (const auto& graph : graphs) std::ranges::copy(pack_pipelines(*graph), std::back_inserter(keys));
+  for (const auto& graph : graphs) std::ranges::copy(run_pipelines(*graph), std::back_inserter(keys));
+  device.pipelines().begin(std::move(keys));
 }
 
 // Does it now in another thread, where there is one to be had, else when the result is asked for.
@@ -131,6 +144,8 @@ uint64_t Model::load_weights(const ExternalData& external, SelfTest& test, const
     need_ = weights;
     add_session(*device_, program, graphs, layouts, need_);
     require_memory(need_, budget_);
+    test.begin(graphs);
+    begin_pipelines(*device_, graphs);
     lying = test.run(graphs);
     return lying == 0;
   };

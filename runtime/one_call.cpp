@@ -68,6 +68,22 @@ double CallTensor::at(int64_t index) const {
   return dtype == DType::i8 ? static_cast<int8_t>(data[i]) : data[i];
 }
 
+std::vector<float> CallTensor::values() const {
+  std::vector<float> values(bytes.size() / device_bytes(dtype));
+  if (dtype == DType::f32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  } else if (dtype == DType::f16) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t half;
+      std::memcpy(&half, &bytes[i * 2], 2);
+      values[i] = half_value(half);
+    }
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(at(static_cast<int64_t>(i)));
+  }
+  return values;
+}
+
 bool OneCall::is_known(const OpCall& call) {
   return is_in(kKnown, op_signatures()[call.op].name);
 }

@@ -20,6 +20,7 @@ struct CallTensor {
   std::span<const std::byte> bytes = {};
   int64_t dim(int64_t axis) const { return shape.at(axis < 0 ? shape.size() + axis : axis); }
   double at(int64_t index) const;  // of i4: of a matrix [rows, columns]
+  std::vector<float> values() const;
 };
 
 class OneCall {

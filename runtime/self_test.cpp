@@ -2,10 +2,10 @@
 #include "runtime/self_test.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/log.h"
-#include "runtime/trial.h"
 #include "vulkan/kernel_verdicts.h"
 
 namespace pumice::engine {
@@ -13,9 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// After so long no other test begins.
+// After runs of so long no other test begins.
 milliseconds time_of(const Device& device) {
-  return device.info().kind == "cpu" ? milliseconds(150) : milliseconds(25);
+  return device.info().kind == "cpu" ? milliseconds(150) : milliseconds(50);
 }
 
 // Calls function(node) of all nodes with a dispatch that runs.
@@ -119,9 +119,14 @@ void SelfTest::note(const Candidate& candidate, const std::optional<std::string>
   }
 }
 
-// Pipelines first, at once: but for the portable ones the model needs them anyway.
-void SelfTest::test(std::span<const std::unique_ptr<Graph>> graphs) {
-  std::vector<std::pair<Candidate, Trial>> all;
+bool SelfTest::is_on(std::span<const std::unique_ptr<Graph>> graphs) const {
+  const Features& features = graphs.front()->features();
+  return !features.untested && features.kernel.empty();
+}
+
+void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs) {
+  trials_.clear();
+  if (!is_on(graphs)) return;
   std::vector<PipelineKey> pipelines;
   Shaders covered;
   for (const Candidate& each : candidates(graphs)) {
@@ -130,32 +135,43 @@ void SelfTest::test(std::span<const std::unique_ptr<Graph>> graphs) {
     guarded(each, [&] {
       std::optional<Trial> trial = trial_of(each);
       if (!trial) return;
-      for (PipelineKey& key : trial->pipelines()) pipelines.push_back(std::move(key));
+      std::ranges::move(trial->pipelines(), std::back_inserter(pipelines));
       covered.insert(each.shaders.begin(), each.shaders.end());
-      all.emplace_back(each, std::move(*trial));
+      trials_.emplace_back(each, std::move(*trial));
     });
   }
-  if (all.empty()) return;
-  const auto compiling = std::chrono::steady_clock::now();
-  guarded(all.front().first, [&] { device_->pipelines().prepare(pipelines, deadline_); });
-  const auto begin = std::chrono::steady_clock::now(), end = begin + time_of(*device_);
-  for (auto& each : all) {  // no structured binding: clang 14 captures none
-    if (std::chrono::steady_clock::now() > end) break;
-    guarded(each.first,
-            [&] { note(each.first, find_wrong(std::move(each.second), device_, external_, budget_, end)); });
+  if (!pipelines.empty()) device_->pipelines().begin(std::move(pipelines));
+}
+
+// The pipelines of the next calls are made meanwhile.
+void SelfTest::test() {
+  using Clock = std::chrono::steady_clock;
+  if (trials_.empty()) return;
+  const auto begin = Clock::now();
+  Clock::duration ran{}, left = time_of(*device_);
+  size_t calls = 0;
+  for (auto& each : trials_) {  // no structured binding: clang 14 captures none
+    if (ran > left) break;
+    if (std::ranges::all_of(each.first.shaders, [&](const Shader* shader) { return is_tested(*shader); })) continue;
+    guarded(each.first, [&] {
+      device_->pipelines().prepare(each.second.pipelines(), deadline_);
+      const auto now = Clock::now();
+      note(each.first, find_wrong(std::move(each.second), device_, external_, budget_, now + (left - ran)));
+      ran += Clock::now() - now;
+      ++calls;
+    });
   }
-  const std::chrono::duration<double, std::milli> ran = std::chrono::steady_clock::now() - begin,
-                                                  compiled = begin - compiling;
-  log(LogLevel::debug, "self test: %zu calls in %.1f ms, after %.1f ms for their pipelines", all.size(), ran.count(),
-      compiled.count());
+  const std::chrono::duration<double, std::milli> all = Clock::now() - begin, of_runs = ran;
+  log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, %.1f ms of them waiting for pipelines", calls,
+      trials_.size(), all.count(), (all - of_runs).count());
+  trials_.clear();
   device_->verdicts().save();
 }
 
 uint64_t SelfTest::run(std::span<const std::unique_ptr<Graph>> graphs) {
-  const Features& features = graphs.front()->features();
-  if (features.untested || !features.kernel.empty()) return 0;
+  if (!is_on(graphs)) return 0;
   std::lock_guard lock(device_->verdicts().testing());
-  test(graphs);
+  test();
   return conclude(graphs);
 }
 

@@ -14,12 +14,11 @@
 #include "base/deadline.h"
 #include "graph/budget.h"
 #include "graph/graph_impl.h"
+#include "runtime/trial.h"
 #include "serialization/constants.h"
 #include "vulkan/device.h"
 
 namespace pumice::engine {
-
-struct Trial;  // runtime/trial.h
 
 // A kernel of a model. `wrong`: what it does wrong; then the features of its family were switched off, where there are
 // some.
@@ -33,8 +32,10 @@ class SelfTest {
  public:
   SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
            const Budget& budget, const Deadline& deadline);
-  // Tests what the graphs, at live shapes, run and was not tested yet, as long as there is time. Returns the features
-  // that are to be switched off: the graphs are then built and given again. Throws DeviceLost and Timeout.
+  // Begins to make the pipelines of a test of what the graphs, at live shapes, run and was not tested yet.
+  void begin(std::span<const std::unique_ptr<Graph>> graphs);
+  // Tests as long as there is time. Returns the features that are to be switched off: the graphs are then built and
+  // given again, to begin() first. Throws DeviceLost and Timeout.
   uint64_t run(std::span<const std::unique_ptr<Graph>> graphs);
   // Those of all runs.
   std::vector<KernelTest> kernels() const { return kernels_; }
@@ -53,7 +54,8 @@ class SelfTest {
   // Calls `body`; what the model cannot do on the device, its own load says.
   void guarded(const Candidate& candidate, const std::function<void()>& body) const;
   void note(const Candidate& candidate, const std::optional<std::string>& wrong);
-  void test(std::span<const std::unique_ptr<Graph>> graphs);
+  bool is_on(std::span<const std::unique_ptr<Graph>> graphs) const;
+  void test();
   uint64_t conclude(std::span<const std::unique_ptr<Graph>> graphs);
 
   std::shared_ptr<Device> device_;
@@ -61,6 +63,7 @@ class SelfTest {
   std::shared_ptr<ConstantFacts> facts_;
   const Budget& budget_;
   const Deadline& deadline_;
+  std::vector<std::pair<Candidate, Trial>> trials_;
   std::vector<KernelTest> kernels_;
   std::set<std::string> known_;  // of kernels_
 };

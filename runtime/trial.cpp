@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "graph/bind.h"
 #include "graph/layout.h"
 #include "graph/need.h"
+#include "graph/pipelines.h"
 #include "runtime/expected.h"
 #include "runtime/model.h"
 
@@ -68,12 +70,17 @@ std::vector<int64_t> spread(int64_t count, int64_t of) {
 std::vector<int64_t> doubtful(const CallTensor& a, const CallTensor& b, int64_t of) {
   std::vector<int64_t> order(static_cast<size_t>(of));
   std::iota(order.begin(), order.end(), 0);
-  const auto doubt = [&](int64_t i) {
-    const double d = std::fabs(a.at(i) - b.at(i));
-    return std::isnan(d) ? INFINITY : d;
-  };
+  std::vector<float> doubts = a.values();
+  const std::vector<float> others = b.values();
+  for (size_t i = 0; i < doubts.size(); ++i) {
+    const float d = std::fabs(doubts[i] - others[i]);
+    doubts[i] = std::isnan(d) ? INFINITY : d;
+  }
   const auto most = order.begin() + std::min(of, kDoubtful);
-  std::partial_sort(order.begin(), most, order.end(), [&](int64_t i, int64_t j) { return doubt(i) > doubt(j); });
+  const auto more = [&](int64_t i, int64_t j) {
+    return doubts[static_cast<size_t>(i)] > doubts[static_cast<size_t>(j)];
+  };
+  std::partial_sort(order.begin(), most, order.end(), more);
   order.erase(most, order.end());
   return order;
 }
@@ -125,9 +132,12 @@ Trial::Trial(OneCall one_call, const Features& features, const std::shared_ptr<C
 }
 
 std::vector<PipelineKey> Trial::pipelines() const {
-  std::vector<PipelineKey> keys = pipelines_of(*graph, 0);
-  if (portable == nullptr) return keys;
-  for (PipelineKey& key : pipelines_of(*portable, 0)) keys.push_back(std::move(key));
+  std::vector<PipelineKey> keys;
+  for (const Graph* each : {portable.get(), graph.get()}) {
+    if (each == nullptr) continue;
+    std::ranges::move(run_pipelines(*each), std::back_inserter(keys));
+    std::ranges::move(pack_pipelines(*each), std::back_inserter(keys));
+  }
   return keys;
 }
 

@@ -21,7 +21,7 @@ struct Trial {
 
   // The call with kernels by `features`; `portable`: they are.
   Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts, bool portable);
-  // The pipelines that it needs, but for those that pack weights.
+  // The pipelines that it needs.
   std::vector<PipelineKey> pipelines() const;
 };
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <thread>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 
 #include "base/append_line.h"
 #include "base/log.h"
+#include "base/process_end.h"
 #include "glsl/spirv.h"
 #include "vulkan/cache_file.h"
 #include "vulkan/descriptor.h"
@@ -23,7 +25,10 @@
 namespace pumice::engine {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr size_t kMaxThreads = 16;
+constexpr double kForever = 1e9;  // seconds
 
 struct Layouts {
   VkDescriptorSetLayout set = VK_NULL_HANDLE;
@@ -58,8 +63,10 @@ struct Pipelines::Impl {
   const Layouts& layouts(const Shader& shader);
   void create(const PipelineKey& key, SpirvBlocks& blocks, Pipeline& out) const;
   std::vector<PipelineKey> claim(std::span<const PipelineKey> keys);
-  void make(std::vector<PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
+  void make(const std::vector<PipelineKey>& keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
   void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline);
+  void keep(const PipelineKey& key, const Pipeline& pipeline);
+  void begin(std::vector<PipelineKey> keys);
   void prepare(std::span<const PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<Core> core;
@@ -73,10 +80,15 @@ struct Pipelines::Impl {
   std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, PipelineKeyHash> pipelines;
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
   std::atomic<uint32_t> created{0};
+  std::atomic<bool> closing{false};
+  std::vector<std::future<void>> begun;
 };
 
 Pipelines::Impl::~Impl() {
-  if (core->must_leak()) return;
+  if (core->must_leak()) {
+    new std::vector(std::move(begun));  // of a process that was forked, no thread would come to their end
+    return;
+  }
   const Vk& vk = core->vk;
   for (const auto& [key, pipeline] : pipelines) vk.DestroyPipeline(core->device, pipeline->handle, nullptr);
   for (const auto& [key, layout] : all_layouts) {
@@ -175,6 +187,15 @@ void Pipelines::Impl::create(const PipelineKey& key, SpirvBlocks& blocks, Pipeli
   append_line("PUMICE_SHADER_LOG", shader.name);  // test/cli/test_kernel.py: which variants no test runs
 }
 
+void Pipelines::Impl::keep(const PipelineKey& key, const Pipeline& pipeline) {
+  std::lock_guard lock(mutex);
+  pipelines.emplace(key, std::make_unique<Pipeline>(pipeline));
+  in_the_making.erase(key);
+  ++created;
+  changed = true;
+  made.notify_all();
+}
+
 // The calling thread works, too, so that pipelines are made where no thread can be started.
 void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline) {
   SpirvBlocks blocks;
@@ -186,6 +207,7 @@ void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pi
       try {
         deadline.require(Stage::encode, "compiling a pipeline");
         create(keys[i], blocks, out[i]);
+        keep(keys[i], out[i]);
       } catch (...) {
         std::lock_guard lock(first_mutex);
         if (!first) first = std::current_exception();
@@ -225,12 +247,12 @@ std::vector<PipelineKey> Pipelines::Impl::claim(std::span<const PipelineKey> key
   return claimed;
 }
 
-void Pipelines::Impl::make(std::vector<PipelineKey> keys, const Deadline& deadline,
+// What was made is kept, even where others failed.
+void Pipelines::Impl::make(const std::vector<PipelineKey>& keys, const Deadline& deadline,
                            std::unique_lock<std::mutex>& lock) {
-  std::vector<Pipeline> out;
   std::exception_ptr error;
   try {
-    out.resize(keys.size());
+    std::vector<Pipeline> out(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) {
       const Layouts& both = layouts(*keys[i].shader);
       out[i] = {VK_NULL_HANDLE, both.pipeline, both.set, keys[i].shader};
@@ -243,12 +265,6 @@ void Pipelines::Impl::make(std::vector<PipelineKey> keys, const Deadline& deadli
   if (!lock.owns_lock()) lock.lock();
   for (const PipelineKey& key : keys) in_the_making.erase(key);
   made.notify_all();
-  for (size_t i = 0; i < out.size(); ++i) {  // what was made is kept, even where others failed
-    if (out[i].handle == VK_NULL_HANDLE) continue;
-    pipelines.emplace(std::move(keys[i]), std::make_unique<Pipeline>(out[i]));
-    ++created;
-    changed = true;
-  }
   if (error) std::rethrow_exception(error);
 }
 
@@ -258,19 +274,41 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys, const Deadline&
   const auto is_missing = [&](const PipelineKey& key) { return !pipelines.contains(key); };
   while (std::any_of(keys.begin(), keys.end(), is_missing)) {
     deadline.require(Stage::encode, "compiling a pipeline");
-    std::vector<PipelineKey> claimed = claim(keys);
+    const std::vector<PipelineKey> claimed = claim(keys);
     if (claimed.empty()) {
       made.wait_for(lock, std::chrono::milliseconds(100));  // then the deadline is looked at
     } else {
-      make(std::move(claimed), deadline, lock);
+      make(claimed, deadline, lock);
     }
   }
+}
+
+// Ends between two pipelines where the device is closed.
+void Pipelines::Impl::begin(std::vector<PipelineKey> keys) {
+  const Deadline open(kForever, [this] {
+    if (closing) fail(Code::Cancelled, Stage::encode, "pipeline", "the device is closed");
+  });
+  std::lock_guard lock(mutex);
+  std::erase_if(begun, [](const std::future<void>& each) { return each.wait_for(0s) == std::future_status::ready; });
+  begun.push_back(std::async(std::launch::async, [this, open, keys = std::move(keys)] {
+    const Inside inside;
+    std::unique_lock working(mutex);
+    prepare(keys, open, working);  // an error stays in the future: prepare() has it again where they are needed
+  }));
 }
 
 Pipelines::Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir)
     : impl_(std::make_unique<Impl>(std::move(core), cache_dir)) {}
 Pipelines::~Pipelines() {
+  impl_->closing = true;
+  if (!impl_->core->must_leak()) impl_->begun.clear();  // which waits for them
   save();
+}
+
+void Pipelines::begin(std::vector<PipelineKey> keys) noexcept try {
+  impl_->begin(std::move(keys));
+} catch (const std::exception& error) {
+  log(LogLevel::debug, "pipelines are made when they are needed: %s", error.what());
 }
 
 void Pipelines::prepare(std::span<const PipelineKey> keys, const Deadline& deadline) {

@@ -47,6 +47,8 @@ class Pipelines {
   // prepare() of other pipelines go on. Throws DeviceUnsupported where the device lacks a feature that the shader
   // needs, Timeout between two pipelines; those that were made are kept.
   void prepare(std::span<const PipelineKey> keys, const Deadline& deadline = {});
+  // Begins to make those that are missing on other threads, and returns. What fails is said by prepare() or get().
+  void begin(std::vector<PipelineKey> keys) noexcept;
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);
   // Writes the cache file when something new was made (temporary name, then rename). Never throws: one warning.

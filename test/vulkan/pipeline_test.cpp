@@ -114,6 +114,41 @@ TEST_F(PipelinesOfThreads, NobodyWaitsForOthersBeyondTheDeadline) {
   other.join();
 }
 
+TEST_F(PipelinesOfThreads, BegunOnesAreThereOneByOne) {
+  const auto device = test::open();
+  const PipelineKey slow{&test::kAdd, {kSlow}, 0}, other{&test::kAdd, {2 * kSlow}, 0};
+  device->pipelines().begin({slow, other});
+  ASSERT_TRUE(mine.await(1));
+  device->pipelines().prepare({&other, 1}, Deadline(60));  // though the slow one is not made yet
+  EXPECT_EQ(mine.made, 0);
+  mine.let_go();
+  device->pipelines().get(slow);
+  EXPECT_EQ(mine.made, 1);
+  EXPECT_EQ(device->pipelines().created(), 2u);
+}
+
+TEST_F(PipelinesOfThreads, WhatFailsIsSaidWhereItIsNeeded) {
+  const auto device = test::open();
+  mine.fails = true;
+  device->pipelines().begin({{&test::kAdd, {kSlow}, 0}});
+  ASSERT_TRUE(mine.await(1));
+  mine.let_go();
+  EXPECT_EQ(error_of([&] { device->pipelines().get({&test::kAdd, {kSlow}, 0}); }).code(), Code::OutOfHostMemory);
+}
+
+TEST_F(PipelinesOfThreads, ADeviceWaitsForThem) {
+  auto device = test::open();
+  device->pipelines().begin({{&test::kAdd, {kSlow}, 0}});
+  ASSERT_TRUE(mine.await(1));
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    mine.let_go();
+  });
+  device.reset();
+  EXPECT_EQ(mine.made, 1);
+  later.join();
+}
+
 TEST(Pipelines, ADeadlineStopsBetweenTwo) {
   const auto device = test::open("-int_dot");
   std::vector<PipelineKey> keys;

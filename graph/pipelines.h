@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipelines that a graph needs, known before anything is allocated or recorded.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "vulkan/pipeline.h"
+
+namespace pumice::engine {
+
+// Those that pack its constants.
+std::vector<PipelineKey> pack_pipelines(const Graph& graph);
+// Those that it runs at live shapes, but for nodes that one dispatch may do together (graph/merge.h): whether it does
+// is known when a session runs.
+std::vector<PipelineKey> run_pipelines(const Graph& graph);
+
+}  // namespace pumice::engine
