@@ -80,6 +80,15 @@ void Session::call(uint32_t method, std::span<const InputView> inputs, const Out
   }
 }
 
+void Session::prepare(uint32_t method_index, std::span<const InputView> inputs) {
+  const Lock lock(*this);
+  last_ = nullptr;
+  MethodState& method = method_at(method_index);
+  method.rules.bind(inputs, method.symbols);
+  const Running running(*this);
+  encoding(method, false, false, false);
+}
+
 Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inputs, bool timed, uint32_t steps) {
   last_ = nullptr;
   if (steps < 1 || steps > kMostSteps)
@@ -258,6 +267,17 @@ bool Session::must_grow(const Ports& ports, const Layout& layout) const {
          is_small(download_, ports.download_bytes);
 }
 
+template <class Memory>
+uint64_t Session::bytes_of(std::vector<Memory> Encoding::* kept) const {
+  uint64_t bytes = 0;
+  for (const MethodState& method : methods_) {
+    for (const auto& encoding : method.encodings) {
+      for (const Memory& memory : (*encoding).*kept) bytes += memory.bytes();
+    }
+  }
+  return bytes;
+}
+
 // With another recording. Where something must grow, those that there are go.
 MemoryNeed Session::need_of(const Ports& ports, const Layout& layout, uint64_t merged) const {
   const bool grows = must_grow(ports, layout);
@@ -266,8 +286,8 @@ MemoryNeed Session::need_of(const Ports& ports, const Layout& layout, uint64_t m
   need.states = state_bytes(state_infos_);
   need.arena = size(arena_, layout.plan.total);
   need.io = words_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes) +
-            merged + (grows ? 0 : kept_merged_bytes());
-  need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : image_bytes());
+            merged + (grows ? 0 : bytes_of(&Encoding::merged_memory));
+  need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : bytes_of(&Encoding::images));
   return need;
 }
 
@@ -298,26 +318,6 @@ void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind ki
   left -= buffer_bytes(wanted) - buffer_bytes(bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(wanted, kind, what);
-}
-
-uint64_t Session::kept_merged_bytes() const {
-  uint64_t bytes = 0;
-  for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
-      for (const Buffer& memory : encoding->merged_memory) bytes += memory.bytes();
-    }
-  }
-  return bytes;
-}
-
-uint64_t Session::image_bytes() const {
-  uint64_t bytes = 0;
-  for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
-      for (const Image& image : encoding->images) bytes += image.bytes();
-    }
-  }
-  return bytes;
 }
 
 void Session::check_status(const MethodState& method, const Encoding& encoding) {
@@ -383,13 +383,14 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
 SessionMemory Session::memory() const {
   const Lock lock(*this);
   const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
-  SessionMemory memory{.weights = weights_->bytes(),
-                       .state = 0,
-                       .arena = size(arena_),
-                       .textures = weights_->texture_bytes(),
-                       .io = size(upload_) + size(download_) + size(words_) + undo_.bytes() + kept_merged_bytes()};
+  SessionMemory memory{
+      .weights = weights_->bytes(),
+      .state = 0,
+      .arena = size(arena_),
+      .textures = weights_->texture_bytes(),
+      .io = size(upload_) + size(download_) + size(words_) + undo_.bytes() + bytes_of(&Encoding::merged_memory)};
   for (const Buffer& state : states_) memory.state += size(state);
-  memory.textures += image_bytes();
+  memory.textures += bytes_of(&Encoding::images);
   return memory;
 }
 

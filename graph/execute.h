@@ -55,6 +55,9 @@ class Session {
   using OutputDestination = std::function<void*(uint32_t index, const OutputInfo& output)>;
   void call(uint32_t method, std::span<const InputView> inputs, const OutputDestination& destination,
             uint32_t steps = 1);
+  // What a first run with inputs of these dtypes and sizes does before it is submitted: pipelines, memory, recording.
+  // The data is not read. Then there are no outputs, as before the first run. Throws what a run throws.
+  void prepare(uint32_t method, std::span<const InputView> inputs);
   // Of the last run, whichever thread made it.
   OutputInfo output(uint32_t index) const;
   void read(uint32_t index, void* data, uint64_t bytes) const;
@@ -130,8 +133,9 @@ class Session {
   MemoryNeed need_of(const Ports& ports, const Layout& layout, uint64_t merged) const;
   void make_room(const Ports& ports, const Layout& layout, uint64_t merged);
   void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
-  uint64_t image_bytes() const;        // of the recordings
-  uint64_t kept_merged_bytes() const;  // likewise: Encoding::merged_memory
+  // Of the recordings.
+  template <class Memory>
+  uint64_t bytes_of(std::vector<Memory> Encoding::* kept) const;
   SessionBuffers buffers(bool in_place) const;
   void check_status(const MethodState& method, const Encoding& encoding);
   void run_unmerged(const MethodState& method, const Encoding& encoding);

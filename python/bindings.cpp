@@ -161,6 +161,11 @@ class NativeSession {
     return arrays_out;
   }
 
+  void prepare(const std::vector<py::array>& arrays, uint32_t method) {
+    const std::vector<pumice_tensor> inputs = tensors_of(arrays);
+    call_and_see_signals([&] { session_.prepare(inputs, method); });
+  }
+
   std::string profile(const std::vector<py::array>& arrays, uint32_t method) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
     std::string rows;
@@ -256,6 +261,7 @@ PYBIND11_MODULE(_pumice, m) {
                     uint64_t, double>())
       .def("describe", &NativeSession::describe)
       .def("run", &NativeSession::run)
+      .def("prepare", &NativeSession::prepare)
       .def("profile", &NativeSession::profile)
       .def("reset", &NativeSession::reset)
       .def("seed", &NativeSession::seed)

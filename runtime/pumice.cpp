@@ -252,6 +252,11 @@ pumice_status pumice_session_run(pumice_session session, uint32_t method, const 
   return guarded([&] { sessions().get(session.handle)->session->run(method, views(inputs, num_inputs)); });
 }
 
+pumice_status pumice_session_prepare(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                     uint32_t num_inputs) {
+  return guarded([&] { sessions().get(session.handle)->session->prepare(method, views(inputs, num_inputs)); });
+}
+
 pumice_status pumice_session_call(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                   uint32_t num_inputs, pumice_room room, void* user) {
   return pumice_session_call_steps(session, method, inputs, num_inputs, 1, room, user);

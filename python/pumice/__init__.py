@@ -15,7 +15,8 @@ from pumice._pumice import version as _version
 from pumice.errors import CancelledError, DeviceError, Error, InvalidFileError, InvalidInputError, UnsupportedError
 from pumice.runtime.devices import Device, devices, why_no_devices
 from pumice.runtime.profile import ProfileRow
-from pumice.runtime.session import Session, TensorSpec, check, inspect, load
+from pumice.runtime.session import Session, check, inspect, load
+from pumice.runtime.tensor_spec import TensorSpec
 
 __version__ = _version()
 

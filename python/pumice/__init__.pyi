@@ -17,9 +17,9 @@ from pumice.runtime.devices import devices as devices
 from pumice.runtime.devices import why_no_devices as why_no_devices
 from pumice.runtime.profile import ProfileRow as ProfileRow
 from pumice.runtime.session import Session as Session
-from pumice.runtime.session import TensorSpec as TensorSpec
 from pumice.runtime.session import check as check
 from pumice.runtime.session import inspect as inspect
 from pumice.runtime.session import load as load
+from pumice.runtime.tensor_spec import TensorSpec as TensorSpec
 
 __version__: str

@@ -63,6 +63,20 @@ TEST_F(CApi, RunsThroughTheCppHeader) {
   session.reset();
 }
 
+TEST_F(CApi, APreparedRunHasNoOutputs) {
+  pumice::Session session(model);
+  session.run({&input, 1});
+  session.prepare({&input, 1});
+  EXPECT_THAT(session.memory(), testing::Not(HasSubstr("\"arena\":0")));
+  pumice_tensor output = PUMICE_INIT(pumice_tensor);
+  EXPECT_EQ(pumice_session_output(session.handle(), 0, &output), PUMICE_WRONG_STATE);
+  EXPECT_EQ(pumice_session_prepare(session.handle(), 7, &input, 1), PUMICE_INVALID_ARGUMENT);
+  EXPECT_EQ(pumice_session_prepare(session.handle(), 0, &input, 0), PUMICE_INVALID_ARGUMENT);
+  EXPECT_EQ(pumice_session_prepare(session.handle(), 0, nullptr, 1), PUMICE_INVALID_ARGUMENT);
+  session.run({&input, 1});
+  EXPECT_EQ(pumice_session_output(session.handle(), 0, &output), PUMICE_OK);
+}
+
 TEST_F(CApi, SessionsOutliveTheirModel) {
   pumice_session session;
   ASSERT_EQ(pumice_session_new(model.handle(), &session), PUMICE_OK);

@@ -24,10 +24,14 @@ void model_argument(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("model", arguments.model, "the .pumice file")->required();
 }
 
-void bench_options(CLI::App* command, tool::Arguments& arguments) {
+void shape_options(CLI::App* command, tool::Arguments& arguments) {
   command->add_option("--shape", arguments.shapes,
                       "shape of an input, e.g. ids=1x128; others follow by the names of sizes; repeatable");
   command->add_option("--size", arguments.sizes, "a dynamic size by its name, e.g. seq=128; repeatable");
+}
+
+void bench_options(CLI::App* command, tool::Arguments& arguments) {
+  shape_options(command, arguments);
   command->add_option("-i,--inputs", arguments.inputs,
                       "one .npy file for each input, in order, instead of random ones");
   command->add_option("-r,--runs", arguments.runs, "timed runs")->check(CLI::PositiveNumber)->capture_default_str();
@@ -73,6 +77,9 @@ int dispatch(int argc, char** argv) {
   bench_options(profile, arguments);
   profile->add_option("--by", arguments.by, "a row for each 'kernel' or for each 'call'")
       ->check(CLI::IsMember({"kernel", "call"}));
+  CLI::App* warm = add("warm", "compile the kernels of a run ahead, and keep them in the cache", tool::warm);
+  model_argument(warm, arguments);
+  shape_options(warm, arguments);
   CLI::App* inspect = add("inspect", "header, operators, memory plan, constants; no device is touched", tool::inspect);
   model_argument(inspect, arguments);
   CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);
@@ -90,8 +97,8 @@ int dispatch(int argc, char** argv) {
   generate->add_option("--stop", arguments.stops, "ids that end the text, 1,2,3")->delimiter(',');
   sampling_options(generate, arguments.sampling);
   generate->add_flag("--profile", arguments.profiled, "then print the kernels of one more token");
-  for (CLI::App* command : {run, bench, profile, generate}) device_options(command, arguments);
-  for (CLI::App* command : {bench, profile, generate, inspect, devices})
+  for (CLI::App* command : {run, bench, profile, warm, generate}) device_options(command, arguments);
+  for (CLI::App* command : {bench, profile, warm, generate, inspect, devices})
     command->add_flag("--json", arguments.json, "print JSON for programs");
   tool::tune_command(app, arguments, chosen);
   tool::kernel_commands(app, arguments, chosen);

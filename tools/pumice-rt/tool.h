@@ -45,6 +45,7 @@ struct UsageError : std::runtime_error {
 int run(const Arguments& arguments);
 int bench(const Arguments& arguments);
 int profile(const Arguments& arguments);
+int warm(const Arguments& arguments);
 int generate(const Arguments& arguments);
 int inspect(const Arguments& arguments);
 int check(const Arguments& arguments);

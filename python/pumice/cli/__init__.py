@@ -12,7 +12,7 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, compare, devices, explain, export, inspect, kernel, llm, quantize, report, run, tune
+from pumice.cli import bench, compare, devices, explain, export, inspect, kernel, llm, quantize, report, run, tune, warm
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error
@@ -31,6 +31,7 @@ def cli() -> None:
     pumice quantize model.py:build int4                         what a scheme makes of each layer
     pumice compare model.py:build --quantize int4               which layer costs the accuracy
     pumice tune m.pumice                                        faster on this device
+    pumice warm m.pumice --size seq=16,64                       no pauses for compiling
     pumice llm --help                                           language models: export, chat, generate
     pumice devices                                              where it can run
     pumice explain BadShape                                     what an error means, what to do
@@ -51,6 +52,7 @@ for command in (
     compare.compare,
     llm.llm,
     tune.tune,
+    warm.warm,
     kernel.kernel,
     devices.devices,
     devices.doctor,

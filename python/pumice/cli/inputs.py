@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from pumice.errors import InvalidInputError
+from pumice.runtime.shapes import Shape, shapes_of
+
 if TYPE_CHECKING:
     import pumice
-
-Shape = tuple[int, ...]
 
 
 def input_options(command: Any) -> Any:
@@ -82,18 +81,12 @@ def batches(files: Iterable[Path]) -> list[tuple[Any, ...]]:
 
 def resolve(session: pumice.Session, shapes: Iterable[str], sizes: Iterable[str]) -> list[Shape]:
     """The shape of every input: given by --shape, computed from the named sizes, or that of the export."""
-    given = _parse_shapes(session, shapes)
-    named = _parse_sizes(session, sizes)
-    said = dict.fromkeys(named, "--size")
-    for spec in session.inputs:
-        for dim, size in zip(spec.dims, given.get(spec.name, ()), strict=False):
-            if isinstance(dim, str) and _names(dim) == {dim}:
-                if named.setdefault(dim, size) != size:
-                    raise click.UsageError(
-                        f"the size {dim} is {named[dim]} by {said[dim]} and {size} by --shape {spec.name}"
-                    )
-                said.setdefault(dim, f"--shape {spec.name}")
-    return [given.get(spec.name) or _of_sizes(spec, named) for spec in session.inputs]
+    given = dict(map(_parse_shape, shapes))
+    named = dict(map(_parse_size, sizes))
+    try:
+        return shapes_of(session.inputs, given, named)
+    except InvalidInputError as error:
+        raise click.UsageError(f"--shape, --size: {error}") from None
 
 
 def random_inputs(session: pumice.Session, shapes: Iterable[Shape], seed: int = 0) -> list[np.ndarray]:
@@ -107,71 +100,16 @@ def random_inputs(session: pumice.Session, shapes: Iterable[Shape], seed: int = 
     return arrays
 
 
-def _parse_shapes(session: pumice.Session, shapes: Iterable[str]) -> dict[str, Shape]:
-    names = {spec.name: spec for spec in session.inputs}
-    parsed: dict[str, Shape] = {}
-    for text in shapes:
-        name, _, dims = text.partition("=")
-        if name not in names:
-            raise click.UsageError(f"--shape {text}: no input '{name}'; the inputs are {', '.join(names)}")
-        try:
-            parsed[name] = tuple(int(dim) for dim in dims.split("x")) if dims else ()
-        except ValueError:
-            raise click.UsageError(f"--shape {text}: sizes are whole numbers joined by 'x', as in ids=1x128") from None
-        if len(parsed[name]) != len(names[name].dims):
-            raise click.UsageError(f"--shape {text}: {len(names[name].dims)} sizes are needed, for {names[name]}")
-    return parsed
-
-
-def _parse_sizes(session: pumice.Session, sizes: Iterable[str]) -> dict[str, int]:
-    known = dict.fromkeys(
-        name for spec in session.inputs for dim in spec.dims if isinstance(dim, str) for name in _names(dim)
-    )
-    named: dict[str, int] = {}
-    for text in sizes:
-        name, _, number = text.partition("=")
-        if name not in known:
-            others = f"they are {', '.join(known)}" if known else "all sizes of this file are fixed"
-            raise click.UsageError(f"--size {text}: no dynamic size '{name}'; {others}")
-        if not number.isdecimal():
-            raise click.UsageError(f"--size {text}: a size is a whole number, as in {name}=128")
-        named[name] = int(number)
-    return named
-
-
-def _of_sizes(spec: pumice.TensorSpec, named: dict[str, int]) -> Shape:
-    return tuple(
-        _value(dim, named) if isinstance(dim, str) and _names(dim) <= named.keys() else example
-        for dim, example in zip(spec.dims, spec.example, strict=True)
-    )
-
-
-def _names(dim: str) -> set[str]:
-    """The symbols in a dimension that the file describes as text, such as "(16 * blocks)"; names may be any text."""
+def _parse_shape(text: str) -> tuple[str, Shape]:
+    name, _, dims = text.partition("=")
     try:
-        tree = ast.parse(dim, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {dim}
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"min", "max"} or {dim}
+        return name, tuple(int(dim) for dim in dims.split("x")) if dims else ()
+    except ValueError:
+        raise click.UsageError(f"--shape {text}: sizes are whole numbers joined by 'x', as in ids=1x128") from None
 
 
-_OPERATORS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv, ast.Mod: operator.mod,
-}  # fmt: skip
-
-
-def _value(dim: str, named: dict[str, int]) -> int:
-    def walk(node: Any) -> int:
-        match node:
-            case ast.Constant():
-                return int(node.value)
-            case ast.Name():
-                return named[node.id]
-            case ast.BinOp() if type(node.op) in _OPERATORS:
-                return _OPERATORS[type(node.op)](walk(node.left), walk(node.right))
-            case ast.Call() if isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
-                return {"min": min, "max": max}[node.func.id](map(walk, node.args))
-        raise click.UsageError(f"the size {dim} cannot be computed from --size: give --shape")
-
-    return named[dim] if dim in named else walk(ast.parse(dim, mode="eval").body)
+def _parse_size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not number.isdecimal():
+        raise click.UsageError(f"--size {text}: a size is a whole number, as in {name}=128")
+    return name, int(number)

@@ -7,10 +7,10 @@ Never imports torch; torch tensors are recognised when the caller has it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,36 +20,8 @@ from pumice.errors import InvalidInputError
 from pumice.runtime import nesting
 from pumice.runtime.devices import Device
 from pumice.runtime.profile import ProfileRow, profile_row
-
-NUMPY_NAME = {
-    "f32": "float32",
-    "f16": "float16",
-    "i32": "int32",
-    "i64": "int64",
-    "bool": "bool",
-    "u8": "uint8",
-    "i8": "int8",
-}
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """An input or output. A dynamic dimension has a name in `dims` and min < max in `bounds`."""
-
-    name: str
-    dtype: str  # as numpy and torch call it: "float32", "int64", "bool", ...
-    dims: tuple[int | str, ...]
-    bounds: tuple[tuple[int, int], ...]  # smallest and largest size of each dimension, both included
-    example: tuple[int, ...]  # the shape at export
-    storage: str = "buffer"  # on the device: "texture3d" where the file says so; callers see no difference
-
-    def __str__(self) -> str:
-        dims = (
-            f"{d} in {lo}..{hi}" if isinstance(d, str) else str(d)
-            for d, (lo, hi) in zip(self.dims, self.bounds, strict=True)
-        )
-        storage = "" if self.storage == "buffer" else f" {self.storage}"
-        return f"{self.name}: {self.dtype}[{', '.join(dims)}]{storage}"
+from pumice.runtime.shapes import run_shapes
+from pumice.runtime.tensor_spec import TensorSpec, tensor_spec
 
 
 class Session:
@@ -75,8 +47,8 @@ class Session:
         self._method = names.index(method) if method is not None else 0
         chosen = facts["methods"][self._method]
         self.methods: tuple[str, ...] = tuple(names)
-        self.inputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["inputs"]))
-        self.outputs: tuple[TensorSpec, ...] = tuple(map(_spec, chosen["outputs"]))
+        self.inputs: tuple[TensorSpec, ...] = tuple(map(tensor_spec, chosen["inputs"]))
+        self.outputs: tuple[TensorSpec, ...] = tuple(map(tensor_spec, chosen["outputs"]))
         self.device = Device.of(facts["device"])
         self.needs: dict[str, int] = facts["needs"]
         self.precision: str = facts["precision"]
@@ -109,6 +81,20 @@ class Session:
         Raises InvalidInputError for another number of arrays, or another shape or dtype than `inputs` has.
         """
         return self._native.run(self._arrays(arrays), self._method, _count(steps))
+
+    def warm(self, *sizes: Mapping[str, int | Sequence[int]]) -> None:
+        """Prepares runs at other sizes than those of the export, so that the first one takes as long as later ones.
+
+        Each of `sizes` is a run: the shapes of inputs and the numbers of dynamic sizes by their names, {"ids": (32,
+        128)} or {"seq": 128}; other inputs follow, what nothing says is as at the export. {} is the run of the export.
+        Kernels are compiled, and kept in the cache for later processes; memory is allocated. Nothing runs.
+        Raises InvalidInputError for a name, shape or size that the method does not take, DeviceError as a call does.
+        """
+        runs = [run_shapes(self.inputs, each) for each in sizes]
+        # The largest first: where memory grows, what was recorded before goes.
+        for shapes in sorted(runs, key=lambda shapes: -sum(map(math.prod, shapes))):
+            arrays = [np.empty(shape, dtype) for shape, dtype in zip(shapes, self._dtypes, strict=True)]
+            self._native.prepare(arrays, self._method)
 
     def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
         """Runs once with a timestamp around every dispatch: a row for each, times in microseconds.
@@ -212,14 +198,6 @@ def _count(steps: int) -> int:
     return steps
 
 
-def _spec(facts: Mapping[str, Any]) -> TensorSpec:
-    dims = tuple(facts["dims"])
-    bounds = tuple((lo, hi) for lo, hi in zip(facts["min"], facts["max"], strict=True))
-    return TensorSpec(
-        facts["name"], NUMPY_NAME[facts["dtype"]], dims, bounds, tuple(facts["example"]), facts["storage"]
-    )
-
-
 def _array(value: Any, dtype: np.dtype, name: str) -> np.ndarray:
     """A contiguous native-endian array over the caller's data, copied only if it must be; dtypes are not converted."""
     if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
@@ -257,6 +235,7 @@ def load(
     external: Mapping[str, bytes] | None = None,
     max_memory: int | None = None,
     max_seconds: float | None = None,
+    warm: Iterable[Mapping[str, int | Sequence[int]]] = (),
 ) -> Session:
     """Loads a .pumice file (a path, or its bytes) onto a device.
 
@@ -271,6 +250,7 @@ def load(
     reckoned before anything is allocated: `Session.needs`. Runs at larger shapes are held to the limit as well.
     max_seconds: of the load, and of the first run for new shapes; default 60. Neither is cut off within a step, such as
     the compiling of one kernel. The device goes on working.
+    warm: runs to prepare at other sizes than those of the export, [{"seq": 16}, {"ids": (32, 128)}]: `Session.warm`.
     Raises InvalidFileError (also beyond max_memory), DeviceError (also beyond max_seconds), InvalidInputError.
     """
     if features is not None and not isinstance(features, str):
@@ -283,7 +263,9 @@ def load(
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)
     budget = _limit(max_memory, "max_memory", int), float(_limit(max_seconds, "max_seconds", int | float))
-    return Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {}), *budget))
+    session = Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {}), *budget))
+    session.warm(*warm)
+    return session
 
 
 def _limit(given: Any, name: str, kind: Any) -> Any:

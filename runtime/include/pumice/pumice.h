@@ -200,6 +200,11 @@ PUMICE_API pumice_status pumice_session_call_steps(pumice_session session, uint3
 /* The same in parts, for one thread. Copies the inputs, runs, waits. On an error there are no outputs. */
 PUMICE_API pumice_status pumice_session_run(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                             uint32_t num_inputs);
+/* Makes what the first run with inputs of these dtypes and shapes needs: kernels are compiled (and kept in the cache),
+ * memory is allocated, the run is recorded; it then takes as long as later ones. The data of the inputs is not read.
+ * After it there are no outputs of an earlier run. Errors are those of pumice_session_run. */
+PUMICE_API pumice_status pumice_session_prepare(pumice_session session, uint32_t method, const pumice_tensor* inputs,
+                                                uint32_t num_inputs);
 /* Dtype, shape and size in bytes of an output of the last run; `data` becomes null. PUMICE_WRONG_STATE when there was
  * no run, or the last one failed. */
 PUMICE_API pumice_status pumice_session_output(pumice_session session, uint32_t index, pumice_tensor* output);

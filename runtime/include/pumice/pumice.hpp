@@ -281,6 +281,10 @@ class Session {
   void run(std::initializer_list<pumice_tensor> inputs, uint32_t method = 0) {
     run(std::span(inputs.begin(), inputs.size()), method);
   }
+  // Makes what the first run with inputs of these dtypes and shapes needs (pumice_session_prepare).
+  void prepare(std::span<const pumice_tensor> inputs, uint32_t method = 0) {
+    throw_if(pumice_session_prepare(handle_, method, inputs.data(), static_cast<uint32_t>(inputs.size())));
+  }
   // dtype, dims and bytes of an output of the last run.
   pumice_tensor output(uint32_t index) const {
     pumice_tensor tensor = PUMICE_INIT(pumice_tensor);
