@@ -328,8 +328,9 @@ uint32_t Pipelines::created() const {
 
 void Pipelines::save() noexcept try {
   Impl& self = *impl_;
+  if (self.core->process != getpid()) return;  // a thread that was not forked may have the mutex
   std::lock_guard lock(self.mutex);
-  if (!self.changed || self.file.path().empty() || self.core->lost || self.core->process != getpid()) return;
+  if (!self.changed || self.file.path().empty() || self.core->lost) return;
   const Vk& vk = self.core->vk;
   size_t bytes = 0;
   if (vk.GetPipelineCacheData(self.core->device, self.cache, &bytes, nullptr) != VK_SUCCESS) return;
