@@ -10,6 +10,7 @@ What it does not show is what the imports do and print: README.md's commands and
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -63,6 +64,7 @@ def _become(words: list[str], folder: str, environment: dict[str, str], streams:
 def serve(path: str) -> bool:
     """Forks one process for each call; True in such a process."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.freeze()  # the collector of a forked process need not look at what was imported here, nor copy its pages
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
