@@ -1,154 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter_add of f32 by rows: out[r, j] = self[r, j] + src[r, p] for every p with index[r, p] = j, added one after the other in the
-// order of p, as ops/scatter.cpp has it. A workgroup has a row, and takes LANES * SCATTER_ROWS_EACH of its indices at a time: counts how many
-// there are of each, sums the counts to where the list of each begins, and puts every src into its list. The atomics of the count
-// leave a list in any order, so an element of the output looks for the order of its own: up to four are sorted in registers, of
-// some it looks for the next one each time, and where they are many it goes through the indices again. An index out of range is
-// reported and adds nothing.
-// Bindings: 0 out, 1 status, 2 self, 3 index, 4 pairs (of the other kernel), 5 src.
+// scatter_add of f32 by rows: out[r, j] = self[r, j] + src[r, p] for every p with index[r, p] = j. Sums are made in integers, so that
+// their order does not matter: a number is its mantissa, shifted by how far its exponent is above the lowest of a window of WINDOW
+// exponents. The sum of a window is exact and rounded once; the first window ends at the largest exponent, and there are more only
+// where smaller numbers are left. Infinities and NaN have a window of their own, in which the words are flags.
+// A workgroup has COLUMNS neighbouring rows (where an element of a row is as far from the next as there are rows) and PART elements of
+// each; it reads all indices of its rows. An index out of range is reported and adds nothing.
+// Bindings: 0 out, 1 status, 2 self, 3 index, 4 src; SRC at5: 4 pairs (of the other kernel), 5 src.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#pragma variant SRC at5 at4
+#include "core/index.glslh"
 #include "core/launch.glslh"
-#include "core/modes.glslh"
+#include "core/reduce.glslh"
 #include "core/types.glslh"
 
-layout(constant_id = 1) const uint EXTENT = 1u;  // of a row of the output
-layout(constant_id = 2) const bool CPU = false;  // which takes a load of what others have written out of order, an atomic not
+layout(constant_id = 1) const uint COLUMNS = 1u;  // a power of two
+layout(constant_id = 2) const uint PART = 1u;
 
 layout(set = 0, binding = 0) buffer Out { uvec4 out_[]; };
 #define STATUS_BINDING 1
 #include "core/status.glslh"
 layout(set = 0, binding = 2) readonly buffer Self { uvec4 self_[]; };
 layout(set = 0, binding = 3) readonly buffer Index { uvec4 index_[]; };
+#ifdef SRC_at5
 layout(set = 0, binding = 4) readonly buffer Pairs { uvec2 pairs_[]; };
-layout(set = 0, binding = 5) readonly buffer Src { uvec4 src_[]; };
+#define SRC_BINDING 5
+#else
+#define SRC_BINDING 4
+#endif
+layout(set = 0, binding = SRC_BINDING) readonly buffer Src { uvec4 src_[]; };
 layout(push_constant) uniform Params {
-  uint rows;
-  uint indices;  // of a row
+  uint groups;
+  uint parts;    // of a row
+  uint tiles;    // of COLUMNS rows, in a slab
+  uint extent;   // of a row of the output
+  uint indices;  // of a row, up to 2^16
   uint terms;    // of a row of src, of which the first `indices` count
   uint inner;    // distance between neighbouring elements of a row
   uint call;
 } params;
 
-const uint kNobody = 0xffffffffu;
-const uint kWords = (EXTENT + 1u) / 2u;
-const uint kFew = 4u;
-shared uint starts_[kWords];  // two elements a word: how many terms each has, then where its own begin
-shared uvec2 list_[SCATTER_ROWS_EACH * gl_WorkGroupSize.x];  // place among the indices, bits of the term
-shared uint totals_[2u * gl_WorkGroupSize.x];
+const uint WINDOW = 22u;  // with 24 bits of a mantissa and 17 of a count, a sum has 63 bits at most
+const uint kNoNumber = 255u, kSize = 0x7fffffffu, kInfinity = 0x7f800000u;
+const uint kEach = 4u;  // indices that are on their way at once
+shared uint low_[PART * COLUMNS];
+shared uint high_[PART * COLUMNS];
+shared uint smaller_;  // whether there are numbers below the window
 
-uint word_of(uint w) { return CPU ? atomicOr(starts_[w], 0u) : starts_[w]; }
-uint start_of(uint j) { return word_of(j >> 1) >> 16u * (j & 1u) & 0xffffu; }
+uint self_at(uint i) { return uint(LOAD1(i32, self_, i)); }
+uint src_at(uint i) { return uint(LOAD1(i32, src_, i)); }
 
-// Turns the counts into where each element's terms begin; how many there are in all.
-uint sum_counts() {
-  const uint span = (kWords + LANES - 1u) / LANES, first = lane() * span, end = min(first + span, kWords);
-  uint total = 0u;
-  for (uint w = first; w < end; ++w) total += (word_of(w) & 0xffffu) + (word_of(w) >> 16u);
-  uint sum = total, side = 0u;
-  totals_[lane()] = total;
-  barrier();
-  for (uint step = 1u; step < LANES; step *= 2u) {
-    if (lane() >= step) sum += totals_[side + lane() - step];
-    side = LANES - side;
-    totals_[side + lane()] = sum;
-    barrier();
-  }
-  uint start = sum - total;
-  for (uint w = first; w < end; ++w) {
-    const uint word = word_of(w), next = start + (word & 0xffffu);
-    starts_[w] = start | next << 16u;
-    start = next + (word >> 16u);
-  }
-  return totals_[side + LANES - 1u];
+// A number of the window of exponents lowest, ... end - 1; any other is 0.
+ivec2 fixed_of(uint bits, uint lowest, uint end) {
+  const uint exponent = bits >> 23 & 255u, shift = max(exponent, 1u) - lowest;
+  if (shift >= end - lowest) return ivec2(0);
+  const int mantissa = int(bits & 0x7fffffu | (exponent == 0u ? 0u : 0x800000u));
+  ivec2 value;
+  imulExtended(int(bits) < 0 ? -mantissa : mantissa, 1 << shift, value.y, value.x);
+  return value;
 }
 
-void order(inout uvec2 a, inout uvec2 b) {
-  const uvec2 low = a.x < b.x ? a : b;
-  b = a.x < b.x ? b : a;
-  a = low;
+bool is_below(uint bits, uint lowest) { return (bits & kSize) - 1u < (lowest << 23) - 1u; }
+
+// What a number that is none adds: 1 and 2 for the infinities, 4 for NaN.
+uint flag_of(uint bits) {
+  const uint size = bits & kSize;
+  return size < kInfinity ? 0u : size > kInfinity ? 4u : 1u << (bits >> 31);
 }
 
-float add_few(float sum, uint first, uint n) {
-  uvec2 e[kFew];
-  [[unroll]] for (uint k = 0u; k < kFew; ++k) e[k] = k < n ? list_[first + k] : uvec2(kNobody, 0u);
-  order(e[0], e[1]);
-  order(e[2], e[3]);
-  order(e[0], e[2]);
-  order(e[1], e[3]);
-  order(e[1], e[2]);
-  [[unroll]] for (uint k = 0u; k < kFew; ++k) if (k < n) sum += uintBitsToFloat(e[k].y);
-  return sum;
+// The f32 nearest to a sum of fixed_of.
+uint rounded(uvec2 sum, uint lowest) {
+  if ((sum.x | sum.y) == 0u) return 0u;
+  const uint sign = sum.y & 0x80000000u;
+  if (sign != 0u) sum = uvec2(0u - sum.x, ~sum.y + uint(sum.x == 0u));
+  // The top bit goes to the end of 64, but for numbers so small that they have none where others have it.
+  const int top = max(sum.y != 0u ? 32 + findMSB(sum.y) : findMSB(sum.x), 24 - int(lowest));
+  const uint up = uint(63 - top), part = up & 31u;
+  if (up >= 32u) sum = uvec2(0u, sum.x);
+  sum = uvec2(sum.x << part, sum.y << part | (part == 0u ? 0u : sum.x >> (32u - part)));
+  const uint rest = sum.y & 0xffu | uint(sum.x != 0u), odd = sum.y >> 8 & 1u;
+  return sign | min((uint(int(lowest) + top - 24) << 23) + (sum.y >> 8) + uint(rest + odd > 0x80u), kInfinity);
 }
 
-float add_some(float sum, uint first, uint n) {
-  uint least = 0u;
-  for (uint t = 0u; t < n; ++t) {
-    uvec2 next = uvec2(kNobody, 0u);
-    for (uint k = first; k < first + n; ++k) {
-      const uvec2 e = list_[k];
-      if (e.x >= least && e.x < next.x) next = e;
-    }
-    sum += uintBitsToFloat(next.y);
-    least = next.x + 1u;
-  }
-  return sum;
-}
+uint number_of(uint flags) { return flags == 0u ? 0u : flags == 1u ? kInfinity : flags == 2u ? 0xff800000u : 0x7fc00000u; }
 
-// Of the indices first, ... end - 1 of the row that begins at element `index` of the index, and at `src` of src.
-float add_many(float sum, int j, uint first, uint end, uint index, uint src) {
-  for (uint p = first; p < end; p += kFew) {
-    ivec4 given;
-    [[unroll]] for (uint k = 0u; k < kFew; ++k) given[k] = LOAD1(i32, index_, index + min(p + k, end - 1u) * params.inner);
-    [[unroll]] for (uint k = 0u; k < kFew; ++k)
-      if (given[k] == j && p + k < end) sum += LOAD1(f32, src_, src + (p + k) * params.inner);
-  }
-  return sum;
+void add(uint to, ivec2 term) {
+  const uint low = uint(term.x), old = atomicAdd(low_[to], low), more = uint(term.y) + uint(old + low < low);
+  if (more != 0u) atomicAdd(high_[to], more);
 }
 
 void main() {
-  const uint row = group();
-  if (row >= params.rows) return;
-  const uint slab = row / params.inner, from = row % params.inner;
-  const uint base = slab * EXTENT * params.inner + from;
+  uint rest = group();
+  if (rest >= params.groups) return;
+  const uint first = take(rest, params.parts) * PART, tile = take(rest, params.tiles), slab = rest;
+  const uint column = lane() % COLUMNS, from = tile * COLUMNS + column, begin = lane() / COLUMNS, step = LANES / COLUMNS;
+  const uint size = from < params.inner ? min(PART, params.extent - first) : 0u;
+  const uint indices = from < params.inner ? params.indices : 0u;
+  const uint base = (slab * params.extent + first) * params.inner + from;
   const uint index = slab * params.indices * params.inner + from, src = slab * params.terms * params.inner + from;
-  uint begin = 0u;
+  uint end = kNoNumber + 1u;
+  bool again = false;
   do {
-    const uint end = min(begin + SCATTER_ROWS_EACH * LANES, params.indices);
-    for (uint w = lane(); w < kWords; w += LANES) starts_[w] = 0u;
-    barrier();
-    uint key[SCATTER_ROWS_EACH], place[SCATTER_ROWS_EACH];
-    float term[SCATTER_ROWS_EACH];
-    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k) {
-      const uint p = begin + k * LANES + lane();
-      key[k] = kNobody;
-      if (p >= end) continue;
-      const int given = LOAD1(i32, index_, index + p * params.inner);
-      term[k] = LOAD1(f32, src_, src + p * params.inner);
-      if (given >= 0 && given < int(EXTENT)) key[k] = uint(given);
-      else report_index(params.call, index + p * params.inner, given, int(EXTENT));
+    uint largest = 0u;
+    smaller_ = 0u;
+    for (uint j = begin; j < max(size, indices); j += kEach * step) {
+      uint sizes[2u * kEach];
+      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+        const uint at = j + k * step;
+        sizes[k] = at < size ? self_at(base + at * params.inner) & kSize : 0u;
+        sizes[kEach + k] = at < indices ? src_at(src + at * params.inner) & kSize : 0u;
+      }
+      [[unroll]] for (uint k = 0u; k < 2u * kEach; ++k) if (sizes[k] >> 23 < end) largest = max(largest, sizes[k]);
     }
-    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k) {
-      const uint shift = 16u * (key[k] & 1u);
-      if (key[k] != kNobody) place[k] = atomicAdd(starts_[key[k] >> 1], 1u << shift) >> shift & 0xffffu;
-    }
-    barrier();
-    const uint count = sum_counts();
-    barrier();
-    [[unroll]] for (uint k = 0u; k < SCATTER_ROWS_EACH; ++k)
-      if (key[k] != kNobody) list_[start_of(key[k]) + place[k]] = uvec2(k * LANES + lane(), floatBitsToUint(term[k]));
-    barrier();
-    for (uint j = lane(); j < EXTENT; j += LANES) {
-      const uint first = start_of(j), n = (j + 1u < EXTENT ? start_of(j + 1u) : count) - first, to = base + j * params.inner;
-      if (begin != 0u && n == 0u) continue;
-      const float sum = begin == 0u ? LOAD1(f32, self_, to) : LOAD1(f32, out_, to);
-      STORE1(f32, out_, to,
-             n <= kFew                ? add_few(sum, first, n)
-             : n * n <= end - begin ? add_some(sum, first, n)
-                                      : add_many(sum, int(j), begin, end, index, src));
+    largest = uint(workgroup_max(int(largest)));
+    const uint top = max(largest >> 23, 1u), lowest = top == kNoNumber ? top : max(top, WINDOW) - WINDOW + 1u;
+    const bool flags = top == kNoNumber;
+    bool smaller = false;
+    for (uint j = begin; j < size; j += step) {
+      const uint own = self_at(base + j * params.inner), to = j * COLUMNS + column;
+      const ivec2 value = flags ? ivec2(flag_of(own), 0) : fixed_of(own, lowest, end);
+      smaller = smaller || is_below(own, lowest);
+      low_[to] = uint(value.x);
+      high_[to] = uint(value.y);
     }
     barrier();
-    begin = end;
-  } while (begin < params.indices);
+    for (uint p = begin; p < indices; p += kEach * step) {
+      uint key[kEach], term[kEach];
+      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+        const uint at = min(p + k * step, indices - 1u);
+        key[k] = uint(LOAD1(i32, index_, index + at * params.inner));
+        term[k] = src_at(src + at * params.inner);
+        if (p + k * step >= indices) term[k] = 0u;
+      }
+      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+        const uint j = key[k] - first, to = j * COLUMNS + column;
+        if (!again && first == 0u && key[k] >= params.extent)
+          report_index(params.call, index + min(p + k * step, indices - 1u) * params.inner, int(key[k]), int(params.extent));
+        if (j >= size) continue;
+        smaller = smaller || is_below(term[k], lowest);
+        if (flags) atomicOr(low_[to], flag_of(term[k]));
+        else add(to, fixed_of(term[k], lowest, end));
+      }
+    }
+    if (smaller) smaller_ = 1u;
+    barrier();
+    for (uint j = begin; j < size; j += step) {
+      const uint to = j * COLUMNS + column, at = base + j * params.inner;
+      const uint sum = flags ? number_of(low_[to]) : rounded(uvec2(low_[to], high_[to]), lowest);
+      const float before = again ? LOAD1(f32, out_, at) : 0.0, added = before + uintBitsToFloat(sum);
+      // A driver may take the smallest numbers for 0 where it adds.
+      if (!again || sum != 0u) STORE1(f32, out_, at, before == 0.0 ? uintBitsToFloat(sum) : added);
+    }
+    again = smaller_ != 0u;
+    end = lowest;
+    barrier();
+  } while (again && end > 1u);
 }

@@ -2,7 +2,9 @@
 // Sorts rows of x into pairs {key, place}, smallest key first, equal keys in the order of their places: so it is stable, and the same
 // in every run. A key is an element as an integer in its order, -0 as 0, NaN above all; DESCENDING: its complement.
 //
-// STEP  from_x   a workgroup sorts BLOCK elements of a row by a bitonic network in shared memory and writes the first `keep`
+// STEP  from_x   a workgroup sorts `span` elements of a row by a bitonic network in shared memory and writes the first `keep`. Of a
+//                span above BLOCK it first sorts the smallest ones of BLOCK parts: what is above `keep` of these is none of the
+//                first, and no more than `keep` parts, which BLOCK pairs hold, have elements that are not above them
 //       blocks   the same with pairs of the step before
 //       merge    an invocation moves one pair: to its place in its sorted run, plus the number of pairs before it in the other run
 // Pairs go from a_ to b_ or back (params.to_b), those of row r at r * stride.
@@ -30,12 +32,14 @@ layout(push_constant) uniform Params {
   uint inner;   // distance between neighbouring elements of x in a row
   uint stride;  // pairs between rows
   uint keep;
+  uint span;    // up to BLOCK * max(BLOCK / keep, 1)
   uint run;     // of merge: pairs that are sorted already
   uint to_b;
 } params;
 
 shared uint keys_[kMost];
 shared uint places_[kMost];
+shared uint found_;
 
 uint key_of(float x) {
   if (is_nan(x)) return 0xffffffffu;
@@ -57,37 +61,60 @@ uvec2 element(uint row, uint j) {
   return uvec2(DESCENDING ? ~key : key, j);
 }
 
-void exchange(uint i, uint j, bool ascending) {
-  const uint a = keys_[i], b = keys_[j], p = places_[i], q = places_[j];
-  if ((a > b || (a == b && p > q)) != ascending) return;
-  keys_[i] = b;
-  keys_[j] = a;
-  places_[i] = q;
-  places_[j] = p;
+bool above(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y > b.y); }
+uvec2 listed(uint t) { return uvec2(keys_[t], places_[t]); }
+void list(uint t, uvec2 pair) {
+  keys_[t] = pair.x;
+  places_[t] = pair.y;
 }
 
-void sort_block() {
-  const uint blocks = (params.extent + BLOCK - 1u) / BLOCK;
-  const uint row = group() / blocks, block = group() % blocks;
-  if (row >= params.rows) return;
-  const uint count = min(BLOCK, params.extent - block * BLOCK);
-  for (uint t = lane(); t < BLOCK; t += LANES) {
-    const uvec2 pair = t < count ? element(row, block * BLOCK + t) : uvec2(kPad);
-    keys_[t] = pair.x;
-    places_[t] = pair.y;
-  }
-  barrier();
-  for (uint k = 2u; k <= BLOCK; k *= 2u) {
+// The pairs that are listed, `size` of them.
+void sort_list(uint size) {
+  for (uint k = 2u; k <= size; k *= 2u) {
     for (uint step = k / 2u; step > 0u; step /= 2u) {
-      for (uint t = lane(); t < BLOCK / 2u; t += LANES) {
+      for (uint t = lane(); t < size / 2u; t += LANES) {
         const uint i = 2u * t - (t & (step - 1u));
-        exchange(i, i + step, (i & k) == 0u);
+        const uvec2 a = listed(i), b = listed(i + step);
+        if (above(a, b) != ((i & k) == 0u)) continue;
+        list(i, b);
+        list(i + step, a);
       }
       barrier();
     }
   }
-  const uint to = row * params.stride + block * params.keep;
-  for (uint t = lane(); t < min(count, params.keep); t += LANES) store(to + t, uvec2(keys_[t], places_[t]));
+}
+
+void sort_span() {
+  const uint spans = (params.extent + params.span - 1u) / params.span;
+  const uint row = group() / spans, first = group() % spans * params.span;
+  if (row >= params.rows) return;
+  const uint count = min(params.span, params.extent - first);
+  for (uint t = lane(); t < BLOCK; t += LANES) {
+    uvec2 least = uvec2(kPad);
+    for (uint j = t; j < count; j += BLOCK) {
+      const uvec2 pair = element(row, first + j);
+      if (above(least, pair)) least = pair;
+    }
+    list(t, least);
+  }
+  found_ = 0u;
+  barrier();
+  sort_list(BLOCK);
+  if (count > BLOCK) {
+    const uvec2 last = listed(params.keep - 1u);
+    barrier();
+    for (uint j = lane(); j < count; j += LANES) {
+      const uvec2 pair = element(row, first + j);
+      if (!above(pair, last)) list(atomicAdd(found_, 1u), pair);
+    }
+    barrier();
+    const uint found = found_, size = 2u << findMSB(max(found, 2u) - 1u);
+    for (uint t = found + lane(); t < size; t += LANES) list(t, uvec2(kPad));
+    barrier();
+    sort_list(size);
+  }
+  const uint to = row * params.stride + first / params.span * params.keep;
+  for (uint t = lane(); t < min(count, params.keep); t += LANES) store(to + t, listed(t));
 }
 
 // How many of the pairs first .. end-1 have a key below `key`, or as large as it.
@@ -114,5 +141,5 @@ void merge(uint i) {
 
 void main() {
   if (STEP == STEP_merge) merge(item());
-  else sort_block();
+  else sort_span();
 }

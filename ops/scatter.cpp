@@ -5,8 +5,9 @@
 // looks for its own, so that the result has the same bits in every run. An index out of range, and an i64 sum that 32
 // bits cannot hold, are errors of the run.
 //
-// Sums of f32 with the element that was there are made by atomics where the feature float_atomics is asked for
-// (ops/shared/add_atomic.h): in any order.
+// Sums of f32 with the element that was there: by rows in integers, in any order with the same bits, where rows are
+// many and fit in shared memory (glsl/scatter_rows.glsl); other ones by atomics where the feature float_atomics is
+// asked for (ops/shared/add_atomic.h), which may differ in their last bits.
 //
 // Error of floats with n terms of an element: 2^-24 * n * the sum of their sizes, of a product 2^-24 * n |y|, of a mean
 // 2^-22 |y| more.
@@ -14,7 +15,7 @@
 #include <bit>
 #include <cmath>
 
-#include "glsl/include/core/modes.glslh"
+#include "base/divide.h"
 #include "glsl/scatter.h"
 #include "glsl/scatter_rows.h"
 #include "ops/op.h"
@@ -37,34 +38,66 @@ struct Scatter {
   Tensor self, index, src;  // src: none for a number
   uint32_t dim;
   bool include_self;
-
-  // The size of a workgroup of glsl/scatter_rows.glsl, which takes sums of many rows of many elements, as a row has one
-  // workgroup; 0: it does not.
-  uint32_t row_lanes(const Features& features) const {
-    if (mode != MODE::add || self.dtype() != DType::f32 || !src || !include_self || self.rank() == 0) return 0;
-    for (uint32_t d = 0; d < self.rank(); ++d)
-      if (d != dim && (index.dim(d) != self.dim(d) || src.dim(d) != self.dim(d))) return 0;
-    const Rows rows(self, dim);
-    if (rows.count < 64 || rows.extent < 256 || index.dim(dim) > 1 << 16 || src.dim(dim) < index.dim(dim)) return 0;
-    const auto widest = static_cast<uint32_t>(std::max<int64_t>(rows.extent, index.dim(dim)));
-    uint32_t lanes = std::clamp(std::bit_ceil(widest) / SCATTER_ROWS_EACH, 32u, 512u);
-    lanes = std::min(lanes, std::bit_floor(features.max_invocations));
-    const auto bytes = [&] { return (uint64_t{rows.extent} + 1) / 2 * 4 + lanes * (SCATTER_ROWS_EACH * 8 + 8); };
-    while (lanes > 32 && bytes() > features.max_shared_bytes) lanes /= 2;
-    return bytes() <= features.max_shared_bytes ? lanes : 0;
-  }
 };
 
-void launch_rows(Launch& launch, const Scatter& s, uint32_t call) {
+// The workgroups of glsl/scatter_rows.glsl.
+struct Tiles {
+  uint32_t columns, parts, tiles, slabs;
+  uint32_t groups() const { return parts * tiles * slabs; }
+};
+
+// A workgroup reads a sector of memory, eight floats, of neighbouring rows; all indices of a row are read by each of
+// its parts, so that there are few.
+constexpr uint32_t kMostColumns = 8, kMostParts = 4, kLeastGroups = 64, kLeastExtent = 256, kMostLanes = 1024;
+constexpr uint32_t kEach = 4;  // elements of an invocation, while it has lanes
+
+uint32_t most_lanes(const Features& features) {
+  return std::min(kMostLanes, std::bit_floor(features.max_invocations));
+}
+
+Tiles tiles_of(const Rows& rows, const Features& features, uint32_t columns) {
+  const int64_t most = (features.max_shared_bytes - 4 * most_lanes(features)) / (8 * columns);
+  return {.columns = columns,
+          .parts = u32(ceil_div(int64_t{rows.extent}, most)),
+          .tiles = u32(ceil_div(int64_t{rows.inner}, int64_t{columns})),
+          .slabs = rows.count / rows.inner};
+}
+
+Tiles tiles_of(const Rows& rows, const Features& features) {
+  Tiles t = tiles_of(rows, features, std::min(std::bit_ceil(rows.inner), kMostColumns));
+  while (t.columns > 1 && (t.parts > 2 || t.groups() < kLeastGroups)) t = tiles_of(rows, features, t.columns / 2);
+  return t;
+}
+
+// Whether glsl/scatter_rows.glsl does it: sums of rows that shared memory takes, of which there are enough to fill a
+// GPU.
+bool by_rows(const Scatter& s, const Features& features) {
+  if (s.mode != MODE::add || s.self.dtype() != DType::f32 || !s.src || !s.include_self || s.self.rank() == 0)
+    return false;
+  for (uint32_t d = 0; d < s.self.rank(); ++d)
+    if (d != s.dim && (s.index.dim(d) != s.self.dim(d) || s.src.dim(d) != s.self.dim(d))) return false;
   const Rows rows(s.self, s.dim);
-  launch.params(glsl::scatter_rows::Params{.rows = rows.count,
+  if (rows.extent < kLeastExtent || rows.count == 0 || s.index.dim(s.dim) > 1 << 16) return false;
+  const Tiles t = tiles_of(rows, features);
+  return t.parts <= kMostParts && t.groups() >= kLeastGroups;
+}
+
+void launch_rows(Launch& launch, const Scatter& s, uint32_t call, glsl::scatter_rows::SRC src) {
+  const Rows rows(s.self, s.dim);
+  const Tiles t = tiles_of(rows, launch.features);
+  launch.params(glsl::scatter_rows::Params{.groups = t.groups(),
+                                           .parts = t.parts,
+                                           .tiles = t.tiles,
+                                           .extent = rows.extent,
                                            .indices = u32(s.index.dim(s.dim)),
                                            .terms = u32(s.src.dim(s.dim)),
                                            .inner = rows.inner,
                                            .call = call});
-  launch.shader = &glsl::scatter_rows::variant();
-  launch.over_groups(rows.count, s.row_lanes(launch.features));
-  launch.spec.insert(launch.spec.end(), {rows.extent, uint32_t{launch.features.cpu}});
+  launch.shader = &glsl::scatter_rows::variant(src);
+  const auto longest = static_cast<uint32_t>(std::max<int64_t>(rows.extent, s.index.dim(s.dim)));
+  launch.over_groups(t.groups(),
+                     std::clamp(std::bit_ceil(longest) * t.columns / kEach, 32U, most_lanes(launch.features)));
+  launch.spec.insert(launch.spec.end(), {t.columns, (rows.extent + t.parts - 1) / t.parts});
 }
 
 // Checks the live shapes; whether there is something to do.
@@ -99,22 +132,25 @@ void scatter(Graph& graph, const Args& args, MODE mode) {
   check(mode == MODE::put || dtype != DType::boolean, "%s: of bool is not supported", op);
   const uint32_t number = src.tensor ? 0 : number_bits(src.number, dtype, op);
   const Scatter how{mode, self, index, src.tensor, dim, include_self};
+  using glsl::scatter_rows::SRC;
   if (mode == MODE::add && src.tensor && include_self && adds_by_atomics(graph, dtype)) {
     const AtomicScatter atomic{out, self, index, src.tensor, dim, call};
     graph.dispatch({out, graph.status()}, {self, index, src.tensor}, [=](Launch& launch) {
       out.resize(self.shape());
-      if (check_shapes(how, op)) atomic.launch(launch);
+      if (!check_shapes(how, op)) return;
+      if (by_rows(how, launch.features)) return launch_rows(launch, how, call, SRC::at4);
+      atomic.launch(launch);
     });
     return;
   }
   const Tensor pairs = sort_rows(graph, index, dim, false, [=](const Launch& launch) {
-    return how.row_lanes(launch.features) != 0 ? 0 : int64_t{Rows(index, dim).extent};
+    return by_rows(how, launch.features) ? 0 : int64_t{Rows(index, dim).extent};
   });
   const Tensor values = src.tensor ? src.tensor : self;
   graph.dispatch({out, graph.status()}, {self, index, pairs, values}, [=](Launch& launch) {
     out.resize(self.shape());
     if (!check_shapes(how, op)) return;
-    if (how.row_lanes(launch.features) != 0) return launch_rows(launch, how, call);
+    if (by_rows(how, launch.features)) return launch_rows(launch, how, call, SRC::at5);
     const Shape strides = contiguous_strides(values.shape());
     glsl::scatter::Params params{.count = u32(out.numel()), .positions = u32(index.numel()), .rank = rank, .dim = dim};
     params.number = number;

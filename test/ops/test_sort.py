@@ -64,10 +64,23 @@ def test_topk(e2e, dtype) -> None:
 
 @pytest.mark.parametrize("k", [1, 63, 64, 65, 3000])
 def test_topk_of_long_rows(e2e, k) -> None:
-    """Up to 64 by the first of each block, in several rounds; more by a sort."""
+    """Up to 64 by the first of each span, in several rounds; more by a sort."""
     x = distinct(2, 40000 if k < 100 else 3000, dtype=torch.float32)
     functions = [lambda x: tuple(x.topk(k)), lambda x: tuple(x.topk(k, largest=False))]
     e2e.check(Many(functions), x, reference="eager")
+
+
+@pytest.mark.parametrize("k", [1, 50, 64])
+def test_topk_where_the_largest_are_close_together(k) -> None:
+    """A workgroup keeps what is not above k parts of its span, one element in 1024 each: rows where one part has the
+    largest, where k parts have all of them, and where all are equal; the first of equal ones count."""
+    places = torch.arange(20000)
+    rows = torch.stack([places % 1024 == 3, places % 1024 < k, places < 0, places >= 20000 - k]).float()
+    program = pumice.export(Many([lambda x: tuple(x.topk(k))]), (rows,))
+    for x in (rows, rows * torch.arange(20000), rows * -1):
+        values, found = pumice.load(bytes(program))(x)[0]
+        order = torch.sort(x, dim=1, descending=True, stable=True)
+        assert torch.equal(values, order.values[:, :k]) and torch.equal(found, order.indices[:, :k])
 
 
 def test_topk_takes_the_first_of_equal_elements_and_nan_as_the_largest() -> None:
