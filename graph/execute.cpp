@@ -318,6 +318,8 @@ void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind ki
   left -= buffer_bytes(wanted) - buffer_bytes(bytes);
   buffer = Buffer();
   buffer = device_->memory().buffer(wanted, kind, what);
+  // Memory of earlier uploads may come back here: what no run has written is not to be read as a kernel's words.
+  if (kind == MemoryKind::download) std::memset(buffer.mapped(), 0, wanted);
 }
 
 void Session::check_status(const MethodState& method, const Encoding& encoding) {

@@ -2,6 +2,7 @@
 #include "vulkan/device_features.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "vulkan/driver_bugs.h"
 #include "vulkan/probe.h"
@@ -137,6 +138,15 @@ void read_matrix_shapes(const Vk& vk, VkPhysicalDevice device, Features& feature
   }
 }
 
+// Kernels that use subgroups ask for a size. Where one of fewer than 32 can be had, invocations of larger ones have few
+// registers each: Intel's have 128 of 32 bytes for a whole subgroup. A workgroup may have so many subgroups at most.
+void take_small_subgroups(const VkPhysicalDeviceSubgroupSizeControlProperties& control, Features& features) {
+  if (features.min_subgroup_size >= std::min(features.subgroup_size, 32u)) return;
+  features.subgroup_size = std::clamp(8u, features.min_subgroup_size, features.subgroup_size);
+  const uint64_t most = uint64_t{features.subgroup_size} * control.maxComputeWorkgroupSubgroups;
+  features.max_invocations = std::bit_floor(static_cast<uint32_t>(std::min<uint64_t>(features.max_invocations, most)));
+}
+
 }  // namespace
 
 void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalDeviceSubgroupProperties& subgroup,
@@ -171,6 +181,7 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
     features.min_subgroup_size = control.minSubgroupSize;
     features.max_subgroup_size = control.maxSubgroupSize;
     out.full_subgroups = chain.subgroup.computeFullSubgroups != 0;
+    take_small_subgroups(control, features);
   } else {
     features.bits &= ~bit(Feature::subgroup_size_control);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {
@@ -133,6 +134,8 @@ ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
   for (const bool split : {false, true}) {
     for (const ConvKernel& kernel : kKernels) {
       if (kernel.dot != dot || kernel.integers != s.integers || !unsupported_reason(kernel, features).empty()) continue;
+      const uint32_t sums = dot ? 2 * features.subgroup_size : 1;  // as many as the words of the patch, in each lane
+      if (!holds_sums(kernel.tile, features, sums)) continue;
       least = &kernel;
       const Tile& t = kernel.tile;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;

@@ -119,7 +119,8 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& bl
 }
 
 void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
-  const uint32_t sums = c.integers ? 2 : 1;  // exact floats, and the integers that they are added to
+  // Exact floats, and the integers that they are added to; of floats, the patch takes as many registers.
+  constexpr uint32_t sums = 2;
   const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features, sums);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;

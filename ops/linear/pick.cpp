@@ -53,13 +53,6 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
   return *one;
 }
 
-// Numbers that an invocation may sum in its registers before compilers spill: few on Adreno, and fewer in small
-// subgroups, on Apple's and Intel's GPUs.
-uint32_t most_sums(const Features& features) {
-  if (!features.few_registers) return 128;
-  return features.subgroup_size > 32 ? 64 : 32;
-}
-
 const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1) {
   const LinearKernel* last = nullptr;
   for (const LinearKernel& kernel : linear_kernels()) {
@@ -168,6 +161,16 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
 
 }  // namespace
 
+// Few on Adreno, and fewer in small subgroups, on Apple's and Intel's GPUs.
+uint32_t most_sums(const Features& features) {
+  if (!features.few_registers) return 128;
+  return features.subgroup_size > 32 ? 64 : 32;
+}
+
+bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
+  return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
+}
+
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.
 const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
@@ -176,6 +179,7 @@ const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) 
     const LinearKernel& kernel = linear_kernel(name);
     if (!unsupported_reason(kernel, s, features).empty()) continue;
     if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < features.filling(128)) continue;
+    if (!holds_sums(kernel.tile, features)) continue;
     return &kernel;
   }
   return nullptr;

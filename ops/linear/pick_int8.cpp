@@ -61,7 +61,10 @@ constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 const LinearKernel* pick_integers(const LinearShape& s, const Features& features) {
   const auto first = [&](std::initializer_list<const char*> names) -> const LinearKernel* {
     for (const char* each : names) {
-      if (unsupported_reason(linear_kernel(each), s, features).empty()) return &linear_kernel(each);
+      const LinearKernel& kernel = linear_kernel(each);
+      const bool matrices = kernel.family == Family::matrix_int8 || kernel.family == Family::matrix_int8_groups;
+      if (matrices && !holds_sums(kernel.tile, features, s.group != 0 ? 2 : 1)) continue;
+      if (unsupported_reason(kernel, s, features).empty()) return &kernel;
     }
     return nullptr;
   };
@@ -97,7 +100,11 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   const bool suits = features.has(Feature::fragments) || pick_matrix(s, features) != nullptr;
   if (!textures && suits && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
     return nullptr;
-  return first({"int8g_64x128", "int8g_32x32", "int8g_16x32", "dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
+  if (const LinearKernel* groups = first({"int8g_64x128", "int8g_32x32", "int8g_16x32"})) return groups;
+  const uint32_t most = most_sums(features) / (s.group != 0 ? 2 : 1);  // of whole numbers, and of scaled ones
+  if (most < 32) return first({"dot_tile32x64"});
+  return most < 64 ? first({"dot_tile64x64", "dot_tile32x64"})
+                   : first({"dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});
 }
 
 // H200, dq8ca_q8csw 513 x 4096 -> 14336: 189 us in tiles alone, 155 so, 136 of 512 rows; 8 rows

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/divide.h"
+#include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {
@@ -25,6 +26,8 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
   const int64_t products = keys / m.n * (e / m.k) + keys / m.k * (ev / m.n);
   if (keys % m.n != 0 || keys % m.k != 0 || m.n * 2 > keys || keys / 8 % segments != 0 || products > kMostProducts)
     return std::nullopt;
+  const auto sums = static_cast<uint32_t>(keys + ev);  // of a subgroup's m rows: scores, and the result
+  if (!holds_sums({0, 0, m.m, sums}, features)) return std::nullopt;
   // Four subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
   for (uint32_t subgroups = 4; subgroups >= 1; subgroups /= 2) {
     SdpaMatrices matrices{m, subgroups, keys, 0};
