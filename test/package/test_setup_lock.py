@@ -47,7 +47,7 @@ class Archive:
     """A Debian archive of one suite, unsigned, and prefixes made from it."""
 
     def __init__(self, folder: Path):
-        self.folder, self.lists, self.count = folder, "", 0
+        self.folder, self.lists, self.sources, self.count = folder, "", "", 0
 
     def offer(self, *packages: str, depends: str = "", valid: str = "") -> None:
         """Make the suite hold exactly these: NAME=VERSION. `depends` is the last one's."""
@@ -65,13 +65,28 @@ class Archive:
                 subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, deb], check=True, capture_output=True)
             sha256 = hashlib.sha256(deb.read_bytes()).hexdigest()
             self.lists += f"{control}Filename: {deb.name}\nSize: {deb.stat().st_size}\nSHA256: {sha256}\n\n"
-        index = self.folder / f"dists/moving/main/binary-{ARCH}/Packages"
-        index.parent.mkdir(parents=True, exist_ok=True)
-        index.write_text(self.lists)
-        row = f" {hashlib.sha256(self.lists.encode()).hexdigest()} {len(self.lists)} main/binary-{ARCH}/Packages\n"
+        rows = self._index(f"main/binary-{ARCH}/Packages", self.lists) + self._index(
+            "main/source/Sources", self.sources
+        )
         head = f"Codename: moving\nSuite: moving\nArchitectures: {ARCH}\nComponents: main\n"
         dates = "Date: Mon, 05 Jan 2026 00:00:00 UTC\n" + (f"Valid-Until: {valid}\n" if valid else "")
-        (self.folder / "dists/moving/Release").write_text(f"{head}{dates}SHA256:\n{row}")
+        (self.folder / "dists/moving/Release").write_text(f"{head}{dates}SHA256:\n{rows}")
+
+    def offer_source(self, name: str, version: str, text: str) -> None:
+        """The next offer() also has this source package, whose archive holds `text`."""
+        archive = self.folder / f"{name}_{version}.orig.tar.gz"
+        archive.write_text(text)
+        entries = ""
+        for field, digest in (("Files", hashlib.md5), ("Checksums-Sha256", hashlib.sha256)):
+            entries += f"{field}:\n {digest(text.encode()).hexdigest()} {len(text)} {archive.name}\n"
+        self.sources = CONTROL.format(name=name, version=f"{version}-1") + f"Directory: .\n{entries}\n"
+
+    def _index(self, name: str, text: str) -> str:
+        """Write a list of packages; returns its row of the Release file."""
+        path = self.folder / "dists/moving" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return f" {hashlib.sha256(text.encode()).hexdigest()} {len(text)} {name}\n"
 
     def prefix(self, strict: bool = False) -> tuple[prefix.Prefix, Said]:
         """A new prefix in a folder of its own, and what it will have said."""
@@ -160,6 +175,25 @@ def test_a_package_of_another_hash_is_refused(archive: Archive) -> None:
         made.install("some")
     assert not made.place("some").exists()
     assert not list((archive.folder / "prefix-2").rglob("*.deb"))
+
+
+def test_the_archive_of_a_source_is_taken_by_its_hash(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    monkeypatch.setitem(prefix.FINISHES, "read", lambda work: found.append(next(work.downloads.glob("*.orig.tar.gz"))))
+    parts = Part(("moving",), ("rock",), source=True), Part(("moving",), ("sand",))
+    monkeypatch.setattr(prefix, "RECIPES", {"some": Recipe(parts, "read")})
+    archive.offer_source("rock", "3.0", "layers")
+    archive.offer("sand=1:2.0~x")
+    archive.update()
+    rows = [line.split()[:4] for line in (archive.folder / "debian.lock").read_text().splitlines() if line[0] != "#"]
+    assert ["some-0", "source", "rock", "3.0"] in rows
+    made, said = archive.prefix(strict=True)
+    made.install("some")
+    assert made.ready("some") and said.text == "" and [path.name for path in found] == ["rock_3.0.orig.tar.gz"]
+    archive.offer_source("rock", "3.0", "others")
+    archive.offer("sand=1:2.0~x")
+    with pytest.raises(StepFailed, match=r"rock 3\.0 is not the package that debian\.lock names"):
+        archive.prefix()[0].install("some")
 
 
 def test_lists_past_their_date_give_only_what_the_lock_names(archive: Archive) -> None:

@@ -70,7 +70,7 @@ class Apt:
         except Unsuited:  # a suite has moved, and its new packages ask for more than a version that the lock names
             environment = self._environment(label, part, part.suites, arch)
             plan = self._plan(part, environment)
-        differences = self.lock.differences(label, arch, self._described(plan, environment))
+        differences = self.lock.differences(label, arch, self._described(part, plan, environment))
         old = sorted(self.expired.intersection(part.suites))
         if differences and self.strict:
             raise StepFailed("\n".join([*differences, "--locked was given: only what the lock names is taken"]))
@@ -79,7 +79,7 @@ class Apt:
         for sentence in differences:
             self.progress.say(f"{sentence} and is taken")
         self.differing += len(differences)
-        run(["apt-get", "-q", "download", *plan], log=self.log, env=environment, cwd=debs)
+        run([*fetching(part), *plan], log=self.log, env=environment, cwd=debs)
         return plan
 
     def present(self, label: str, part: Part, arch: str) -> list[Package]:
@@ -87,15 +87,16 @@ class Apt:
         if old := sorted(self.expired.intersection(part.suites)):
             raise StepFailed(STALE.format(suites=", ".join(old)))
         environment = self._environment(label, part, part.suites, arch)
-        return self._described(self._plan(part, environment), environment)
+        return self._described(part, self._plan(part, environment), environment)
 
-    def _described(self, plan: list[str], environment: dict[str, str]) -> list[Package]:
+    def _described(self, part: Part, plan: list[str], environment: dict[str, str]) -> list[Package]:
         """The plan's packages with the hashes of the signed lists, which apt compares with what it downloads."""
-        command = ["apt-get", "-q", "download", "--print-uris", "-o", "Acquire::ForceHash=sha256", *plan]
+        command = [*fetching(part), "--print-uris", "-o", "Acquire::ForceHash=sha256", *plan]
         text = run(command, log=self.log, env=environment)
-        found = re.findall(r"^'\S+' ([^_\s]+)_([^_\s]+)_\S+ \d+ SHA256:([0-9a-f]{64})$", text, re.MULTILINE)
+        end = r"\.orig\.tar\.\w+" if part.source else r"_\S+"
+        found = re.findall(rf"^'\S+' ([^_\s]+)_([^_\s]+){end} \d+ SHA256:([0-9a-f]{{64}})$", text, re.MULTILINE)
         packages = [Package(name, version.replace("%3a", ":"), sha256) for name, version, sha256 in found]
-        named = {f"{each.name}={each.version}" for each in packages}
+        named = {each.name if part.source else f"{each.name}={each.version}" for each in packages}
         if lacking := [each for each in plan if re.sub(r":\w+=", "=", each) not in named]:
             raise StepFailed(f"apt names no SHA-256 for {', '.join(lacking)}")
         return packages
@@ -110,7 +111,8 @@ class Apt:
         (self.folder / "lists/partial").mkdir(parents=True, exist_ok=True)
         if not self._address:
             self._address = archive_address()
-        lines = [f"deb [arch={arch} {TRUST}] {self._address} {suite} main\n" for suite in suites]
+        kind = f"deb-src [{TRUST}]" if arch == "source" else f"deb [arch={arch} {TRUST}]"
+        lines = [f"{kind} {self._address} {suite} main\n" for suite in suites]
         (folder / "etc/sources.list").write_text("".join(lines))
         pins, status = list(locked), []
         if part:
@@ -184,7 +186,9 @@ class Apt:
         self.listed |= {(suite, arch) for suite in wanted}
 
     def _plan(self, part: Part, environment: dict[str, str]) -> list[str]:
-        """NAME=VERSION of each package to unpack."""
+        """NAME=VERSION of each package to unpack; the NAME of sources."""
+        if part.source:
+            return list(part.packages)
         if not part.resolve:
             rows = []
             for package in part.packages:
@@ -199,6 +203,11 @@ class Apt:
         except StepFailed as error:
             raise Unsuited(str(error)) from error
         return [f"{m[1]}={m[2]}" for m in re.finditer(r"^Inst (\S+) \((\S+) ", text, re.MULTILINE)]
+
+
+def fetching(part: Part) -> list[str]:
+    """apt's command that downloads packages, or the archives of their sources, into the folder where it runs."""
+    return ["apt-get", "-q", *(("source", "--download-only", "--tar-only") if part.source else ("download",))]
 
 
 def unpack(deb: Path, folder: Path) -> None:

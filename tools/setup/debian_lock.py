@@ -66,8 +66,11 @@ class DebianLock:
         return sentences
 
     def digest(self, parts: Iterable[str], machine: str) -> str:
-        """Changes when the lock of one of the parts does."""
-        text = [sorted(self.parts.get((part, machine), {}).values()) for part in parts]
+        """Changes when the lock of one of the parts does, for this machine or of its sources."""
+        text = [
+            sorted(package for of in (machine, "source") for package in self.parts.get((part, of), {}).values())
+            for part in parts
+        ]
         return hashlib.sha256(repr(text).encode()).hexdigest()
 
     def replace(self, part: str, machine: str, packages: Iterable[Package]) -> list[str]:

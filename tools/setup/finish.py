@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from setup import oldlibc
+from setup import mesa_intel, oldlibc
 from setup.apt import Unsuited
 from setup.progress import StepFailed, run
 from setup.recipes import TRIPLETS
@@ -27,6 +27,7 @@ class Work:
     arch: str
     patchelf: Callable[[], str]
     log: Path
+    downloads: Path  # the packages, and the archives of sources
 
     @property
     def triplet(self) -> str:
@@ -123,6 +124,19 @@ def gpus(work: Work) -> None:
         other.unlink()
     _localise(work)
     (work.fresh / "libvulkan.so.1").symlink_to(f"{work.lib}/libvulkan.so.1")
+
+
+def intel_shim(work: Work) -> None:
+    """The library that stands in for Intel's kernel drivers, compiled from Mesa's sources, and nothing else."""
+    source = work.fresh / "source"
+    source.mkdir()
+    (archive,) = work.downloads.glob("mesa_*.tar.*")
+    folders = [f"*/{folder}" for folder in mesa_intel.FOLDERS]
+    run(["tar", "-xf", archive, "-C", source, "--strip-components=1", "--wildcards", *folders], log=work.log)
+    made = mesa_intel.build(source, work.fresh / "usr", work.log)
+    shim = made.rename(work.fresh / made.name)
+    for left in (each for each in work.fresh.iterdir() if each != shim):
+        left.unlink() if left.is_symlink() else shutil.rmtree(left)
 
 
 def own(work: Work) -> None:
@@ -228,5 +242,19 @@ def browser(work: Work) -> None:
 
 FINISHES = {
     each.__name__: each
-    for each in (tools, driver, gpus, own, layer, swiftshader, ccache, clang, cross, emulated, peers, browser)
+    for each in (
+        tools,
+        driver,
+        gpus,
+        intel_shim,
+        own,
+        layer,
+        swiftshader,
+        ccache,
+        clang,
+        cross,
+        emulated,
+        peers,
+        browser,
+    )
 }

@@ -20,6 +20,7 @@ from setup.paths import BUILD, PREFIX, PYTHON, ROOT, environment
 from setup.progress import Progress, StepFailed
 
 FOLDER = BUILD / "fleet"  # NAME.json: a Result
+SETS = ("gpus", "intel-shim")  # of the prefix
 MODELS = ROOT / "test/bench/fleet.toml"
 SECONDS = 600  # for the kernels of an operator, or for a call of a model
 
@@ -45,6 +46,11 @@ GPUS = (
     Gpu("adreno660", "Qualcomm Adreno 660", "freedreno", "freedreno", ("FD_GPU_ID", "660")),
     Gpu("adreno740", "Qualcomm Adreno 740", "freedreno", "freedreno", ("FD_GPU_ID", "740")),
     Gpu("adreno830", "Qualcomm Adreno 830", "freedreno", "freedreno", ("FD_GPU_ID", "830")),
+    Gpu("skl", "Intel Skylake (Gen9)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "skl")),
+    Gpu("tgl", "Intel Tiger Lake (Xe-LP)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "tgl")),
+    Gpu("dg2", "Intel Arc A (Xe-HPG)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "dg2")),
+    Gpu("mtl", "Intel Meteor Lake (Xe-LPG)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "mtl")),
+    Gpu("bmg", "Intel Battlemage (Xe2)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "bmg")),
     Gpu("m1", "Apple M1 (Honeykrisp)", "asahi", "asahi"),
     Gpu("pascal", "NVIDIA Pascal (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "134")),
     Gpu("turing", "NVIDIA Turing (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "162")),
@@ -54,7 +60,7 @@ GPUS = (
 
 def variables(gpu: Gpu) -> dict[str, str]:
     """What a process must have to see the GPU, and nothing else."""
-    libraries = next((PREFIX / "gpus/usr/lib").glob("*-linux-gnu"))
+    libraries = PREFIX / "intel-shim" if gpu.shim == "intel" else next((PREFIX / "gpus/usr/lib").glob("*-linux-gnu"))
     chosen = dict([gpu.variable]) if gpu.variable else {}
     return chosen | {
         "LD_PRELOAD": str(libraries / f"lib{gpu.shim}_noop_drm_shim.so"),
@@ -171,8 +177,9 @@ class Compiler:
         FOLDER.mkdir(parents=True, exist_ok=True)
         self.log = FOLDER / f"{self.gpu.name}.jsonl"
         self.log.unlink(missing_ok=True)
-        # Staged: results are zeros, since no copy fills the memory that the host reads them from.
-        own = {"PUMICE_PIPELINE_LOG": str(self.log), "PUMICE_FEATURES": "staged"}
+        # Staged: results are zeros, since no copy fills the memory that the host reads them from; the self test would
+        # switch kernels off for that.
+        own = {"PUMICE_PIPELINE_LOG": str(self.log), "PUMICE_FEATURES": "staged,untested"}
         self.settings = environment(**variables(self.gpu) | own)
 
     def call(self, *arguments: str | Path) -> tuple[str, str]:

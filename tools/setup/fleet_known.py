@@ -16,14 +16,14 @@ from pathlib import Path
 from setup import install
 from setup.building import build
 from setup.debian_lock import DebianLock
-from setup.fleet import GPUS, Compiler, Pipeline, Result, read_log
+from setup.fleet import GPUS, SETS, Compiler, Pipeline, Result, read_log
 from setup.paths import ROOT
 from setup.prefix import labels
 from setup.progress import Progress
 from setup.recipes import RECIPES
 
 FILE = ROOT / "test/fleet/known.txt"
-CHECKED = ("navi31", "adreno740", "m1", "ampere")  # one a vendor
+CHECKED = ("navi31", "adreno740", "tgl", "m1", "ampere")  # one a vendor
 SLOW_MS = 2000  # twice what docs/fleet.md calls slow, as processors differ
 FINE, SPILLS, SLOW, FAILED, NOT_MADE = "ostx."
 MEANS = {SPILLS: "spills", SLOW: f"takes more than {SLOW_MS} ms", FAILED: "does not compile"}
@@ -38,7 +38,8 @@ Key = tuple[tuple[int, ...], int]  # constants, subgroup size
 
 
 def drivers() -> str:
-    return DebianLock().digest(labels("gpus"), RECIPES["gpus"].arch)[:16]
+    parts = [label for name in SETS for label in labels(name)]
+    return DebianLock().digest(parts, RECIPES["gpus"].arch)[:16]
 
 
 def digests(generated: Path) -> dict[str, str]:
@@ -134,7 +135,7 @@ def changed(names: list[str]) -> int:
     if not stale:
         print(f"fleet: {len(now)} variants of shaders and the drivers are those of {FILE.relative_to(ROOT)}")
         return 0
-    install.setup(["gpus"], quiet=True)
+    install.setup(list(SETS), quiet=True)
     tool, worse = build(targets=["pumice-rt"]) / "bin/pumice-rt", []
     progress = Progress("fleet")
     try:

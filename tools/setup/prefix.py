@@ -17,7 +17,7 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,7 +27,7 @@ from setup.apt import Apt, Unsuited, unpack  # noqa: E402
 from setup.debian_lock import DebianLock  # noqa: E402
 from setup.finish import FINISHES, Work  # noqa: E402
 from setup.progress import Progress, StepFailed, folder_bytes, megabytes  # noqa: E402
-from setup.recipes import RECIPES  # noqa: E402
+from setup.recipes import RECIPES, Recipe  # noqa: E402
 
 UNWANTED = tuple(f"usr/share/{name}" for name in ["doc", "man", "locale", "info", "lintian", "bug", "vulkan/registry"])
 
@@ -75,7 +75,7 @@ class Prefix:
         recipe, place = RECIPES[name], self.place(name)
         fresh = place.with_name(f".{place.name}.new")
         debs = self.apt.folder / "debs" / name
-        self.apt.lists({suite for part in recipe.parts for suite in part.suites}, recipe.arch)
+        self._lists([recipe])
         with self.progress.step(name, lambda: megabytes(folder_bytes(debs) + folder_bytes(debs / "partial"))):
             shutil.rmtree(fresh, ignore_errors=True)
             debs.mkdir(parents=True, exist_ok=True)
@@ -84,13 +84,13 @@ class Prefix:
                 (fresh / link).symlink_to(f"usr/{link}")
             packages, differing = [], self.apt.differing
             for label, part in zip(labels(name), recipe.parts, strict=True):
-                packages += self.apt.packages(label, part, recipe.arch, debs)
+                packages += self.apt.packages(label, part, part.machine(recipe.arch), debs)
             for deb in sorted(debs.glob("*.deb")):
                 unpack(deb, fresh)
             for folder in UNWANTED:
                 shutil.rmtree(fresh / folder, ignore_errors=True)
             if recipe.finish:
-                FINISHES[recipe.finish](Work(fresh, place, recipe.arch, self.patchelf, self.log))
+                FINISHES[recipe.finish](Work(fresh, place, recipe.arch, self.patchelf, self.log, debs))
             stamp = {"set": name, "recipe": self.stamp(name), "packages": packages}
             stamp["as_locked"] = self.apt.differing == differing
             (fresh / "stamp.json").write_text(json.dumps(stamp, indent=1) + "\n")
@@ -102,19 +102,27 @@ class Prefix:
             shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(debs, ignore_errors=True)
 
+    def _lists(self, recipes: Iterable[Recipe]) -> None:
+        """Fetch the package lists that these are made from."""
+        suites: dict[str, set[str]] = {}
+        for recipe in recipes:
+            for part in recipe.parts:
+                suites.setdefault(part.machine(recipe.arch), set()).update(part.suites)
+        for machine, names in suites.items():
+            self.apt.lists(names, machine)
+
     def update(self) -> None:
         """Rewrite the lock: what the archive gives today for every set that this machine can have."""
-        for machine in {recipe.arch for recipe in RECIPES.values()}:
-            recipes = [recipe for recipe in RECIPES.values() if recipe.arch == machine]
-            self.apt.lists({suite for recipe in recipes for part in recipe.parts for suite in part.suites}, machine)
+        self._lists(RECIPES.values())
         for name, recipe in RECIPES.items():
             for label, part in zip(labels(name), recipe.parts, strict=True):
+                machine = part.machine(recipe.arch)
                 try:
-                    offered = self.apt.present(label, part, recipe.arch)
+                    offered = self.apt.present(label, part, machine)
                 except Unsuited as error:
                     self.progress.say(f"{label} cannot be had here, its lock stays: {str(error).splitlines()[0]}")
                     continue
-                for sentence in self.lock.replace(label, recipe.arch, offered):
+                for sentence in self.lock.replace(label, machine, offered):
                     self.progress.say(sentence)
         self.lock.write()
 

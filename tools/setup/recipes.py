@@ -23,6 +23,11 @@ class Part:
     packages: tuple[str, ...]
     resolve: bool = True  # install what they depend on, too
     present: tuple[str, ...] = ()  # packages to take as installed already
+    source: bool = field(default=False, repr=False)  # the authors' own sources of these packages, one archive each
+
+    def machine(self, arch: str) -> str:
+        """What the lock calls the machine that the packages are for."""
+        return "source" if self.source else arch
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,14 @@ RECIPES = {
             Part(("forky",), ("libvulkan1",), resolve=False),
         ),
         "gpus",
+    ),
+    "intel-shim": Recipe(  # which Debian's mesa-drm-shim lacks
+        (
+            Part(("trixie",), ("mesa",), source=True),
+            Part(("bookworm",), ("libdrm-dev", "python3-mako", "python3-markupsafe"), resolve=False),
+        ),
+        "intel_shim",
+        edition=2,
     ),
     "peers": Recipe(
         (Part(("forky",), ("llama.cpp-tools", "libggml0-backend-vulkan"), present=("debconf", "wget")),), "peers"
