@@ -50,6 +50,9 @@ TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x64");
   EXPECT_EQ(pick_conv({20, 300, 9, true}, features).kernel->name, "conv_dot32x32");
   EXPECT_GT(pick_conv({512, 49, 288, true}, features).splits, 1u);
+  Features few = features;
+  few.few_registers = true;
+  EXPECT_EQ(pick_conv({256, 100352, 144, true}, few).kernel->name, "conv_dot32x32");
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
   features.kernel = "conv_dot32x32";
   EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot32x32");

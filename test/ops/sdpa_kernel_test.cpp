@@ -23,6 +23,9 @@ TEST(SdpaKernel, HalfPrecisionGoesToMatrices) {
   ASSERT_TRUE(matrices);
   EXPECT_EQ(matrices->rows(), 64u);
   EXPECT_EQ(matrices->keys, 64u);
+  Features few = gpu();
+  few.few_registers = true, few.subgroup_size = 16;
+  EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f16}, few)) << "sums of 16 x (32 + 32) in 16 lanes";
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, gpu()));
   EXPECT_FALSE(sdpa_matrices({384, 1, 32, 32, DType::f16}, gpu())) << "one row";
   EXPECT_FALSE(sdpa_matrices({384, 128, 512, 512, DType::f16}, gpu())) << "too many registers";
