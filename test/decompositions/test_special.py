@@ -76,3 +76,12 @@ def test_histograms(e2e) -> None:
     ]  # fmt: skip
     weight = (normal(7, 300, seed=2) * 4).round()  # whole numbers: their sums are exact in any order
     e2e.check(Many(functions), x, weight, reference="eager", budget=EDGES)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+def test_steps_of_integers(e2e, dtype) -> None:
+    """Where a step in fp32 would end just below a whole number."""
+    steps = [(4, -3, 50), (-3, 4, 50), (0, 10, 7), (2.7, 50.2, 13), (5, 5, 3), (3, 9, 1), (3, 9, 0)]
+    functions = [lambda x, each=each: x + torch.linspace(*each, dtype=dtype).sum() for each in steps]
+    functions += [lambda x, each=each: x + torch.linspace(*each, dtype=dtype)[None] for each in steps[:-1]]
+    e2e.check(Many(functions), torch.ones(3, 1, dtype=dtype))

@@ -39,10 +39,13 @@ _RANDOM = (
 OPEN = dict.fromkeys(_EMPTY, "its values are anything") | dict.fromkeys(_RANDOM, "its values are random")
 # Random by a part of its arguments alone: the factor of its dropout, among those after the input.
 DROPOUT = {"nn.functional.multi_head_attention_forward": 9}
-# Products one after another: terms of thousands cancel, as MATMUL of support/budget.py says.
-PRODUCTS = ("nn.functional.multi_head_attention_forward",)
+# Products whose terms cancel, as MATMUL of support/budget.py says.
+PRODUCTS = (
+    "nn.functional.multi_head_attention_forward",
+    *(f"nn.functional.conv{transposed}{rank}d" for transposed in ("", "_transpose") for rank in (1, 2, 3)),
+)
 # Eager leaves open which of equal elements is meant: the argument that is the dimension, where it is not named.
-PLACES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}
+PLACES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1, "mode": 0}
 
 # Why an operator does not run in f32. Of the first: no program for a device can have it.
 _DATA = "the size of its result, or what is done, depends on values"
@@ -116,7 +119,7 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def element_at(name: str, sample: Any, places: torch.Tensor) -> torch.Tensor:
-    """What the places that sort, topk or kthvalue gives stand for."""
+    """What the places that one of PLACES gives stand for."""
     at = PLACES[name]
     dim = sample.kwargs.get("dim", sample.args[at] if len(sample.args) > at else -1)
     if sample.input.dim() == 0:

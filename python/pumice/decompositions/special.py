@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inverse of erf, Bessel functions, and numbers taken apart into mantissa and exponent."""
+"""The inverse of erf, Bessel functions, numbers taken apart into mantissa and exponent, steps of integers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
+from torch._decomp import decomposition_table
 
 from pumice.decompositions.table import takes_apart
 
@@ -121,3 +123,13 @@ def frexp(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _as_float(x: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
     """In f32, and the dtype that the result has."""
     return x.to(torch.float32), x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+
+
+@takes_apart(aten.linspace.default)
+def linspace(start: float, end: float, steps: int, *, dtype: torch.dtype | None = None, **more: Any) -> torch.Tensor:
+    """Of integers in fp64 from the nearer end, as eager PyTorch has it: torch's own takes fp32, and 1 becomes 0."""
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or not isinstance(steps, int) or steps < 2:
+        return decomposition_table[aten.linspace.default](start, end, steps, dtype=dtype, **more)
+    start, end = int(start), int(end)
+    step, place = (end - start) / (steps - 1), torch.arange(steps, dtype=torch.float64)
+    return torch.where(place < steps // 2, start + step * place, end - step * (steps - 1 - place)).to(dtype)
