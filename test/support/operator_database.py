@@ -158,7 +158,7 @@ def run(info: Any, sample: Any, features: Sequence[str | None] = (None,)) -> Out
     module = Call(info.op, args, sample.kwargs)
     inputs = [t for value in (*args, *sample.kwargs.values()) for t in tensors_of(value)]
     try:
-        want = tensors_of(module(*inputs))
+        want = [tensor.cpu() for tensor in tensors_of(module(*inputs))]  # a sample may ask for torch's own GPU
     except Exception as error:
         return Outcome("eager", str(error))
     try:
