@@ -33,6 +33,7 @@ def variables() -> dict[str, str]:
         "MESA_SHADER_CACHE_DIR": str(BUILD / "mesa-cache"),
         "CCACHE_DIR": str(BUILD / "ccache"),
         "CCACHE_BASEDIR": str(ROOT),  # build folders of equal depth and flags share their objects
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros",  # without it nothing with a precompiled header is kept
         "PUMICE_SHADER_CACHE": str(BUILD / "shaders"),
         "HF_HUB_OFFLINE": "1",
     }

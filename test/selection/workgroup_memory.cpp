@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test/ops/workgroup_memory.h"
+#include "test/selection/workgroup_memory.h"
 
 #include <map>
 #include <stdexcept>
