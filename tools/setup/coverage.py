@@ -12,7 +12,7 @@ from pathlib import Path
 from setup.building import COVERAGE, build, llvm_tool
 from setup.paths import ROOT, environment
 from setup.progress import StepFailed
-from setup.testing import Totals, devices, fuzz_target, programs
+from setup.testing import Totals, devices, fuzz_target, programs, seeds
 
 LEAST = 85.0  # percent of each folder's lines
 FOLDERS = ("ops", "serialization")
@@ -49,7 +49,9 @@ def measure(totals: Totals, seconds: int) -> None:
         profile = str(work / f"{target.name}-%p.profraw")
         share = max(1, int(seconds * SHARES[target.name]) // len(devices(target)))
         for features in devices(target):
-            totals.add(fuzz_target(target, share, work / target.name, features, LLVM_PROFILE_FILE=profile))
+            totals.add(
+                fuzz_target(target, share, work / target.name, features, seeds(target), LLVM_PROFILE_FILE=profile)
+            )
     files = reached(targets, work)
     for name in FOLDERS:
         mine = [each for each in files if each.name.startswith(name + "/")]

@@ -212,9 +212,10 @@ def programs(folder: Path, pattern: str) -> list[Path]:
     return sorted(p for p in found if p.suffix == "")
 
 
-def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
+def fuzz(totals: Totals, seconds: int, only: str = "", shared: bool = False) -> None:
     """Run every fuzz target (fuzz_*), as each of its devices, for its share of the time, from the seeds in
-    test/fuzz/corpus/NAME; one a core at the same time, as each has one thread."""
+    test/fuzz/corpus/NAME; one a core at the same time, as each has one thread. With `shared` each device reads its
+    share of the seeds in place of all: reading takes four times as long as the minute after it."""
     with totals.report.phase("build, fuzz targets"):
         folder = build(SANITIZED, ["fuzz"])
     targets = [p for p in programs(folder, "fuzz_*") if only in p.name]
@@ -222,13 +223,14 @@ def fuzz(totals: Totals, seconds: int, only: str = "") -> None:
         raise StepFailed(f"no fuzz target has {only!r} in its name" if only else "no fuzz target was built")
     share = max(1, seconds // len(targets))
     jobs = [(target, max(1, share // len(devices(target))), each) for target in targets for each in devices(target)]
-    jobs.sort(key=lambda job: len(seeds(job[0])))  # taken from the end: first those that take longest to read them
+    jobs.sort(key=lambda job: len(seeds(job[0], job[2], shared)))  # from the end: first those that read the most
     good: list[bool] = []
 
     def work() -> None:
         while jobs:
             target, seconds, features = jobs.pop()
-            good.append(fuzz_target(target, seconds, BUILD / "fuzz-corpus" / target.name, features))
+            corpus = BUILD / "fuzz-corpus" / target.name
+            good.append(fuzz_target(target, seconds, corpus, features, seeds(target, features, shared)))
 
     with totals.report.phase("fuzzing"):
         side_by_side(*[work] * len(os.sched_getaffinity(0)))
@@ -241,20 +243,25 @@ def devices(target: Path) -> tuple[str, ...]:
     return FUZZ_FEATURES if target.name == "fuzz_execute" else FUZZ_FEATURES[:1]
 
 
-def seeds(target: Path) -> list[Path]:
-    return list((ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")).glob("*"))
+def seeds(target: Path, features: str = "", shared: bool = False) -> list[Path]:
+    """All seeds of a target, or the share of one of its devices."""
+    paths = sorted((ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")).glob("*"))
+    named = devices(target)
+    return paths[named.index(features) :: len(named)] if shared else paths
 
 
-def fuzz_target(target: Path, seconds: int, corpus: Path, features: str = "", **more: str) -> bool:
-    """Run one fuzz target as one device from its seeds and from `corpus`, into which it puts what reaches something
-    new. What it says goes to build/logs; a failure is shown whole."""
-    found, given = BUILD / "fuzz-found" / target.name, ROOT / "test/fuzz/corpus" / target.name.removeprefix("fuzz_")
+def fuzz_target(target: Path, seconds: int, corpus: Path, features: str, given: Sequence[Path], **more: str) -> bool:
+    """Run one fuzz target as one device from the seeds `given` and from `corpus`, into which it puts what reaches
+    something new. What it says goes to build/logs; a failure is shown whole."""
+    found, number = BUILD / "fuzz-found" / target.name, FUZZ_FEATURES.index(features)
     for path in (found, corpus, LOGS):
         path.mkdir(parents=True, exist_ok=True)
-    command = [*launcher(), target, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=4096"]
-    command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus, *([given] if given.exists() else [])]
-    number = FUZZ_FEATURES.index(features)
     log = LOGS / f"{target.name}{f'-{number}' if number else ''}.log"
+    names = log.with_suffix(".seeds")  # libFuzzer's list: too long for a command line
+    names.write_text(",".join(map(str, given)))
+    command = [*launcher(), target, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=4096"]
+    command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus]
+    command += [f"-seed_inputs=@{names}"] if given else []
     with log.open("w") as file:
         status = show(
             command,
