@@ -24,6 +24,7 @@ Options options_of(py::dict given) {
   pop("device", options.device);
   pop("features", options.features);
   pop("profile", options.profile);
+  pop("compile", options.compile);
   pop("cache_dir", options.cache_dir);
   pop("ops", options.ops);
   pop("kernels", options.kernels);

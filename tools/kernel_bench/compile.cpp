@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/bind.h"
+#include "tools/kernel_bench/compile_times.h"
 #include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/harness.h"
 #include "tools/kernel_bench/kernels.h"
@@ -20,14 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<PipelineKey> pipelines_of(const Graph& graph) {
-  std::vector<PipelineKey> keys;
-  for (const Node& node : graph.impl().nodes)
-    for (const Dispatch& dispatch : node.dispatches)
-      if (dispatch.runs()) keys.push_back(pipeline_key(dispatch));
-  return keys;
-}
-
 using Names = std::vector<std::string>;  // of kernels
 
 // A row for each kernel. They are loaded together, as weights take most of the time, and alone where one fails.
@@ -39,7 +31,7 @@ std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, cons
     for (const std::string& name : names) all.push_back(forced(name, c.m));
     const Loaded loaded = load(device, make_file(data, op), all, device->features());
     for (size_t i = 0; i < names.size(); ++i) {
-      const std::vector<PipelineKey> keys = pipelines_of(*loaded.graphs[i]);
+      const std::vector<PipelineKey> keys = pipeline_keys(*loaded.graphs[i]);
       device->pipelines().prepare(keys);
       rows[names[i]] = {{"status", "ok"}, {"pipelines", keys.size()}};
     }

@@ -33,6 +33,8 @@ struct Options {
   bool barrier = true;        // between two replays
   bool ceilings = true;       // measure the device first and compare each row with it
   bool regret = false;        // time every kernel at a grid of shapes and compare the pick with the best
+  // list
+  bool compile = false;  // how long the driver takes for each kernel's pipelines
   // compile
   std::string pipelines;  // a file with lines as PUMICE_PIPELINE_LOG's, in place of operators and cases
   // tune

@@ -9,6 +9,7 @@
 #include "graph/bind.h"
 #include "ops/op.h"
 #include "ops/shared/accepted.h"
+#include "tools/kernel_bench/compile_times.h"
 #include "tools/kernel_bench/device.h"
 #include "tools/kernel_bench/file_graph.h"
 #include "tools/kernel_bench/kernels.h"
@@ -62,13 +63,17 @@ Case case_of(const BenchOp& bench_op, const Options& options) {
   return choose(any, Purpose::bench, true).front();
 }
 
-json kernel_rows(const BenchOp& bench_op, const Case& c, const Features& features) {
+// With the times of their pipelines where `times` is not null.
+json kernel_rows(const BenchOp& bench_op, const Case& c, const Features& features, CompileTimes* times) {
   json rows = json::array();
-  for (const std::string& kernel : kernels(bench_op, {}))
+  for (const std::string& kernel : kernels(bench_op, {})) {
+    const std::string unsupported = unsupported_reason(bench_op, kernel, c, features);
     rows.push_back({{"kernel", kernel},
                     {"is", resolved(bench_op, kernel, c, features)},
-                    {"unsupported_reason", unsupported_reason(bench_op, kernel, c, features)},
+                    {"unsupported_reason", unsupported},
                     {"not_recommended_reason", not_recommended_reason(bench_op, kernel, c, features)}});
+    if (times != nullptr && unsupported.empty()) rows.back().update(times->of(bench_op, kernel, c));
+  }
   return rows;
 }
 
@@ -103,9 +108,15 @@ json selection(const Options& options, const Features& features) {
 
 std::string run_list(const Options& options) {
   std::for_each(options.ops.begin(), options.ops.end(), must_be_operator);
-  const auto device = options.profile.empty() ? open(options) : nullptr;
+  if (options.compile && !options.profile.empty())
+    fail(Code::InvalidArgument, Stage::api, "compile", "a profile has no compiler: leave out --profile or --compile");
+  Options opened = options;
+  if (options.compile) opened.cache_dir = "off";
+  const auto device = options.profile.empty() ? open(opened) : nullptr;
   const DeviceInfo info = device ? device->info() : read_profile(options.profile);
   const Features features = device ? device->features() : features_of(info, options.features);
+  std::unique_ptr<CompileTimes> times;
+  if (options.compile) times = std::make_unique<CompileTimes>(device);
   json operators = json::array(), shaders = json::array();
   for (const Op& op : op_table()) {
     const std::string name(op.signature.name);
@@ -115,7 +126,7 @@ std::string run_list(const Options& options) {
     if (const ShaderFile* file = main_shader(op)) row["shader"] = file->stem;
     const BenchOp& bench_op = kernel_bench::bench_op(name);
     const Case asked = case_of(bench_op, options);
-    row["kernels"] = kernel_rows(bench_op, asked, features);
+    row["kernels"] = kernel_rows(bench_op, asked, features, times.get());
     row["case"] = title(asked);
     row["dispatches"] = json::array();
     if (!options.ops.empty()) row["dispatches"] = dispatches(bench_op, asked, features);  // of all: ten seconds

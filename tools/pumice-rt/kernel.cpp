@@ -185,7 +185,13 @@ int kernel_list(const Arguments& arguments) {
     for (const json& kernel : op.at("kernels")) {
       const std::string why = kernel.at("unsupported_reason"), not_recommended = kernel.at("not_recommended_reason");
       const std::string name = kernel.at("kernel"), is = kernel.at("is");
-      std::printf("  %-14s %s\n", name.c_str(),
+      if (kernel.contains("compile_error")) {
+        std::printf("  %-14s the driver refuses it: %s\n", name.c_str(), text(kernel.at("compile_error")).c_str());
+        continue;
+      }
+      std::string took = arguments.kernel.compile ? number(kernel, "compile_ms", "%7.0f ms") : "";
+      if (!took.empty()) took.resize(12, ' ');
+      std::printf("  %-14s %s%s\n", name.c_str(), took.c_str(),
                   !why.empty()               ? ("it " + why).c_str()
                   : is != name               ? ("is " + is).c_str()
                   : !not_recommended.empty() ? ("runs when forced: it " + not_recommended).c_str()

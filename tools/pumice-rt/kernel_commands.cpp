@@ -141,6 +141,8 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
           kernel_list);
   list->add_option("--profile", options.profile,
                    "a device that is not here: a file of `devices --profile`, or a name in test/profiles");
+  list->add_flag("--compile", options.compile,
+                 "milliseconds that the driver takes for each kernel's slowest pipeline, kept by no cache of ours");
   CLI::App* test =
       add("test", "Each case with each kernel, compared with the fp64 reference of its operator.", kernel_test);
   choosing(test, options, kTestHelp);

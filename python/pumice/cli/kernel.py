@@ -72,6 +72,7 @@ def choosing(command: Any) -> Any:
 @kernel.command("list")
 @common
 @click.option("--profile", default="", help="A device that is not here: a file of `devices --profile`, or its name.")
+@click.option("--compile", is_flag=True, help="Milliseconds that the driver takes for each kernel's slowest pipeline.")
 def list_(as_json: bool, **options: Any) -> None:
     """Operators, the kernels that can be forced (at a --case), and what shaders need of the device."""
     facts = json.loads(_pumice.kernel_list(**given_options(options)))
@@ -88,7 +89,8 @@ def list_(as_json: bool, **options: Any) -> None:
         for each in row["dispatches"]:
             groups = " x ".join(map(str, each["workgroups"]))
             tables.line(f"    {each['shader']}, {groups} workgroups of {each['invocations']}")
-        table = tables.new("kernel", "here", left=["kernel", "here"])
+        times = ["compile, ms"] if options["compile"] else []
+        table = tables.new("kernel", *times, "here", left=["kernel", "here"])
         for each in row["kernels"]:
             is_other = each["is"] != each["kernel"]
             here = f"is {each['is']}" if is_other else "runs"
@@ -96,7 +98,10 @@ def list_(as_json: bool, **options: Any) -> None:
                 here = f"it {each['unsupported_reason']}"
             if here == "runs" and each["not_recommended_reason"]:
                 here = f"runs when forced: it {each['not_recommended_reason']}"
-            tables.add(table, each["kernel"], here)
+            if "compile_error" in each:
+                here = f"the driver refuses it: {each['compile_error']}"
+            took = [f"{each['compile_ms']:.0f}" if "compile_ms" in each else ""] if times else []
+            tables.add(table, each["kernel"], *took, here)
         if len(row["kernels"]) > 1:
             tables.show(table)
         else:
