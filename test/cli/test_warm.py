@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are prepared before they are made: Session.warm, load(warm=), `pumice warm`, `pumice-rt warm`."""
+"""Runs that are prepared before they are made: Session.warm, load(warm=), `pumice warm`, `pumice-rt warm`, and
+`pumice cache build`."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,21 @@ def test_the_commands(model) -> None:
     assert "x=40x64,y=40x64" in text and "nothing is kept" in text
     assert "whole number" in run(BIN / "pumice", "warm", model, *ON_CPU, "--size", "rows=1,x", code=2).stderr
     run(BIN / "pumice-rt", "warm", model, *ON_CPU, "--size", "rows=301", code=3)
+
+
+def test_a_cache_is_made_for_other_machines(model, tmp_path) -> None:
+    folder, copy = tmp_path / "cache", tmp_path / "copy"
+    words = ("cache", "build", model, "--for", "llvmpipe", "--to", folder, "--size", "rows=1,300")
+    said = json.loads(run(BIN / "pumice", *words, "--json").stdout)
+    assert [row["shape"] for row in said["rows"]] == ["load", "x=1x64,y=1x64", "x=300x64,y=300x64"]
+    assert said["files"].keys() == {path.name for path in folder.iterdir()}
+    assert {name.partition("-")[0] for name in said["files"]} == {"key", "pipelines", "tested"}
+    assert "is not empty" in run(BIN / "pumice", *words, code=2).stderr
+
+    def told(cache_dir: Path) -> str:
+        return run(BIN / "pumice", "warm", model, *ON_CPU, "--cache-dir", cache_dir, PUMICE_LOG="debug").stderr
+
+    shutil.copytree(folder, copy)
+    assert told(copy) == ""  # nothing is tested again, nothing refused
+    (copy / "key").unlink()
+    assert "self test: " in told(copy)

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,7 @@ from pumice.cli.inputs import resolve
 from pumice.cli.options import device_options, json_option, model_argument
 
 
-@click.command()
-@model_argument
-@click.option(
+sizes_option = click.option(
     "--size",
     "sizes",
     multiple=True,
@@ -27,6 +26,11 @@ from pumice.cli.options import device_options, json_option, model_argument
     help="Numbers of a dynamic size by its name, as `pumice inspect` lists them: seq=16,64. With several --size, every "
     "combination. Repeatable.",
 )
+
+
+@click.command()
+@model_argument
+@sizes_option
 @click.option(
     "--shape",
     "shapes",
@@ -48,28 +52,35 @@ def warm(model: Path, sizes, shapes, device, features, cache_dir, as_json: bool)
     the first run of a later process takes them from there. In a process of your own, Session.warm and
     pumice.load(..., warm=[...]) also record the runs.
     """
+    name, rows = warmed(model, shapes, sizes, device=device, features=features, cache_dir=cache_dir)
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "model": model.name, "device": name, "rows": rows}))
+        return
+    table = tables.new("shape", "ms", left=["shape"])
+    for row in rows:
+        tables.add(table, row["shape"], f"{row['ms']:.1f}")
+    tables.show(table, f"{model.name} on {name}")
+    if (cache_dir or os.environ.get("PUMICE_CACHE_DIR", "")) == "off":
+        tables.line("nothing is kept: the cache is off (--cache-dir, PUMICE_CACHE_DIR)", style="bold red")
+
+
+def warmed(
+    model: Path, shapes: Iterable[str], sizes: Iterable[str], **options: Any
+) -> tuple[str, list[dict[str, Any]]]:
+    """Loads a model with the options of pumice.load and prepares its runs: the device's name, and {"shape", "ms"} of
+    the load and of each run."""
     import pumice
 
     begin = time.perf_counter()
-    session = pumice.load(model, device=device, features=features, cache_dir=cache_dir)
-    rows: list[dict[str, Any]] = [{"shape": "load", "ms": 1e3 * (time.perf_counter() - begin)}]
-    table = tables.new("shape", "ms", left=["shape"])
-    for one in itertools.product(*(_each(text) for text in sizes)):
-        run = dict(zip((spec.name for spec in session.inputs), resolve(session, shapes, one), strict=True))
-        begin = time.perf_counter()
-        session.warm(run)
-        shape = ",".join(f"{name}={'x'.join(map(str, sizes))}" for name, sizes in run.items())
-        rows.append({"shape": shape, "ms": 1e3 * (time.perf_counter() - begin)})
-    session.close()
-    kept = cache_dir or os.environ.get("PUMICE_CACHE_DIR", "")
-    if as_json:
-        click.echo(json.dumps({"schema": 1, "model": model.name, "device": session.device.name, "rows": rows}))
-        return
-    for row in rows:
-        tables.add(table, row["shape"], f"{row['ms']:.1f}")
-    tables.show(table, f"{model.name} on {session.device.name}")
-    if kept == "off":
-        tables.line("nothing is kept: the cache is off (--cache-dir, PUMICE_CACHE_DIR)", style="bold red")
+    with pumice.load(model, **options) as session:
+        rows = [{"shape": "load", "ms": 1e3 * (time.perf_counter() - begin)}]
+        for one in itertools.product(*(_each(text) for text in sizes)):
+            run = dict(zip((spec.name for spec in session.inputs), resolve(session, shapes, one), strict=True))
+            begin = time.perf_counter()
+            session.warm(run)
+            shape = ",".join(f"{name}={'x'.join(map(str, sizes))}" for name, sizes in run.items())
+            rows.append({"shape": shape, "ms": 1e3 * (time.perf_counter() - begin)})
+        return session.device.name, rows
 
 
 def _each(text: str) -> list[str]:
