@@ -96,7 +96,7 @@ def _text(words: array.array) -> str:
 
 class Module:
     """One compiled variant. `params`: (type, name, count) of the push-constant block's members, in order, without gaps;
-    count is 0 for a scalar, else the length of an array."""
+    count is 0 for a scalar, else the length of an array. `code`: the words without debug names."""
 
     def __init__(self, data: bytes, path: Path, name: str):
         self.words = array.array("I")
@@ -114,6 +114,7 @@ class Module:
         if self.push_bytes > MAX_PUSH_BYTES:
             self._fail(f"{self.push_bytes} bytes of push constants; every device has {MAX_PUSH_BYTES}, no more")
         self.num_spec = self._spec()
+        self.code = strip_debug(self.words)
 
     def _fail(self, text: str) -> None:
         raise ShaderError(self.path, f"{self.name}: {text}")
