@@ -12,7 +12,22 @@ import sys
 import click
 
 from pumice import _pumice
-from pumice.cli import bench, cache, compare, devices, explain, export, inspect, kernel, llm, quantize, report, run, tune, warm
+from pumice.cli import (
+    bench,
+    cache,
+    compare,
+    devices,
+    explain,
+    export,
+    inspect,
+    kernel,
+    llm,
+    quantize,
+    report,
+    run,
+    tune,
+    warm,
+)
 from pumice.cli.options import Commands
 from pumice.error_codes import hint
 from pumice.errors import DeviceError, Error

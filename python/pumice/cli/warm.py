@@ -17,7 +17,6 @@ from pumice.cli import tables
 from pumice.cli.inputs import resolve
 from pumice.cli.options import device_options, json_option, model_argument
 
-
 sizes_option = click.option(
     "--size",
     "sizes",
