@@ -20,8 +20,13 @@ uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_vec4s, uint32_t v_vec4s) {
 // lavapipe takes to compile them, which writes each out.
 constexpr int64_t kMostProducts = 64;
 
-std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const SdpaShape& s,
-                                      const Features& features) {
+// Of a lane, for keys on the way, scores and sums. Those of NVK, heads of 64 in one subgroup: 64 keys are 128 of these,
+// 35 spills and 1.4 s to compile; 32 keys 80, none and 0.6 s. From its statistics (docs/fleet.md), not measured.
+constexpr int64_t kRoomyRegisters = 128;
+
+// `roomy`: only with fewer registers than those.
+std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const SdpaShape& s, const Features& features,
+                                      bool roomy) {
   const int64_t e = ceil_div(s.e, m.k) * m.k, ev = ceil_div(s.ev, m.n) * m.n, segments = features.subgroup_size / m.m;
   const int64_t products = keys / m.n * (e / m.k) + keys / m.k * (ev / m.n);
   if (keys % m.n != 0 || keys % m.k != 0 || m.n * 2 > keys || keys / 8 % segments != 0 || products > kMostProducts)
@@ -38,7 +43,9 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
     const bool fits = lanes <= features.max_invocations && bytes <= features.max_shared_bytes;
     const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, matrices.rows()) < features.filling(128) ||
                                        s.rows <= matrices.rows() / 2);
-    if (fits && !few && keys * std::max(e, ev) / 8 <= lanes * 16) return matrices;
+    const int64_t loads = ceil_div(keys * std::max(e, ev) / 8, lanes);  // of 4 registers
+    const bool crowded = roomy && loads * 4 + int64_t{m.m} * sums / features.subgroup_size >= kRoomyRegisters;
+    if (fits && !few && !crowded && loads <= 16) return matrices;
   }
   return std::nullopt;
 }
@@ -89,11 +96,13 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
 
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features) {
   if (!takes_matrices(shape, features)) return std::nullopt;
-  for (const MatrixShape& m : features.matrix_f16) {
-    if (m.m == 0) break;
-    if (m.n % 8 != 0 || m.k % 8 != 0 || features.subgroup_size % m.m != 0) continue;
-    for (const uint32_t keys : {64u, 32u})
-      if (const auto matrices = with_keys(keys, m, shape, features)) return matrices;
+  for (const bool roomy : {true, false}) {
+    for (const MatrixShape& m : features.matrix_f16) {
+      if (m.m == 0) break;
+      if (m.n % 8 != 0 || m.k % 8 != 0 || features.subgroup_size % m.m != 0) continue;
+      for (const uint32_t keys : {64u, 32u})
+        if (const auto matrices = with_keys(keys, m, shape, features, roomy)) return matrices;
+    }
   }
   return std::nullopt;
 }

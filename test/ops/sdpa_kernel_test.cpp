@@ -37,6 +37,16 @@ TEST(SdpaKernel, FewHeadsGetSmallWorkgroups) {
   EXPECT_EQ(sdpa_matrices({4096, 16, 32, 32, DType::f16}, gpu())->subgroups, 1u) << "four have rows for one";
 }
 
+TEST(SdpaKernel, FewerKeysWhereRegistersWouldSpill) {
+  EXPECT_EQ(sdpa_matrices({12, 16, 64, 64, DType::f16}, gpu())->keys, 32u) << "one subgroup loads all of 64 keys";
+  EXPECT_EQ(sdpa_matrices({384, 128, 64, 64, DType::f16}, gpu())->keys, 64u) << "four subgroups share them";
+  EXPECT_EQ(sdpa_matrices({384, 128, 128, 128, DType::f16}, gpu())->keys, 32u);
+  EXPECT_TRUE(sdpa_matrices({384, 128, 256, 256, DType::f16}, gpu())) << "where nothing has fewer";
+  Features amd = gpu();
+  amd.subgroup_size = 64;
+  EXPECT_EQ(sdpa_matrices({12, 16, 128, 128, DType::f16}, amd)->keys, 64u) << "half as many in each lane";
+}
+
 TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
     Features features = gpu();

@@ -45,10 +45,20 @@ def results(fleet) -> list:
     return [amd, adreno]
 
 
-def test_the_page_says_what_is_lacking_what_spills_what_is_slow_and_what_failed(fleet, results) -> None:
+@pytest.fixture
+def summaries(results, tmp_path: Path) -> list:
+    """As they are read again."""
+    from setup import fleet_summary
+
+    for result in results:
+        fleet_summary.Summary.of(result).write(tmp_path)
+    return fleet_summary.kept(tmp_path)
+
+
+def test_the_page_says_what_is_lacking_what_spills_what_is_slow_and_what_failed(summaries) -> None:
     from setup import fleet_page
 
-    lines = fleet_page.page(results).splitlines()
+    lines = fleet_page.page(summaries).splitlines()
     assert "| navi31: AMD RDNA 3 | RADV | 3 | 0 | 0 | 2 | 1 | 1 | 1.50 s conv2d[f32] | 2 s | abc |" in lines
     assert (
         "| adreno740: Qualcomm Adreno 740 | Turnip | 2 | 1 | 1 | 1 | 1 | 0 | 0.02 s conv2d[f16] | 0 s | abc |" in lines
@@ -66,6 +76,29 @@ def test_the_page_says_what_is_lacking_what_spills_what_is_slow_and_what_failed(
         "| conv2d | 1 (7) | 1 (9) |",
     ]
     assert not any(line.startswith("| softmax |") for line in lines), "nothing of note, and yet a row"
+
+
+def test_a_run_for_one_gpu_keeps_what_the_page_says_of_others(fleet, summaries, tmp_path: Path) -> None:
+    from setup import fleet_page, fleet_summary
+
+    amd = fleet.Result("navi31", "RADV", "def", 3)
+    amd.add([pipeline(fleet, "conv2d[f32]", 1500, Instructions=2100.0)])
+    fleet_summary.Summary.of(amd).write(tmp_path)
+    before, after = (fleet_page.page(each).splitlines() for each in (summaries, fleet_summary.kept(tmp_path)))
+    assert "| conv2d | 2100 | 30 |" in after and "| conv2d | 2200 | 30 |" in before
+    rows = [[line for line in lines if line.startswith("| adreno740")] for lines in (before, after)]
+    assert rows[0] == rows[1] and len(rows[0]) == 3
+    commits = [line.split(" | ")[-1] for line in after if line.startswith(("| navi31:", "| adreno740:"))]
+    assert commits == ["def |", "abc |"]
+
+
+def test_a_family_is_the_worst_of_its_pipelines(fleet) -> None:
+    from setup import fleet_summary
+
+    counts = ("Instructions", "VGPRs", "Subgroups per SIMD", "Spills")
+    first = pipeline(fleet, "conv2d[f32]", 9, **dict(zip(counts, (50.0, 96.0, 8.0, 0.0), strict=True)))
+    second = pipeline(fleet, "conv2d[f16]", 7, **dict(zip(counts, (60.0, 24.0, 16.0, 3.0), strict=True)))
+    assert fleet_summary.Family.of([first, second]) == (60, 96, 8, 9, 1, 3)
 
 
 def test_a_pipeline_of_several_models_counts_once(results) -> None:
@@ -92,10 +125,21 @@ def test_only_what_changed_is_compiled_again(known, monkeypatch) -> None:
 
     assert known.stale(dict(known.spirv)) == []
     assert known.stale(known.spirv | {"conv2d[f32]": "23", "new[f32]": "55"}) == ["conv2d[f32]", "new[f32]"]
-    found = known.pipelines("navi31", ["conv2d[f32]", "new[f32]"])
+    found = known.pipelines("navi31", ["conv2d[f32]", "new[f32]"], set())
     assert [(each.shader, each.spec) for each in found] == [("conv2d[f32]", [64]), ("new[f32]", [])]
     monkeypatch.setattr(fleet_known, "drivers", lambda: "other")
     assert known.stale(dict(known.spirv)) == list(known.spirv)
+
+
+def test_matrices_that_nothing_makes_get_the_constants_of_another_variant(fleet, known) -> None:
+    """The shader's own may be of a matrix that the device does not have."""
+    variants = ["conv2d[u8]", "conv2d[i8]", "tri[b8]"]
+    found = known.pipelines("navi31", variants, {"conv2d[u8]", "tri[b8]"})
+    assert [(each.shader, each.spec) for each in found] == [("conv2d[u8]", [64]), ("conv2d[i8]", []), ("tri[b8]", [])]
+    made = [fleet.Pipeline("conv2d[f32]", spec, 0, 0) for spec in ([], [64, 16], [32, 8])]
+    assert [each.spec for each in fleet.unmade(["conv2d[u8]"], made, {"conv2d[u8]"})] == [[64, 16]]
+    shaders = [{"variants": [{"variant": "a[f16]", "needs": ["coopmat"]}, {"variant": "a[f32]", "needs": []}]}]
+    assert fleet.matrices({"shaders": shaders}) == {"a[f16]"}
 
 
 def test_what_becomes_worse_is_named_once(fleet, known) -> None:

@@ -234,7 +234,7 @@ class Compiler:
 
 
 def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Result:
-    """The operators' cases, the models, and with their default constants the variants that neither of them made."""
+    """The operators' cases, the models, and the variants that neither of them made."""
     compiler = Compiler(gpu, tool)
     device, listed = compiler.device()
     result = Result(gpu.name, device, _commit())
@@ -257,20 +257,38 @@ def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Re
                 result.failed[f"{model}: {call}"] = why
             result.add(read_log(compiler.log, model))
         at = "the other variants"
-        rest = _variants(listed, result)
+        rest = unmade(_variants(listed, result), result.pipelines, matrices(listed))
         compiler.listed(rest, result.failed)
         result.add(read_log(compiler.log))
     return result
 
 
-def _variants(listed: dict, result: Result) -> list[Pipeline]:
+def matrices(listed: dict) -> set[str]:
+    """The variants that multiply cooperative matrices."""
+    rows = [row for shader in listed["shaders"] for row in shader["variants"]]
+    return {row["variant"] for row in rows if "coopmat" in row["needs"]}
+
+
+def unmade(variants: list[str], made: list[Pipeline], of_matrices: set[str]) -> list[Pipeline]:
+    """A pipeline of each variant that neither operators nor models make, with the shader's own constants. These may ask
+    for a matrix that the device does not have: a variant of matrices takes those of another one of its file."""
+    found = []
+    for name in variants:
+        own = Pipeline(name, [], 0, 0)
+        alike = [each for each in made if name in of_matrices and each.spec and each.family == own.family]
+        like = max(alike, key=lambda each: (each.spec, each.subgroup_size), default=own)
+        found.append(Pipeline(name, like.spec, like.subgroup_size, 0))
+    return found
+
+
+def _variants(listed: dict, result: Result) -> list[str]:
     """Those that run there and that no pipeline is made of. Notes what those lack that do not run."""
     rows = [row for shader in listed["shaders"] for row in shader["variants"]]
     has = set(listed["device"]["features"])
     result.variants = len(rows)
     result.gated = {row["variant"]: sorted(set(row["needs"]) - has) for row in rows if not row["runs"]}
     made = {each.shader for each in result.pipelines}
-    return [Pipeline(row["variant"], [], 0, 0) for row in rows if row["runs"] and row["variant"] not in made]
+    return [row["variant"] for row in rows if row["runs"] and row["variant"] not in made]
 
 
 def _commit() -> str:
@@ -307,9 +325,9 @@ def chosen(names: list[str]) -> list[Gpu]:
 
 
 def run(names: list[str], only: list[str]) -> int:
-    """Compile for each GPU, all operators or those in `only`. All: write the page from these and earlier results.
+    """Compile for each GPU, all operators or those in `only`. All: write the page from these and earlier summaries.
     Returns 1 where a compiler failed."""
-    from setup import fleet_known, fleet_page
+    from setup import fleet_known, fleet_page, fleet_summary
 
     gpus = chosen(names)
     built = build(targets=["pumice-rt"])
@@ -321,18 +339,20 @@ def run(names: list[str], only: list[str]) -> int:
             make_models(progress)
         for gpu in gpus:
             result = compile_for(gpu, tool, only, progress)
+            summary = fleet_summary.Summary.of(result)
             if not only:
                 result.spirv = spirv
                 result.save()
-            progress.say(fleet_page.line_of(result))
+                summary.write()
+            progress.say(fleet_page.line_of(summary))
             for what, why in result.failed.items():
                 progress.say(f"{gpu.name}: {what} failed: {why}")
                 failed = True
     finally:
         progress.close()
     if not only:
+        fleet_page.write(fleet_summary.kept())
         results = {gpu.name: result for gpu in GPUS if (result := stored(gpu))}
-        fleet_page.write(list(results.values()))
         if all(name in results for name in fleet_known.CHECKED):
             fleet_known.Known.of([results[name] for name in fleet_known.CHECKED], spirv).write()
     return 1 if failed else 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from setup import install
 from setup.building import build
 from setup.debian_lock import DebianLock
-from setup.fleet import GPUS, SETS, Compiler, Pipeline, Result, read_log
+from setup.fleet import GPUS, SETS, Compiler, Pipeline, Result, matrices, read_log, unmade
 from setup.paths import ROOT
 from setup.prefix import labels
 from setup.progress import Progress
@@ -95,13 +95,17 @@ class Known:
         """The variants that must be compiled again."""
         return [name for name, digest in now.items() if self.drivers != drivers() or self.spirv.get(name) != digest]
 
-    def pipelines(self, gpu: str, variants: list[str]) -> list[Pipeline]:
-        """Those that were made there, and of a variant without any one with its default constants."""
-        found = []
-        for name in variants:
-            keys = [key for key, of in self.letters.get(name, {}).items() if gpu in of]
-            found += [Pipeline(name, list(spec), subgroup, 0) for spec, subgroup in keys or [((), 0)]]
-        return found
+    def pipelines(self, gpu: str, variants: list[str], of_matrices: set[str]) -> list[Pipeline]:
+        """Those that were made there, and one of a variant without any."""
+        made = [
+            Pipeline(name, list(spec), subgroup, 0)
+            for name, keys in self.letters.items()
+            for (spec, subgroup), of in keys.items()
+            if gpu in of
+        ]
+        wanted, names = set(variants), {each.shader for each in made}
+        rest = unmade([name for name in variants if name not in names], made, of_matrices)
+        return [each for each in made if each.shader in wanted] + rest
 
     def put(self, gpu: str, pipelines: list[Pipeline], failed: set[str]) -> list[str]:
         """Notes what became of these; returns a sentence for each that is worse than it was."""
@@ -140,10 +144,10 @@ def changed(names: list[str]) -> int:
     progress = Progress("fleet")
     try:
         for gpu in (gpu for gpu in GPUS if gpu.name in (names or known.gpus)):
-            wanted, failed = known.pipelines(gpu.name, stale), {}
+            compiler = Compiler(gpu, tool)
+            wanted, failed = known.pipelines(gpu.name, stale, matrices(compiler.device()[1])), {}
             progress.say(f"{gpu.name}: {len(wanted)} pipelines")
             with progress.step(gpu.name):
-                compiler = Compiler(gpu, tool)
                 compiler.listed(wanted, failed)
                 made = read_log(compiler.log) + [each for each in wanted if each.name in failed]
             worse += known.put(gpu.name, made, set(failed))

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/fleet.md, from what `./dev fleet` found."""
+"""docs/fleet.md, from the summaries of what `./dev fleet` found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from setup.fleet import GPUS, Pipeline, Result
+from setup.fleet_summary import SLOW_MS, Counts, Family, Summary
 from setup.paths import ROOT
 
 PAGE = ROOT / "docs/fleet.md"
-SLOW_MS = 1000
 HEAVY = 2000, 200  # instructions, or ms: families with a pipeline above either have rows of their own
 
 HEAD = """# The kernels in the compilers of other GPUs
@@ -25,8 +24,11 @@ Answers and times come from a GPU: `./dev test-gpu`, `./dev bench-gpu`.
 
 Pipelines are those of every operator with each kernel that can run there, also those that are chosen for no shape of
 this device; those that models make when they are loaded and run (`test/bench/fleet.toml`: MiniLM, a Llama of two
-layers, ResNet-50); and with their default constants the variants that neither made. Times are processor time of one
-x86-64 core. The feature `fragments` is found out by a dispatch that runs, so that its kernels are never among them.
+layers, ResNet-50); and one of each variant that neither made, with the shader's own constants, or where it multiplies
+cooperative matrices with those of another variant. Times are processor time of one x86-64 core. The feature `fragments`
+is found out by a dispatch that runs, so that its kernels are never among them.
+
+A GPU's columns are of the commit in its row here: `./dev fleet --gpu NAME` writes those of one and keeps the others.
 """
 
 MODELS = """
@@ -43,6 +45,10 @@ A family is a file of `glsl/`. For each GPU the largest number over all of its p
 blank: none of it runs there. Left out are {count} families of which no pipeline has more than {instructions}
 instructions, takes more than {ms} ms or spills anywhere.
 """
+REGISTERS = (
+    "VGPRs on AMD; full registers of 4 on Adreno; of 16 bits on Apple; on Intel those of 32 bytes in use at a "
+    "time, of 128."
+)
 OCCUPANCY = "The fewest waves at a time: of a SIMD on AMD, a core on Adreno, an SM on NVIDIA; threads on Apple."
 SPILLING = (
     "Those that spill: how many, and the most spills and fills of one (on AMD bytes of scratch memory with them)."
@@ -54,130 +60,87 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> list[str]
     return [lines[0], "|" + "---|" * lines[0].count(" | ") + "---|", *lines[1:]]
 
 
-def title(result: Result) -> str:
-    return next(gpu.title for gpu in GPUS if gpu.name == result.gpu)
+def row_of(summary: Summary) -> tuple[object, ...]:
+    gated, counts = sum(map(len, summary.gated.values())), summary.all
+    row = (summary.variants - gated, gated, len(summary.failed), *_counts(counts), f"{counts.ms / 1000:.0f} s")
+    return (f"{summary.gpu}: {summary.title}", summary.device, *row, summary.commit)
 
 
-def _slowest(pipelines: list[Pipeline]) -> str:
-    worst = max(pipelines, key=lambda each: each.ms, default=None)
-    return f"{worst.ms / 1000:.2f} s {worst.shader}" if worst else "-"
+def _counts(counts: Counts) -> tuple[int, int, int, str]:
+    slowest = f"{counts.worst_ms / 1000:.2f} s {counts.slowest}" if counts.pipelines else "-"
+    return counts.pipelines, counts.spilling, counts.slow, slowest
 
 
-def _counts(pipelines: list[Pipeline]) -> tuple[int, int, int, str]:
-    spilling = sum(each.spills > 0 for each in pipelines)
-    return len(pipelines), spilling, sum(each.ms > SLOW_MS for each in pipelines), _slowest(pipelines)
-
-
-def row_of(result: Result) -> tuple[object, ...]:
-    variants = result.variants - len(result.gated)
-    seconds = sum(each.ms for each in result.pipelines) / 1000
-    counts = (variants, len(result.gated), len(result.failed), *_counts(result.pipelines))
-    return (f"{result.gpu}: {title(result)}", result.device, *counts, f"{seconds:.0f} s", result.commit)
-
-
-def line_of(result: Result) -> str:
+def line_of(summary: Summary) -> str:
     """For who waits at the terminal."""
-    models = _counts(_of_models(result))
-    return f"| {' | '.join(map(str, row_of(result)))} | of models: {' | '.join(map(str, models))} |"
+    models = _counts(summary.models)
+    return f"| {' | '.join(map(str, row_of(summary)))} | of models: {' | '.join(map(str, models))} |"
 
 
-def _of_models(result: Result) -> list[Pipeline]:
-    return [each for each in result.pipelines if each.models]
-
-
-def _by_family(
-    results: list[Result], pipelines: Callable[[Result], list[Pipeline]], cell: Callable[[list[Pipeline]], object]
-) -> dict[str, list[object]]:
-    """A row for each family: what `cell` makes of its pipelines on each GPU."""
-    found: dict[str, dict[str, list[Pipeline]]] = {}
-    for result in results:
-        for each in pipelines(result):
-            found.setdefault(each.family, {}).setdefault(result.gpu, []).append(each)
-    return {
-        family: [cell(of[result.gpu]) if result.gpu in of else "" for result in results]
-        for family, of in sorted(found.items())
-    }
-
-
-def _gated(results: list[Result]) -> list[str]:
-    counts: dict[tuple[str, ...], dict[str, int]] = {}
-    families: dict[tuple[str, ...], set[str]] = {}
-    for result in results:
-        for variant, lacking in result.gated.items():
-            key = tuple(lacking)
-            counts.setdefault(key, {}).setdefault(result.gpu, 0)
-            counts[key][result.gpu] += 1
-            families.setdefault(key, set()).add(variant.partition("[")[0])
-    rows = [
-        (", ".join(key), *(count.get(result.gpu, "") for result in results), ", ".join(sorted(families[key])))
-        for key, count in sorted(counts.items())
-    ]
-    head = ("lacking", *(result.gpu for result in results), "families")
+def _gated(summaries: list[Summary]) -> list[str]:
+    rows = []
+    for lacking in sorted({key for each in summaries for key in each.gated}):
+        variants = [each.gated.get(lacking, []) for each in summaries]
+        families = sorted({name.partition("[")[0] for of in variants for name in of})
+        rows.append((lacking, *(len(of) or "" for of in variants), ", ".join(families)))
     return [
         "",
         "## What does not run, and for lack of which feature",
         "",
         "Variants of shaders.",
         "",
-        *table(head, rows),
+        *table(("lacking", *(each.gpu for each in summaries), "families"), rows),
     ]
 
 
-def _spilling(pipelines: list[Pipeline]) -> str:
-    spilling = [each.spills for each in pipelines if each.spills]
-    return f"{len(spilling)} ({max(spilling)})" if spilling else ""
+def _table(summaries: list[Summary], rows: dict[str, list[object]]) -> list[str]:
+    return table(("family", *(each.gpu for each in summaries)), ((name, *cells) for name, cells in rows.items()))
 
 
-def _slow(pipelines: list[Pipeline]) -> str:
-    worst = max(each.ms for each in pipelines) / 1000
-    return f"{worst:.1f}" if worst > SLOW_MS / 1000 else ""
+def _by_family(families: list[dict[str, Family]], cell: Callable[[Family], object]) -> dict[str, list[object]]:
+    """A row for each family: what `cell` makes of it on each GPU."""
+    names = sorted({name for of in families for name in of})
+    return {name: [cell(of[name]) if name in of else "" for of in families] for name in names}
 
 
-def _marked(
-    results: list[Result], pipelines: Callable[[Result], list[Pipeline]], cell: Callable[[list[Pipeline]], str]
-) -> list[str]:
-    rows = [(family, *cells) for family, cells in _by_family(results, pipelines, cell).items() if any(cells)]
-    return ["", *table(("family", *(result.gpu for result in results)), rows)] if rows else ["", "None."]
+def _spilling(of: Family) -> str:
+    return f"{of.spilling} ({of.spills})" if of.spilling else ""
 
 
-def _families(results: list[Result]) -> list[str]:
+def _slow(of: Family) -> str:
+    return f"{of.ms / 1000:.1f}" if of.ms > SLOW_MS else ""
+
+
+def _marked(summaries: list[Summary], families: list[dict[str, Family]], cell: Callable[[Family], object]) -> list[str]:
+    rows = {name: cells for name, cells in _by_family(families, cell).items() if any(cells)}
+    return ["", *_table(summaries, rows)] if rows else ["", "None."]
+
+
+NUMBERS = (
+    ("Instructions", "", lambda of: of.instructions),
+    ("Registers", REGISTERS, lambda of: of.registers or ""),
+    ("Occupancy", OCCUPANCY, lambda of: of.waves or ""),
+    ("Compile time", "Milliseconds.", lambda of: of.ms),
+)
+
+
+def _families(summaries: list[Summary]) -> list[str]:
+    families = [each.families for each in summaries]
     heavy = {
-        each.family
-        for result in results
-        for each in result.pipelines
-        if each.instructions > HEAVY[0] or each.ms > HEAVY[1] or each.spills
+        name
+        for of_gpu in families
+        for name, of in of_gpu.items()
+        if of.instructions > HEAVY[0] or of.ms > HEAVY[1] or of.spilling
     }
-    light = {each.family for result in results for each in result.pipelines} - heavy
+    light = {name for of_gpu in families for name in of_gpu} - heavy
     lines = [FAMILIES.format(count=len(light), instructions=HEAVY[0], ms=HEAVY[1]).rstrip("\n")]
-    for name, text, largest in (
-        ("Instructions", "", lambda of: max(each.instructions for each in of)),
-        ("Registers", "VGPRs on AMD; full registers of 4 on Adreno; of 16 bits on Apple.", _registers),
-        (
-            "Occupancy",
-            OCCUPANCY,
-            _waves,
-        ),
-        ("Compile time", "Milliseconds.", lambda of: round(max(each.ms for each in of))),
-    ):
-        rows = [
-            (family, *cells)
-            for family, cells in _by_family(results, lambda result: result.pipelines, largest).items()
-            if family in heavy
-        ]
-        lines += ["", f"### {name}", *(["", text] if text else []), ""]
-        lines += table(("family", *(result.gpu for result in results)), rows)
+    for name, text, number in NUMBERS:
+        rows = {family: cells for family, cells in _by_family(families, number).items() if family in heavy}
+        lines += ["", f"### {name}", *(["", text] if text else []), "", *_table(summaries, rows)]
     return lines
 
 
-def _registers(pipelines: list[Pipeline]) -> object:
-    return max(each.registers for each in pipelines) or ""
-
-
-def _waves(pipelines: list[Pipeline]) -> object:
-    return min(each.waves for each in pipelines) or ""
-
-
-def page(results: list[Result]) -> str:
+def page(summaries: list[Summary]) -> str:
     head = (
         "GPU",
         "device",
@@ -191,26 +154,27 @@ def page(results: list[Result]) -> str:
         "all",
         "commit",
     )
-    lines = [HEAD, *table(head, map(row_of, results)), "", "## What failed", ""]
-    bad = [(result.gpu, *each) for result in results for each in result.failed.items()]
+    lines = [HEAD, *table(head, map(row_of, summaries)), "", "## What failed", ""]
+    bad = [(each.gpu, *what) for each in summaries for what in each.failed.items()]
     lines += table(("GPU", "of", "why"), bad) if bad else ["Nothing."]
+    models = [each.of_models for each in summaries]
     lines += [
         MODELS,
         *table(
             ("GPU", "pipelines", "spill", "above 1 s", "slowest"),
-            ((result.gpu, *_counts(_of_models(result))) for result in results),
+            ((each.gpu, *_counts(each.models)) for each in summaries),
         ),
     ]
     lines += ["", SPILLING]
-    lines += _marked(results, _of_models, _spilling)
+    lines += _marked(summaries, models, _spilling)
     lines += ["", "Those above a second, in seconds."]
-    lines += _marked(results, _of_models, _slow)
-    lines += _gated(results)
-    lines += _families(results)
+    lines += _marked(summaries, models, _slow)
+    lines += _gated(summaries)
+    lines += _families(summaries)
     lines += ["", "### Spills", "", "Of all pipelines, as above."]
-    lines += _marked(results, lambda result: result.pipelines, _spilling)
+    lines += _marked(summaries, [each.families for each in summaries], _spilling)
     return "\n".join(lines) + "\n"
 
 
-def write(results: list[Result]) -> None:
-    PAGE.write_text(page(results))
+def write(summaries: list[Summary]) -> None:
+    PAGE.write_text(page(summaries))
