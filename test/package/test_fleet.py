@@ -101,6 +101,17 @@ def test_a_family_is_the_worst_of_its_pipelines(fleet) -> None:
     assert fleet_summary.Family.of([first, second]) == (60, 96, 8, 9, 1, 3)
 
 
+@pytest.mark.usefixtures("fleet")
+def test_the_page_is_that_of_the_summaries() -> None:
+    """Of those in test/fleet, as they are in the repository: nothing fails there, nothing that models make is slow."""
+    from setup import fleet_page, fleet_summary
+
+    kept = fleet_summary.kept()
+    assert {each.gpu for each in kept} >= {"navi31", "adreno740", "tgl", "m1", "ampere"}, "one a vendor"
+    assert fleet_page.PAGE.read_text() == fleet_page.page(kept), "./dev fleet writes both"
+    assert [(each.gpu, each.failed, each.models.slow) for each in kept] == [(each.gpu, {}, 0) for each in kept]
+
+
 def test_a_pipeline_of_several_models_counts_once(results) -> None:
     assert [(each.shader, each.ms, each.models) for each in results[0].pipelines] == [
         ("softmax[f16]", 5, []),
