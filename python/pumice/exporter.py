@@ -28,7 +28,7 @@ from pumice.lowering.report import unsupported
 from pumice.lowering.source import stack_traces
 from pumice.lowering.treespec import dim_names, with_signature
 from pumice.passes.complex_pairs import complex_to_pairs
-from pumice.passes.decompositions import decompositions
+from pumice.passes.decompositions import decompositions, run_decompositions
 from pumice.passes.normalize import normalize
 from pumice.passes.random_numbers import draw_on_the_device
 from pumice.passes.storage import place_storage
@@ -139,7 +139,7 @@ def _no_model(given: Any) -> str:
 def _decomposed(captured: ExportedProgram, dropout: bool) -> ExportedProgram:
     """Raises UnsupportedError where torch cannot: it runs the model's Python code again, with other checks."""
     try:
-        return captured.run_decompositions(decompositions(dropout))
+        return run_decompositions(captured, decompositions(dropout))
     except Exception as error:
         text = f"torch could not take the exported program apart: {type(error).__name__}: {error}"
         raise UnsupportedError(text, [text], code="InvalidArgument", path="module") from error

@@ -167,6 +167,16 @@ def test_convolution_with_a_computed_weight(e2e, dims) -> None:
     e2e.check(Many(functions), x, weight, budget=MATMUL)
 
 
+def test_a_bias_is_added_before_the_sum_is_rounded(e2e) -> None:
+    """Of f16, where the budget has room for one rounding only."""
+    x, weight, bias = normal(2, 8, 6, 7).half(), normal(8, 4, 3, 3).half(), 30 * normal(8).half()
+    functions = [
+        lambda x, w, b: F.conv_transpose2d(x, w, b[:4], 2, 1), lambda x, w, b: F.conv_transpose2d(x, w, b, 1, 0, 0, 2),
+        lambda x, w, b: F.conv2d(x, w.transpose(0, 1), b[4:], 2, 1), lambda x, w, b: F.conv2d(x, w, b, groups=2),
+    ]  # fmt: skip
+    e2e.check(Many(functions), x, weight, bias, reference="f64", budget=MATMUL)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_statistics_of_norms(e2e, dtype) -> None:
     x = normal(2, 6, 5, dtype=dtype) + 1

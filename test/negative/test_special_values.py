@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.many import Many, normal
 from torch.nn import functional as F
 
 import pumice
@@ -93,10 +94,48 @@ def test_arithmetic(dtype) -> None:
     for i, (got, want) in enumerate(run(Computes(), x, y)):
         if want.shape[:2] == x.shape:
             got, want = got[normal], want[normal]
-        assert torch.equal(got.isnan(), want.isnan()), f"{i}: NaN at other places"
-        assert torch.equal(got.isinf(), want.isinf()) and torch.equal(got[got.isinf()], want[want.isinf()]), i
-        live = want.isfinite()
-        torch.testing.assert_close(got[live], want[live], rtol=2e-3 if half else 1e-4, atol=16 * tiny)
+        agree(i, got, want, rtol=2e-3 if half else 1e-4, atol=16 * tiny)
+
+
+def agree(i: int, got: torch.Tensor, want: torch.Tensor, rtol: float = 1e-4, atol: float = 1e-5) -> None:
+    assert torch.equal(got.isnan(), want.isnan()), f"{i}: NaN at other places"
+    assert torch.equal(got.isinf(), want.isinf()) and torch.equal(got[got.isinf()], want[want.isinf()]), i
+    live = want.isfinite()
+    torch.testing.assert_close(got[live], want[live], rtol=rtol, atol=atol)
+
+
+def test_where_forms_of_torch_have_other_nans() -> None:
+    """Losses, distances and a gradient that pumice/decompositions takes apart itself. Labels end at -1."""
+    rows = torch.tensor([[NAN, 1, 2.5], [INF, 1, 2], [-INF, 0.5, 0], [1, NAN, INF], [1, 0.25, 0.5], [0.5, 3, 1]])
+    classes, weight = torch.tensor([0, 1, 1, 0, 2, 1]), torch.tensor([2.0, INF, 0.5])
+    labels = torch.tensor([[1, 2, -1], [2, -1, 0], [-1, 0, 1], [0, 1, 2], [1, -1, -1], [0, -1, 1]])
+    none = "none"
+    functions = [
+        lambda x, c, w, t: torch.cdist(x, x[2:], 0), lambda x, c, w, t: F.pdist(x, 0),
+        lambda x, c, w, t: F.multi_margin_loss(x, c, reduction=none),
+        lambda x, c, w, t: F.multi_margin_loss(x, c, 2, 0.75, reduction=none),
+        lambda x, c, w, t: F.multi_margin_loss(x, c, 2, 0.75, w, reduction=none),
+        lambda x, c, w, t: F.multi_margin_loss(x[4:], c[4:]), lambda x, c, w, t: F.multi_margin_loss(x[0], c[1]),
+        lambda x, c, w, t: F.multilabel_margin_loss(x, t, reduction=none),
+        lambda x, c, w, t: F.multilabel_margin_loss(x[4:5], t[4:5]),
+        lambda x, c, w, t: F.multilabel_margin_loss(x[0], t[0]),
+        lambda x, c, w, t: torch.ops.aten._softmax_backward_data(x.isfinite() + 0.5, x, 1, x.dtype),
+    ]  # fmt: skip
+    for i, (got, want) in enumerate(run(Many(functions), rows, classes, weight, labels)):
+        agree(i, got, want)
+
+
+def test_volumes_at_any_place() -> None:
+    """Places that are no numbers, and elements that are not: those outside are not read."""
+    volume, grid = normal(1, 2, 3, 4, 5), normal(1, 4, 5, 6, 3) * 0.9
+    volume[0, 0, 0, 0, 0], volume[0, 1, 2, 3, 4], volume[0, 0, 1, 2, 3] = INF, NAN, -INF
+    grid.view(-1)[::17], grid.view(-1)[5::19], grid.view(-1)[7::23] = NAN, INF, -INF
+    functions = [
+        lambda v, g, m=m, p=p, a=a: F.grid_sample(v, g, m, p, a)
+        for p, a in (("zeros", False), ("border", True), ("reflection", False)) for m in ("bilinear", "nearest")
+    ]  # fmt: skip
+    for i, (got, want) in enumerate(run(Many(functions), volume, grid)):
+        agree(i, got, want)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)

@@ -4,6 +4,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+import pumice
+
 DTYPES = [torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool]
 
 
@@ -36,6 +38,17 @@ def test_what_is_special(e2e) -> None:
     e2e.check(Cast(torch.float16), special, reference="eager")
     e2e.check(Cast(torch.float32), special.half(), reference="eager")
     e2e.check(Cast(torch.float32), torch.tensor([2**24 + 1, 2**24 + 3, -(2**31), 2**31 - 1], dtype=torch.int32))
+
+
+def test_what_is_no_integer() -> None:
+    """PyTorch leaves it open; docs/limits.md does not."""
+    dtypes = [torch.int32, torch.int64, torch.uint8, torch.int8]
+    x = torch.tensor([float("nan"), float("inf"), -float("inf")])
+    least, most = -(2**31), 2**31 - 1
+    want = [[0, most, least], [0, most, least], [0, 255, 0], [0, -1, 0]]
+    for features in (None, "none,like_gpu"):
+        session = pumice.load(bytes(pumice.export(Cast(*dtypes), (x,))), features=features)
+        assert [result.tolist() for result in session(x)] == want
 
 
 def test_a_wide_integer_wraps(e2e) -> None:

@@ -21,7 +21,7 @@ def _norm(difference: torch.Tensor, p: float) -> torch.Tensor:
     if difference.shape[-1] == 0:
         return difference.new_zeros(difference.shape[:-1])
     if p == 0:
-        return (difference != 0).to(difference.dtype).sum(-1)
+        return difference.abs().ceil().clamp(max=1).sum(-1)  # how many are not 0; NaN stays NaN
     if p == 2:
         return (difference * difference).sum(-1).sqrt()
     size = difference.abs()

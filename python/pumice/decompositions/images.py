@@ -87,7 +87,9 @@ def _places(x: torch.Tensor, size: int, padding: int, aligned: bool) -> torch.Te
     x = (x + 1) / 2 * (size - 1) if aligned else ((x + 1) * size - 1) / 2
     if padding == 2:
         x = _mirrored(x, 0.0, size - 1.0) if aligned else _mirrored(x, -0.5, size - 0.5)
-    return x if padding == 0 else x.clamp(0, size - 1)
+    if padding == 0:
+        return torch.where(x.abs() < 2**31, x, -100)  # as eager PyTorch: infinite and NaN ones are outside
+    return torch.where(x == x, x.clamp(0, size - 1), size - 1)  # likewise NaN is the last one
 
 
 @takes_apart(aten.grid_sampler_3d.default)

@@ -21,7 +21,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.traceback import preserve_node_meta
 
 from pumice.lowering.source import stack_traces
-from pumice.passes.decompositions import decompositions
+from pumice.passes.decompositions import decompositions, run_decompositions
 from pumice.passes.tied_constants import merge_tied_constants
 
 _STEPS = re.compile(r"\['?(\w+)'?\]|\.(\w+)")
@@ -159,7 +159,7 @@ def capture(
         table = decompositions(dropout=False)
         for target in [t for t in table if draws(t)]:
             table.pop(target)
-        return merge_tied_constants(captured).run_decompositions(table), stack_traces(captured)
+        return run_decompositions(merge_tied_constants(captured), table), stack_traces(captured)
 
 
 def draws(target: Any) -> bool:

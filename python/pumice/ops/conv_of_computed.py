@@ -4,6 +4,7 @@ kept. conv2d.py and conv3d.py come here."""
 
 from __future__ import annotations
 
+from pumice.format.ir import DType
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS, numel
 from pumice.lowering.ref import Ref
@@ -27,6 +28,8 @@ def conv_of_computed(call: Call) -> None:
     x, weight, groups = call.tensor("input"), call.tensor("weight"), call["groups"]
     if x.dtype is not weight.dtype:
         call.refuse(f"x is {x.dtype.name}, the weight {weight.dtype.name}; one dtype is needed")
+    if call["bias"] is not None and x.dtype is DType.f16:  # its product would be rounded before the bias is added
+        x, weight = call.cast(x, DType.f32), call.cast(weight, DType.f32)
     dims = weight.rank - 2
     kernel = list(weight.shape[2:])
     stride, dilation = numbers(call["stride"], dims), numbers(call["dilation"], dims)
@@ -49,4 +52,4 @@ def conv_of_computed(call: Call) -> None:
     if call["bias"] is not None:
         bias = call.cast(call.tensor("bias"), out.dtype)
         out = call.emit("add", out, call.view(bias, [bias.shape[0], 1]), 1.0, out=call.temp(out.dtype, out.shape))
-    call.emit("view", out, list(call.out.shape))
+    call.emit("view", call.cast(out, call.out.dtype), list(call.out.shape))
