@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,9 +29,12 @@ def decompositions(dropout: bool) -> Any:
     return table
 
 
+_one_at_a_time = threading.RLock()  # what is put away is of the whole process
+
+
 def run_decompositions(program: ExportedProgram, table: Any) -> ExportedProgram:
     """The program with the operators of `table` taken apart."""
-    with _ours_first():
+    with _one_at_a_time, _ours_first():
         return program.run_decompositions(table)
 
 
