@@ -87,11 +87,12 @@ void hold_vectors(uint row, out int lowest, out int highest) {
 
 ivec4 sum_ = ivec4(0);  // of q - zero
 
-void store_vector(uint row, uint vector, VEC(IN) x[4], RowParams p) {
+// usual: whether quantize_usual() does for the row's parameters.
+void store_vector(uint row, uint vector, VEC(IN) x[4], RowParams p, bool usual) {
   uvec4 words;
   [[unroll]] for (uint s = 0u; s < 4u; ++s) {
     const uint k = column(vector, s);
-    const ivec4 q = to_integers(x[s], k, p);
+    const ivec4 q = usual ? to_integers_usual(x[s], k, p) : to_integers(x[s], k, p);
 #if !defined(FORM_words) && defined(STORAGE_texture3d)
     PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
 #elif !defined(FORM_words)
@@ -120,15 +121,20 @@ void main() {
 #endif
   const RowParams p = params_of_row(row, lowest, highest);
   VEC(IN) x[4];
+  bool is_held = false;
 #ifdef IN_FLOATS
-  [[unroll]] for (uint h = 0u; h < HELD; ++h) {
-    [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
-    if (lane() + h * LANES < vectors) store_vector(row, lane() + h * LANES, x, p);
+  // Of held vectors only the usual quantization: unrolled, all of it would take drivers half a second to compile.
+  is_held = HELD != 0u && is_usual(p.inverse, float(p.zero));
+  if (is_held) {
+    [[unroll]] for (uint h = 0u; h < HELD; ++h) {
+      [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
+      if (lane() + h * LANES < vectors) store_vector(row, lane() + h * LANES, x, p, true);
+    }
   }
 #endif
-  for (uint vector = HELD == 0u ? lane() : vectors; vector < vectors; vector += LANES) {
+  for (uint vector = is_held ? vectors : lane(); vector < vectors; vector += LANES) {
     [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_vec4(row, within(column(vector, s)));
-    store_vector(row, vector, x, p);
+    store_vector(row, vector, x, p, false);
   }
   const uvec2 both = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
 #if defined(FORM_words)

@@ -14,6 +14,11 @@
 #pragma variant WEIGHT_STORAGE buffer texture2d
 #define GEMM_SPEC 10
 #include "linear/linear.glslh"
+#if defined(QUANTIZED)
+#define GEMM_STEPS 1u  // H100, tile64x128, 512 and 2048 x 14336 x 4096, int4 of 32, fp32: 1836 us and 7017; with 4 1938 and 6903
+#else
+#define GEMM_STEPS 2u  // and with fp32 weights, 512 and 2048 x 4096 x 4096: 466 and 1847, with 4 465 and 1847; 595 and 2160 with 1
+#endif
 #include "linear/gemm.glslh"
 
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)  // vec4 groups of x that an invocation loads for a chunk

@@ -52,6 +52,7 @@ class Bench {
       std::vector<Forced> all;
       for (const std::string& kernel : names) all.push_back(forced(kernel, c.m));
       const Loaded loaded = load(device_, make_file(*case_data, op), all, device_->features());
+      if (options_.regret) prepare_pipelines(loaded);
       for (size_t i = 0; i < names.size(); ++i) {
         const Bound error = bound(bench_op, names[i], c, device_->features());
         json row = measure(loaded, *loaded.graphs[i], *case_data, inputs, expected, error);

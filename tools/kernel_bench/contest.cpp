@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tools/kernel_bench/compile_times.h"
 #include "tools/kernel_bench/timer.h"
 
 namespace pumice::engine::kernel_bench {
@@ -43,6 +44,13 @@ void take(Entrant& entrant, bool cpu) {
 }
 
 }  // namespace
+
+void prepare_pipelines(const Loaded& loaded) {
+  std::vector<PipelineKey> keys;
+  for (const auto& graph : loaded.graphs)
+    for (PipelineKey& key : pipeline_keys(*graph)) keys.push_back(std::move(key));
+  loaded.device->pipelines().prepare(keys);
+}
 
 uint32_t slots(uint64_t slot_bytes, const Options& options, bool cpu) {
   const uint64_t rotate = options.rotate_bytes != 0 ? options.rotate_bytes : cpu ? kRotateCpu : kRotateGpu;

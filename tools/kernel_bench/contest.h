@@ -24,6 +24,9 @@ struct Contender {
   Spread us = {};
 };
 
+// Makes the pipelines of all kernels at once, on several processors: one kernel after the other, a GPU's driver takes
+// longer to compile them than it takes to time them.
+void prepare_pipelines(const Loaded& loaded);
 // How many copies of everything a harness has, so that together they are larger than a cache.
 uint32_t slots(uint64_t slot_bytes, const Options& options, bool cpu);
 // A short time of one kernel. Infinite where its first replay takes longer than `most_us`.

@@ -55,6 +55,7 @@ class Tuner {
     std::vector<Forced> all;
     for (const std::string& kernel : names) all.push_back({kernel, c.m});
     const Loaded loaded = load(device_, make_file(*case_data, op.op), all, features_);
+    prepare_pipelines(loaded);
     std::vector<Contender> contenders = shortlist(loaded, c, names, inputs);
     if (is_over()) return false;
     const json wrong = drop_wrong(loaded, *case_data, inputs, contenders);
