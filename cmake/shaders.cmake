@@ -47,6 +47,7 @@ function(pumice_shader_set name blobs)
       COMMAND "${Python_EXECUTABLE}" "${script}" --glslang "${PUMICE_GLSLANG}" --spirv-val "${PUMICE_SPIRV_VAL}"
               --include "${PROJECT_SOURCE_DIR}/glsl/include" --out "${PUMICE_GENERATED}/glsl" ${pumice_pack} "${file}"
       DEPENDS "${file}" "${script}" "${PROJECT_SOURCE_DIR}/glsl/reflect_spirv.py"
+              "${PROJECT_SOURCE_DIR}/glsl/shader_pragmas.py"
       DEPFILE "${base}.d"
       COMMENT "${shown}"
       VERBATIM)

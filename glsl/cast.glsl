@@ -8,6 +8,14 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant IN f32 f16 i32 u8 i8 boolean
 #pragma variant OUT f32 f16 i32 i64 u8 i8 boolean
+// A cast to what the device keeps already is a view (ops/cast.cpp).
+#pragma without IN=f32 OUT=f32
+#pragma without IN=f16 OUT=f16
+#pragma without IN=i32 OUT=i32
+#pragma without IN=i32 OUT=i64
+#pragma without IN=u8 OUT=u8
+#pragma without IN=i8 OUT=i8
+#pragma without IN=boolean OUT=boolean
 #include "core/launch.glslh"
 #include "math/math.glslh"
 #include "core/types.glslh"

@@ -4,7 +4,9 @@
     compile_shader.py --glslang PATH --spirv-val PATH --include DIR --out DIR SHADER.glsl
 
 A line ``#pragma variant AXIS a b c`` in the shader makes one SPIR-V module for each value, compiled with -DAXIS=a and
--DAXIS_a=1; several axes make the full product. ``#pragma choice NAME a b c`` names the values of a specialization
+-DAXIS_a=1; several axes make the full product, less those that no operator asks for: ``#pragma without AXIS=a OTHER=b``
+leaves out every variant that has all of these values. Such a line must leave out some that no other one does, and each
+value of an axis must be in a variant. ``#pragma choice NAME a b c`` names the values of a specialization
 constant: it defines NAME_a 0, NAME_b 1, ... and makes the same enum in C++. What C++ must know besides (bindings, the
 push-constant struct, the features a device must have) is read back from the SPIR-V, so that it is written once.
 
@@ -31,29 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reflect_spirv import Module, ShaderError
+from shader_pragmas import DTYPES, IDENTIFIER, Axis, Rule, read_axes, read_rules
 
-# Values of a variant axis that are element types, and the pumice::engine::DType that each stands for.
-DTYPES = {"f32": "f32", "f16": "f16", "i32": "i32", "i64": "i64", "u8": "u8", "i8": "i8", "boolean": "boolean"}
-IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 FLAGS = ["-V", "--target-env", "vulkan1.1", "-S", "comp", "--quiet"]
-
-
-@dataclass(frozen=True)
-class Axis:
-    name: str
-    values: tuple[str, ...]
-
-    @property
-    def is_dtype(self) -> bool:
-        return all(value in DTYPES for value in self.values)
-
-    @property
-    def default(self) -> str:
-        """Storage axes come last; a caller that does not name them gets buffers."""
-        return f" = {self.name}::buffer" if self.values[0] == "buffer" else ""
-
-    def enum(self, value: str) -> str:
-        return value if IDENTIFIER.fullmatch(value) else f"_{value}"
 
 
 @dataclass(frozen=True)
@@ -63,12 +45,19 @@ class Source:
     path: Path
     axes: list[Axis]
     choices: list[Axis]
+    rules: list[Rule]
     files: list[Path]
     digest: str
 
     @property
-    def variants(self) -> list[tuple[str, ...]]:
+    def product(self) -> list[tuple[str, ...]]:
+        """All that the axes make, in order."""
         return list(itertools.product(*(axis.values for axis in self.axes)))
+
+    @property
+    def variants(self) -> list[tuple[str, ...]]:
+        """Those that there are."""
+        return [variant for variant in self.product if not any(rule.matches(self.axes, variant) for rule in self.rules)]
 
     def defines(self, variant: tuple[str, ...]) -> list[str]:
         made = [f"-D{choice.name}_{value}={i}" for choice in self.choices for i, value in enumerate(choice.values)]
@@ -80,38 +69,12 @@ class Source:
         return f"{self.path.stem}[{','.join(variant)}]" if variant else self.path.stem
 
 
-def read_pragmas(path: Path, text: str) -> tuple[list[Axis], list[Axis]]:
-    """The variant axes and the choices that a file names, in order."""
-    found: dict[str, list[Axis]] = {"variant": [], "choice": []}
-    names: set[str] = set()
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split("//")[0].replace("#pragma", "# pragma").split()
-        if words[:2] != ["#", "pragma"] or len(words) < 3 or words[2] not in found:
-            if words[:2] == ["#", "pragma"] and words[2:3] != ["once"]:
-                raise ShaderError(path, f"unknown pragma {' '.join(words[2:])!r}; known: variant, choice", number)
-            continue
-        kind, name, values = words[2], words[3] if len(words) > 3 else "", words[4:]
-        if not IDENTIFIER.fullmatch(name):
-            raise ShaderError(
-                path, f"'#pragma {kind} {name}': the axis needs a name: #pragma {kind} AXIS a b c", number
-            )
-        if name in names:
-            raise ShaderError(path, f"axis {name} is named twice; write all its values on one line", number)
-        if not values or len(set(values)) != len(values):
-            raise ShaderError(path, f"axis {name} needs one or more different values, got {values}", number)
-        bad = next((value for value in values if not re.fullmatch(r"\w+", value)), None)
-        if bad:
-            raise ShaderError(path, f"axis {name}: value {bad!r} is not made of letters, digits and _", number)
-        names.add(name)
-        found[kind].append(Axis(name, tuple(values)))
-    return found["variant"], found["choice"]
-
-
 def read_source(path: Path, include: Path) -> Source:
     text = path.read_text()
     if not IDENTIFIER.fullmatch(path.stem):
         raise ShaderError(path, "the file's stem becomes a C++ namespace: letters, digits and _ only")
-    axes, choices = read_pragmas(path, text)
+    axes, choices = read_axes(path, text)
+    rules = read_rules(path, text, axes)
     files: dict[Path, str] = {}
 
     def add(file: Path, name: str, via: Path, line: int) -> None:
@@ -128,7 +91,7 @@ def read_source(path: Path, include: Path) -> Source:
 
     add(path, path.name, path, 0)
     code = "\0".join(f"{file.name}\0{_code(body)}" for file, body in files.items())
-    return Source(path, axes, choices, list(files), hashlib.sha256(code.encode()).hexdigest())
+    return Source(path, axes, choices, rules, list(files), hashlib.sha256(code.encode()).hexdigest())
 
 
 def _code(text: str) -> str:
@@ -248,16 +211,31 @@ def _header(source: Source, modules: list[Module], num_bytes: int) -> Iterator[s
         offset += len(code)
     yield "};\n"
 
+    yield from _variant(source)
+    for axis in source.axes:
+        if axis.is_dtype:
+            yield from _dtype_function(stem, axis)
+    yield f"\n}}  // namespace pumice::engine::glsl::{stem}"
+
+
+def _variant(source: Source) -> Iterator[str]:
+    """The function that gives a variant. Where some are left out, a table says where the others are."""
     index = "0"
     for axis in source.axes:
         value = f"static_cast<uint32_t>({axis.name.lower()}_value)"
         index = value if index == "0" else f"({index}) * {len(axis.values)} + {value}"
     arguments = ", ".join(f"{axis.name} {axis.name.lower()}_value{axis.default}" for axis in source.axes)
-    yield f"constexpr const Shader& variant({arguments}) {{ return kVariants[{index}]; }}"
-    for axis in source.axes:
-        if axis.is_dtype:
-            yield from _dtype_function(stem, axis)
-    yield f"\n}}  // namespace pumice::engine::glsl::{stem}"
+    if not source.rules:
+        yield f"constexpr const Shader& variant({arguments}) {{ return kVariants[{index}]; }}"
+        return
+    places = {variant: str(i) for i, variant in enumerate(source.variants)}
+    table = ", ".join(places.get(variant, "kLeftOut") for variant in source.product)
+    yield f"inline constexpr uint16_t kPlaces[] = {{{table}}};"
+    yield f"constexpr const Shader& variant({arguments}) {{"
+    yield f"  const uint32_t index = {index};"
+    yield f'  if (kPlaces[index] == kLeftOut) left_out("{source.path.stem}", axes, index);'
+    yield "  return kVariants[kPlaces[index]];"
+    yield "}"
 
 
 def _params(source: Source, modules: list[Module]) -> Iterator[str]:

@@ -13,6 +13,8 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma variant OUT nchw channels_last
+// A channels-last result of f32 is read by nothing (ops/conv/channels_last_product.cpp).
+#pragma without DTYPE=f32 OUT=channels_last
 #define INTEGERS
 #include "conv/matrix.glslh"
 

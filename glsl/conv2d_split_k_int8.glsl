@@ -7,5 +7,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16 i8 u8
 #pragma variant OUT nchw channels_last
+// As conv2d_matrix_int8.glsl.
+#pragma without DTYPE=f32 OUT=channels_last
 #define INTEGERS
 #include "conv/split_k.glslh"

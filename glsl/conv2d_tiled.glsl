@@ -9,6 +9,9 @@
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q8 f16 f32
 #pragma variant STORAGE buffer texture3d
+// Weights that are not quantized have x's dtype.
+#pragma without DTYPE=f32 WEIGHT=f16
+#pragma without DTYPE=f16 WEIGHT=f32
 #include "math/activation.glslh"
 #include "core/launch.glslh"
 #include "core/modes.glslh"

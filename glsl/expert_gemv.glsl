@@ -6,5 +6,8 @@
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant WEIGHT q4 q8 f16 f32
+// Weights that are not quantized have x's dtype.
+#pragma without DTYPE=f32 WEIGHT=f16
+#pragma without DTYPE=f16 WEIGHT=f32
 #define EXPERTS 15
 #include "linear/gemv.glslh"

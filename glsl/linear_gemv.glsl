@@ -8,4 +8,7 @@
 #pragma variant WEIGHT q4 q8 f16 f32
 #pragma variant STORAGE buffer texture3d
 #pragma variant WEIGHT_STORAGE buffer texture2d
+// Weights that are not quantized have x's dtype.
+#pragma without DTYPE=f32 WEIGHT=f16
+#pragma without DTYPE=f16 WEIGHT=f32
 #include "linear/gemv.glslh"

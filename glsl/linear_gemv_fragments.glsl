@@ -10,4 +10,8 @@
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
 #pragma variant X whole tail8 tail
+// A result of f32 is that of integers: weights are quantized, and rows of x whole tiles.
+#pragma without DTYPE=f32 WEIGHT=f16
+#pragma without DTYPE=f32 X=tail8
+#pragma without DTYPE=f32 X=tail
 #include "linear/gemv_fragments.glslh"

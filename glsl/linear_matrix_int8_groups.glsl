@@ -14,6 +14,8 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant OUT f32 f16 bytes
 #pragma variant WEIGHT q4 q8
+// No operator with bytes in and out has int8 weights by group.
+#pragma without OUT=bytes WEIGHT=q8
 #define X_PARAMS
 #define SUM float
 #define HALVES (GROUP % 64u != 0u)

@@ -15,6 +15,9 @@
 #pragma variant IN f32 f16 i8 u8
 #pragma variant FORM floats words halves
 #pragma variant STORAGE buffer texture3d
+// Of f16, floats are halves already; no kernel that reads halves takes textures.
+#pragma without IN=f16 FORM=halves
+#pragma without FORM=halves STORAGE=texture3d
 #include "core/modes.glslh"
 #include "core/texture.glslh"
 

@@ -8,6 +8,10 @@
 #extension GL_GOOGLE_include_directive : require
 #pragma variant DTYPE f32 f16 i32 u8 i8 boolean
 #pragma variant RESULT same i32 i64 boolean
+// Results in i64 are sums and products of integers; a bool from a bool is the same dtype.
+#pragma without DTYPE=f32 RESULT=i64
+#pragma without DTYPE=f16 RESULT=i64
+#pragma without DTYPE=boolean RESULT=boolean
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "math/math.glslh"

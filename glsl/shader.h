@@ -81,4 +81,9 @@ struct Axis {
   std::span<const std::string_view> values;
 };
 
+// Of a combination of an axis' values each that `#pragma without` leaves out, in place of where its variant is. Asking
+// for it is a mistake of an operator: an error of Code::Internal that names it. `index`: in the product of the axes.
+inline constexpr uint16_t kLeftOut = 0xffff;
+[[noreturn]] void left_out(std::string_view stem, std::span<const Axis> axes, uint32_t index);
+
 }  // namespace pumice::engine

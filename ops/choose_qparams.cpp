@@ -47,6 +47,7 @@ std::span<const Op> choose_qparams_ops() {
         "storage=buffer|texture3d -> f32[5,1] i32[5,1]; "
         "x=f32[4,40]{0.5..3} block=[2,8] mapping=0|1|2|3|4|5 qmin=-8 qmax=7 eps=0.000001 steps=0 -> f32[2,5] i32[2,5]; "
         "x=f16[5,37] block=[-1,-1] mapping=0|1|2 qmin=0 qmax=255 eps=0.00001 steps=1 -> f16[1,1] u8[1,1]; "
+        "x=T[5,37] block=[1,-1] mapping=0|5 qmin=0 qmax=255 eps=0.00001 steps=0 -> T[5,1] f32[5,1]; "
         "x=f32[5,37]{special} block=[1,-1] mapping=0|5 qmin=-128 qmax=127 eps=0.000001 steps=0 -> f32[5,1] i8[5,1]",
         "", reference::choose_qparams}}};
   return kOps;

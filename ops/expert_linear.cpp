@@ -44,6 +44,7 @@ Experts read(Graph& graph, const Args& args) {
         "%s: an expert's weight is [%u, %u]; multiples of %u and 8 are needed", kOp, e.weight.n, e.weight.k, rows);
   check(e.x.rank() == 2 || e.x.rank() == 3, "%s: x of rank %u", kOp, e.x.rank());
   check(is_float(e.x.dtype()), "%s: x is %s", kOp, name(e.x.dtype()));
+  check_weight_of(kOp, e.x, e.weight);
   check(e.chosen.rank() == 2 && (e.chosen.dtype() == DType::i64 || e.chosen.dtype() == DType::i32),
         "%s: the experts chosen are %s of rank %u", kOp, name(e.chosen.dtype()), e.chosen.rank());
   check_epilogue(kOp, e.x.dtype(), e.epilogue);

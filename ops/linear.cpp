@@ -11,10 +11,9 @@ namespace pumice::engine {
 namespace {
 
 void linear(Graph& graph, Args args) {
-  const Tensor x = args.tensor(0), weight = args.tensor(1);
-  check(x.dtype() == weight.dtype(), "linear: x is %s, the weight %s", name(x.dtype()), name(weight.dtype()));
-  linear(graph, "linear", args.out(), x, pack_weight(graph, "linear", weight, {}, {}, 0, true),
-         {args.tensor(2), args.tensor(4), args.integer(3)});
+  const PackedWeight weight = pack_weight(graph, "linear", args.tensor(1), {}, {}, 0, true);
+  check_weight_of("linear", args.tensor(0), weight);
+  linear(graph, "linear", args.out(), args.tensor(0), weight, {args.tensor(2), args.tensor(4), args.integer(3)});
 }
 
 constexpr LinearScheme kLinearScheme{WeightType::f32, ScalePer::none};

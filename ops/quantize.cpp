@@ -97,6 +97,12 @@ std::span<const Op> quantize_ops() {
         "round_last=0 storage=buffer|texture3d -> i8[5,37]; "
         "x=f32[4,12]{-3..3} scale=f32[4,3]{0.01..0.05} zero=i32[4,3]{-9..9} block=[1,4] qmin=-128 qmax=127 steps=0|3 "
         "round_last=1 -> i8[4,12]; "
+        "x=T[3,37]{-3..3} scale=f32[3]{0.01..0.05} zero=i32[3]{0..9} block=[1,-1] qmin=0 qmax=99 steps=3 round_last=1 "
+        "-> u8[3,37]; "
+        "x=T[3,37]{-3..3} scale=f32[3]{0.01..0.05} zero=i32[3]{-9..9} block=[1,-1] qmin=-99 qmax=99 steps=3 "
+        "round_last=1 -> i8[3,37]; "
+        "x=T[3,37]{-3..3} scale=f32[3]{0.01..0.05} zero=i32[3]{-9..9} block=[1,-1] qmin=-99 qmax=999 steps=3 "
+        "round_last=1 -> i32[3,37]; "
         "x=f32[3,37]{-3..3} scale=0.037 zero=100 block=[-1,-1] qmin=0 qmax=255 steps=0 round_last=0|1 -> u8[3,37]",
         "x=f32[1024,1024] scale=f32[1024]{0.01..0.05} zero=i8[1024]{-9..9} block=[1,-1] qmin=-128 qmax=127 steps=0 "
         "round_last=0 -> i8[1024,1024]",

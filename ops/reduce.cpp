@@ -151,9 +151,10 @@ constexpr Axis kAll[] = {{"DTYPE", glsl::reduce::kDTYPE}};
   "x=T[5,37]" RANGE " dims=[1] keepdim=0 -> T[5]; x=T[3,80,7]" RANGE \
   " dims=[0,1] keepdim=1 -> T[1,1,7]; "                              \
   "x=T[9]" RANGE " dims=[] keepdim=0 -> T[]; x=T[4,700]" RANGE " dims=[-1] keepdim=0 -> T[4]"
-#define SUM_CASES                                                                              \
-  "; x=i32[5,7]{-9..9} dims=[1] keepdim=0 -> i64[5]; x=u8[5,7] dims=[0] keepdim=0 -> i32[7]; " \
-  "x=i64[3,9]{1000000000..2000000000} dims=[1] keepdim=0 -> i64[3]; x=bool[9,90] dims=[1] keepdim=0 -> i64[9]"
+#define SUM_CASES                                                                                                \
+  "; x=i32[5,7]{-9..9} dims=[1] keepdim=0 -> i64[5]; x=u8[5,7] dims=[0] keepdim=0 -> i32[7]; "                   \
+  "x=i64[3,9]{1000000000..2000000000} dims=[1] keepdim=0 -> i64[3]; x=bool[9,90] dims=[1] keepdim=0 -> i64[9]; " \
+  "x=bool[9,90] dims=[1] keepdim=0 -> i32[9]"
 constexpr std::string_view cases_of(uint32_t code) {
   switch (code) {
     case REDUCE_ANY:

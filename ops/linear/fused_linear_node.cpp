@@ -71,6 +71,7 @@ void check_layer(const Layer& layer, Tensor out) {
   check(out.dtype() == dtype, "%s: x is %s, the output %s", kOp, name(dtype), name(out.dtype()));
   check(layer.x.rank() >= 1, "%s: x has no dimension", kOp);
   check_epilogue(kOp, dtype, epilogue);
+  check_weight_of(kOp, layer.x, w);
   check(w.k % 8 == 0, "%s: %u columns; a multiple of 8 is needed", kOp, w.k);
   check(!epilogue.gated || w.n % 32 == 0, "%s: a gated weight of %u rows; a multiple of 32 is needed", kOp, w.n);
   check(!epilogue.norm || (epilogue.norm.dtype() == dtype && epilogue.norm.rank() == 1),

@@ -161,6 +161,11 @@ PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor sca
   return packed;
 }
 
+void check_weight_of(const char* op, Tensor x, const PackedWeight& weight) {
+  const DType dtype = weight.type == WeightType::f16 ? DType::f16 : DType::f32;
+  check(quantized(weight.type) || x.dtype() == dtype, "%s: x is %s, the weight %s", op, name(x.dtype()), name(dtype));
+}
+
 PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op) {
   const Tensor weight = args.tensor(1);
   check(weight.dtype() == DType::i8, "%s: the weight is %s, not i8", op, name(weight.dtype()));

@@ -51,6 +51,9 @@ LinearShape product_shape(const PackedWeight& weight, DType dtype, int64_t m);
 PackedWeight pack_weight(Graph& graph, const char* op, Tensor weight, Tensor scale = {}, Tensor zero = {},
                          int64_t group = 0, bool textures = false);
 
+// Throws unless a weight that is not quantized has x's dtype: no kernel mixes them.
+void check_weight_of(const char* op, Tensor x, const PackedWeight& weight);
+
 // Of an operator with int8 weights and one scale for each output channel, whose arguments 1, 2 and 3 are weight, scale
 // and zero. Throws BadGraph for a weight of another dtype.
 PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op);

@@ -104,6 +104,25 @@ def test_the_log_names_the_variants_that_ran(tmp_path) -> None:
     assert {name.partition("[")[0] for name in made & listed} == {"softmax"} and "f16" in " ".join(made & listed)
 
 
+def test_a_small_case_for_each_variant(tmp_path) -> None:
+    """In any storage, by any kernel; also those that pack weights."""
+    log, tool = tmp_path / "shaders.log", (BIN / "pumice-rt", "kernel", "test", "--replays", "1", "--json")
+    names = {
+        "choose_qparams[f16,f32]", "conv2d_depthwise_int8[u8,i8]", "conv2d_direct_int8[i8,u8,texture3d]",
+        "linear_pack_sums[q4,texture2d]", "linear_tiled[f16,q4,texture3d,buffer]",
+    }  # fmt: skip
+    chained = "conv2d_to_nchw[i8]"  # only a sum after a convolution has it
+    words = [f"--variant={name}" for name in (*names, chained)]
+    rows = json.loads(run(*tool, *words, PUMICE_SHADER_LOG=str(log)).stdout)["rows"]
+    made = set(log.read_text().splitlines())
+    assert names <= made and chained not in made
+    assert [(row["title"], row["why"]) for row in rows if row["status"] == "skipped"] == [
+        (chained, "no case of an operator launches it here")
+    ]
+    assert {row["status"] for row in rows} == {"ok", "skipped"} and len(rows) <= len(names) + 1
+    assert "did you mean 'conv2d_dot[u8]'" in run(*tool, "--variant", "conv2d_dot[u9]", code=3).stderr
+
+
 @pytest.mark.parametrize(
     "op", ["linear_dq8ca_q4gsw", "linear_dq8ca_q8gsw", "linear_q8ta_q8csw", "q8ta_linear", "linear_qta8a_qga4w_qta8o"]
 )

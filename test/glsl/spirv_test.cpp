@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "glsl/binary.h"
+#include "glsl/linear_gemv.h"
 #include "glsl/softmax.h"
+#include "test/support/error_of.h"
 
 namespace pumice::engine {
 namespace {
@@ -32,6 +34,28 @@ TEST(Spirv, EveryVariantBeginsAndEndsAsAModule) {
     words += code.size();
   }
   EXPECT_EQ(words, glsl::binary::kBlock.num_words);
+}
+
+TEST(Variant, ThatItsShaderLeavesOutIsAnErrorThatNamesIt) {
+  using namespace glsl::linear_gemv;
+  size_t there = 0;
+  for (size_t i = 0; i < std::size(kDTYPE) * std::size(kWEIGHT); ++i) {
+    const auto dtype = static_cast<DTYPE>(i / std::size(kWEIGHT));
+    const auto weight = static_cast<WEIGHT>(i % std::size(kWEIGHT));
+    const std::string name = "linear_gemv[" + std::string(kDTYPE[i / std::size(kWEIGHT)]) + "," +
+                             std::string(kWEIGHT[i % std::size(kWEIGHT)]) + ",buffer,texture2d]";
+    const bool mixed = (dtype == DTYPE::f32 && weight == WEIGHT::f16) || (dtype == DTYPE::f16 && weight == WEIGHT::f32);
+    const auto ask = [&] { return &variant(dtype, weight, STORAGE::buffer, WEIGHT_STORAGE::texture2d); };
+    if (!mixed) {
+      EXPECT_EQ(ask()->name, name);
+      ++there;
+      continue;
+    }
+    const Error error = test::error_of(ask);
+    EXPECT_EQ(error.code(), Code::Internal);
+    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(std::size(kVariants), 4 * there);
 }
 
 TEST(Spirv, IsUnpackedOnceForThreadsThatAskTogether) {

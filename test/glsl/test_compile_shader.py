@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shutil
 import subprocess
@@ -100,6 +101,29 @@ def test_a_value_outside_an_axis_is_a_compile_error(work: Work) -> None:
     assert bad.returncode != 0 and "f16" in bad.stderr
 
 
+WITHOUT = "#pragma variant DTYPE f32 i32\n#pragma variant BITS 4 8 16\n"
+WITHOUT += "#pragma without DTYPE=f32 BITS=4\n#pragma without DTYPE=i32 BITS=8  // why\n"
+
+
+def test_what_is_left_out_is_in_no_table(work: Work) -> None:
+    text = work.header(HEAD + WITHOUT + PARTS + BODY)
+    names = ["toy[f32,8]", "toy[f32,16]", "toy[i32,4]", "toy[i32,16]"]
+    assert re.findall(r'\{"(toy\[.*?\])"', text) == names
+    assert "kPlaces[] = {kLeftOut, 0, 1, 2, kLeftOut, 3};" in text
+    offsets = [(int(a), int(b)) for a, b in re.findall(r"&kBlock, (\d+), (\d+),", text)]
+    assert all(a + n == b for (a, n), (b, _) in itertools.pairwise(offsets))
+    assert (work.out / "toy.bin").stat().st_size == 4 * sum(offsets[-1])
+    assert list(json.loads((work.out / "toy.json").read_text())) == names
+
+
+def test_a_variant_that_is_left_out_is_a_compile_error_where_it_is_known(work: Work) -> None:
+    shader = HEAD + WITHOUT + PARTS + BODY
+    good = work.cplusplus(shader, "static_assert(&variant(DTYPE::i32, BITS::_16) == &kVariants[3]);")
+    assert good.returncode == 0, good.stderr
+    bad = work.cplusplus(shader, "constexpr const auto& shader = variant(DTYPE::i32, BITS::_8);")
+    assert bad.returncode != 0 and "left_out" in bad.stderr
+
+
 def test_choices_number_the_values_of_a_spec_constant(work: Work) -> None:
     use = "void main() { out_[item()] = params.count + x_[0] + uint(HOW_second) + uint(FLAG); }"
     text = work.header(HEAD + "#pragma choice HOW first second\n" + PARTS + use)
@@ -184,7 +208,14 @@ MISTAKES = [
     ("#pragma variant DTYPE\n" + PARTS + BODY, "toy.glsl:3: error: axis DTYPE needs one or more different values"),
     ("#pragma variant DTYPE f32 f32\n" + PARTS + BODY, "needs one or more different values"),
     ("#pragma variant A x\n#pragma variant A y\n" + PARTS + BODY, "toy.glsl:4: error: axis A is named twice"),
-    ("#pragma variants A x\n" + PARTS + BODY, "unknown pragma 'variants A x'; known: variant, choice"),
+    ("#pragma variants A x\n" + PARTS + BODY, "unknown pragma 'variants A x'; known: variant, choice, without"),
+    (WITHOUT + "#pragma without BIT=4\n" + PARTS + BODY, "toy.glsl:7: error: 'BIT=4': there is no axis 'BIT'"),
+    (WITHOUT + "#pragma without DTYPE=u8\n" + PARTS + BODY, "'DTYPE=u8': axis DTYPE has the values f32, i32"),
+    (WITHOUT + "#pragma without BITS=4 BITS=8\n" + PARTS + BODY, "one value of each of some axes"),
+    (WITHOUT + "#pragma without\n" + PARTS + BODY, "one value of each of some axes"),
+    (WITHOUT + "#pragma without BITS=4 DTYPE=f32\n" + PARTS + BODY, "leaves out nothing that is not left out already"),
+    (WITHOUT + "#pragma without BITS=8 DTYPE=f32\n" + PARTS + BODY, "no variant is left with BITS=8; strike it"),
+    ("#pragma without A=x\n" + PARTS + BODY, "there is no axis 'A'; there are none"),
     (
         PARTS.replace("core/launch.glslh", "core/lunch.glslh") + BODY,
         "toy.glsl:3: error: included file core/lunch.glslh",

@@ -35,6 +35,24 @@ TEST(Case, ComesBackFromItsText) {
   EXPECT_EQ(parse(text(Case{}))[0], Case{});
 }
 
+TEST(Case, BytesMayBeUnsigned) {
+  const Case c = parse("op=q8ta_linear,m=3,n=5,k=8,in=u8,out=u8")[0];
+  EXPECT_EQ(c.in, DType::u8);
+  EXPECT_EQ(parse(text(c))[0], c) << text(c);
+  EXPECT_NE(text(c), text(parse("op=q8ta_linear,m=3,n=5,k=8,in=u8")[0]));
+  EXPECT_THAT(test::error_of([] { parse("in=u16"); }).what(), HasSubstr("did you mean 'u8'"));
+  const auto refused = [](const char* text) {
+    const Case c = parse(text)[0];
+    return bench_op(c.op).refuse(c);
+  };
+  for (const char* good :
+       {"op=q8ta_linear,in=u8,out=u8,g=0", "op=q8ta_conv2d,in=u8,out=u8", "op=conv2d_q8ta_q8csw,in=u8"})
+    EXPECT_EQ(refused(good), "") << good;
+  for (const char* text : {"op=linear_dq8ca_q4gsw,in=u8", "op=linear_qta8a_qga4w_qta8o,out=u8", "op=conv2d,in=u8",
+                           "op=conv2d_q8ta_q8csw,out=u8"})
+    EXPECT_THAT(refused(text), HasSubstr("is not u8")) << text;
+}
+
 TEST(Case, ConvolutionsHaveKeysOfTheirOwn) {
   const std::vector<Case> cases =
       parse("k=5, b=2|3,op=q8ta_conv2d,c=8,g=4");  // k means the kernel size here: the operator is read first

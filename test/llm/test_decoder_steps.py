@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.device import device
 from support.merged_layers import CASES, MERGED, SINGLE, model_of, program_of
 
 import pumice
@@ -89,6 +90,14 @@ def test_tokens_are_those_of_single_steps(case: str) -> None:
     rows = [(call(merged, case, 2, token=token), call(single, case, 2, token=token)) for token in range(60, 76)]
     assert all(got == want for got, want in rows)
     assert len({tuple(want) for _, want in rows}) > 2, "a model that says one thing shows little"
+
+
+def test_by_the_products_of_devices_without_fragments() -> None:
+    """On devices that have them: where a matrix keeps its elements is known, and the products are others."""
+    if "fragments" not in device().features:
+        pytest.skip("these are the products of this device")
+    merged, single = (loaded("llama", f"{features},-fragments") for features in (MERGED, SINGLE))
+    assert call(merged, "llama", 17) == call(single, "llama", 17)
 
 
 @pytest.mark.parametrize("case", MODELS)

@@ -81,7 +81,26 @@ def embedding(rows: int, rank: int = 2) -> Make:
     return make
 
 
+def product(op: str, weight: torch.dtype) -> Make:
+    """A product of two rows of f32 with a weight of that dtype; of experts, two of 16 rows."""
+
+    def make() -> bytes:
+        b = OneCall()
+        x, matrix = b.input(F32, (2, 8)), b.constant(torch.ones(32, 8, dtype=weight))
+        if op == "linear":
+            b.call(op, [x, matrix, None, 0, None], F32, (2, 32))
+        elif op == "fused_linear":
+            b.call(op, [x, None, 0.0, matrix, None, None, None, 0, 0, False], F32, (2, 32))
+        else:
+            chosen = b.input(torch.int32, (2, 1))
+            b.call(op, [x, matrix, None, None, chosen, None, 2, 0, 0, False], F32, (2, 1, 16))
+        return b.bytes()
+
+    return make
+
+
 VECTOR, MATRIX = (4,), (4, 6)
+PRODUCTS = ("linear", "fused_linear", "expert_linear")
 
 # id and what it is, the file, the code, a part of the message. Each operator's first line is right: only its number is
 # wrong in the others.
@@ -107,6 +126,11 @@ CASES: list[tuple[str, Make, str, str]] = [
     ("G12 pool dilation 0", pool(dilation=(0, 1)), "BadGraph", "dilation has 0"),
     ("G12 pool kernel over the input", pool(kernel=(9, 1)), "BadGraph", "spans 9 does not fit a size of 8"),
     ("G12 pool pad 2^31", pool(pads=(0, 0, 0, BIG)), "BadGraph", "padding has 2147483648"),
+    *((f"G12 {op}", product(op, F32), "", "") for op in PRODUCTS),
+    *(
+        (f"G12 {op} of another weight", product(op, torch.float16), "BadGraph", f"{op}: x is f32, the weight f16")
+        for op in PRODUCTS
+    ),
     ("G12 pool cut to nothing", pool(pads=(-4, 0, -4, 0)), "BadGraph", "does not fit a size of 8 padded by -8"),
     ("G12 avg_pool", pool("avg_pool", more=(True, None)), "", ""),
     ("G12 divisor 0", pool("avg_pool", more=(True, 0)), "BadGraph", "the divisor is 0"),

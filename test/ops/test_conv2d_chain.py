@@ -76,7 +76,7 @@ def chain(dtype: torch.dtype) -> bytes:
     return net.program.bytes()
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.float16], ids=str)
 def test_chain(dtype) -> None:
     file = chain(dtype)
     floats = dtype.is_floating_point
@@ -101,3 +101,42 @@ def test_chain(dtype) -> None:
     assert ran.count("conv2d_matrix" if floats else "conv2d_matrix_int8") == 5, ran
     assert ran.count("binary" if floats else "q8ta_binary") == 1, ran
     assert ran.count("conv2d_to_channels_last") == 1 and ran.count("conv2d_to_nchw") == 1, ran
+
+
+def pair(dtype: torch.dtype, kernel: int) -> bytes:
+    """A convolution of `dtype` into f16, and one of f16 that reads it channels-last; x: [n, WIDE, 8, 8]."""
+    torch.manual_seed(4)
+    program = OneCall()
+    constant = program.constant
+    x = program.input(dtype, ["n", WIDE, 8, 8])
+    columns = WIDE * kernel**2
+    real = torch.randn(NARROW, columns) * (2 / columns) ** 0.5
+
+    def geometry(size: int) -> list:
+        return [[size] * 2, [1, 1], [size // 2] * 4, [1, 1], 1, False, 0]
+
+    if dtype.is_floating_point:
+        first = program.call("conv2d", [x, constant(real.half()), None, *geometry(kernel)], torch.float16,
+                             ["n", NARROW, 8, 8], inner=True)  # fmt: skip
+    else:
+        scale = real.abs().amax(1, keepdim=True) / 127
+        args = [x, constant((real / scale).round().to(torch.int8)), constant(scale), None, None, *geometry(kernel)]
+        first = program.call("conv2d_q8ta_q8csw", [*args, SCALE, -3], torch.float16, ["n", NARROW, 8, 8], inner=True)
+    second = torch.randn(WIDE, NARROW * 9) * (2 / (NARROW * 9)) ** 0.5
+    program.call("conv2d", [first, constant(second.half()), None, *geometry(3)], torch.float16, ["n", WIDE, 8, 8])
+    return program.bytes()
+
+
+@pytest.mark.parametrize(("dtype", "kernel"), [(torch.float16, 1), (torch.int8, 3)], ids=str)
+def test_what_reads_no_channels_last_writes_them(dtype, kernel) -> None:
+    """Of f16 that a pointwise convolution reads as they are, and of integers, whose sums come in splits."""
+    file = pair(dtype, kernel)
+    matrices = pumice.load(file, features="like_gpu,kernel=conv32x32")
+    tiled = pumice.load(file, features="kernel=conv_tiled")
+    x = torch.randn(2, WIDE, 8, 8).half() if kernel == 1 else torch.randint(-128, 128, (2, WIDE, 8, 8)).to(torch.int8)
+    got, want = matrices(x).double(), tiled(x).double()
+    # Both round what is between to fp16, to either side of a tie, and the result.
+    assert (got - want).abs().max() <= 4 * 2.0**-11 * want.abs().max()
+    ran = [row.kernel for row in matrices.profile(x)]
+    first = "conv2d_matrix[nchw,channels_last]" if kernel == 1 else "conv2d_split_k_int8[f16,channels_last]"
+    assert any(name.startswith(first) for name in ran), ran

@@ -45,6 +45,18 @@ def test_the_page_has_what_ran(gpu, tmp_path) -> None:
     assert gpu.path_of(found.device, ".md").name.startswith("llvmpipe")
 
 
+def test_what_nothing_made_is_run_at_last(gpu, tmp_path) -> None:
+    found = proof(gpu)
+    found.log = tmp_path / "shaders.log"
+    names = ["softmax[f16]", "linear_tiled[f16,q4,buffer,texture2d]", "linear_dot_gemv[f16,q8,texture2d]"]
+    found.shaders = [{"shader": "some", "variants": [{"variant": name, "runs": True} for name in names]}]
+    found.log.write_text(names[0] + "\n")
+    with closing(gpu.Progress("test")) as progress:
+        found.rest(progress)
+    assert found.variants() == ([], 3) and found.failed() == 0
+    assert "softmax" not in found.operators and found.passed() == 2
+
+
 def test_a_failure_is_counted_and_named(gpu) -> None:
     found = proof(gpu)
     found.device = {"name": "GPU 9000", "driver": "1.2"}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/kernel_bench/bench_op.h"
 
+#include <algorithm>
+
 #include "serialization/signature.h"
 #include "tools/kernel_bench/call_data.h"
 #include "tools/kernel_bench/conv.h"
@@ -134,7 +136,10 @@ std::unique_ptr<CaseData> BenchOp::make(const Case& c, uint64_t seed) const {
 std::string BenchOp::refuse(const Case& c) const {
   if (is_linear()) return refuse_linear(*row->cases.linear, c);
   if (is_conv()) return refuse_conv(*row->cases.conv, c);
-  return c.weight_in_texture() ? "storage is buffer or texture3d" : "";
+  if (!c.weight_in_texture()) return "";
+  const bool takes = !c.in_textures() &&
+                     std::ranges::any_of(row->variants, [](const Axis& axis) { return axis.name == "WEIGHT_STORAGE"; });
+  return takes ? "" : "storage is buffer or texture3d";
 }
 
 std::span<const BenchOp> bench_ops() {

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "ops/shared/shape.h"
+#include "tools/kernel_bench/bench_op.h"
 #include "tools/kernel_bench/operators.h"
 
 namespace pumice::engine::kernel_bench {
@@ -14,7 +15,6 @@ namespace {
 
 constexpr DType kDtypes[] = {DType::f32,     DType::f16, DType::i32, DType::i64,
                              DType::boolean, DType::u8,  DType::i8,  DType::i4};
-constexpr std::string_view kStorages[] = {"buffer", "texture3d"};
 constexpr std::string_view kFloats[] = {"f32", "f16"};  // indices are those of DType
 constexpr size_t kMostCases = 4096;
 

@@ -8,7 +8,8 @@
 //   list of tensors.
 //   A list of integers is [1,-1].
 //   The outputs follow "->"; without it there is one, like the first tensor.
-//   storage=texture3d puts the first tensor into a texture; the operator decides which others follow.
+//   storage=texture3d puts the first tensor into a texture; the operator decides which others follow. texture2d: the
+//   packed weight, of operators that take one there.
 #pragma once
 
 #include "ops/op.h"

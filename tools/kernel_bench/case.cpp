@@ -18,6 +18,7 @@ constexpr std::string_view kZeros[] = {"none", "zero", "random"};
 constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish", "hardsigmoid"};
 constexpr std::string_view kBools[] = {"0", "1"};
 constexpr std::string_view kFloats[] = {"f32", "f16"};  // indices are those of DType
+constexpr std::string_view kBytes[] = {"i8", "u8"};
 
 // A size with its key, and its smallest value.
 struct Size {
@@ -29,7 +30,8 @@ constexpr Size kProduct[] = {{"m", &Case::m}, {"n", &Case::n}, {"k", &Case::k}, 
 constexpr Size kConv[] = {{"b", &Case::m},        {"c", &Case::c},    {"o", &Case::n},      {"h", &Case::h},
                           {"w", &Case::w},        {"k", &Case::k},    {"s", &Case::stride}, {"p", &Case::pad, 0},
                           {"d", &Case::dilation}, {"g", &Case::group}};
-constexpr std::string_view kOthers[] = {"op", "dtype", "scale", "storage", "bias", "zero", "act", "values"};
+constexpr std::string_view kOthers[] = {"op",   "dtype", "scale", "storage", "bias",
+                                        "zero", "act",   "in",    "out",     "values"};
 
 std::span<const Size> sizes(const Case& c) {
   if (c.is_conv()) return kConv;
@@ -91,6 +93,12 @@ void set(Case& c, std::string_view key, std::string_view value) {
     case 6:
       c.act = index("act", value, kActs);
       return;
+    case 7:
+      c.in = index("in", value, kBytes) == 0 ? DType::i8 : DType::u8;
+      return;
+    case 8:
+      c.out = index("out", value, kBytes) == 0 ? DType::i8 : DType::u8;
+      return;
     default:
       c.values = static_cast<Values>(index("values", value, kValues));
   }
@@ -127,7 +135,8 @@ std::string text(const Case& c) {
   for (const Size& size : sizes(c)) all += "," + std::string(size.key) + "=" + std::to_string(c.*size.place);
   return all + ",dtype=" + name(c.dtype) + ",scale=" + name(c.scale) + ",storage=" + c.storage +
          ",bias=" + (c.bias ? "1" : "0") + ",zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]) +
-         ",act=" + std::string(kActs[c.act]) + ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
+         ",act=" + std::string(kActs[c.act]) + (c.in == DType::u8 ? ",in=u8" : "") +
+         (c.out == DType::u8 ? ",out=u8" : "") + ",values=" + std::string(kValues[static_cast<size_t>(c.values)]);
 }
 
 std::string title(const Case& c) {
@@ -145,6 +154,8 @@ std::string title(const Case& c) {
   if (c.bias) all += " bias";
   if (c.zeros != usual.zeros) all += " zero=" + std::string(kZeros[static_cast<size_t>(c.zeros)]);
   if (c.act != usual.act) all += " " + std::string(kActs[c.act]);
+  if (c.in != usual.in) all += " in=" + std::string(name(c.in));
+  if (c.out != usual.out) all += " out=" + std::string(name(c.out));
   if (c.values != usual.values) all += " values=" + std::string(kValues[static_cast<size_t>(c.values)]);
   return all;
 }

@@ -31,9 +31,10 @@ struct Case {
   int64_t group = 32;                 // columns with one scale; 0: the whole row. Convolutions: groups
   int64_t c = 0, h = 0, w = 0;        // sizes of a convolution's x; 0 in other cases
   int64_t stride = 1, pad = 1, dilation = 1;
-  DType dtype = DType::f32;        // activations and output
-  DType scale = DType::f32;        // scales of the weight
-  std::string storage = "buffer";  // one of kStorages in bench_op.h
+  DType dtype = DType::f32;               // activations and output
+  DType scale = DType::f32;               // scales of the weight
+  DType in = DType::i8, out = DType::i8;  // activations and output where these are 8-bit integers
+  std::string storage = "buffer";         // one of kStorages in bench_op.h
   bool bias = false;
   Zeros zeros = Zeros::none;
   uint32_t act = 0;  // ACT_* of glsl/include/math/activation.glslh

@@ -45,11 +45,11 @@ class Conv : public CaseData {
     integer("act", c_.act);
     all.push_back({.name = "transposed", .role = Role::boolean, .number = 0});
     all.push_back({.name = "x_scale", .role = Role::real, .real = kRowNumbers.scale});
-    integer("x_zero", static_cast<int64_t>(kRowNumbers.zero));
+    integer("x_zero", zero_of(kRowNumbers, c_.in));
     all.push_back({.name = "out_scale", .role = Role::real, .real = kOutNumbers.scale});
-    integer("out_zero", static_cast<int64_t>(kOutNumbers.zero));
-    integer("qmin", -128);
-    integer("qmax", 127);
+    integer("out_zero", zero_of(kOutNumbers, c_.out));
+    integer("qmin", shift_of(c_.out) - 128);
+    integer("qmax", shift_of(c_.out) + 127);
     return all;
   }
 
@@ -84,7 +84,7 @@ class Conv : public CaseData {
   }
 
  private:
-  DType out_dtype() const { return scheme_.out_bytes ? DType::i8 : c_.dtype; }
+  DType out_dtype() const { return scheme_.out_bytes ? c_.out : c_.dtype; }
   void make_weight(uint64_t seed) {
     const auto terms = static_cast<size_t>(c_.terms()), channels = static_cast<size_t>(c_.n);
     Random random(seed, "weight"), scales(seed, "scale"), zeros(seed, "zero");
@@ -132,6 +132,7 @@ class Conv : public CaseData {
       x_data_.bytes[at] = static_cast<std::byte>(q);
       x_[at] = (static_cast<float>(q) - kRowNumbers.zero) * kRowNumbers.scale;
     }
+    shift(x_data_, c_.in);
   }
 
   Expected answer(int64_t index, std::vector<double>& patch) const {
@@ -151,7 +152,7 @@ class Conv : public CaseData {
     const TermSums sums = dot(patch.data(), &w_[static_cast<size_t>(channel * c_.terms())], patch.size());
     const double bias = c_.bias ? static_cast<double>(bias_[static_cast<size_t>(channel)]) : 0;
     const Expected e = finished(sums, bias, c_.act, c_.values != Values::high);
-    return scheme_.out_bytes ? requantized(e, kOutNumbers, {.per_term = 0, .fixed = 6}) : e;
+    return scheme_.out_bytes ? requantized(e, kOutNumbers, {.per_term = 0, .fixed = 6}, c_.out) : e;
   }
 
   const ConvScheme& scheme_;
@@ -167,8 +168,8 @@ std::unique_ptr<CaseData> make_conv(const ConvScheme& scheme, const Case& c, uin
 }
 
 ConvFacts conv_facts(const ConvScheme& scheme, const Case& c) {
-  ConvFacts facts{.x = scheme.x_bytes ? DType::i8 : c.dtype,
-                  .out = scheme.out_bytes ? DType::i8 : c.dtype,
+  ConvFacts facts{.x = scheme.x_bytes ? c.in : c.dtype,
+                  .out = scheme.out_bytes ? c.out : c.dtype,
                   .quantized = scheme.quantized,
                   .has_zero = c.zeros == Zeros::random,
                   .groups = c.group,
@@ -199,6 +200,8 @@ std::string refuse_conv(const ConvScheme& scheme, const Case& c) {
     return "a tensor has more than 2^31 elements";
   if (c.scale != c.dtype) return "scales of its weight are f32: leave scale out";
   if (!scheme.quantized && c.zeros != Zeros::none) return "float weights have no zero points";
+  const bool in = !scheme.x_bytes && c.in != DType::i8, out = !scheme.out_bytes && c.out != DType::i8;
+  if (in || out) return format("its %s is not u8", in ? "x" : "result");
   if (c.weight_in_texture()) return "it keeps its weight in a buffer: storage is buffer or texture3d";
   if (c.values != Values::random && c.values != Values::low && c.values != Values::high && c.values != Values::special)
     return "its values are random, low, high or special";

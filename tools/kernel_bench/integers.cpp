@@ -31,6 +31,12 @@ void quantize(std::span<const float> row, DType dtype, bool chosen, std::vector<
   }
 }
 
+void shift(Data& data, DType dtype) {
+  if (dtype == DType::u8)
+    for (std::byte& each : data.bytes) each ^= std::byte{128};
+  data.dtype = dtype;
+}
+
 RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what) {
   const auto count = static_cast<size_t>(m);
   RowQparams qparams;
@@ -47,7 +53,7 @@ RowQparams random_qparams(int64_t m, uint64_t seed, std::string_view what) {
   return qparams;
 }
 
-Expected requantized(const Expected& e, RowParams params, const SumRoundings& roundings) {
+Expected requantized(const Expected& e, RowParams params, const SumRoundings& roundings, DType dtype) {
   const double quotient = e.want / static_cast<double>(params.scale);
   // The sum's error, and the quotient's.
   const double sum = sum_error(roundings, e);
@@ -57,6 +63,7 @@ Expected requantized(const Expected& e, RowParams params, const SumRoundings& ro
   };
   Expected result{.want = whole(quotient)};
   result.slack = std::max(whole(quotient + error) - result.want, result.want - whole(quotient - error));
+  result.want += shift_of(dtype);
   return result;
 }
 

@@ -22,8 +22,9 @@ struct Options {
   bool full = false;               // the table's long list instead of the short one
   uint64_t seed = 1;
   // test
-  uint32_t jobs = 1;    // threads
-  uint32_t one_of = 1;  // of as many pairs of a kernel and a case, which the seed draws
+  uint32_t jobs = 1;                  // threads
+  uint32_t one_of = 1;                // of as many pairs of a kernel and a case, which the seed draws
+  std::vector<std::string> variants;  // of shaders, in place of pairs: a small case of a kernel for each
   uint32_t replays =
       0;                // runs of each case that must give equal bits; 0: 100, or fewer for large cases on a CPU driver
   std::string mistake;  // a mistake to plant, which must be found: value, unwritten, guard, replay, or those of plant.h

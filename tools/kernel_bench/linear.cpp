@@ -54,8 +54,8 @@ class Linear : public CaseData {
     all.push_back({.name = "act", .role = Role::integer, .number = c_.act});
     if (scheme_.rows == Rows::floats) return all;
     all.push_back({.name = "mapping", .role = Role::integer, .number = 0});
-    all.push_back({.name = "qmin", .role = Role::integer, .number = -128});
-    all.push_back({.name = "qmax", .role = Role::integer, .number = 127});
+    all.push_back({.name = "qmin", .role = Role::integer, .number = shift_of(c_.out) - 128});
+    all.push_back({.name = "qmax", .role = Role::integer, .number = shift_of(c_.out) + 127});
     all.push_back({.name = "eps", .role = Role::real, .real = kEps});
     all.push_back({.name = "per_token", .role = Role::integer, .number = 1});
     if (scheme_.rows == Rows::given) {
@@ -66,9 +66,9 @@ class Linear : public CaseData {
       return all;
     }
     all.push_back({.name = "x_scale", .role = Role::real, .real = kRowNumbers.scale});
-    all.push_back({.name = "x_zero", .role = Role::integer, .number = static_cast<int64_t>(kRowNumbers.zero)});
+    all.push_back({.name = "x_zero", .role = Role::integer, .number = zero_of(kRowNumbers, c_.in)});
     all.push_back({.name = "out_scale", .role = Role::real, .real = kOutNumbers.scale});
-    all.push_back({.name = "out_zero", .role = Role::integer, .number = static_cast<int64_t>(kOutNumbers.zero)});
+    all.push_back({.name = "out_zero", .role = Role::integer, .number = zero_of(kOutNumbers, c_.out)});
     return all;
   }
 
@@ -117,7 +117,7 @@ class Linear : public CaseData {
   }
 
  private:
-  DType out_dtype() const { return are_bytes(scheme_) ? DType::i8 : c_.dtype; }
+  DType out_dtype() const { return are_bytes(scheme_) ? c_.out : c_.dtype; }
   int lowest() const { return q4_ ? -8 : -128; }
   int highest() const { return q4_ ? 7 : 127; }
 
@@ -221,6 +221,7 @@ class Linear : public CaseData {
       x_data_.bytes[at] = static_cast<std::byte>(q);
       x_.push_back((q - static_cast<double>(p.zero)) * static_cast<double>(p.scale));
     }
+    shift(x_data_, c_.in);
   }
 
   void make_x(uint64_t seed) {
@@ -286,7 +287,8 @@ class Linear : public CaseData {
     e.reach = (most * all + (quantized_ ? 0 : most_weight * all_x)) * reference::slope(c_.act);
     if (!are_bytes(scheme_)) return e;
     // Those of ops/linear/error_bound.cpp for the kernel that has most.
-    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, {.fixed = 28});
+    return requantized(e, scheme_.rows == Rows::given ? out_qparams_.rows[index / n] : kOutNumbers, {.fixed = 28},
+                       c_.out);
   }
 
   const LinearScheme& scheme_;
@@ -325,6 +327,9 @@ LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
 std::string refuse_linear(const LinearScheme& scheme, const Case& c) {
   if (scheme.scales == ScalePer::group && c.group != 0 && c.group != c.k && (c.k % c.group != 0 || c.group % 4 != 0))
     return "g must divide k and be a multiple of 4, or be 0 for whole rows";
+  const bool in = scheme.rows != Rows::bytes && c.in != DType::i8,
+             out = scheme.rows != Rows::bytes && c.out != DType::i8;
+  if (in || out) return format("its %s is not u8", in ? "x" : "result");
   if (are_bytes(scheme)) {
     if (c.dtype != DType::f32) return "x and the result are integers, the bias is f32: dtype=f32";
     if (c.values == Values::huge || c.values == Values::special) return "no integer is huge, infinite or NaN";

@@ -48,8 +48,9 @@ void set(Data& data, size_t element, std::byte byte) {
 std::byte nothing(std::vector<Argument>& all, const Data& x, size_t row) {
   if (is_float(x.dtype)) return std::byte{0};
   const Argument* zeros = find(all, "x_zero");
-  return zeros != nullptr && zeros->role == Argument::Role::input ? zeros->data.bytes[row]
-                                                                  : static_cast<std::byte>(kRowNumbers.zero);
+  return zeros != nullptr && zeros->role == Argument::Role::input
+             ? zeros->data.bytes[row]
+             : static_cast<std::byte>(zero_of(kRowNumbers, x.dtype));
 }
 
 // The last column whose element of row 0 is at least half as large as the largest; not the largest itself, whose
@@ -63,13 +64,20 @@ size_t a_column(const Data& x, size_t width, double zero) {
   return width - 1;
 }
 
+// That of row 0, as a number.
+double zero_of_row(std::vector<Argument>& all, const Data& x) {
+  if (is_float(x.dtype)) return 0;
+  const std::byte zero = nothing(all, x, 0);
+  return element({&zero, 1}, x.dtype, 0);
+}
+
 bool plant_columns(const Case& c, std::vector<Argument>& all, bool one) {
   Data& x = find(all, "x")->data;
   const auto rows = static_cast<size_t>(c.m), width = x.bytes.size() / device_bytes(x.dtype) / rows;
   const int64_t columns = c.is_conv() ? c.h * c.w : one ? 1 : c.group == c.k ? 32 : c.group;
   if (c.is_conv() && !one) return false;
   size_t first = width - static_cast<size_t>(columns);
-  if (!c.is_conv() && one) first = a_column(x, width, is_float(x.dtype) ? 0 : static_cast<int8_t>(nothing(all, x, 0)));
+  if (!c.is_conv() && one) first = a_column(x, width, zero_of_row(all, x));
   for (size_t row = 0; row < rows; ++row)
     for (size_t at = first; at < first + static_cast<size_t>(columns); ++at)
       set(x, row * width + at, nothing(all, x, row));

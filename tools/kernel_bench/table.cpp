@@ -43,6 +43,7 @@ constexpr const char* kValues =
     "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special|one|group";
 // Sums as long as those of the models that are timed.
 constexpr const char* kLongSums = "m=33,n=37,k=14336|16384,g=128,bias=1,zero=none|random,values=random|one|group";
+constexpr const char* kUnsigned[] = {"m=5|33,n=37,k=96,bias=1,in=u8,out=i8|u8", "m=5|33,n=37,k=96,bias=1,out=u8"};
 constexpr const char* kTextures = "m=1|33,n=37,k=96,g=32,bias=1,zero=random,storage=texture3d|texture2d|textures";
 
 // Cases of benchmarks.
@@ -105,6 +106,12 @@ constexpr const char* kMoreConvShapes[] = {
     "c=256,o=128,h=14,w=14,k=3|1",
 };
 constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
+// By tiles, directly and depthwise.
+constexpr const char* kConvUnsigned[] = {
+    "b=2,c=20,o=19,h=6,w=7,in=u8,out=i8|u8",   "b=2,c=20,o=19,h=6,w=7,out=u8",
+    "b=2,c=5,o=3,h=6,w=7,in=u8,out=i8|u8",     "b=2,c=5,o=3,h=6,w=7,out=u8",
+    "b=2,c=6,o=6,h=7,w=8,g=6,in=u8,out=i8|u8", "b=2,c=6,o=6,h=7,w=8,g=6,out=u8",
+};
 constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
 constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
 constexpr const char* kConvCompile[] = {
@@ -167,6 +174,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
         for (const char* text : kMoreConvShapes) add(all, rows + text, op);
       add(all, std::string(dtype + 1) + "," + kConvValues, op);
       add(all, std::string(dtype + 1) + "," + kConvTextures, op);
+      for (const char* text : kConvUnsigned) add(all, std::string(dtype + 1) + "," + text, op);
       continue;
     }
     const std::string rows = options.full ? kAllRows : kRows;
@@ -178,6 +186,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
     if (options.full) add(all, std::string(dtype + 1) + "," + kVocabulary, op);
     add(all, std::string(dtype + 1) + "," + kValues, op);
     add(all, std::string(dtype + 1) + "," + kTextures, op);
+    for (const char* text : kUnsigned) add(all, std::string(dtype + 1) + "," + text, op);
   }
   return all;
 }

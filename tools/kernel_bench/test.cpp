@@ -21,6 +21,7 @@
 #include "tools/kernel_bench/plant.h"
 #include "tools/kernel_bench/table.h"
 #include "tools/kernel_bench/values.h"
+#include "tools/kernel_bench/variants.h"
 #include "tools/kernel_bench/verdict.h"
 #include "tools/kernel_bench/workers.h"
 
@@ -36,6 +37,7 @@ constexpr uint64_t kGuard = 64 << 10;
 struct Group {  // cases that differ only in m, and so share the file, the packed weight and the reference
   Case widest;
   std::vector<int64_t> rows;
+  std::vector<std::string> kernels;  // all of the group's rows have them, or none
 };
 
 std::vector<Group> group(const std::vector<Case>& cases) {
@@ -45,7 +47,7 @@ std::vector<Group> group(const std::vector<Case>& cases) {
     Case key = c;
     key.m = 1;
     const auto [found, is_new] = known.emplace(text(key), groups.size());
-    if (is_new) groups.push_back({c, {}});
+    if (is_new) groups.push_back({c, {}, {}});
     Group& group = groups[found->second];
     group.widest.m = std::max(group.widest.m, c.m);
     group.rows.push_back(c.m);
@@ -53,7 +55,7 @@ std::vector<Group> group(const std::vector<Case>& cases) {
   return groups;
 }
 
-// The kernels that test the group, by Options::one_of: all of the group's rows have them, or none.
+// The kernels that test the group, by Options::one_of.
 std::vector<std::string> drawn_kernels(const Group& group, const Options& options) {
   std::vector<std::string> drawn = kernels(bench_op(group.widest.op), options);
   if (options.one_of > 1) {
@@ -62,6 +64,20 @@ std::vector<std::string> drawn_kernels(const Group& group, const Options& option
     });
   }
   return drawn;
+}
+
+// What is tested. Of variants that are asked for, `nowhere` gets those that nothing launches.
+std::vector<Group> chosen_groups(const Options& options, const Features& features, std::vector<std::string>& nowhere) {
+  if (options.variants.empty()) {
+    std::vector<Group> groups = group(choose(options, Purpose::test, features.cpu));
+    for (Group& each : groups) each.kernels = drawn_kernels(each, options);
+    return groups;
+  }
+  Found found = launching(options, features);
+  std::vector<Group> groups;
+  for (const Launching& each : found.pairs) groups.push_back({each.c, {each.c.m}, {each.kernel}});
+  nowhere = std::move(found.nowhere);
+  return groups;
 }
 
 Case with_rows(Case c, int64_t m) {
@@ -76,8 +92,7 @@ class Test {
 
   uint32_t run(const Group& group) {
     const BenchOp& bench_op = kernel_bench::bench_op(group.widest.op);
-    const std::vector<std::string> chosen = drawn_kernels(group, options_);
-    if (chosen.empty()) return 0;
+    if (group.kernels.empty()) return 0;
     const std::unique_ptr<CaseData> case_data = bench_op.make(group.widest, options_.seed);
     const std::vector<ExpectedOutput> expected = expected_outputs(*case_data, group.rows, options_.seed);
     const std::unique_ptr<CaseData> wrong_data = planted(*case_data, options_.mistake);
@@ -87,7 +102,7 @@ class Test {
     is_call_ = bench_op.is_call();
     // Kernels by the operator in their file; a baseline is an operator of its own.
     std::map<std::string, std::vector<Wanted>> files;
-    for (const std::string& kernel : chosen) {
+    for (const std::string& kernel : group.kernels) {
       Wanted wanted{kernel, {}};
       for (const int64_t m : group.rows) {
         const std::string reason =
@@ -329,11 +344,19 @@ uint32_t run_test(const Options& options, const Report& report) {
     must_be_one_of("mistake", options.mistake, mistakes);
   }
   const auto device = open(options);
-  const std::vector<Case> cases = choose(options, Purpose::test, device->features().cpu);
-  const std::vector<Group> groups = group(cases);
-  uint64_t rows = 0;
-  for (const Group& each : groups) rows += each.rows.size() * drawn_kernels(each, options).size();
+  std::vector<std::string> nowhere;
+  const std::vector<Group> groups = chosen_groups(options, device->features(), nowhere);
+  uint64_t rows = nowhere.size();
+  for (const Group& each : groups) rows += each.rows.size() * each.kernels.size();
   report(device_event(*device, rows, options.seed));
+  for (const std::string& name : nowhere)
+    report(json{{"event", "row"},
+                {"status", "skipped"},
+                {"why", "no case of an operator launches it here"},
+                {"case", ""},
+                {"title", name},
+                {"kernel", ""}}
+               .dump());
   std::atomic<uint32_t> failed = 0;
   std::vector<std::unique_ptr<Transfers>> transfers;
   for (uint32_t i = 0; i < options.jobs; ++i) transfers.push_back(std::make_unique<Transfers>(device));

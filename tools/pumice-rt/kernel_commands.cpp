@@ -21,6 +21,7 @@ Of products it is key=value joined by commas; keys left out have their defaults,
   storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x), one (column of x
                                                               that is not 0) or group (of columns)
            the output), texture2d (the packed weight) or textures (both)
+  in out   i8 or u8, of x and the output where they are 8-bit integers
 Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,
 dilation), g (groups); dtype, bias, zero, act; values random, low, high or special.
 )";
@@ -154,6 +155,11 @@ void kernel_commands(CLI::App& app, Arguments& arguments, int (*&chosen)(const A
   test->add_option("--one-of", options.one_of,
                    "of N pairs of a kernel and a case only one, drawn by --seed: another seed draws others [1]")
       ->check(CLI::PositiveNumber);
+  test->add_option(
+          "--variant", options.variants,
+          "a shader variant as kernel list names it, repeatable: runs small cases of kernels that launch all of "
+          "these, in any storage")
+      ->allow_extra_args(false);
   test->add_option(
       "--plant", options.mistake,
       "plants a mistake, which must be found: value, unwritten, guard, replay, column, group, scale, zero, "

@@ -134,9 +134,11 @@ def changed(names: list[str]) -> int:
     something fails, spills or is slow that was not. Drivers are installed only where there is something to compile."""
     known = Known.read()
     now = digests(build(targets=["pumice_shaders"]) / "generated/glsl")
-    stale = known.stale(now)
+    stale, gone = known.stale(now), known.spirv.keys() - now.keys()
     known.spirv, known.letters = now, {name: known.letters.get(name, {}) for name in now}
     if not stale:
+        if gone:
+            known.write()
         print(f"fleet: {len(now)} variants of shaders and the drivers are those of {FILE.relative_to(ROOT)}")
         return 0
     install.setup(list(SETS), quiet=True)

@@ -5,7 +5,8 @@ the counts.
 Two parts: `pumice-rt kernel test --full` of every operator, each case of a kernel compared with fp64 and replayed a
 hundred times bit for bit; then the tests in Python that compare operators and models with eager PyTorch. Operators with
 many kernels have some 30 000 pairs of a kernel and a case, most of whose time is the driver's compiler: of these one of
-32 is run, drawn by a seed, so that another seed runs others; --one-of 1 runs all.
+32 is run, drawn by a seed, so that another seed runs others; --one-of 1 runs all. At last, small cases run the shader
+variants that neither part made.
 """
 
 from __future__ import annotations
@@ -100,6 +101,13 @@ class Proof:
         self.tests = totals
         self.seconds["eager"] = time.monotonic() - begun
 
+    def rest(self, progress: Progress) -> None:
+        """Small cases of the shader variants that the draw and the other tests left out."""
+        begun = time.monotonic()
+        with progress.step("the other shader variants", self._line):
+            self._add(variants.run_rest(self.shaders, self.log, self._call, f"--jobs={min(self.jobs, 64)}"))
+        self.seconds["variants"] = time.monotonic() - begun
+
     def _listed(self) -> dict:
         listed = json.loads(self._call("list", "--json"))
         self.device, self.shaders = listed["device"], listed["shaders"]
@@ -107,8 +115,7 @@ class Proof:
 
     def variants(self) -> tuple[list[str], int]:
         """The shader variants that neither part made, and how many there are."""
-        made = set(self.log.read_text().splitlines()) if self.log.exists() else set()
-        return variants.missed(self.shaders, made), len(variants.missed(self.shaders, set()))
+        return variants.missed(self.shaders, variants.made_by(self.log)), len(variants.missed(self.shaders, set()))
 
     def say(self) -> None:
         """What took how long, slowest first, with the first failures of each; what pytest said last."""
@@ -137,11 +144,14 @@ class Proof:
         begun = time.monotonic()
         text = self._call("test", *words, "--full", *draw, f"--jobs={min(self.jobs, 64)}", "--json")
         seconds = (time.monotonic() - begun) / len(ops)
-        for row in json.loads(text)["rows"]:
-            name = row["case"].removeprefix("op=").split(",")[0].split(" ")[0]
-            self.operators.setdefault(name, Operator()).add(row)
+        self._add(json.loads(text)["rows"])
         for op in ops:
             self.operators.setdefault(op, Operator()).seconds = seconds
+
+    def _add(self, rows: list[dict]) -> None:
+        for row in rows:
+            name = row["case"].removeprefix("op=").split(",")[0].split(" ")[0]
+            self.operators.setdefault(name, Operator()).add(row)
 
     def _call(self, *words: str) -> str:
         command = [*map(str, launcher()), str(self.tool), "kernel", *words]
@@ -157,8 +167,9 @@ class Proof:
         """The page of docs/gpu."""
         counts = sum((each.counts for each in self.operators.values()), Counter())
         replays = sum(each.replays for each in self.operators.values())
+        at_once = {"kernels", "eager"} <= self.seconds.keys()
         seconds = ", ".join(f"{part} {each:.0f} s" for part, each in self.seconds.items())
-        seconds += " at once" if len(self.seconds) > 1 else ""
+        seconds += "; kernels and eager at once" if at_once else ""
         lines = [
             f"# {self.device['name']}, driver {self.device['driver']}",
             "",
@@ -168,8 +179,8 @@ class Proof:
             "| | passed | failed | skipped |",
             "|---|---|---|---|",
             f"| kernels against fp64 (`pumice-rt kernel test --full`, of operators with many kernels `--one-of "
-            f"{self.one_of} --seed {self.seed}`), {replays:,} replays bit for bit "
-            f"| {counts['ok']:,} | {counts['failed']:,} | {counts['skipped']:,} |",
+            f"{self.one_of} --seed {self.seed}`; with `--variant` for what nothing made), {replays:,} replays bit for "
+            f"bit | {counts['ok']:,} | {counts['failed']:,} | {counts['skipped']:,} |",
         ]
         if self.tests:
             options = os.environ.get("PYTEST_ADDOPTS", "").split()
@@ -214,6 +225,8 @@ def run(proof: Proof, parts: list[str]) -> int:
     progress = Progress("test-gpu")
     try:  # at once: the host's processors have most to do
         side_by_side(*(partial(works[part], progress) for part in parts))
+        if proof.operators and not proof.only:
+            proof.rest(progress)
     except KeyboardInterrupt:
         proof.say()
         raise

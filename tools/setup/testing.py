@@ -9,6 +9,7 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from setup import oldest, suite, variants
@@ -84,6 +85,15 @@ class Totals:
         self.passed += good
         self.failed += not good
 
+    def add_rows(self, rows: list[dict]) -> None:
+        """Of `kernel test`."""
+        for row in rows:
+            self.passed += row["status"] == "ok"
+            self.skipped += row["status"] == "skipped"
+            self.failed += row["status"] == "failed"
+            if row["status"] == "failed":
+                print(f"{row['title']}: {row['why']}\n  again: {row['repro']}", flush=True)
+
     def line(self) -> str:
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
 
@@ -134,8 +144,12 @@ def _pytest(title: str, totals: Totals, arguments: list[str], **more: str) -> No
 
 
 def variants_ran(totals: Totals, log: Path = variants.LOG) -> None:
-    """A shader variant that the device can run and no test ran is a failure."""
-    totals.add(not variants.left(log))
+    """Small cases run what no test ran. A shader variant that the device can run and none of them runs is a failure."""
+    print("== shader variants", flush=True)
+    with totals.report.phase("shader variants"):
+        names, rows = variants.left(log, partial(variants.kernel, **(CHECKED | {"PUMICE_SHADER_LOG": str(log)})))
+    totals.add(not names)
+    totals.add_rows(rows)
 
 
 def driver_tests(name: str, totals: Totals) -> None:
@@ -150,12 +164,7 @@ def driver_tests(name: str, totals: Totals) -> None:
             command, cwd=ROOT, env=environment(**CHECKED, **more), stdout=subprocess.PIPE, check=False
         )
         failed_before = totals.failed
-        for row in json.loads(done.stdout)["rows"] if done.stdout else []:
-            totals.passed += row["status"] == "ok"
-            totals.skipped += row["status"] == "skipped"
-            totals.failed += row["status"] == "failed"
-            if row["status"] == "failed":
-                print(f"{row['title']}: {row['why']}\n  again: {row['repro']}", flush=True)
+        totals.add_rows(json.loads(done.stdout)["rows"] if done.stdout else [])
         if done.returncode and totals.failed == failed_before:
             totals.failed += 1
         print(f"{op}: {totals.line()} so far", flush=True)

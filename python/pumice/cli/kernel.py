@@ -22,8 +22,9 @@ one. Of products and convolutions it is key=value joined by commas, '|' between 
 [m, k], the weight [n, k]); g (columns with one scale, 0: whole rows); dtype and scale (f32, f16); storage (buffer,
 texture3d: x and the output, texture2d: the weight, textures: both); bias (0, 1); zero (none, zero, random); act (none,
 relu, gelu, gelu_tanh, silu, relu6, hardswish, hardsigmoid); values (random, low, high, equal, huge, alternate,
-special, one, group). Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s,
-p, d (stride, padding, dilation) and g (groups) instead of m, n, k and g."""
+special, one, group); in and out (i8, u8: x and the output, of those that have 8-bit integers). Of convolutions: b, c,
+h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding, dilation) and g (groups)
+instead of m, n, k and g."""
 
 
 @click.group(cls=Commands)
