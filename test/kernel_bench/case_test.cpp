@@ -42,8 +42,8 @@ TEST(Case, BytesMayBeUnsigned) {
   EXPECT_NE(text(c), text(parse("op=q8ta_linear,m=3,n=5,k=8,in=u8")[0]));
   EXPECT_THAT(test::error_of([] { parse("in=u16"); }).what(), HasSubstr("did you mean 'u8'"));
   const auto refused = [](const char* text) {
-    const Case c = parse(text)[0];
-    return bench_op(c.op).refuse(c);
+    const Case given = parse(text)[0];
+    return bench_op(given.op).refuse(given);
   };
   for (const char* good :
        {"op=q8ta_linear,in=u8,out=u8,g=0", "op=q8ta_conv2d,in=u8,out=u8", "op=conv2d_q8ta_q8csw,in=u8"})

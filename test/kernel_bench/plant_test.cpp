@@ -65,6 +65,24 @@ std::vector<std::string> changed(const std::string& text, std::string_view mista
   return names;
 }
 
+// 131 stands for 0 among bytes of u8, as 3 among those of i8.
+TEST(Plant, AColumnOfNothingIsOfZeroPoints) {
+  for (const auto& [more, zero] : {std::pair("", 3), std::pair(",in=u8", 131)}) {
+    const Case c = parse(std::string("op=q8ta_linear,m=3,n=5,k=64,g=0") + more)[0];
+    const auto right = bench_op(c.op).make(c, 1);
+    const auto wrong = planted(*right, "column");
+    ASSERT_NE(wrong, nullptr);
+    const Bytes before = right->arguments()[0].data.bytes, after = wrong->arguments()[0].data.bytes;
+    size_t other = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i] == after[i]) continue;
+      EXPECT_EQ(std::to_integer<int>(after[i]), zero) << c.op << more;
+      ++other;
+    }
+    EXPECT_GT(other, 0u);
+  }
+}
+
 TEST(Plant, OneArgumentIsAnother) {
   using Names = std::vector<std::string>;
   const std::string linear = "op=linear_q4gsw,m=3,n=5,k=64,bias=1,zero=random,act=relu";
