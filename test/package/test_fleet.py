@@ -142,6 +142,17 @@ def test_only_what_changed_is_compiled_again(known, monkeypatch) -> None:
     assert known.stale(dict(known.spirv)) == list(known.spirv)
 
 
+def test_a_variant_that_is_gone_is_forgotten(known, tmp_path: Path) -> None:
+    now = dict(known.spirv)
+    assert not known.take(dict(now)), "nothing to write"
+    assert not known.take(now | {"softmax[f16]": "66"}), "it must be compiled first"
+    known.spirv, gone = dict(now), "conv2d[f32]"
+    del now[gone]
+    assert known.take(now) and known.spirv == now and gone not in known.letters
+    known.write(tmp_path / "fewer.txt")
+    assert gone not in (tmp_path / "fewer.txt").read_text()
+
+
 def test_matrices_that_nothing_makes_get_the_constants_of_another_variant(fleet, known) -> None:
     """The shader's own may be of a matrix that the device does not have."""
     variants = ["conv2d[u8]", "conv2d[i8]", "tri[b8]"]

@@ -95,6 +95,12 @@ class Known:
         """The variants that must be compiled again."""
         return [name for name, digest in now.items() if self.drivers != drivers() or self.spirv.get(name) != digest]
 
+    def take(self, now: dict[str, str]) -> bool:
+        """Goes over to these variants. Whether they are known as they are, and others that were known are gone."""
+        only_fewer = not self.stale(now) and self.spirv.keys() > now.keys()
+        self.spirv, self.letters = now, {name: self.letters.get(name, {}) for name in now}
+        return only_fewer
+
     def pipelines(self, gpu: str, variants: list[str], of_matrices: set[str]) -> list[Pipeline]:
         """Those that were made there, and one of a variant without any."""
         made = [
@@ -134,11 +140,10 @@ def changed(names: list[str]) -> int:
     something fails, spills or is slow that was not. Drivers are installed only where there is something to compile."""
     known = Known.read()
     now = digests(build(targets=["pumice_shaders"]) / "generated/glsl")
-    stale, gone = known.stale(now), known.spirv.keys() - now.keys()
-    known.spirv, known.letters = now, {name: known.letters.get(name, {}) for name in now}
+    stale = known.stale(now)
+    if known.take(now):
+        known.write()
     if not stale:
-        if gone:
-            known.write()
         print(f"fleet: {len(now)} variants of shaders and the drivers are those of {FILE.relative_to(ROOT)}")
         return 0
     install.setup(list(SETS), quiet=True)
