@@ -17,6 +17,11 @@ uint64_t moved_bytes(const Graph::Impl& graph, const Node& node) {
   return bytes;
 }
 
+void add_operations(const Node& node, Operations& operations) {
+  for (const Dispatch& dispatch : node.dispatches)
+    operations[static_cast<size_t>(dispatch.arithmetic)] += dispatch.flops;
+}
+
 // A discrete GPU has at least a third of this (GeForce GT 1030), an integrated one and that of a phone a fifth. Two
 // cores of a server reach three times that of a CPU driver. The slowest GPUs with matrix units are made for 50 TFLOP/s
 // (Intel Arc A310, discrete) and 16 (Radeon 780M, integrated): a third and a sixteenth of it.

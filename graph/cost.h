@@ -11,6 +11,9 @@ namespace pumice::engine {
 // Bytes that a call reads and writes: those of its dispatches, else of every tensor once, even where it is bound twice.
 uint64_t moved_bytes(const Graph::Impl& graph, const Node& node);
 
+// Adds the operations of a call's dispatches.
+void add_operations(const Node& node, Operations& operations);
+
 // What a slow device of a kind does with kernels that are not made for it: a run that nobody measured yet is cut by it.
 struct Pace {
   double bytes_per_ns, flops_per_ns, dispatch_ns;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "glsl/shader.h"
+#include "graph/arithmetic.h"
 #include "graph/tensor.h"
 #include "vulkan/features.h"
 
@@ -38,6 +39,7 @@ struct Dispatch {
   std::array<uint32_t, 3> groups{0, 0, 0};  // workgroups; a zero: nothing to run
   uint32_t subgroup_size = 0;               // required; 0: the driver's choice
   uint64_t flops = 0;                       // for reports; 0: not counted
+  Arithmetic arithmetic = Arithmetic::f32;  // of these
   // Steps of all invocations, where they are many more than flops and bytes show: of a search, a scan by one workgroup.
   uint64_t operations = 0;
   uint64_t bytes = 0;  // for reports, read and written; 0: every tensor once, whole

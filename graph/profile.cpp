@@ -52,7 +52,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
                  .start_us = begin,
                  .us = end - begin,
                  .bytes = 0,
-                 .flops = 0};
+                 .operations = {}};
   for (const Range& range : step.reads) row.bytes += range.end - range.begin;
   for (const Range& range : step.writes) row.bytes += range.end - range.begin;
   if (step.node == kNone) {
@@ -64,7 +64,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     row.op = step.merged->name;
     row.kernel = step.merged->dispatch.shader->name;
     row.bytes = step.merged->dispatch.bytes;
-    row.flops = step.merged->dispatch.flops;
+    for (uint32_t n = step.merged->first; n <= step.merged->last; ++n) add_operations(graph.nodes[n], row.operations);
     return row;
   }
   row.shapes = shapes(graph, node);
@@ -82,7 +82,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     if (node.dispatches[0].tuned) row.kernel += " (tuned)";
   }
   if (node.kind == NodeKind::dispatch) row.bytes = moved_bytes(graph, node);
-  for (const Dispatch& dispatch : node.dispatches) row.flops += dispatch.flops;
+  add_operations(node, row.operations);
   return row;
 }
 

@@ -14,7 +14,8 @@ struct ProfileRow {
   std::string operands;  // of the call, by name: "x up.weight -> #7"; a value without a name is its number
   uint32_t call;         // index in Method::ops; kNone: a copy that the engine added
   double start_us, us;   // since the first step began; of this one
-  uint64_t bytes, flops;
+  uint64_t bytes;
+  Operations operations;
 };
 
 // After a run of `timed`, which was recorded with timestamps. The graph must be at the encoding's symbols.

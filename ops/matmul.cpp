@@ -130,6 +130,7 @@ void launch_product(Launch& launch, const View& left, const View& right, const s
                                          n % 4 == 0, epilogue.act, tile.bm, tile.bn, tile.tm, tile.tn});
   launch.params(params);
   launch.flops = 2ull * static_cast<uint64_t>(count * m) * static_cast<uint64_t>(n * k);
+  launch.arithmetic = arithmetic_of(dtype);
   launch.shader = &glsl::matmul::variant(glsl::matmul::dtype(dtype));
 }
 

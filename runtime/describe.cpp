@@ -301,6 +301,14 @@ std::string describe_devices() {
   return text(json{{"devices", std::move(devices)}, {"why", why}});
 }
 
+json operations(const ProfileRow& row) {
+  json result = json::object();
+  for (size_t i = 0; i < row.operations.size(); ++i) {
+    if (row.operations[i] != 0) result[kArithmetics[i]] = row.operations[i];
+  }
+  return result;
+}
+
 std::string describe(std::span<const ProfileRow> rows) {
   json list = json::array();
   double total = 0;
@@ -314,7 +322,8 @@ std::string describe(std::span<const ProfileRow> rows) {
                     {"start_us", row.start_us},
                     {"us", row.us},
                     {"bytes", row.bytes},
-                    {"flops", row.flops}});
+                    {"flops", total_of(row.operations)},
+                    {"operations", operations(row)}});
     total += row.us;
   }
   return text(json{{"total_us", total}, {"rows", std::move(list)}});

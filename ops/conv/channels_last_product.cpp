@@ -106,6 +106,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * pick.splits;
   launch.over_groups(static_cast<uint64_t>(groups), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.arithmetic = p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (kernel.dot) return multiply_by_dots(launch, p, pick);
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;

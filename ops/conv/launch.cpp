@@ -46,6 +46,7 @@ Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, b
        known(c.patches.kernel[1]), c.is_pointwise() && !c.textures, c.patches.transposed});
   const auto plane = static_cast<uint64_t>(c.out.dim(2) * c.out.dim(3));
   launch.flops = 2ull * block.images.count * block.channels.count * plane * c.k;
+  launch.arithmetic = c.integers ? Arithmetic::i8 : arithmetic_of(c.x.dtype());
   return params;
 }
 

@@ -46,6 +46,10 @@ Params describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
                      {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias), tail_of(w, l.epilogue), w.n % 4 == 0,
                       static_cast<uint32_t>(l.epilogue.act), bool(l.epilogue.residual), bool(l.epilogue.rows)});
   launch.flops = 2ull * l.block.m * l.block.n * w.k;
+  const bool quantized = w.type == WeightType::q4 || w.type == WeightType::q8;
+  const bool integers = l.epilogue.rows && l.kernel.input != Input::split;  // as whole numbers in floats
+  const Arithmetic split = quantized ? Arithmetic::split2 : Arithmetic::split3;
+  launch.arithmetic = integers ? Arithmetic::i8 : l.dtype == DType::f16 ? Arithmetic::f16 : split;
   return params;
 }
 

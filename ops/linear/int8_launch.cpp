@@ -129,6 +129,7 @@ void launch_block(Launch& launch, const LinearKernel& kernel, const IntegerProdu
   else
     launch_gemv(launch, kernel, p, m, block);
   launch.flops = 2ull * block.rows.count * block.columns.count * p.weight.k;
+  launch.arithmetic = Arithmetic::i8;
 }
 
 // The binding range of a parameter with an element for each row; all of it where one element is for all rows; `none`

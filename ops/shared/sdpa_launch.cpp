@@ -77,6 +77,7 @@ void describe(Launch& launch, const Attention& a, const Part& part, uint32_t row
       {rows, keys, (params.e + 3) / 4, (params.ev + 3) / 4, whole, a.causal,
        static_cast<uint32_t>(a.positions ? glsl::sdpa::MASK::positions : mask_of(a.mask, a.dtype)), a.sinks});
   launch.flops = 2ull * params.batches * params.heads * params.l * params.s * (params.e + params.ev);
+  launch.arithmetic = arithmetic_of(a.dtype);
 }
 
 void launch_blocks(Launch& launch, const Attention& a, const Part& part, const SdpaBlocks& blocks) {

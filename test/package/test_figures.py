@@ -62,7 +62,7 @@ def test_recipes_name_what_there_is(figures) -> None:
     assert {row["peer"] for row in rows if "peer" in row} == set(recipes["peers"])
     for row in rows:
         assert ("bench" in row) != ("generate" in row) and row.get("figure", "write") in ("write", "read"), row
-    names = {"python", "peers", "out", *recipes["files"]}
+    names = {"peers", "ncnn", "out", *recipes["files"]}
     for text in (*recipes["files"].values(), *(peer["command"] for peer in recipes["peers"].values())):
         assert {name for _, name, _, _ in string.Formatter().parse(text) if name} <= names
         assert all((ROOT / word).exists() for word in text.split() if word.startswith("test/"))
@@ -76,6 +76,16 @@ def test_recipes_of_convolutions_name_a_network(figures) -> None:
     commands = [text.split() for text in figures.tomllib.loads(figures.RECIPES.read_text())["files"].values()]
     networks = {words[2] for words in commands if words[0] == "test/bench/conv_file.py"}
     assert networks and networks <= set(conv_file.NETWORKS)
+
+
+def test_the_network_of_ncnn_is_resnet50(tmp_path) -> None:
+    """Its weights with those of the norms folded in: 25,557,032 of torchvision's, less 2 x 26,560, and a bias each."""
+    run(sys.executable, ROOT / "test/bench/ncnn_file.py", tmp_path)
+    lines = (tmp_path / "net.param").read_text().splitlines()
+    kinds = [line.split()[0] for line in lines[2:]]
+    assert lines[1].split()[0] == str(len(kinds)) and kinds.count("Convolution") == 53
+    weighted = kinds.count("Convolution") + kinds.count("InnerProduct")
+    assert (tmp_path / "net.bin").stat().st_size == 4 * (25_557_032 - 26_560 + weighted)
 
 
 def test_figures_have_their_spread_and_kernel(measured) -> None:
@@ -123,10 +133,12 @@ def test_the_ceiling_of_a_network(work, figures, tmp_path) -> None:
     activations = 2 * rows * (256 + 512 + 512 + 256)
     assert activations + 0.9 * constants < said["bytes"] < activations + 1.1 * constants
     computing = said["operations"]["f16"] / 8e9
-    ceilings = {"read": 1e12, "f32": 2e9, "f16": 4e9, "f16 matrix": 8e9, "dot": 9e9, "s8 matrix": 16e9}
-    assert work.least_seconds(said, ceilings) == pytest.approx(computing)
-    assert work.least_seconds(said, ceilings | {"read": 1e3}) == pytest.approx(said["bytes"] / 1e3)
-    kept = {"ceilings": ceilings, "device": {}}
+    rates = {"f32": 2e9, "f16": 8e9, "i8": 16e9}
+    assert work.least_seconds(said, 1e12, rates) == pytest.approx(computing)
+    assert work.least_seconds(said, 1e3, rates) == pytest.approx(said["bytes"] / 1e3)
+    two = {"bytes": 0, "operations": {"f16": 8e9, "i8": 8e9}}
+    assert work.least_seconds(two, 1e12, rates) == 1.5
+    kept = {"ceilings": {"read": 1e12}, "rates": rates, "device": {}}
     row = {"what": "a", "unit": "ms", "median": 4e3 * computing, "low": 1, "high": 1, "work": said}
     assert figures.ceiling(row, kept) == (pytest.approx(1e3 * computing), "25")
     (line,) = list(figures._row_table([row], kept))[2:]
@@ -136,21 +148,61 @@ def test_the_ceiling_of_a_network(work, figures, tmp_path) -> None:
     assert figures.ceiling({**row, "work": said}, kept | {"device": {"cores": 2}})[1] == "12"
 
 
-@pytest.mark.parametrize(
-    ("op", "dtype", "rate"),
-    [("linear", "f32", 7), ("linear_q4gsw", "f32", 10), ("softmax", "f32", 2), ("conv2d", "f16", 20)]
-    + [
-        ("conv2d", "i32", 20),
-        ("q8ta_conv2d", "i8", 40),
-        ("linear_dq8ca_q4gsw", "f16", 40),
-        ("linear_qta8a_qga4w", "i8", 40),
-    ],
-)
-def test_operations_are_counted_for_the_fastest_units_that_give_the_same(work, op, dtype, rate) -> None:
-    """The same that `pumice-rt kernel bench` compares with: fp32 products also as two or three of fp16."""
-    ceilings = {"read": 1e9, "f32": 2, "f16": 4, "f16 matrix": 21 if op == "linear" else 20, "s8 matrix": 40}
-    row = {"op": op, "shapes": f"{dtype}[1,64] -> {dtype}[1,8]", "bytes": 0, "flops": 280}
-    assert work.least_seconds(work.work([row]), ceilings) == 280 / rate
+def _bench(*words: str) -> dict:
+    options = ("--seconds=0", "--json", "--device", "llvmpipe")
+    return json.loads(run(BIN / "pumice-rt", "kernel", "bench", *words, *options).stdout)
+
+
+ARITHMETICS = {
+    "linear dtype=f32": "f32 by 3",
+    "linear dtype=f16": "f16",
+    "linear_q4gsw g=32,dtype=f32": "f32 by 2",
+    "linear_q4gsw g=32,dtype=f16": "f16",
+    "linear_q8csw dtype=f32": "f32 by 2",
+    "linear_dq8ca_q4gsw g=32,dtype=f16": "i8",
+    "q8ta_linear": "i8",
+    "conv2d dtype=f32": "f32",
+    "conv2d dtype=f16": "f16",
+    "q8ta_conv2d": "i8",
+    "matmul T=f32 a=T[4,64] b=T[64,8] a_perm=[] b_perm=[] act=0 -> T[4,8]": "f32",
+    "matmul T=f16 a=T[4,64] b=T[64,8] a_perm=[] b_perm=[] act=0 -> T[4,8]": "f16",
+}
+SIZES = {"linear": "m=2,n=64,k=64", "conv2d": "b=1,c=16,o=16,h=8,w=8,k=3"}
+
+
+def test_the_tool_says_which_units_limit_an_operator(figures) -> None:
+    """The rate of an arithmetic is that of the fastest units that give the same: fp32 also as two or three products of
+    fp16, integers by anything."""
+    words = []
+    for case in ARITHMETICS:
+        op, _, more = case.partition(" ")
+        size = next((text for name, text in SIZES.items() if name in op), None)
+        text = f"op={op} {more}" if size is None else ",".join(filter(None, (f"op={op}", size, more)))
+        words += ["--case", text]
+    said = _bench(*words, "--kernel=pick")
+    assert [row["arithmetic"] for row in said["rows"]] == list(ARITHMETICS.values())
+    kernels = {  # that a CPU driver does not pick
+        "split_matrix32x32": ("op=linear,m=32,n=64,k=64,dtype=f32", "f32 by 3"),
+        "dot1": ("op=q8ta_linear,m=2,n=64,k=64", "i8"),
+    }
+    for kernel, (case, arithmetic) in kernels.items():
+        (row,) = _bench("--case", case, f"--kernel={kernel}", "--no-ceilings")["rows"]
+        assert row["arithmetic"] == arithmetic, kernel
+    ceilings = {each["name"]: each["per_second"] for each in said["ceilings"]}
+    rates = {each["name"]: each["per_second"] for each in said["rates"]}
+    f32, matrix = ceilings["f32"], ceilings["f16 matrix"]
+    f16 = max(f32, ceilings["f16"], matrix)
+    i8 = max(f16, ceilings["dot"], ceilings["s8 matrix"])
+    assert rates == {
+        "f32": f32,
+        "f32 by 2": max(f32, matrix / 2),
+        "f32 by 3": max(f32, matrix / 3),
+        "f16": f16,
+        "i8": i8,
+    }
+    for row in said["rows"]:
+        least = max(row["bytes"] / ceilings["read"], row["flops"] / rates[row["arithmetic"]])
+        assert row["flops"] > 0 and row["roof_us"] == pytest.approx(1e6 * least), row
 
 
 def test_a_model_of_llamas_shape(work, tmp_path) -> None:

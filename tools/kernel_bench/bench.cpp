@@ -22,6 +22,10 @@ namespace {
 
 using nlohmann::json;
 
+Arithmetic most(const Operations& operations) {
+  return static_cast<Arithmetic>(std::ranges::max_element(operations) - operations.begin());
+}
+
 class Bench {
  public:
   Bench(const Options& options, const Report& report, std::shared_ptr<Device> device)
@@ -36,6 +40,12 @@ class Bench {
       put(said, "why", c.why);
       report_(said.dump());
     });
+    for (size_t i = 0; i < std::size(kArithmetics); ++i) {
+      json said = event("rate");
+      put(said, "name", kArithmetics[i]);
+      put(said, "per_second", ceilings_.rate(static_cast<Arithmetic>(i)));
+      report_(said.dump());
+    }
   }
 
   uint32_t run(const Case& c) {
@@ -164,15 +174,18 @@ class Bench {
     row["p90_us"] = timing.us.p90;
     if (cpu_) row["cpu_us"] = timing.cpu_us;
     const bool is_call = case_data.bytes(m) == 0;
+    const Operations operations = harness.launch_operations();
+    const Arithmetic arithmetic = most(operations);
     const double bytes = is_call ? static_cast<double>(harness.launch_bytes()) : case_data.bytes(m);
-    const double flops = is_call ? static_cast<double>(harness.launch_flops()) : case_data.flops(m);
+    const double flops = is_call ? static_cast<double>(total_of(operations)) : case_data.flops(m);
     row["bytes"] = bytes;
     row["flops"] = flops;
+    row["arithmetic"] = kArithmetics[static_cast<size_t>(arithmetic)];
     row["gb_s"] = bytes / us / 1e3;
     row["tflop_s"] = flops / us / 1e6;
     if (ceilings_.measured()) {
       bool memory = false;
-      row["roof_us"] = ceilings_.roof_us(bytes, flops, case_data.arithmetic(), memory);
+      row["roof_us"] = ceilings_.roof_us(bytes, flops, arithmetic, memory);
       row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us : us);
       row["bound"] = memory ? "memory" : "arithmetic";
     }

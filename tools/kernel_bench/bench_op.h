@@ -15,7 +15,6 @@
 #include "ops/shared/sum_error.h"
 #include "serialization/write.h"
 #include "tools/kernel_bench/case.h"
-#include "tools/kernel_bench/ceilings.h"
 
 namespace pumice::engine::kernel_bench {
 
@@ -86,7 +85,6 @@ class CaseData {
   // numbers of the operator's launch.
   virtual double bytes(int64_t) const { return 0; }
   virtual double flops(int64_t) const { return 0; }
-  virtual Arithmetic arithmetic() const { return Arithmetic::f32; }
 
  protected:
   Case c_;

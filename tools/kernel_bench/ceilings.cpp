@@ -170,7 +170,7 @@ double Ceilings::value(const std::string& name) const {
   return 0;
 }
 
-double Ceilings::roof_us(double bytes, double flops, Arithmetic arithmetic, bool& memory) const {
+double Ceilings::rate(Arithmetic arithmetic) const {
   double most = value("f32");
   switch (arithmetic) {
     case Arithmetic::f32:
@@ -188,7 +188,11 @@ double Ceilings::roof_us(double bytes, double flops, Arithmetic arithmetic, bool
       most = std::max({most, value("f16"), value("f16 matrix")});
       break;
   }
-  const double moving = bytes / value("read") * 1e6, computing = flops / most * 1e6;
+  return most;
+}
+
+double Ceilings::roof_us(double bytes, double flops, Arithmetic arithmetic, bool& memory) const {
+  const double moving = bytes / value("read") * 1e6, computing = flops / rate(arithmetic) * 1e6;
   memory = moving >= computing;
   return std::max(moving, computing);
 }

@@ -5,15 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "graph/arithmetic.h"
 #include "vulkan/device.h"
 
 namespace pumice::engine::kernel_bench {
-
-// The fastest arithmetic that gives the results of a case. split2, split3: fp32, also as that many products of fp16
-// operands, which glsl/linear_split.glsl makes.
-enum class Arithmetic : uint8_t { f32, split2, split3, f16, i8 };
 
 struct Ceiling {
   std::string name;  // "read", "copy", "f32", "f16", "dot", "f16 matrix", "s8 matrix"
@@ -25,11 +23,15 @@ struct Ceiling {
 
 class Ceilings {
  public:
+  Ceilings() = default;
+  explicit Ceilings(std::vector<Ceiling> measured) : all_(std::move(measured)) {}
   // Measures all; `report` gets each when it is known. The device works for `warm_seconds` first, so that clocks are
   // up.
   void measure(const std::shared_ptr<Device>& device, double warm_seconds,
                const std::function<void(const Ceiling&)>& report);
   bool measured() const { return !all_.empty(); }
+  // Operations a second of the fastest units that give the same results.
+  double rate(Arithmetic arithmetic) const;
   // The least time for `bytes` and `flops`, in microseconds; `memory` becomes true where the bytes take longer.
   double roof_us(double bytes, double flops, Arithmetic arithmetic, bool& memory) const;
 

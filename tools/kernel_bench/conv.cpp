@@ -78,10 +78,6 @@ class Conv : public CaseData {
   double flops(int64_t m) const override {
     return 2.0 * static_cast<double>(c_.macs()) / static_cast<double>(c_.m) * static_cast<double>(m);
   }
-  Arithmetic arithmetic() const override {
-    if (scheme_.x_bytes) return Arithmetic::i8;
-    return c_.dtype == DType::f16 ? Arithmetic::f16 : Arithmetic::f32;
-  }
 
  private:
   DType out_dtype() const { return scheme_.out_bytes ? c_.out : c_.dtype; }

@@ -8,6 +8,7 @@
 
 #include "graph/bind.h"
 #include "graph/convert.h"
+#include "graph/cost.h"
 #include "graph/infer.h"
 #include "graph/limits.h"
 #include "ops/op.h"
@@ -368,13 +369,12 @@ uint64_t Harness::launch_bytes() const {
   return bytes;
 }
 
-uint64_t Harness::launch_flops() const {
-  uint64_t flops = 0;
+Operations Harness::launch_operations() const {
+  Operations all{};
   for (const Step& step : steps_) {
-    if (step.kind != StepKind::dispatch) continue;
-    for (const Dispatch& dispatch : impl().nodes[step.node].dispatches) flops += dispatch.flops;
+    if (step.kind == StepKind::dispatch) add_operations(impl().nodes[step.node], all);
   }
-  return flops;
+  return all;
 }
 
 void Harness::overwrite_guard(uint32_t word) {

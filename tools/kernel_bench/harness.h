@@ -84,7 +84,7 @@ class Harness {
   uint64_t output_bytes(size_t index = 0) const;
   // The bytes that a run reads and writes, and its operations, as the launches count them.
   uint64_t launch_bytes() const;
-  uint64_t launch_flops() const;
+  Operations launch_operations() const;
   // For planted mistakes: overwrite the word at `byte` of output 0, or a guard of it.
   void overwrite(uint64_t byte, uint32_t word);
   void overwrite_guard(uint32_t word);

@@ -53,8 +53,8 @@ struct Failure : std::runtime_error {
 };
 
 // Called with JSON text for each result, on the caller's thread. Each has an "event": "device" first (with "rows", the
-// number of rows to come), "ceiling" where the device is measured, "row" for each case and kernel, "regret", and "end"
-// last. An exception of this function ends the command.
+// number of rows to come), "ceiling" where the device is measured and then "rate" for each arithmetic, "row" for each
+// case and kernel, "regret", and "end" last. An exception of this function ends the command.
 using Report = std::function<void(const std::string& json)>;
 
 // JSON: the device as a file that `list` takes in its place.

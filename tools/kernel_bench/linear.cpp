@@ -109,12 +109,6 @@ class Linear : public CaseData {
   double flops(int64_t m) const override {
     return 2.0 * static_cast<double>(m) * static_cast<double>(c_.n) * static_cast<double>(c_.k);
   }
-  // Products of fp16 numbers are exact in fp32, and in a matrix unit that sums in fp32.
-  Arithmetic arithmetic() const override {
-    if (scheme_.rows != Rows::floats) return Arithmetic::i8;
-    if (c_.dtype == DType::f16) return Arithmetic::f16;
-    return quantized_ ? Arithmetic::split2 : Arithmetic::split3;
-  }
 
  private:
   DType out_dtype() const { return are_bytes(scheme_) ? c_.out : c_.dtype; }

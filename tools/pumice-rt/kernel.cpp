@@ -268,7 +268,7 @@ int kernel_compile(const Arguments& arguments) {
 }
 
 int kernel_bench(const Arguments& arguments) {
-  json all = {{"schema", 1}, {"rows", json::array()}, {"ceilings", json::array()}};
+  json all = {{"schema", 1}, {"rows", json::array()}, {"ceilings", json::array()}, {"rates", json::array()}};
   Progress progress;
   std::string last;
   size_t run = 0, skipped = 0;

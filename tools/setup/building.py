@@ -55,10 +55,12 @@ def cmake_arguments(preset: str) -> list[str]:
             entries[f"CMAKE_{key}_COMPILER"] = PREFIX / f"cross/wrap/aarch64-linux-gnu-{tool}"
     if launcher() and preset in ("release", "debug"):
         entries["CMAKE_TEST_LAUNCHER"] = launcher()[0]
+    return [*(f"-D{key}={value}" for key, value in entries.items()), *launchers()]
+
+
+def launchers() -> list[str]:
     cache = ccache()
-    if cache:
-        entries["CMAKE_C_COMPILER_LAUNCHER"] = entries["CMAKE_CXX_COMPILER_LAUNCHER"] = cache
-    return [f"-D{key}={value}" for key, value in entries.items()]
+    return [f"-DCMAKE_{language}_COMPILER_LAUNCHER={cache}" for language in ("C", "CXX")] if cache else []
 
 
 def clang() -> tuple[str, str]:

@@ -56,18 +56,20 @@ def _spread(values: list[float]) -> dict:
 
 @dataclass
 class Measuring:
-    """`tool`: pumice-rt; `python`: what makes files and runs peers; `files`: where the files are, or will be."""
+    """`tool`: pumice-rt; `python`: what makes files; `files`: where they are, or will be; `peers`: folders with peers'
+    programs, by their names in recipes."""
 
     tool: Path
     python: Path
     files: Path
-    peers: Path | None
+    peers: dict[str, Path]
     only: str = ""
     seconds: float = 0.2
     recipes: dict = field(default_factory=lambda: tomllib.loads(RECIPES.read_text()))
     figures: dict[tuple[str, str], Figure] = field(default_factory=dict)
     device: dict = field(default_factory=dict)
     ceilings: dict[str, list[float]] = field(default_factory=dict)
+    rates: dict[str, list[float]] = field(default_factory=dict)  # of each arithmetic, by these
 
     def round(self, progress: Progress) -> None:
         for table in self.tables():
@@ -99,8 +101,7 @@ class Measuring:
         for case in table.get("cases", []):
             words += ["--case", case if case.startswith("op=") else f"op={table['op']},{case}"]
         said = json.loads(self._tool("kernel", "bench", *words, "--kernel=pick", f"--seconds={self.seconds}", "--json"))
-        for each in said["ceilings"]:
-            self.ceilings.setdefault(each["name"], []).append(each["per_second"])
+        self._keep_ceilings(said)
         for row in said["rows"]:
             if row["status"] != "ok":
                 if row["status"] == "failed":
@@ -127,7 +128,7 @@ class Measuring:
                 figure.facts = {"work": self._work_of_a_token(file, words, row["figure"])}
             said = json.loads(self._tool(*words))
             figure.add(said["tokens_per_second" if row["figure"] == "write" else "prompt_tokens_per_second"])
-        if "peer" in row:
+        if "peer" in row and self.peers:
             self._peer(figure, self.recipes["peers"][row["peer"]])
 
     def _work_of_a_call(self, file: Path, row: dict) -> dict:
@@ -143,13 +144,7 @@ class Measuring:
         return work.work_of_a_token(said["rows"], program, said["prompt"] + len(said["tokens"]) // 2)
 
     def _peer(self, figure: Figure, peer: dict) -> None:
-        if "{peers}" in peer["command"] and self.peers is None:
-            return
-        places = {
-            "python": self.python,
-            "peers": self.peers,
-            **{name: self.files / name for name in self.recipes["files"]},
-        }
+        places = self.peers | {name: self.files / name for name in self.recipes["files"]}
         done = _call(shlex.split(peer["command"].format(**places)))
         found = re.search(peer["figure"], done)
         if not found:
@@ -183,7 +178,12 @@ class Measuring:
         if not self.ceilings:
             words = ("--op=relu", "--case=x=T[64]", f"--seconds={self.seconds}", "--json")
             said = json.loads(self._tool("kernel", "bench", *words))
-            self.ceilings = {each["name"]: [each["per_second"]] for each in said["ceilings"]}
+            self._keep_ceilings(said)
+
+    def _keep_ceilings(self, said: dict) -> None:
+        for name, kept in (("ceilings", self.ceilings), ("rates", self.rates)):
+            for each in said[name]:
+                kept.setdefault(each["name"], []).append(each["per_second"])
 
     def kept(self) -> dict:
         """What the JSON file has."""
@@ -195,6 +195,7 @@ class Measuring:
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "commit": gpu.commit(),
             "ceilings": {name: statistics.median(values) for name, values in self.ceilings.items()},
+            "rates": {name: statistics.median(values) for name, values in self.rates.items()},
             "figures": [figure.kept() for figure in self.figures.values() if figure.values],
         }
 
@@ -259,7 +260,8 @@ def ceiling(row: dict, kept: dict) -> tuple[float | str, str]:
     """What the ceilings of the device allow, in the unit of the row, and how many percent of it were reached."""
     if "work" not in row:
         return "", ""
-    seconds = work.least_seconds(row["work"], kept["ceilings"]) / kept["device"].get("cores", 1)  # are of one core
+    seconds = work.least_seconds(row["work"], kept["ceilings"]["read"], kept["rates"])
+    seconds /= kept["device"].get("cores", 1)  # ceilings are of one core
     most = 1e3 * seconds if row["unit"] == "ms" else row["work"].get("items", 1) / seconds
     share = most / row["median"] if row["unit"] == "ms" else row["median"] / most
     return most, f"{100 * share:.0f}"

@@ -37,8 +37,9 @@ def install() -> Path | None:
 
 
 def peers() -> Path:
-    """What `./dev bench-gpu` measures beside Pumice: the folder for PYTHONPATH. Raises StepFailed when pip fails."""
-    _install(PEER_REQUIREMENTS, PEERS, "bench-gpu: bringing ncnn and gguf, once")
+    """What writes the files of what `./dev bench-gpu` measures beside Pumice: the folder for PYTHONPATH. Raises
+    StepFailed when pip fails."""
+    _install(PEER_REQUIREMENTS, PEERS, "bench-gpu: bringing gguf, once")
     return PEERS
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a whole program must do, from the rows of `pumice-rt profile`, and the least time for it by a device's ceilings.
 
-The ceiling of a network is the larger of its bytes over the rate of reading and its operations over the rates of the
-fastest units that give the same results, as that of a kernel is in `pumice-rt kernel bench` (Ceilings::roof_us).
+The ceiling of a network is the larger of its bytes over the rate of reading and its operations over the rates of their
+arithmetics, which the rows name and `pumice-rt kernel bench` measures.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-
-BY_FP16 = {"f32": 0, "f32 by 2": 2, "f32 by 3": 3}  # products of fp16 numbers that make one of fp32 numbers; 0: none do
 
 SIZES = {"f32": 4, "f16": 2, "i8": 1}  # bytes of an element of a cache
 
@@ -22,8 +20,8 @@ def work(rows: Iterable[Mapping]) -> dict:
     moved = 0
     for row in rows:
         moved += row["bytes"]
-        operations[_arithmetic(row)] += row["flops"]
-    return {"bytes": moved, "operations": {name: count for name, count in operations.items() if count}}
+        operations.update(row["operations"])
+    return {"bytes": moved, "operations": dict(operations)}
 
 
 def work_of_a_token(rows: Iterable[Mapping], program: Mapping, position: int) -> dict:
@@ -38,31 +36,7 @@ def work_of_a_token(rows: Iterable[Mapping], program: Mapping, position: int) ->
     return work(rows) | {"bytes": program["header"]["constant_bytes"] + caches}
 
 
-def _arithmetic(row: Mapping) -> str:
-    """Of an operator: "i8" where activations are integers, else by their type, as linear.cpp and conv.cpp have it."""
-    op = row["op"]
-    if any(word in op for word in ("q8ta", "qta8a", "dq8ca")):
-        return "i8"
-    # The words of conv2d: numbers in the layout for matrices of fp16, for which fp32 has none.
-    if row["shapes"].startswith("f16") or (op == "conv2d" and row["shapes"].startswith("i32")):
-        return "f16"
-    if not op.startswith("linear"):
-        return "f32"
-    return "f32 by 3" if op == "linear" else "f32 by 2"
-
-
-def least_seconds(work: Mapping, ceilings: Mapping[str, float]) -> float:
-    """No program that moves so much and computes so much takes less."""
-    computing = sum(count / _rate(name, ceilings) for name, count in work["operations"].items())
-    return max(work["bytes"] / ceilings["read"], computing)
-
-
-def _rate(arithmetic: str, ceilings: Mapping[str, float]) -> float:
-    def fastest(*names: str) -> float:
-        return max(ceilings.get(name) or 0 for name in names)
-
-    if arithmetic in BY_FP16:
-        products = BY_FP16[arithmetic]
-        return max(fastest("f32"), fastest("f16 matrix") / products if products else 0)
-    floats = ("f32", "f16", "f16 matrix")
-    return fastest(*floats, "dot", "s8 matrix") if arithmetic == "i8" else fastest(*floats)
+def least_seconds(work: Mapping, read: float, rates: Mapping[str, float]) -> float:
+    """No program that moves so much and computes so much takes less. read: bytes a second."""
+    computing = sum(count / rates[name] for name, count in work["operations"].items())
+    return max(work["bytes"] / read, computing)

@@ -242,7 +242,7 @@ def given_options(options: dict[str, Any]) -> dict[str, Any]:
 
 def run_kernels(command: Callable[..., int], given: dict[str, Any], show: Callable[[dict], None]) -> dict[str, Any]:
     """All results of kernel_bench as one document; progress goes to stderr where that is a terminal."""
-    all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": []}
+    all_: dict[str, Any] = {"schema": 1, "rows": [], "ceilings": [], "rates": []}
     terminal = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
@@ -258,7 +258,7 @@ def run_kernels(command: Callable[..., int], given: dict[str, Any], show: Callab
                     progress.update(task, description=f"{fact['kernel']:12} {fact['title']}")
                 case "regret":
                     all_["regret"] = fact
-                case "row" | "ceiling":
+                case "row" | "ceiling" | "rate":
                     all_[fact["event"] + "s"].append(fact)
                     if fact["event"] == "row":
                         progress.update(task, advance=1, description=f"{fact['kernel']:12} {fact['title']}")

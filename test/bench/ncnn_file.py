@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 with random weights in ncnn (pip install ncnn) on Vulkan, fp16, batch 1: the peer of conv_file.py's.
+"""ResNet-50 with random weights as ncnn has it: FOLDER/net.param and net.bin, for test/bench/ncnn_resnet50.cpp.
 
-python test/bench/ncnn_resnet50.py --runs 200
+python test/bench/ncnn_file.py FOLDER
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import struct
-import tempfile
-import time
 from pathlib import Path
 
-import ncnn
 import numpy as np
 
 
@@ -53,7 +49,7 @@ class Network:
         added = self.layer("BinaryOp", [main, side], "0=0")
         return self.layer("ReLU", added, "")[0]
 
-    def resnet50(self) -> str:
+    def resnet50(self) -> None:
         x = self.layer("Pooling", [self.conv("data", 3, 64, 7, 2)], "0=0 1=3 2=2 3=1 5=1")[0]
         channels = 64
         for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
@@ -62,42 +58,17 @@ class Network:
                 channels = 4 * width
         x = self.layer("Pooling", [x], "0=1 4=1")[0]
         self.numbers(1000, 2048)
-        x = self.layer("InnerProduct", [x], f"0=1000 1=1 2={1000 * 2048}")[0]
+        self.layer("InnerProduct", [x], f"0=1000 1=1 2={1000 * 2048}")
         self.weights.close()
         self.param.write_text("\n".join(["7767517", f"{len(self.lines)} {self.blobs}", *self.lines, ""]))
-        return x
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--device", type=int, default=0, help="ncnn's index of the GPU")
+    parser.add_argument("folder", type=Path)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        network, net = Network(Path(folder)), ncnn.Net()
-        out = network.resnet50()
-        net.opt.use_vulkan_compute = True
-        net.set_vulkan_device(given.device)
-        net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = True
-        if net.load_param(str(network.param)) or net.load_model(str(network.bin)):
-            raise SystemExit("ncnn cannot load the network")
-        pixels, times = np.random.default_rng(2).random((3, 224, 224), np.float32), []
-        image = ncnn.Mat(pixels)  # does not copy
-        for _ in range(given.runs + 50):
-            begin = time.perf_counter()
-            extractor = net.create_extractor()
-            extractor.input("data", image)
-            status, result = extractor.extract(out)
-            times.append((time.perf_counter() - begin) * 1e3)
-        values = np.array(result)
-        if status or values.shape != (1000,) or not np.isfinite(values).all():
-            raise SystemExit(f"ncnn's answer is not one: status {status}, shape {values.shape}")
-        times = sorted(times[50:])
-        device = ncnn.get_gpu_info(given.device).device_name()
-        print(
-            f"ncnn {ncnn.__version__} on {device}: median {statistics.median(times):.3f} ms, p10 "
-            f"{times[len(times) // 10]:.3f}, p90 {times[len(times) * 9 // 10]:.3f}, {given.runs} runs"
-        )
+    given.folder.mkdir(parents=True, exist_ok=True)
+    Network(given.folder).resnet50()
 
 
 if __name__ == "__main__":
