@@ -40,13 +40,14 @@ expand_copy narrow_copy split_copy split_with_sizes_copy unbind_copy _unsafe_vie
 """
 _BUDGETS: dict[Budget, str] = {
     EXACT: "add sub rsub mul _to_copy",
-    ARITHMETIC: "div reciprocal square leaky_relu _prelu_kernel arange addcmul lerp",
+    # x + 3 has one rounding, and nothing is subtracted from it: an error grows with the result
+    ARITHMETIC: "div reciprocal square leaky_relu _prelu_kernel arange addcmul lerp hardswish hardsigmoid",
     ROOT: "sqrt rsqrt",
     EXP: "exp exp2 expm1",
     LOG: "log log2 log10 log1p",
     TRIGONOMETRY: "sin cos tan",
     POW: "pow",
-    ACTIVATION: "gelu silu sigmoid tanh elu softplus log_sigmoid_forward hardswish hardsigmoid mish erf celu glu",
+    ACTIVATION: "gelu silu sigmoid tanh elu softplus log_sigmoid_forward mish erf celu glu",
     REDUCTION: "mean sum var cumsum prod avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d "
     "upsample_bilinear2d upsample_linear1d _embedding_bag _embedding_bag_forward_only linalg_vector_norm",
     SOFTMAX: "_softmax _log_softmax",
@@ -56,6 +57,7 @@ _BUDGETS: dict[Budget, str] = {
 _NAMED = {name: budget for budget, names in _BUDGETS.items() for name in names.split()}
 _NAMED |= dict.fromkeys(_MOVED.split())
 _PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}  # which of the arguments
+_BATCH_NORMS = ("native_batch_norm", "_native_batch_norm_legit_no_training")
 _FIXED = 28  # roundings of a product that do not grow with its terms: support/int8.py's of kernels of floats
 
 
@@ -75,6 +77,8 @@ def error_of(func: Any, args: tuple, kwargs: dict, result: torch.Tensor, stored:
     name = name.removesuffix("_") if func._schema.is_mutable else name
     if name in _PRODUCTS or name == "convolution":
         return _sums(name, args, result).error(fixed=_FIXED) + EXACT.allowed(result, stored)
+    if name in _BATCH_NORMS and not (name == "native_batch_norm" and args[5]):
+        return _of_statistics(args, result) + EXACT.allowed(result, stored)
     if name not in _NAMED:
         raise Unknown(f"no budget is known for {func}: support/operator_errors.py")
     if name == "_to_copy" and kwargs.get("dtype") in (None, torch.float64):
@@ -86,9 +90,23 @@ def error_of(func: Any, args: tuple, kwargs: dict, result: torch.Tensor, stored:
     if budget is None:
         return None
     error = budget.allowed(result, stored)
+    if name in ("silu", "mish"):  # x times a number that is so far off
+        error = error - budget.atol * (1 - args[0].abs().clamp(max=1))
     if (alpha := kwargs.get("alpha", 1)) != 1:  # a product that rounds before the sum does
         error = error + SUM_UNIT * (alpha * torch.as_tensor(args[0 if name == "rsub" else 1]).double()).abs()
     return error
+
+
+def _of_statistics(args: tuple, result: torch.Tensor) -> torch.Tensor:
+    """A batch norm with given statistics sums nothing: x s - mean s + bias, s = weight rsqrt(var + eps), which is 5 ulp
+    off, in whatever order and with whatever of it computed before. The other results are the statistics."""
+    x, weight, bias, mean, var = args[:5]
+    if result.shape != x.shape:
+        return ROOT.allowed(result, torch.float32)
+    scale = (var + args[-1]).rsqrt() * (1.0 if weight is None else weight)
+    terms = (mean * scale).abs() + (0.0 if bias is None else bias.abs())
+    along = (-1, *[1] * (x.dim() - 2))
+    return 8 * ULP * ((x * scale.view(along)).abs() + terms.view(along))
 
 
 def _of_decimals(x: torch.Tensor, decimals: int, result: torch.Tensor) -> torch.Tensor:
