@@ -99,7 +99,12 @@ std::span<const Op> expert_linear_ops() {
         "x=T[1,64] weight=const:i4[64,64] scale=const:f32[64,2]{0.01..0.1} chosen=i64[1,2]{4..5}|i64[1,2]{-2..-1} "
         "experts=4 group=32 act=0 gated=0 -> T[1,2,16]; "
         "x=T[9,64] weight=const:i4[64,64] scale=const:f32[64,2]{0.01..0.1} chosen=i64[9,2]{3..9}|i64[9,2]{-2..3} "
-        "experts=4 group=32 act=0 gated=0 -> T[9,2,16]",
+        "experts=4 group=32 act=0 gated=0 -> T[9,2,16]; "
+        "x=T[3,72] weight=const:i4[64,72] scale=const:f32[64,1]{0.01..0.1} chosen=i64[3,1]{0..1} experts=2 "
+        "group=72 act=0 gated=0 -> T[3,1,32]; "
+        "x=T[3,64] weight=const:i8[64,64] scale=const:f32[64,1]{0.01..0.1} chosen=i64[3,1]{0..1} experts=2 "
+        "group=64 act=0 gated=0 -> T[3,1,32]; "
+        "x=T[3,64] weight=const:T[64,64] chosen=i64[3,1]{0..1} experts=2 group=0 act=0 gated=0 -> T[3,1,32]",
         "x=f16[1,2048] weight=const:i4[196608,2048] scale=const:f16[196608,64]{0.001..0.01} chosen=i64[1,8]{0..127} "
         "experts=128 group=32 act=4 gated=1 -> f16[1,8,768]; "
         "x=f16[1,8,768] weight=const:i4[262144,768] scale=const:f16[262144,24]{0.001..0.01} chosen=i64[1,8]{0..127} "

@@ -149,7 +149,7 @@ def test_the_ceiling_of_a_network(work, figures, tmp_path) -> None:
 
 
 def _bench(*words: str) -> dict:
-    options = ("--seconds=0", "--json", "--device", "llvmpipe")
+    options = ("--seconds=0", "--rotate=4KB", "--json", "--device", "llvmpipe")
     return json.loads(run(BIN / "pumice-rt", "kernel", "bench", *words, *options).stdout)
 
 
@@ -181,13 +181,10 @@ def test_the_tool_says_which_units_limit_an_operator(figures) -> None:
         words += ["--case", text]
     said = _bench(*words, "--kernel=pick")
     assert [row["arithmetic"] for row in said["rows"]] == list(ARITHMETICS.values())
-    kernels = {  # that a CPU driver does not pick
-        "split_matrix32x32": ("op=linear,m=32,n=64,k=64,dtype=f32", "f32 by 3"),
-        "dot1": ("op=q8ta_linear,m=2,n=64,k=64", "i8"),
-    }
-    for kernel, (case, arithmetic) in kernels.items():
-        (row,) = _bench("--case", case, f"--kernel={kernel}", "--no-ceilings")["rows"]
-        assert row["arithmetic"] == arithmetic, kernel
+    # A kernel that a CPU driver does not pick. Of split operands test/kernel_bench/ceilings_test.cpp has it: Mesa's CPU
+    # driver compiles their matrices for minutes.
+    (row,) = _bench("--case", "op=q8ta_linear,m=2,n=64,k=64", "--kernel=dot1", "--no-ceilings")["rows"]
+    assert row["arithmetic"] == "i8"
     ceilings = {each["name"]: each["per_second"] for each in said["ceilings"]}
     rates = {each["name"]: each["per_second"] for each in said["rates"]}
     f32, matrix = ceilings["f32"], ceilings["f16 matrix"]
