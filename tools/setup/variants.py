@@ -18,8 +18,9 @@ from setup.progress import StepFailed
 
 NOT_RUN = ROOT / "test/ops/variants_not_run.txt"
 LOG = BUILD / "junit/shaders.log"
-# By its features a device chooses a kernel, where none can be forced: with these it chooses others.
-FEATURES = ("", "like_gpu", "-fragments", "-coopmat")
+# By its features a device chooses a kernel, where none can be forced: with these it chooses others, and others where
+# weights are larger than a binding.
+FEATURES = ("", "like_gpu", "-fragments", "-coopmat", "max_storage=4096")
 
 
 def tool() -> Path:
