@@ -41,7 +41,7 @@ layout(constant_id = 5) const uint ACT = 0u;
 
 #define OUT_COLUMNS params.n
 #define GEMM_SPEC 6
-#define GEMM_STEPS 2u
+#define GEMM_STEPS 2u  // as linear_tiled.glsl with fp32 weights
 #include "linear/epilogue.glslh"
 #include "linear/gemm.glslh"
 #include "core/index.glslh"

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.device import is_llvmpipe
 from support.one_call import OneCall
+from torch.nn.functional import conv2d
 
 import pumice
 
@@ -103,8 +104,9 @@ def test_chain(dtype) -> None:
     assert ran.count("conv2d_to_channels_last") == 1 and ran.count("conv2d_to_nchw") == 1, ran
 
 
-def pair(dtype: torch.dtype, kernel: int) -> bytes:
-    """A convolution of `dtype` into f16, and one of f16 that reads it channels-last; x: [n, WIDE, 8, 8]."""
+def pair(dtype: torch.dtype, kernel: int) -> tuple[bytes, torch.Tensor, torch.Tensor]:
+    """A convolution of `dtype` into f16, and one of f16 that reads it channels-last, with both weights in fp64.
+    x: [n, WIDE, 8, 8]."""
     torch.manual_seed(4)
     program = OneCall()
     constant = program.constant
@@ -116,27 +118,39 @@ def pair(dtype: torch.dtype, kernel: int) -> bytes:
         return [[size] * 2, [1, 1], [size // 2] * 4, [1, 1], 1, False, 0]
 
     if dtype.is_floating_point:
-        first = program.call("conv2d", [x, constant(real.half()), None, *geometry(kernel)], torch.float16,
-                             ["n", NARROW, 8, 8], inner=True)  # fmt: skip
+        weight = real.half()
+        op, args = "conv2d", [x, constant(weight), None, *geometry(kernel)]
+        first = weight.double()
     else:
         scale = real.abs().amax(1, keepdim=True) / 127
-        args = [x, constant((real / scale).round().to(torch.int8)), constant(scale), None, None, *geometry(kernel)]
-        first = program.call("conv2d_q8ta_q8csw", [*args, SCALE, -3], torch.float16, ["n", NARROW, 8, 8], inner=True)
-    second = torch.randn(WIDE, NARROW * 9) * (2 / (NARROW * 9)) ** 0.5
-    program.call("conv2d", [first, constant(second.half()), None, *geometry(3)], torch.float16, ["n", WIDE, 8, 8])
-    return program.bytes()
+        weight = (real / scale).round().to(torch.int8)
+        args = [x, constant(weight), constant(scale), None, None, *geometry(kernel), SCALE, -3]
+        op, first = "conv2d_q8ta_q8csw", weight.double() * scale.double()
+    between = program.call(op, args, torch.float16, ["n", NARROW, 8, 8], inner=True)
+    second = (torch.randn(WIDE, NARROW * 9) * (2 / (NARROW * 9)) ** 0.5).half()
+    program.call("conv2d", [between, constant(second), None, *geometry(3)], torch.float16, ["n", WIDE, 8, 8])
+    return program.bytes(), first.view(NARROW, WIDE, kernel, kernel), second.double().view(WIDE, NARROW, 3, 3)
+
+
+def convolved(x: torch.Tensor, weight: torch.Tensor, off: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
+    """In fp64, x being `off` off; and how far off the f16 of fp32 sums may be, which round each product and the end."""
+    padding = weight.shape[-1] // 2
+    want, sizes = conv2d(x, weight, padding=padding), conv2d(x.abs(), weight.abs(), padding=padding)
+    error = weight[0].numel() * 2.0**-24 * sizes
+    if off is not None:
+        error = error + conv2d(off, weight.abs(), padding=padding)
+    return want, error + 2.0**-11 * (want.abs() + error) + 2.0**-25  # half of f16's least number
 
 
 @pytest.mark.parametrize(("dtype", "kernel"), [(torch.float16, 1), (torch.int8, 3)], ids=str)
 def test_what_reads_no_channels_last_writes_them(dtype, kernel) -> None:
     """Of f16 that a pointwise convolution reads as they are, and of integers, whose sums come in splits."""
-    file = pair(dtype, kernel)
+    file, first, second = pair(dtype, kernel)
     matrices = pumice.load(file, features="like_gpu,kernel=conv32x32")
-    tiled = pumice.load(file, features="kernel=conv_tiled")
     x = torch.randn(2, WIDE, 8, 8).half() if kernel == 1 else torch.randint(-128, 128, (2, WIDE, 8, 8)).to(torch.int8)
-    got, want = matrices(x).double(), tiled(x).double()
-    # Both round what is between to fp16, to either side of a tie, and the result.
-    assert (got - want).abs().max() <= 4 * 2.0**-11 * want.abs().max()
+    between, between_off = convolved(x.double() if kernel == 1 else (x.double() + 3) * SCALE, first)
+    want, off = convolved(between, second, between_off)
+    assert ((matrices(x).double() - want).abs() <= off).all()
     ran = [row.kernel for row in matrices.profile(x)]
-    first = "conv2d_matrix[nchw,channels_last]" if kernel == 1 else "conv2d_split_k_int8[f16,channels_last]"
-    assert any(name.startswith(first) for name in ran), ran
+    name = "conv2d_matrix[nchw,channels_last]" if kernel == 1 else "conv2d_split_k_int8[f16,channels_last]"
+    assert any(each.startswith(name) for each in ran), ran

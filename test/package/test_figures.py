@@ -181,8 +181,8 @@ def test_the_tool_says_which_units_limit_an_operator(figures) -> None:
         words += ["--case", text]
     said = _bench(*words, "--kernel=pick")
     assert [row["arithmetic"] for row in said["rows"]] == list(ARITHMETICS.values())
-    # A kernel that a CPU driver does not pick. Of split operands test/kernel_bench/ceilings_test.cpp has it: Mesa's CPU
-    # driver compiles their matrices for minutes.
+    # A kernel that a CPU driver does not pick. Of split operands test/kernel_bench/arithmetic_test.cpp has it: Mesa's
+    # CPU driver compiles their matrices for minutes.
     (row,) = _bench("--case", "op=q8ta_linear,m=2,n=64,k=64", "--kernel=dot1", "--no-ceilings")["rows"]
     assert row["arithmetic"] == "i8"
     ceilings = {each["name"]: each["per_second"] for each in said["ceilings"]}

@@ -2,11 +2,11 @@
 #include "tools/kernel_bench/variants.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "graph/pipelines.h"
 #include "tools/kernel_bench/bench_op.h"
+#include "tools/kernel_bench/compile_times.h"
 #include "tools/kernel_bench/file_graph.h"
 #include "tools/kernel_bench/kernels.h"
 #include "tools/kernel_bench/operators.h"
@@ -70,9 +70,7 @@ Names launched(std::span<const std::byte> file, const Case& c, const std::string
   try {
     const FileGraph built = graph_for(file, features, forced(kernel, c.m));
     for (const PipelineKey& key : pack_pipelines(*built.graph)) names.insert(key.shader->name);
-    for (const Node& node : built.graph->impl().nodes)
-      for (const Dispatch& dispatch : node.dispatches)
-        if (dispatch.runs()) names.insert(dispatch.shader->name);
+    for (const PipelineKey& key : pipeline_keys(*built.graph)) names.insert(key.shader->name);
   } catch (const Error&) {
     return {};
   }

@@ -126,8 +126,8 @@ def python_tests(totals: Totals, arguments: list[str], few: bool = False, **more
     # Everything: a process a core, one thread each; then those that look at the clock, by themselves.
     many = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "worksteal", "-m", "not large and not timed"]
     many += ["--few"] if few else []
-    # All: samples of test/ops/test_operator_database.py, and shaders as Mesa's CPU driver optimizes them; without that
-    # it compiles them in a third of the time.
+    # All: samples of test/ops/test_operator_database.py, and shaders as Mesa's CPU driver optimizes them, which takes
+    # an eighth of the tests' processor time.
     whole = {"GALLIVM_PERF": "nopt"} if few else {"PUMICE_SAMPLES": "all"}
     _pytest("Python tests", totals, many, **more, **whole, OMP_NUM_THREADS="1")
     timed = [str(path) for path in sorted((ROOT / "test").rglob("test_*.py")) if "mark.timed" in path.read_text()]
