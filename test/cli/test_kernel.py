@@ -312,9 +312,14 @@ def test_bench() -> None:
     assert {fact["name"] for fact in facts["ceilings"]} >= {"read", "copy", "f32", "dot", "f16 matrix", "s8 matrix"}
     assert all(fact["per_second"] > 0 or fact["why"] for fact in facts["ceilings"])
     assert len(facts["rows"]) == 4
+    rates = {fact["name"]: fact["per_second"] for fact in facts["ceilings"] + facts["rates"]}
     for row in facts["rows"]:
         assert 0 < row["p10_us"] <= row["median_us"] <= row["p90_us"] and row["cpu_us"] > 0
-        assert row["gb_s"] > 0 and row["tflop_s"] > 0 and row["of_roof"] > 0 and row["slots"] > 1
+        assert row["gb_s"] > 0 and row["tflop_s"] > 0 and row["slots"] > 1
+        least = {"memory": row["bytes"] / rates["read"], "arithmetic": row["flops"] / rates[row["arithmetic"]]}
+        assert row["bound"] == max(least, key=least.get)
+        assert row["roof_us"] == pytest.approx(1e6 * least[row["bound"]], rel=1e-6)
+        assert row["of_roof"] == pytest.approx(row["roof_us"] / row["cpu_us"], rel=1e-6)
     text = run(*command, "--no-ceilings", "--no-barrier").stdout
     assert "pick: gemvr1" in text and "plain" in text
 

@@ -92,7 +92,7 @@ def test_figures_have_their_spread_and_kernel(measured) -> None:
     assert len(measured["figures"]) == 6 and measured["ceilings"]["read"] > 1e8
     for row in measured["figures"]:
         assert row["rounds"] == 2 and 0 < row["low"] <= row["median"] <= row["high"], row
-        assert row["kernel"] and 0 < row["of_roof"] < 3, row
+        assert row["kernel"] and row["of_roof"] > 0, row
 
 
 def test_the_page_has_every_row_and_no_other(figures, measured) -> None:

@@ -172,7 +172,7 @@ class Bench {
     row["median_us"] = us;
     row["p10_us"] = timing.us.p10;
     row["p90_us"] = timing.us.p90;
-    if (cpu_) row["cpu_us"] = timing.cpu_us;
+    if (cpu_) row["cpu_us"] = timing.cpu_us.median;
     const bool is_call = case_data.bytes(m) == 0;
     const Operations operations = harness.launch_operations();
     const Arithmetic arithmetic = most(operations);
@@ -186,7 +186,7 @@ class Bench {
     if (ceilings_.measured()) {
       bool memory = false;
       row["roof_us"] = ceilings_.roof_us(bytes, flops, arithmetic, memory);
-      row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us : us);
+      row["of_roof"] = row.at("roof_us").get<double>() / (cpu_ ? timing.cpu_us.median : us);
       row["bound"] = memory ? "memory" : "arithmetic";
     }
     row["slots"] = slots;

@@ -111,7 +111,7 @@ class Meter {
         {warm_, cpu_ ? 0.02 : kSeconds});
     warm_ = 0.02;
     // Not the median: a ceiling is what the device can do when no other work disturbs it.
-    return cpu_ ? timing.cpu_us : timing.us.p10;
+    return (cpu_ ? timing.cpu_us : timing.us).p10;
   }
 
   const Buffer& small() {

@@ -71,15 +71,14 @@ Replays::Sample Replays::submit() {
 Timing time(const std::shared_ptr<Device>& device, const std::function<void(Commands&, uint32_t)>& dispatch,
             const TimerOptions& options) {
   Replays replays(device, dispatch, options);
-  std::vector<double> samples;
+  std::vector<double> samples, cpu_samples;
   const auto begin = Clock::now();
-  double cpu_us = 0;
   while (samples.size() < 5 || (since(begin) < options.seconds && samples.size() < 1000)) {
     const Replays::Sample sample = replays.submit();
     samples.push_back(sample.us);
-    cpu_us += sample.cpu_us;
+    cpu_samples.push_back(sample.cpu_us);
   }
-  return {spread(samples), cpu_us / static_cast<double>(samples.size()), replays.count(), samples.size()};
+  return {spread(samples), spread(cpu_samples), replays.count(), samples.size()};
 }
 
 }  // namespace pumice::engine::kernel_bench

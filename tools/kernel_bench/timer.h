@@ -12,7 +12,7 @@ namespace pumice::engine::kernel_bench {
 
 struct Timing {
   Spread us;         // of one replay, in microseconds; spread over submits
-  double cpu_us;     // processor time of one replay, of all threads of this process, for CPU drivers
+  Spread cpu_us;     // processor time of one replay, of all threads of this process, for CPU drivers
   uint32_t replays;  // in a submit
   size_t submits;
 };
