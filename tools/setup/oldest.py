@@ -30,7 +30,7 @@ def requirements() -> list[str]:
     """What the package needs, the lowest torch and torchao of its extra `export`, and pytest."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lowest = [re.sub(r">=(\d+\.\d+),.*", r"==\1.*", each) for each in project["optional-dependencies"]["export"]]
-    return [*project["dependencies"], *lowest, "pytest", "pytest-timeout"]
+    return [*project["dependencies"], *lowest, "pytest", "pytest-timeout", "pytest-xdist"]
 
 
 def install(pip: Sequence[str]) -> None:
@@ -45,7 +45,8 @@ def install(pip: Sequence[str]) -> None:
         names = ", ".join(each for each in requirements() if "torch" in each)
         progress = Progress(f"oldest: bringing {names} into build/oldest")
         lines = PipLines()
-        command = [PYTHON, "-m", "pip", "install", "--no-compile", "--progress-bar", "off", *pip, *requirements()]
+        command = [PYTHON, "-m", "pip", "install", "--no-compile", "--no-cache-dir", "--progress-bar", "off"]
+        command += [*pip, *requirements()]
         with progress.step("python packages", lines.note):
             run([BASE_PYTHON, "-m", "venv", PLACE], log=log)
             run(command, log=log, each_line=lines)
@@ -53,7 +54,7 @@ def install(pip: Sequence[str]) -> None:
         stamp.write_text(recipe)
 
 
-def run_tests(pip: Sequence[str]) -> int:
+def run_tests(pip: Sequence[str], few: bool = False) -> int:
     """Installs, and runs the tests with the checkout's build. Returns pytest's exit status; REPORT is JUnit's."""
     install(pip)
     paths = os.pathsep.join([str(ROOT / "python"), str(ROOT / "test")])
@@ -61,6 +62,9 @@ def run_tests(pip: Sequence[str]) -> int:
         "VIRTUAL_ENV": str(PLACE),
         "PYTHONPATH": paths,
         "PUMICE_DEVICE": os.environ.get("PUMICE_DEVICE", "llvmpipe"),
+        "OMP_NUM_THREADS": "1",
     }
-    command = [*launcher(), PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={REPORT}", *TESTS]
+    jobs = str(len(os.sched_getaffinity(0)))
+    command = [*launcher(), PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", jobs]
+    command += [f"--junitxml={REPORT}", *(["--few"] if few else []), *TESTS]
     return show(command, check=False, cwd=ROOT, env=environment(**more))

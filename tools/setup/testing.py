@@ -180,12 +180,12 @@ def browser_tests(totals: Totals, pictures: Path = BUILD / "pictures") -> None:
     _pytest("Tests in a browser", totals, ["test/browser"], **more, PYTHONPATH=str(suite.browser()))
 
 
-def oldest_tests(totals: Totals) -> None:
+def oldest_tests(totals: Totals, few: bool = False) -> None:
     """A short set with the oldest torch and torchao; everything else runs with the newest."""
     print("== Python tests with the oldest torch", flush=True)
     with totals.report.phase("Python tests with the oldest torch"):
         oldest.REPORT.unlink(missing_ok=True)
-        status = oldest.run_tests([])
+        status = oldest.run_tests([], few)
     totals.add_junit(oldest.REPORT, status)
 
 
