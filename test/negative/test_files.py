@@ -118,10 +118,10 @@ CASES = [
 
 @pytest.mark.parametrize(("data", "code", "path"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_refused(data: bytes, code: str, path: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(pumice.InvalidFileError) as caught:
         pumice.check(data)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert (caught.value.code, caught.value.path) == (code, path)
     assert str(caught.value).isprintable() or "\n" in str(caught.value)
     pumice.check(GOOD)
