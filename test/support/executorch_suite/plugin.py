@@ -20,7 +20,7 @@ from support import quick_export
 from support.executorch_suite import flow, quantized, share, vulkan
 from support.executorch_suite.absent import Absent, AbsentTest, missing
 from support.executorch_suite.derived import OPEN
-from support.executorch_suite.share import ABSENT, FAILED, SKIPPED, WORDS, WRONG
+from support.executorch_suite.share import ABSENT, DELEGATED, FAILED, PARTLY, SKIPPED, WORDS, WRONG
 
 BAD = (WRONG, FAILED)
 LARGEST = 20  # errors in the list at the end
@@ -122,8 +122,9 @@ class Lines:
 
     def end(self, name: str, cases: list[Any]) -> None:
         letters = "".join(case[0] for case in cases)
-        worst = max((case[3] for case in cases if case[3] is not None), default=None)
-        self.ended[name] = letters, worst or 0.0
+        delegated = {DELEGATED, PARTLY} & set(letters)
+        worst = max((case[3] for case in cases if case[3] is not None), default=None if delegated else 0.0)
+        self.ended[name] = letters, worst
         for number, (letter, why, on_cpu, _) in enumerate(cases):
             self.bad += [f"{name}, case {number}: {WORDS[letter]}: {why}"] if letter in BAD else []
             self.reasons.update([why.partition("\n")[0]] if letter in (SKIPPED, ABSENT) else [])
@@ -143,10 +144,10 @@ class Lines:
         write = terminalreporter.write_line
         ranking(write, "skipped cases by their reason", self.reasons)
         ranking(write, "operators that stayed on the CPU, by the number of cases", self.on_cpu)
-        largest = sorted(self.ended, key=lambda name: -self.ended[name][1])[:LARGEST]
+        errors = {name: worst for name, (_, worst) in self.ended.items() if worst is not None}
         write("\nlargest errors by what roundings explain:")
-        for name in largest:
-            write(f"{self.ended[name][1]:8.2g} {name}")
+        for name in sorted(errors, key=errors.__getitem__, reverse=True)[:LARGEST]:
+            write(f"{errors[name]:8.2g} {name}")
         write("\n" + share.table(self.ended) + "\n")
         for line in self.bad:
             write(line)
