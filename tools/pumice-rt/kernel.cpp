@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/pumice-rt/tool.h"
@@ -85,24 +86,51 @@ void keep(json& all, const json& event) {
   }
 }
 
-void print_bench_row(const json& row, std::string& last) {
-  const std::string c = row.at("case"), is = row.value("is", ""), name = row.at("kernel"),
-                    kernel = is.empty() || is == name ? name : name + ": " + is;
-  if (c != last)
-    std::printf("\n%s\n  %-20s %10s %9s %9s %9s %9s %9s %7s  %s\n", text(row.at("title")).c_str(), "kernel",
-                "median us", "p10", "p90", row.contains("cpu_us") ? "cpu us" : "", "GB/s", "TFLOP/s", "% roof",
-                "shader");
-  last = c;
-  if (row.at("status") == "ok")
+// A table for each case; kernels that were skipped come after it, in one line for each reason.
+class BenchTable {
+ public:
+  void add(const json& row) {
+    const std::string c = row.at("case"), is = row.value("is", ""), name = row.at("kernel"),
+                      kernel = is.empty() || is == name ? name : name + ": " + is;
+    if (c != case_) {
+      end();
+      case_ = c;
+      std::printf("\n%s\n", text(row.at("title")).c_str());
+    }
+    if (row.at("status") == "skipped") {
+      std::string& names = skipped_[row.at("why")];
+      names += (names.empty() ? "" : ", ") + kernel;
+    } else if (row.at("status") == "ok") {
+      print(kernel, row);
+    } else {
+      std::printf("  %-20s %s: %s\n", kernel.c_str(), text(row.at("status")).c_str(), text(row.at("why")).c_str());
+    }
+    std::fflush(stdout);
+  }
+  void end() {
+    for (const auto& [why, names] : skipped_) std::printf("  skipped: %s: %s\n", names.c_str(), why.c_str());
+    skipped_.clear();
+    has_header_ = false;
+  }
+
+ private:
+  void print(const std::string& kernel, const json& row) {
+    const bool cpu = row.contains("cpu_us");
+    if (!has_header_)
+      std::printf("  %-20s %10s %9s %9s %9s %9s %9s %7s  %s\n", "kernel", "median us", "p10", "p90",
+                  cpu ? "cpu us" : "", "GB/s", "TFLOP/s", "% roof", "shader");
+    has_header_ = true;
     std::printf("  %-20s %10s %9s %9s %9s %9s %9s %7s  %s\n", kernel.c_str(), number(row, "median_us", "%.2f").c_str(),
                 number(row, "p10_us", "%.2f").c_str(), number(row, "p90_us", "%.2f").c_str(),
-                row.contains("cpu_us") ? number(row, "cpu_us", "%.1f").c_str() : "",
-                number(row, "gb_s", "%.1f").c_str(), number(row, "tflop_s", "%.4g").c_str(),
-                number(row, "of_roof", "%.1f", 100).c_str(), text(row.at("shader")).c_str());
-  else
-    std::printf("  %-20s %s: %s\n", kernel.c_str(), text(row.at("status")).c_str(), text(row.at("why")).c_str());
-  std::fflush(stdout);
-}
+                cpu ? number(row, "cpu_us", "%.1f").c_str() : "", number(row, "gb_s", "%.1f").c_str(),
+                number(row, "tflop_s", "%.4g").c_str(), number(row, "of_roof", "%.1f", 100).c_str(),
+                text(row.at("shader")).c_str());
+  }
+
+  std::string case_;
+  std::map<std::string, std::string> skipped_;
+  bool has_header_ = false;
+};
 
 void print_regret(const json& event) {
   const auto print = [&](const char* whose, const json& of) {
@@ -270,7 +298,7 @@ int kernel_compile(const Arguments& arguments) {
 int kernel_bench(const Arguments& arguments) {
   json all = {{"schema", 1}, {"rows", json::array()}, {"ceilings", json::array()}, {"rates", json::array()}};
   Progress progress;
-  std::string last;
+  BenchTable table;
   size_t run = 0, skipped = 0;
   const uint32_t failed = pumice::engine::kernel_bench::bench(arguments.kernel, [&](const std::string& said) {
     const json event = json::parse(said);
@@ -286,10 +314,14 @@ int kernel_bench(const Arguments& arguments) {
     progress.clear();
     if (kind == "device") print_device(event);
     if (kind == "ceiling") print_ceiling(event);
-    if (kind == "row") print_bench_row(event, last);
-    if (kind == "regret") print_regret(event);
+    if (kind == "row") table.add(event);
+    if (kind == "regret") {
+      table.end();
+      print_regret(event);
+    }
   });
   progress.clear();
+  if (!arguments.json) table.end();
   if (arguments.json) std::printf("%s\n", all.dump().c_str());
   if (failed == 0 && run == 0 && skipped > 0) return 4;
   return failed == 0 ? 0 : 1;

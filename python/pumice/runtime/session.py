@@ -99,7 +99,8 @@ class Session:
     def profile(self, *args: Any, **kwargs: Any) -> list[ProfileRow]:
         """Runs once with a timestamp around every dispatch: a row for each, times in microseconds.
 
-        State moves on as in a call. Raises what a call raises.
+        State moves on as in a call. Call once with the same shapes before: CPU drivers compile a kernel when it first
+        runs, and that is in its time. Raises what a call raises.
         """
         return self.profile_flat(nesting.flatten(self._in_spec, args, kwargs, self._names))
 
