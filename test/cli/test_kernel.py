@@ -325,10 +325,25 @@ def test_bench() -> None:
 
 
 def test_bench_takes_the_kernels_that_are_meant_for_a_case() -> None:
-    command = (BIN / "pumice-rt", "kernel", "bench", "--op", "linear_q8csw", "--case", "m=1,n=64,k=64", "--no-ceilings")
-    facts = json.loads(run(*command, "--seconds", "0", "--json").stdout)
+    command = (
+        BIN / "pumice-rt",
+        "kernel",
+        "bench",
+        "--op",
+        "linear_q8csw",
+        "--case",
+        "m=1,n=64,k=64",
+        "--no-ceilings",
+        "--seconds",
+        "0",
+    )
+    facts = json.loads(run(*command, "--json").stdout)
     assert {row["kernel"] for row in facts["rows"] if row["status"] == "ok"} == {"pick", "gemvr1", "gemvr1x2"}
     assert any(row["kernel"] == "gemv1" and row["why"] == "it is made for GPUs" for row in facts["rows"])
+    lines = [line.strip() for line in run(*command).stdout.splitlines()]
+    skipped = [line for line in lines if line.startswith("skipped: ")]
+    whys = {row["why"] for row in facts["rows"] if row["status"] == "skipped"}
+    assert len(skipped) == len(whys) and {line.rpartition(": ")[2] for line in skipped} == whys
 
 
 def test_bench_regret() -> None:
