@@ -130,7 +130,9 @@ class Lines:
             self.reasons.update([why.partition("\n")[0]] if letter in (SKIPPED, ABSENT) else [])
             self.on_cpu.update(on_cpu)
         writer = self.config.pluginmanager.get_plugin("terminalreporter")
-        writer.write_line(f"[{len(self.ended):4}/{_total[0]}] {name}: {said(letters)}{error(worst)}")
+        writer.write_line(
+            f"[{len(self.ended):4}/{_total[0]}] {name}: {said(letters)}{error(worst) if delegated else ''}"
+        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
