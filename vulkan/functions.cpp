@@ -65,7 +65,7 @@ PFN_vkGetInstanceProcAddr find_loader(std::string& tried) {
   const char* path = std::getenv("PUMICE_VULKAN_LOADER");
   if (path != nullptr && *path != 0) return open_loader(path, tried);  // named by the user: no other is tried
   if (auto function = system_vulkan_loader()) return function;
-  tried = "libvulkan.so.1 is not installed (Debian: libvulkan1, and mesa-vulkan-drivers for most GPUs)";
+  tried = "libvulkan.so.1 is not installed";
 #ifdef PUMICE_DEV_DRIVER_DIR
   const std::string dev = PUMICE_DEV_DRIVER_DIR "/libvulkan.so.1";
   if (access(dev.c_str(), R_OK) == 0) return open_loader(dev, tried);

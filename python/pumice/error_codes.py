@@ -42,7 +42,7 @@ CODES = {
     "Timeout": Code(64, _DEVICE, "a load or a run took longer than its limit", "raise `max_seconds` or `timeout_ms`, or run a smaller shape; a CPU driver is slow"),
     "OutOfHostMemory": Code(65, _DEVICE, "the process cannot get memory", "free memory, or raise the limit of the process"),
     "OutOfDeviceMemory": Code(66, _DEVICE, "the device has no memory left", "close other sessions, run smaller shapes, or quantize the model further; `session.needs` has the bytes by kind"),
-    "DeviceUnsupported": Code(67, _DEVICE, "no such device, or it lacks what the model needs", "`pumice devices` lists what there is and `pumice doctor` why there is none; a CPU driver is taken only when named"),
+    "DeviceUnsupported": Code(67, _DEVICE, "no such device, or it lacks what the model needs", "`pumice devices` lists what there is; where there is nothing, install the Vulkan loader and a driver (Debian: libvulkan1, mesa-vulkan-drivers) or name their files in PUMICE_VULKAN_LOADER and VK_DRIVER_FILES; a CPU driver is taken only when named"),
     "DeviceLost": Code(68, _DEVICE, "the driver lost the device", "load again; if it comes again, run `pumice doctor`, update the driver, and report it with the model"),
     "MissingPackage": Code(None, "Error", "a Python package is not installed", "`pip install 'pumice[export]'`, for language models `'pumice[export,llm]'`"),
     "Internal": Code(96, "Error", "a mistake of Pumice itself", "please report it with the model and the output of `pumice doctor`"),

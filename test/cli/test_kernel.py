@@ -295,19 +295,8 @@ def test_a_kernel_the_device_lacks_says_so(tool) -> None:
 
 
 def test_bench() -> None:
-    command = (
-        BIN / "pumice-rt",
-        "kernel",
-        "bench",
-        "--case",
-        "m=1|8,n=64,k=64",
-        "--kernel",
-        "pick",
-        "--kernel",
-        "plain",
-        "--seconds",
-        "0.01",
-    )
+    words = "kernel bench --case m=1|8,n=64,k=64 --kernel pick --kernel plain --seconds 0.01"
+    command = (BIN / "pumice-rt", *words.split())
     facts = json.loads(run(*command, "--json").stdout)
     assert {fact["name"] for fact in facts["ceilings"]} >= {"read", "copy", "f32", "dot", "f16 matrix", "s8 matrix"}
     assert all(fact["per_second"] > 0 or fact["why"] for fact in facts["ceilings"])
@@ -325,18 +314,8 @@ def test_bench() -> None:
 
 
 def test_bench_takes_the_kernels_that_are_meant_for_a_case() -> None:
-    command = (
-        BIN / "pumice-rt",
-        "kernel",
-        "bench",
-        "--op",
-        "linear_q8csw",
-        "--case",
-        "m=1,n=64,k=64",
-        "--no-ceilings",
-        "--seconds",
-        "0",
-    )
+    words = "kernel bench --op linear_q8csw --case m=1,n=64,k=64 --no-ceilings --seconds 0"
+    command = (BIN / "pumice-rt", *words.split())
     facts = json.loads(run(*command, "--json").stdout)
     assert {row["kernel"] for row in facts["rows"] if row["status"] == "ok"} == {"pick", "gemvr1", "gemvr1x2"}
     assert any(row["kernel"] == "gemv1" and row["why"] == "it is made for GPUs" for row in facts["rows"])

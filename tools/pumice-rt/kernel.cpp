@@ -321,7 +321,7 @@ int kernel_bench(const Arguments& arguments) {
     }
   });
   progress.clear();
-  if (!arguments.json) table.end();
+  table.end();
   if (arguments.json) std::printf("%s\n", all.dump().c_str());
   if (failed == 0 && run == 0 && skipped > 0) return 4;
   return failed == 0 ? 0 : 1;

@@ -21,11 +21,7 @@ from pumice.error_codes import hint
 def _no_device() -> str:
     import pumice
 
-    return (
-        f"no Vulkan device: {pumice.why_no_devices()}\n  what to do: install the Vulkan loader and a driver (Debian:"
-        " libvulkan1, mesa-vulkan-drivers), or name their files in PUMICE_VULKAN_LOADER and VK_DRIVER_FILES"
-        " (more: pumice explain DeviceUnsupported)"
-    )
+    return f"no Vulkan device: {pumice.why_no_devices()}\n  what to do: {hint('DeviceUnsupported')}"
 
 
 @click.command()
