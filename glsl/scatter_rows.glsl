@@ -17,6 +17,7 @@
 
 layout(constant_id = 1) const uint COLUMNS = 1u;  // a power of two
 layout(constant_id = 2) const uint PART = 1u;
+layout(constant_id = 3) const bool ONCE = false;  // an invocation has no more than kEach elements and terms: they are read once
 
 layout(set = 0, binding = 0) buffer Out { uvec4 out_[]; };
 #define STATUS_BINDING 1
@@ -43,13 +44,25 @@ layout(push_constant) uniform Params {
 
 const uint WINDOW = 22u;  // with 24 bits of a mantissa and 17 of a count, a sum has 63 bits at most
 const uint kNoNumber = 255u, kSize = 0x7fffffffu, kInfinity = 0x7f800000u;
-const uint kEach = 4u;  // indices that are on their way at once
+const uint kEach = 4u;  // elements, and terms, of an invocation that are on their way at once
 shared uint low_[PART * COLUMNS];
 shared uint high_[PART * COLUMNS];
 shared uint smaller_;  // whether there are numbers below the window
 
-uint self_at(uint i) { return uint(LOAD1(i32, self_, i)); }
-uint src_at(uint i) { return uint(LOAD1(i32, src_, i)); }
+// Those of an invocation, at j, j + step, ...; after the last one numbers are 0 and indices out of range.
+uint own_[kEach], term_[kEach], key_[kEach];
+
+void load_own(uint begin, uint j, uint step, uint size) {
+  [[unroll]] for (uint k = 0u; k < kEach; ++k, j += step)
+    own_[k] = j < size ? uint(LOAD1(i32, self_, begin + j * params.inner)) : 0u;
+}
+
+void load_terms(uint begin, uint begin_of_index, uint j, uint step, uint indices) {
+  [[unroll]] for (uint k = 0u; k < kEach; ++k, j += step) {
+    term_[k] = j < indices ? uint(LOAD1(i32, src_, begin + j * params.inner)) : 0u;
+    key_[k] = j < indices ? uint(LOAD1(i32, index_, begin_of_index + j * params.inner)) : 0xffffffffu;
+  }
+}
 
 // A number of the window of exponents lowest, ... end - 1; any other is 0.
 ivec2 fixed_of(uint bits, uint lowest, uint end) {
@@ -105,42 +118,40 @@ void main() {
     uint largest = 0u;
     smaller_ = 0u;
     for (uint j = begin; j < max(size, indices); j += kEach * step) {
-      uint sizes[2u * kEach];
+      load_own(base, j, step, size);
+      load_terms(src, index, j, step, indices);
       [[unroll]] for (uint k = 0u; k < kEach; ++k) {
-        const uint at = j + k * step;
-        sizes[k] = at < size ? self_at(base + at * params.inner) & kSize : 0u;
-        sizes[kEach + k] = at < indices ? src_at(src + at * params.inner) & kSize : 0u;
+        const uint a = own_[k] & kSize, b = term_[k] & kSize;
+        if (a >> 23 < end) largest = max(largest, a);
+        if (b >> 23 < end) largest = max(largest, b);
       }
-      [[unroll]] for (uint k = 0u; k < 2u * kEach; ++k) if (sizes[k] >> 23 < end) largest = max(largest, sizes[k]);
     }
     largest = uint(workgroup_max(int(largest)));
     const uint top = max(largest >> 23, 1u), lowest = top == kNoNumber ? top : max(top, WINDOW) - WINDOW + 1u;
     const bool flags = top == kNoNumber;
     bool smaller = false;
-    for (uint j = begin; j < size; j += step) {
-      const uint own = self_at(base + j * params.inner), to = j * COLUMNS + column;
-      const ivec2 value = flags ? ivec2(flag_of(own), 0) : fixed_of(own, lowest, end);
-      smaller = smaller || is_below(own, lowest);
-      low_[to] = uint(value.x);
-      high_[to] = uint(value.y);
+    for (uint j = begin; j < size; j += kEach * step) {
+      if (!ONCE) load_own(base, j, step, size);
+      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+        if (j + k * step >= size) continue;
+        const uint to = (j + k * step) * COLUMNS + column;
+        const ivec2 value = flags ? ivec2(flag_of(own_[k]), 0) : fixed_of(own_[k], lowest, end);
+        smaller = smaller || is_below(own_[k], lowest);
+        low_[to] = uint(value.x);
+        high_[to] = uint(value.y);
+      }
     }
     barrier();
     for (uint p = begin; p < indices; p += kEach * step) {
-      uint key[kEach], term[kEach];
+      if (!ONCE) load_terms(src, index, p, step, indices);
       [[unroll]] for (uint k = 0u; k < kEach; ++k) {
-        const uint at = min(p + k * step, indices - 1u);
-        key[k] = uint(LOAD1(i32, index_, index + at * params.inner));
-        term[k] = src_at(src + at * params.inner);
-        if (p + k * step >= indices) term[k] = 0u;
-      }
-      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
-        const uint j = key[k] - first, to = j * COLUMNS + column;
-        if (!again && first == 0u && key[k] >= params.extent)
-          report_index(params.call, index + min(p + k * step, indices - 1u) * params.inner, int(key[k]), int(params.extent));
+        const uint at = p + k * step, j = key_[k] - first, to = j * COLUMNS + column;
+        if (!again && first == 0u && at < indices && key_[k] >= params.extent)
+          report_index(params.call, index + at * params.inner, int(key_[k]), int(params.extent));
         if (j >= size) continue;
-        smaller = smaller || is_below(term[k], lowest);
-        if (flags) atomicOr(low_[to], flag_of(term[k]));
-        else add(to, fixed_of(term[k], lowest, end));
+        smaller = smaller || is_below(term_[k], lowest);
+        if (flags) atomicOr(low_[to], flag_of(term_[k]));
+        else add(to, fixed_of(term_[k], lowest, end));
       }
     }
     if (smaller) smaller_ = 1u;

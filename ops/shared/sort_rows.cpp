@@ -53,7 +53,8 @@ struct Steps {
       launch.over(groups_or_items);
     else
       launch.over_groups(groups_or_items, lanes());
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(step), descending, block});
+    launch.spec.insert(launch.spec.end(),
+                       {static_cast<uint32_t>(step), descending, block, uint32_t{params.span > block}});
   }
 
   uint32_t lanes() const {
