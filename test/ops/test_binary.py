@@ -105,8 +105,13 @@ def test_integer(e2e, dtype) -> None:
     a, b = normal(6, 9, dtype=dtype), normal(6, 9, dtype=dtype, seed=2)
     b[b == 0] = 3
     divisions = [torch.floor_divide, torch.remainder, torch.fmod, lambda a, b: torch.div(a, b, rounding_mode="trunc")]
+    multiples = [
+        lambda a, b: a.add(b, alpha=-3),
+        lambda a, b: a.sub(b, alpha=-127),
+        lambda a, b: torch.rsub(a, b, alpha=5),
+    ]
     functions = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum, *BITS, *COMPARE, *LOGIC, *divisions]
-    e2e.check(Many(functions), a, b)
+    e2e.check(Many(functions + multiples), a, b)
     e2e.check(Many([torch.div]), a, b, budget=ARITHMETIC)
 
 
@@ -171,4 +176,5 @@ def test_sizes_as_numbers(e2e) -> None:
 def test_refusals(e2e) -> None:
     e2e.refuses(Many([lambda x: x + 2**40]), normal(3, dtype=torch.int64), match="fit")
     e2e.refuses(Many([lambda x: x > -1]), normal(3, dtype=torch.uint8), match="fit")
+    e2e.refuses(Many([lambda x: x.add(x, alpha=2**40)]), normal(3, dtype=torch.int64), match="fit")
     e2e.refuses(Many([torch.add]), normal(3, dtype=torch.uint8), normal(3, dtype=torch.int8), match="int16")

@@ -9,7 +9,7 @@ import torch
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.operands import FLOATS, operand, unexpanded
+from pumice.lowering.operands import FLOATS, number, operand, unexpanded
 from pumice.lowering.registry import lowers, pointwise
 
 aten = torch.ops.aten
@@ -79,23 +79,31 @@ def arithmetic(call: Call) -> None:
     _arithmetic(call, _ARITHMETIC[call.target], *pair(call))
 
 
+def _alpha(call: Call) -> Any:
+    """What the second operand is multiplied by, as a number of the result's dtype; of bytes -3 is 253."""
+    alpha, dtype = call["alpha"], call.out.dtype
+    if isinstance(alpha, torch.SymInt):
+        return alpha
+    return number(call, alpha % 256 if dtype is DType.u8 and -256 < alpha < 0 else alpha, dtype)
+
+
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(call: Call) -> None:
     """self + alpha * other"""
-    _arithmetic(call, "add", *pair(call), call["alpha"])
+    _arithmetic(call, "add", *pair(call), _alpha(call))
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
 def sub(call: Call) -> None:
     """self - alpha * other"""
-    _arithmetic(call, "sub", *pair(call), call["alpha"])
+    _arithmetic(call, "sub", *pair(call), _alpha(call))
 
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
 def rsub(call: Call) -> None:
     """other - alpha * self"""
     a, b = pair(call)
-    _arithmetic(call, "sub", b, a, call["alpha"])
+    _arithmetic(call, "sub", b, a, _alpha(call))
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)

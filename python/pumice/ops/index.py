@@ -18,8 +18,10 @@ aten = torch.ops.aten
 
 def as_index(call: Call, index: Ref) -> Ref:
     """An index tensor as the operators take it: i64, or i32 as it is."""
-    if index.dtype in (DType.bool, DType.u8):
+    if index.dtype is DType.bool:
         call.refuse("indexing with a bool mask is not supported: the shape of its result depends on the data")
+    if index.dtype is DType.u8:
+        call.refuse("an index of bytes is not supported: call index.long() where it has places, not a mask")
     if index.dtype not in (DType.i64, DType.i32):
         call.refuse(f"an index of {index.dtype.name} is not supported")
     return index
