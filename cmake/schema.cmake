@@ -10,6 +10,9 @@ endif()
 
 if(PUMICE_BUNDLED)
   set(PUMICE_PYTHON_SCHEMA "${PUMICE_BUNDLED}/generated/python/_schema.py")
+  file(MAKE_DIRECTORY "${PUMICE_GENERATED}/serialization")
+  file(CREATE_LINK "${PUMICE_BUNDLED}/generated/serialization/schema_generated.h"
+                   "${PUMICE_GENERATED}/serialization/schema_generated.h" SYMBOLIC)
   add_custom_target(pumice_schema)
   add_custom_target(pumice_python_schema)
   return()

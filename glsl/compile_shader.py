@@ -170,12 +170,12 @@ def digests(source: Source, modules: list[Module]) -> dict[str, str]:
     }
 
 
-def header(source: Source, modules: list[Module], num_bytes: int) -> str:
-    """The C++ header of a shader; `modules` in the order of source.variants. num_bytes: of the block as it is kept."""
-    return "\n".join(_header(source, modules, num_bytes)) + "\n"
+def header(source: Source, modules: list[Module]) -> str:
+    """The C++ header of a shader; `modules` in the order of source.variants."""
+    return "\n".join(_header(source, modules)) + "\n"
 
 
-def _header(source: Source, modules: list[Module], num_bytes: int) -> Iterator[str]:
+def _header(source: Source, modules: list[Module]) -> Iterator[str]:
     stem = source.path.stem
     codes = [module.code for module in modules]
     yield "// SPDX-License-Identifier: Apache-2.0"
@@ -186,7 +186,7 @@ def _header(source: Source, modules: list[Module], num_bytes: int) -> Iterator[s
         yield '#include "base/error.h"'
     yield '#include "glsl/shader.h"'
     hidden = 'extern "C" __attribute__((visibility("hidden")))'
-    yield f"\n{hidden} const uint8_t pumice_glsl_{stem}[{num_bytes}];\n"
+    yield f"\n{hidden} const uint8_t pumice_glsl_{stem}[], pumice_glsl_{stem}_end[];\n"
     yield f"namespace pumice::engine::glsl::{stem} {{\n"
     for axis in [*source.axes, *source.choices]:
         yield f"enum class {axis.name} : uint32_t {{ {', '.join(axis.enum(value) for value in axis.values)} }};"
@@ -201,7 +201,7 @@ def _header(source: Source, modules: list[Module], num_bytes: int) -> Iterator[s
     else:
         yield "inline constexpr std::span<const Axis> axes;\n"
 
-    yield f"inline constexpr Spirv kBlock{{pumice_glsl_{stem}, {num_bytes}, {sum(map(len, codes))}}};\n"
+    yield f"inline constexpr Spirv kBlock{{pumice_glsl_{stem}, pumice_glsl_{stem}_end, {sum(map(len, codes))}}};\n"
     yield "inline constexpr Shader kVariants[] = {"
     offset = 0
     for variant, module, code in zip(source.variants, modules, codes, strict=True):
@@ -298,7 +298,7 @@ def main(argv: list[str] | None = None) -> int:
         options.out.mkdir(parents=True, exist_ok=True)
         modules = Compiler(options.glslang, options.spirv_val, options.include, options.out).compile(source)
         binary = packed(block(modules)) if options.zstd else block(modules)
-        text = header(source, modules, len(binary))
+        text = header(source, modules)
     except ShaderError as error:
         print(error, file=sys.stderr)
         return 1

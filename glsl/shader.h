@@ -48,11 +48,18 @@ constexpr uint64_t bit(Feature feature) {
   return uint64_t{1} << static_cast<uint8_t>(feature);
 }
 
-// The SPIR-V of all variants of a shader file, one after the other; packed where num_bytes is not 4 * num_words.
+// The SPIR-V of all variants of a shader file, one after the other, from `begin` to `end`; packed where that is not
+// 4 * num_words. Only the linker knows the end: what is compiled is the same for packed and other blocks.
 struct Spirv {
-  const void* bytes;
-  uint32_t num_bytes;
+  const void* begin;
+  const void* end;
   uint32_t num_words;
+
+  std::span<const uint8_t> bytes() const {
+    const auto* first = static_cast<const uint8_t*>(begin);
+    return {first, reinterpret_cast<uintptr_t>(end) - reinterpret_cast<uintptr_t>(begin)};
+  }
+  bool is_packed() const { return bytes().size() != size_t{num_words} * sizeof(uint32_t); }
 };
 
 struct Shader {

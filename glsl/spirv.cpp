@@ -13,7 +13,7 @@ namespace {
 void unpack(const Spirv& block, uint32_t* out, const char* shader) {
   const size_t bytes = size_t{block.num_words} * sizeof(uint32_t);
 #ifdef PUMICE_WITH_ZSTD
-  const size_t got = ZSTD_decompress(out, bytes, block.bytes, block.num_bytes);
+  const size_t got = ZSTD_decompress(out, bytes, block.begin, block.bytes().size());
   const char* why = ZSTD_isError(got) ? ZSTD_getErrorName(got) : "of another size";
 #else
   const size_t got = 0;
@@ -21,8 +21,8 @@ void unpack(const Spirv& block, uint32_t* out, const char* shader) {
   (void)out;
 #endif
   if (got != bytes) {
-    fail(Code::Internal, Stage::encode, shader, "the shader's block of %u bytes in this program is damaged: %s",
-         block.num_bytes, why);
+    fail(Code::Internal, Stage::encode, shader, "the shader's block of %zu bytes in this program is damaged: %s",
+         block.bytes().size(), why);
   }
 }
 
@@ -30,8 +30,8 @@ void unpack(const Spirv& block, uint32_t* out, const char* shader) {
 
 std::span<const uint32_t> SpirvBlocks::words(const Shader& shader) {
   const Spirv& block = *shader.block;
-  if (size_t{block.num_bytes} == size_t{block.num_words} * sizeof(uint32_t)) {  // not packed; aligned by blobs.S.in
-    return {static_cast<const uint32_t*>(block.bytes) + shader.first_word, shader.num_words};
+  if (!block.is_packed()) {  // and aligned by blobs.S.in
+    return {static_cast<const uint32_t*>(block.begin) + shader.first_word, shader.num_words};
   }
   Unpacked* unpacked = nullptr;
   {

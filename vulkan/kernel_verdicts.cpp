@@ -35,10 +35,8 @@ void KernelVerdicts::load() noexcept try {
 }
 
 uint64_t KernelVerdicts::code_of(const Shader& shader) const {
-  const Spirv& block = *shader.block;
-  const auto [known, fresh] = codes_.try_emplace(&block);
-  if (fresh)
-    known->second = SipHash({salt_, 0}).add({static_cast<const uint8_t*>(block.bytes), block.num_bytes}).finish();
+  const auto [known, fresh] = codes_.try_emplace(shader.block);
+  if (fresh) known->second = SipHash({salt_, 0}).add(shader.block->bytes()).finish();
   return known->second;
 }
 

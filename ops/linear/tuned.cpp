@@ -57,9 +57,7 @@ uint64_t linear_kernels_version() {
   static const uint64_t kVersion = [] {
     SipHash hash({0, 0});
     const auto add = [&](std::span<const uint8_t> bytes) { hash.add(bytes.first(bytes.size() / 8 * 8)); };
-    const auto add_shader = [&](const Shader& any) {
-      add({static_cast<const uint8_t*>(any.block->bytes), any.block->num_bytes});
-    };
+    const auto add_shader = [&](const Shader& any) { add(any.block->bytes()); };
     for (const Shader& each : {glsl::linear_dot_gemv::kVariants[0], glsl::linear_dot_tiled::kVariants[0],
                                glsl::linear_fragments::kVariants[0], glsl::linear_gemv::kVariants[0],
                                glsl::linear_gemv_fragments::kVariants[0], glsl::linear_gemv_rows::kVariants[0],

@@ -19,10 +19,6 @@ namespace {
 
 constexpr uint32_t kMagic = 0x07230203;
 
-bool is_packed(const Spirv& block) {
-  return block.num_bytes != 4 * block.num_words;
-}
-
 TEST(Spirv, EveryVariantBeginsAndEndsAsAModule) {
   SpirvBlocks blocks;
   size_t words = 0;
@@ -72,10 +68,10 @@ TEST(Spirv, IsUnpackedOnceForThreadsThatAskTogether) {
 
 TEST(Spirv, ADamagedBlockIsAnErrorEveryTime) {
   Spirv block = glsl::softmax::kBlock;
-  if (!is_packed(block)) GTEST_SKIP() << "this build does not pack shaders";
-  std::vector<uint8_t> bytes(block.num_bytes);
-  std::memcpy(bytes.data(), block.bytes, bytes.size());
-  block.bytes = bytes.data();
+  if (!block.is_packed()) GTEST_SKIP() << "this build does not pack shaders";
+  std::vector<uint8_t> bytes(block.bytes().begin(), block.bytes().end());
+  block.begin = bytes.data();
+  block.end = bytes.data() + bytes.size();
   Shader shader = glsl::softmax::kVariants[0];
   shader.block = &block;
   SpirvBlocks blocks;

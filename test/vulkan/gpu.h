@@ -117,7 +117,7 @@ inline constexpr uint32_t kAddWords[] = {
     0x0000002e, 0x00000020, 0x00000015, 0x0000000f, 0x0003003e, 0x0000002e, 0x0000002d, 0x000200f9, 0x0000001c,
     0x000200f8, 0x0000001c, 0x000100fd, 0x00010038,
 };
-inline constexpr Spirv kAddBlock{kAddWords, sizeof(kAddWords), std::size(kAddWords)};
+inline constexpr Spirv kAddBlock{kAddWords, std::end(kAddWords), std::size(kAddWords)};
 inline constexpr Shader kAdd{"test_add", &kAddBlock, 0, std::size(kAddWords), 2, 8, 1, 0};
 
 struct AddParams {

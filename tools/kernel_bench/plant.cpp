@@ -208,12 +208,12 @@ uint32_t plant_rounding(Graph& graph) {
       Changed& changed = place->second;
       if (is_new) {
         changed.code = cut_off(blocks.words(*dispatch.shader));
-        const auto count = static_cast<uint32_t>(changed.code.spirv.size());
-        changed.block = {changed.code.spirv.data(), count * 4, count};
+        const std::vector<uint32_t>& words = changed.code.spirv;
+        changed.block = {words.data(), words.data() + words.size(), static_cast<uint32_t>(words.size())};
         changed.shader = *dispatch.shader;
         changed.shader.block = &changed.block;
         changed.shader.first_word = 0;
-        changed.shader.num_words = count;
+        changed.shader.num_words = changed.block.num_words;
       }
       found += changed.code.found;
       if (changed.code.found != 0) dispatch.shader = &changed.shader;
