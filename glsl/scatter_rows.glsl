@@ -12,12 +12,13 @@
 #pragma variant SRC at5 at4
 #include "core/index.glslh"
 #include "core/launch.glslh"
+#include "core/modes.glslh"
 #include "core/reduce.glslh"
 #include "core/types.glslh"
 
 layout(constant_id = 1) const uint COLUMNS = 1u;  // a power of two
 layout(constant_id = 2) const uint PART = 1u;
-layout(constant_id = 3) const bool ONCE = false;  // an invocation has no more than kEach elements and terms: they are read once
+layout(constant_id = 3) const bool ONCE = false;  // an invocation has no more than SCATTER_EACH elements and terms: they are read once
 
 layout(set = 0, binding = 0) buffer Out { uvec4 out_[]; };
 #define STATUS_BINDING 1
@@ -44,21 +45,20 @@ layout(push_constant) uniform Params {
 
 const uint WINDOW = 22u;  // with 24 bits of a mantissa and 17 of a count, a sum has 63 bits at most
 const uint kNoNumber = 255u, kSize = 0x7fffffffu, kInfinity = 0x7f800000u;
-const uint kEach = 4u;  // elements, and terms, of an invocation that are on their way at once
 shared uint low_[PART * COLUMNS];
 shared uint high_[PART * COLUMNS];
 shared uint smaller_;  // whether there are numbers below the window
 
 // Those of an invocation, at j, j + step, ...; after the last one numbers are 0 and indices out of range.
-uint own_[kEach], term_[kEach], key_[kEach];
+uint own_[SCATTER_EACH], term_[SCATTER_EACH], key_[SCATTER_EACH];
 
 void load_own(uint begin, uint j, uint step, uint size) {
-  [[unroll]] for (uint k = 0u; k < kEach; ++k, j += step)
+  [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k, j += step)
     own_[k] = j < size ? uint(LOAD1(i32, self_, begin + j * params.inner)) : 0u;
 }
 
 void load_terms(uint begin, uint begin_of_index, uint j, uint step, uint indices) {
-  [[unroll]] for (uint k = 0u; k < kEach; ++k, j += step) {
+  [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k, j += step) {
     term_[k] = j < indices ? uint(LOAD1(i32, src_, begin + j * params.inner)) : 0u;
     key_[k] = j < indices ? uint(LOAD1(i32, index_, begin_of_index + j * params.inner)) : 0xffffffffu;
   }
@@ -117,10 +117,10 @@ void main() {
   do {
     uint largest = 0u;
     smaller_ = 0u;
-    for (uint j = begin; j < max(size, indices); j += kEach * step) {
+    for (uint j = begin; j < max(size, indices); j += SCATTER_EACH * step) {
       load_own(base, j, step, size);
       load_terms(src, index, j, step, indices);
-      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+      [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k) {
         const uint a = own_[k] & kSize, b = term_[k] & kSize;
         if (a >> 23 < end) largest = max(largest, a);
         if (b >> 23 < end) largest = max(largest, b);
@@ -130,9 +130,9 @@ void main() {
     const uint top = max(largest >> 23, 1u), lowest = top == kNoNumber ? top : max(top, WINDOW) - WINDOW + 1u;
     const bool flags = top == kNoNumber;
     bool smaller = false;
-    for (uint j = begin; j < size; j += kEach * step) {
+    for (uint j = begin; j < size; j += SCATTER_EACH * step) {
       if (!ONCE) load_own(base, j, step, size);
-      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+      [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k) {
         if (j + k * step >= size) continue;
         const uint to = (j + k * step) * COLUMNS + column;
         const ivec2 value = flags ? ivec2(flag_of(own_[k]), 0) : fixed_of(own_[k], lowest, end);
@@ -142,9 +142,9 @@ void main() {
       }
     }
     barrier();
-    for (uint p = begin; p < indices; p += kEach * step) {
+    for (uint p = begin; p < indices; p += SCATTER_EACH * step) {
       if (!ONCE) load_terms(src, index, p, step, indices);
-      [[unroll]] for (uint k = 0u; k < kEach; ++k) {
+      [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k) {
         const uint at = p + k * step, j = key_[k] - first, to = j * COLUMNS + column;
         if (!again && first == 0u && at < indices && key_[k] >= params.extent)
           report_index(params.call, index + at * params.inner, int(key_[k]), int(params.extent));

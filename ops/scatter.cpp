@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "base/divide.h"
+#include "glsl/include/core/modes.glslh"
 #include "glsl/scatter.h"
 #include "glsl/scatter_rows.h"
 #include "ops/op.h"
@@ -49,7 +50,6 @@ struct Tiles {
 // A workgroup reads a sector of memory, eight floats, of neighbouring rows; all indices of a row are read by each of
 // its parts, so that there are few.
 constexpr uint32_t kMostColumns = 8, kMostParts = 4, kLeastGroups = 64, kLeastExtent = 256, kMostLanes = 1024;
-constexpr uint32_t kEach = 4;  // of glsl/scatter_rows.glsl: elements of an invocation, while there are lanes
 
 uint32_t most_lanes(const Features& features) {
   return std::min(kMostLanes, std::bit_floor(features.max_invocations));
@@ -95,10 +95,11 @@ void launch_rows(Launch& launch, const Scatter& s, uint32_t call, glsl::scatter_
                                            .call = call});
   launch.shader = &glsl::scatter_rows::variant(src);
   const auto longest = static_cast<uint32_t>(std::max<int64_t>(rows.extent, s.index.dim(s.dim)));
-  const uint32_t lanes = std::clamp(std::bit_ceil(longest) * t.columns / kEach, 32U, most_lanes(launch.features));
+  const uint32_t lanes =
+      std::clamp(std::bit_ceil(longest) * t.columns / SCATTER_EACH, 32U, most_lanes(launch.features));
   launch.over_groups(t.groups(), lanes);
   launch.spec.insert(launch.spec.end(), {t.columns, (rows.extent + t.parts - 1) / t.parts,
-                                         uint32_t{longest <= lanes / t.columns * kEach}});
+                                         uint32_t{longest <= lanes / t.columns * SCATTER_EACH}});
 }
 
 // Checks the live shapes; whether there is something to do.

@@ -95,6 +95,14 @@ def test_figures_have_their_spread_and_kernel(measured) -> None:
         assert row["kernel"] and row["of_roof"] > 0, row
 
 
+def test_rates_are_those_of_the_median(figures) -> None:
+    """Not of the first round, which they come from."""
+    figure = figures.Figure("a table", "a product", "us", facts={"kernel": "gemv1", "tflop_s": 1.5, "of_roof": 0.25})
+    for microseconds in (40, 20, 10):
+        figure.add(microseconds)
+    assert {"median": 20, "kernel": "gemv1", "tflop_s": 3.0, "of_roof": 0.5}.items() <= figure.kept().items()
+
+
 def test_the_page_has_every_row_and_no_other(figures, measured) -> None:
     text = figures.page([measured])
     assert figures.MARK not in text and measured["device"]["name"] in text

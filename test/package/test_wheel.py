@@ -103,6 +103,7 @@ def test_the_source_distribution_installs_and_runs(made: Path, tmp_path: Path, m
     monkeypatch.syspath_prepend(ROOT / "tools")
     from setup.building import launchers
     from setup.paths import environment
+    from setup.wheel import of_release
 
     (source,) = made.glob("pumice-*.tar.gz")
     with tarfile.open(source) as file:
@@ -111,19 +112,14 @@ def test_the_source_distribution_installs_and_runs(made: Path, tmp_path: Path, m
     pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
     build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", tmp_path, source]
     (tmp_path / "t").mkdir()
-    settings = ["-DPUMICE_WERROR=ON", "-DCMAKE_C_COMPILER=cc", "-DCMAKE_CXX_COMPILER=c++", *launchers()]
     kept = {name: value for name, value in environment().items() if name.startswith(("CCACHE_", "LANG", "LC_"))}
-    env = (
-        CLEAN
-        | kept
-        | {
-            "PATH": f"{Path(sys.executable).parent}:{CLEAN['PATH']}",
-            "CMAKE_ARGS": " ".join(settings),
-            "CCACHE_BASEDIR": str(tmp_path),
-            "TMPDIR": str(tmp_path / "t"),
-        }
-    )
-    subprocess.run(build, check=True, env=env, timeout=2400)
+    more = {
+        "PATH": f"{Path(sys.executable).parent}:{CLEAN['PATH']}",
+        "CMAKE_ARGS": " ".join([*of_release(), *launchers()]),
+        "CCACHE_BASEDIR": str(tmp_path),
+        "TMPDIR": str(tmp_path / "t"),
+    }
+    subprocess.run(build, check=True, env=CLEAN | kept | more, timeout=2400)
     install = [*pip, "--python", python, "install", "--no-deps", "--no-index", next(tmp_path.glob("pumice-*.whl"))]
     subprocess.run(install, check=True)
     code = "import pumice.runtime.selftest as s; print(s.self_test('llvmpipe'))"

@@ -69,13 +69,8 @@ def _left_out(folder: str, names: list[str]) -> list[str]:
 
 def wheel(folder: Path) -> Path:
     """Writes a wheel of this Python into `folder`, tagged for the oldest Linux that runs it; returns its path."""
-    settings = [
-        f"--config-settings=cmake.define.{each[2:]}" for each in cmake_arguments("wheel") if "DRIVER_DIR" not in each
-    ]
-    settings.append("--config-settings=cmake.define.PUMICE_WERROR=ON")
-    # The names by which CMake finds them: ccache does not share objects of g++ and c++, though they are one program.
-    for language, variable, name in ("C", "CC", "cc"), ("CXX", "CXX", "c++"):
-        settings.append(f"--config-settings=cmake.define.CMAKE_{language}_COMPILER={os.environ.get(variable, name)}")
+    entries = [each for each in cmake_arguments("wheel") if "DRIVER_DIR" not in each] + of_release()
+    settings = [f"--config-settings=cmake.define.{each[2:]}" for each in entries]
     with tempfile.TemporaryDirectory() as made:
         pip = [PYTHON, "-m", "pip", "-q", "wheel", "--no-build-isolation", "--no-deps", "-w", made, *settings, ROOT]
         show(pip, cwd=ROOT, env=environment())
@@ -84,6 +79,13 @@ def wheel(folder: Path) -> Path:
         repair = [VENV / "bin/auditwheel", "repair", "--strip", *kept, "-w", folder, plain]
         show(repair, cwd=ROOT, env=environment())
     return newest(folder, "pumice-*manylinux*.whl")
+
+
+def of_release() -> list[str]:
+    """The cache entries with which CMake compiles what ccache has of the release build: ["-DNAME=value", ...]."""
+    # The names by which CMake finds them: ccache does not share objects of g++ and c++, though they are one program.
+    compilers = {"C": os.environ.get("CC", "cc"), "CXX": os.environ.get("CXX", "c++")}
+    return ["-DPUMICE_WERROR=ON", *(f"-DCMAKE_{language}_COMPILER={name}" for language, name in compilers.items())]
 
 
 def why_not_older(path: Path) -> str:
