@@ -13,25 +13,24 @@
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/modes.glslh"
-#include "core/reduce.glslh"
 #include "core/types.glslh"
 
 layout(constant_id = 1) const uint COLUMNS = 1u;  // a power of two
 layout(constant_id = 2) const uint PART = 1u;
-layout(constant_id = 3) const bool ONCE = false;  // an invocation has no more than SCATTER_EACH elements and terms: they are read once
+layout(constant_id = 3) const bool ONCE = false;  // an invocation has no more than SCATTER_EACH terms: they are read once
 
-layout(set = 0, binding = 0) buffer Out { uvec4 out_[]; };
+layout(set = 0, binding = 0) buffer Out { float out_[]; };
 #define STATUS_BINDING 1
 #include "core/status.glslh"
-layout(set = 0, binding = 2) readonly buffer Self { uvec4 self_[]; };
-layout(set = 0, binding = 3) readonly buffer Index { uvec4 index_[]; };
+layout(set = 0, binding = 2) readonly buffer Self { uint self_[]; };
+layout(set = 0, binding = 3) readonly buffer Index { uint index_[]; };
 #ifdef SRC_at5
 layout(set = 0, binding = 4) readonly buffer Pairs { uvec2 pairs_[]; };
 #define SRC_BINDING 5
 #else
 #define SRC_BINDING 4
 #endif
-layout(set = 0, binding = SRC_BINDING) readonly buffer Src { uvec4 src_[]; };
+layout(set = 0, binding = SRC_BINDING) readonly buffer Src { uint src_[]; };
 layout(push_constant) uniform Params {
   uint groups;
   uint parts;    // of a row
@@ -45,22 +44,18 @@ layout(push_constant) uniform Params {
 
 const uint WINDOW = 22u;  // with 24 bits of a mantissa and 17 of a count, a sum has 63 bits at most
 const uint kNoNumber = 255u, kSize = 0x7fffffffu, kInfinity = 0x7f800000u;
-shared uint low_[PART * COLUMNS];
+shared uint low_[PART * COLUMNS];  // at first the elements of self
 shared uint high_[PART * COLUMNS];
+shared uint largest_;  // exponent
 shared uint smaller_;  // whether there are numbers below the window
 
-// Those of an invocation, at j, j + step, ...; after the last one numbers are 0 and indices out of range.
-uint own_[SCATTER_EACH], term_[SCATTER_EACH], key_[SCATTER_EACH];
-
-void load_own(uint begin, uint j, uint step, uint size) {
-  [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k, j += step)
-    own_[k] = j < size ? uint(LOAD1(i32, self_, begin + j * params.inner)) : 0u;
-}
+// The terms of an invocation, at j, j + step, ...; after the last one they are 0 and indices out of range.
+uint term_[SCATTER_EACH], key_[SCATTER_EACH];
 
 void load_terms(uint begin, uint begin_of_index, uint j, uint step, uint indices) {
   [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k, j += step) {
-    term_[k] = j < indices ? uint(LOAD1(i32, src_, begin + j * params.inner)) : 0u;
-    key_[k] = j < indices ? uint(LOAD1(i32, index_, begin_of_index + j * params.inner)) : 0xffffffffu;
+    term_[k] = j < indices ? src_[begin + j * params.inner] : 0u;
+    key_[k] = j < indices ? index_[begin_of_index + j * params.inner] : 0xffffffffu;
   }
 }
 
@@ -116,30 +111,30 @@ void main() {
   bool again = false;
   do {
     uint largest = 0u;
-    smaller_ = 0u;
+    largest_ = smaller_ = 0u;
+    barrier();
     for (uint j = begin; j < max(size, indices); j += SCATTER_EACH * step) {
-      load_own(base, j, step, size);
       load_terms(src, index, j, step, indices);
       [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k) {
-        const uint a = own_[k] & kSize, b = term_[k] & kSize;
+        const uint at = j + k * step, own = at < size ? self_[base + at * params.inner] : 0u;
+        if (at < size) low_[at * COLUMNS + column] = own;
+        const uint a = own & kSize, b = term_[k] & kSize;
         if (a >> 23 < end) largest = max(largest, a);
         if (b >> 23 < end) largest = max(largest, b);
       }
     }
-    largest = uint(workgroup_max(int(largest)));
-    const uint top = max(largest >> 23, 1u), lowest = top == kNoNumber ? top : max(top, WINDOW) - WINDOW + 1u;
+    // Not by the tree of core/reduce.glslh: its barriers took an eighth of the kernel's time.
+    atomicMax(largest_, largest >> 23);
+    barrier();
+    const uint top = max(largest_, 1u), lowest = top == kNoNumber ? top : max(top, WINDOW) - WINDOW + 1u;
     const bool flags = top == kNoNumber;
     bool smaller = false;
-    for (uint j = begin; j < size; j += SCATTER_EACH * step) {
-      if (!ONCE) load_own(base, j, step, size);
-      [[unroll]] for (uint k = 0u; k < SCATTER_EACH; ++k) {
-        if (j + k * step >= size) continue;
-        const uint to = (j + k * step) * COLUMNS + column;
-        const ivec2 value = flags ? ivec2(flag_of(own_[k]), 0) : fixed_of(own_[k], lowest, end);
-        smaller = smaller || is_below(own_[k], lowest);
-        low_[to] = uint(value.x);
-        high_[to] = uint(value.y);
-      }
+    for (uint j = begin; j < size; j += step) {
+      const uint to = j * COLUMNS + column, own = low_[to];
+      const ivec2 value = flags ? ivec2(flag_of(own), 0) : fixed_of(own, lowest, end);
+      smaller = smaller || is_below(own, lowest);
+      low_[to] = uint(value.x);
+      high_[to] = uint(value.y);
     }
     barrier();
     for (uint p = begin; p < indices; p += SCATTER_EACH * step) {
@@ -159,9 +154,9 @@ void main() {
     for (uint j = begin; j < size; j += step) {
       const uint to = j * COLUMNS + column, at = base + j * params.inner;
       const uint sum = flags ? number_of(low_[to]) : rounded(uvec2(low_[to], high_[to]), lowest);
-      const float before = again ? LOAD1(f32, out_, at) : 0.0, added = before + uintBitsToFloat(sum);
+      const float before = again ? out_[at] : 0.0, added = before + uintBitsToFloat(sum);
       // A driver may take the smallest numbers for 0 where it adds.
-      if (!again || sum != 0u) STORE1(f32, out_, at, before == 0.0 ? uintBitsToFloat(sum) : added);
+      if (!again || sum != 0u) out_[at] = before == 0.0 ? uintBitsToFloat(sum) : added;
     }
     again = smaller_ != 0u;
     end = lowest;

@@ -56,7 +56,7 @@ uint32_t most_lanes(const Features& features) {
 }
 
 Tiles tiles_of(const Rows& rows, const Features& features, uint32_t columns) {
-  const int64_t most = (features.max_shared_bytes - 4 * most_lanes(features)) / (8 * columns);
+  const int64_t most = (features.max_shared_bytes - 8) / (8 * columns);  // two words of glsl/scatter_rows.glsl's own
   return {.columns = columns,
           .parts = u32(ceil_div(int64_t{rows.extent}, most)),
           .tiles = u32(ceil_div(int64_t{rows.inner}, int64_t{columns})),
@@ -65,7 +65,8 @@ Tiles tiles_of(const Rows& rows, const Features& features, uint32_t columns) {
 
 Tiles tiles_of(const Rows& rows, const Features& features) {
   Tiles t = tiles_of(rows, features, std::min(std::bit_ceil(rows.inner), kMostColumns));
-  while (t.columns > 1 && (t.parts > 2 || t.groups() < kLeastGroups)) t = tiles_of(rows, features, t.columns / 2);
+  while (t.columns > 1 && (t.parts > kMostParts || t.groups() < kLeastGroups))
+    t = tiles_of(rows, features, t.columns / 2);
   return t;
 }
 
