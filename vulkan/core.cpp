@@ -46,7 +46,7 @@ Core::~Core() {
 }
 
 uint64_t Core::last_wait_ns() const {
-  return features.cpu ? kCpuLastWait : kLastWait;
+  return physical.info.features.cpu ? kCpuLastWait : kLastWait;
 }
 
 bool Core::must_leak() noexcept {

@@ -12,7 +12,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSpin{2};
 constexpr uint64_t kTimeout = 60'000'000'000;
-constexpr uint64_t kCpuTimeout = 10 * kTimeout;  // a CPU driver compiles a kernel when it runs for the first time
+// A CPU driver compiles a kernel when it runs for the first time, whatever kernels `like_gpu` gives it.
+constexpr uint64_t kCpuTimeout = 10 * kTimeout;
 
 [[noreturn]] void refuse_lost(const Core& core, const char* why) {
   fail(Code::DeviceLost, Stage::execute, "device", "%s is lost (%s); load the program again to go on on a new device",
@@ -82,7 +83,7 @@ void Queue::lose() noexcept {
 }
 
 uint64_t Queue::timeout(uint64_t given_ns) const {
-  return given_ns != 0 ? given_ns : core_.features.cpu ? kCpuTimeout : kTimeout;
+  return given_ns != 0 ? given_ns : core_.physical.info.features.cpu ? kCpuTimeout : kTimeout;
 }
 
 bool Queue::came(Submit& submit, uint64_t ns) {

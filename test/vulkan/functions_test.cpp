@@ -169,6 +169,11 @@ TEST(Faults, ATimeoutLosesTheDevice) {
   EXPECT_EQ(scenario(), 42u);
 }
 
+// A CPU driver compiles within a run: kernels made for GPUs take it 50 s where processors are slow.
+TEST(Faults, LikeGpuHasTheTimeOfTheDriver) {
+  EXPECT_EQ(test::open("like_gpu")->queue().timeout(0), test::open()->queue().timeout(0));
+}
+
 // The fences that never come, and how often vkWaitForFences was asked for them.
 struct Stuck {
   static inline std::set<VkFence> fences;

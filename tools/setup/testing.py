@@ -270,7 +270,7 @@ def fuzz_target(target: Path, seconds: int, corpus: Path, features: str, given: 
     log = LOGS / f"{target.name}{f'-{number}' if number else ''}.log"
     names = log.with_suffix(".seeds")  # libFuzzer's list: too long for a command line
     names.write_text(",".join(map(str, given)))
-    command = [*launcher(), target, f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=4096"]
+    command = [*launcher(), target, f"-max_total_time={seconds}", "-timeout=60", "-rss_limit_mb=4096"]
     command += ["-print_final_stats=1", f"-artifact_prefix={found}/", corpus]
     command += [f"-seed_inputs=@{names}"] if given else []
     with log.open("w") as file:
