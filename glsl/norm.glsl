@@ -6,6 +6,7 @@
 // Bindings: 0 out, 1 in, 2 weight, 3 bias.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #include "core/launch.glslh"
 #include "math/math.glslh"
@@ -17,6 +18,7 @@ layout(constant_id = 2) const bool CENTER = true;
 layout(constant_id = 3) const bool WEIGHT = true;
 layout(constant_id = 4) const bool BIAS = true;
 layout(constant_id = 5) const bool GROUPED = false;  // inner is not 1
+layout(constant_id = 6) const uint HELD = 0;  // vec4 groups of the row that an invocation keeps: all of its own, or 0
 
 layout(set = 0, binding = 0) writeonly buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
@@ -30,10 +32,29 @@ layout(push_constant) uniform Params {
   uint channels;  // elements of the weight
 } params;
 
+// The invocation's vec4 groups of the row: lane() + k * LANES.
+vec4 held_[HELD == 0u ? 1u : HELD];
+
+void hold(uint row) {
+  const uint vec4_count = params.width >> 2;
+  [[unroll]] for (uint k = 0u; k < HELD; ++k) {
+    const uint q = lane() + k * LANES;
+    held_[k] = q < vec4_count ? LOAD4(DTYPE, in_, row * vec4_count + q) : vec4(0);
+  }
+}
+
 // Mean of x - shift, or of its square, over a row.
 float row_mean(uint row, float shift, bool squares) {
   float sum = 0.0;
-  if (ROWS == 1u) {
+  if (HELD != 0u) {
+    vec4 sums = vec4(0);
+    [[unroll]] for (uint k = 0u; k < HELD; ++k) {
+      if (4u * (lane() + k * LANES) >= params.width) break;
+      const vec4 x = held_[k] - shift;
+      sums += squares ? x * x : x;
+    }
+    sum = (sums.x + sums.y) + (sums.z + sums.w);
+  } else if (ROWS == 1u) {
     vec4 sums = vec4(0);
     const uint vec4_count = params.width >> 2;
     for (uint q = lane(); q < vec4_count; q += LANES) {
@@ -74,10 +95,17 @@ void main() {
   const uint first = group() * ROWS;
   if (first >= params.rows) return;
   vec4 mean = vec4(0), scale = vec4(1);
+  if (HELD != 0u) hold(first);
   for (uint r = 0u; r < ROWS && first + r < params.rows; ++r) {
     if (CENTER) mean[r] = row_mean(first + r, 0.0, false);
     scale[r] = safe_rsqrt(row_mean(first + r, mean[r], true) + params.eps);
   }
+  [[unroll]] for (uint k = 0u; k < HELD; ++k) {
+    const uint column = lane() + k * LANES, q = (first * params.width >> 2) + column;
+    if (4u * column >= params.width) break;
+    STORE4(DTYPE, out_, q, (held_[k] - mean.x) * scale.x * weight(q, column) + bias(q, column));
+  }
+  if (HELD != 0u) return;
   const uint begin = first * params.width >> 2;
   const uint end = min(begin + (ROWS * params.width >> 2), (params.rows * params.width + 3u) >> 2);
   for (uint q = lane(); begin + q < end; q += LANES) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // out[i] = the reduction of all in[kept(i) + reduced(j)], j < reduced, over any dimensions: sum, mean, extrema, and so on (REDUCE_*
-// of core/modes.glslh). A vec4 group of outputs belongs to one invocation, or (TOGETHER) to one workgroup, whose lanes take every
-// LANES-th j and join their parts in a tree. RESULT i64: sums and products of integers; one that does not fit in 32 bits is
-// reported.
+// of core/modes.glslh). A vec4 group of outputs belongs to one invocation (by_one), or to a workgroup, whose lanes join their
+// parts in a tree. Each takes every LANES-th j of all four outputs (by_lanes); or, where in[kept(i) + j] are neighbours, every
+// vec4 group of neighbours that is its own, of the one output that a quarter of the lanes has (by_rows). RESULT i64: sums and
+// products of integers; one that does not fit in 32 bits is reported.
 // Bindings: 0 out, then status where RESULT is i64, then in.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -12,6 +13,7 @@
 #pragma without DTYPE=f32 RESULT=i64
 #pragma without DTYPE=f16 RESULT=i64
 #pragma without DTYPE=boolean RESULT=boolean
+#pragma choice WORK by_one by_lanes by_rows
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "math/math.glslh"
@@ -19,8 +21,8 @@
 #include "core/types.glslh"
 
 layout(constant_id = 1) const uint OP = 0;  // REDUCE_*
-layout(constant_id = 2) const bool TOGETHER = false;
-layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // the inputs of a vec4 group of outputs are vec4 groups, too
+layout(constant_id = 2) const uint WORK = WORK_by_one;
+layout(constant_id = 3) const bool WHOLE_VEC4 = false;  // four elements that an invocation takes at once are a vec4 group
 
 #ifdef RESULT_same
 #define OUT DTYPE
@@ -148,13 +150,14 @@ uint index_of(uint i, uint first_dim, uint end_dim) {
 shared uvec4 values_[gl_WorkGroupSize.x];
 shared uvec4 places_[gl_WorkGroupSize.x];
 
-State join_lanes(State mine) {
+// Of `count` lanes from `first` on, the parts of all of them, in each.
+State join_lanes(State mine, uint first, uint count) {
   values_[lane()] = to_words(mine.value);
   places_[lane()] = mine.at;
   barrier();
-  for (uint n = LANES; n > 1u;) {
+  for (uint n = count; n > 1u;) {
     const uint above = (n + 1u) >> 1;
-    if (lane() < (n >> 1)) {
+    if (lane() - first < (n >> 1)) {
       const uint other = lane() + above;
       mine = join(mine, State(from_words(values_[other]), places_[other]));
       values_[lane()] = to_words(mine.value);
@@ -163,14 +166,48 @@ State join_lanes(State mine) {
     barrier();
     n = above;
   }
-  const State all = State(from_words(values_[0]), places_[0]);
+  const State all = State(from_words(values_[first]), places_[first]);
   barrier();
   return all;
 }
 
-State reduce(uvec4 bases, T mean, bool squares) {
+State part_of(T x, T mean, bool squares, uvec4 j) {
+#ifdef REPORTS
+  return State(x, OP == REDUCE_SUM ? uvec4(x >> 31) : uvec4(0));
+#else
+  return State(term(x, mean, squares), j);
+#endif
+}
+
+State reduce_row(uint base, T mean, bool squares) {
+  const uint quarter = LANES / 4u, first = lane() / quarter * quarter;
   State state = start();
-  for (uint j = TOGETHER ? lane() : 0u; j < params.reduced; j += TOGETHER ? LANES : 1u) {
+  for (uint j = 4u * (lane() - first); j < params.reduced; j += 4u * quarter) {
+    T x;
+    if (WHOLE_VEC4) {
+      x = LOAD4(DTYPE, in_, (base + j) >> 2);
+    } else {
+      for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, base + min(j + k, params.reduced - 1u));
+    }
+    State part = part_of(x, mean, squares, j + uvec4(0, 1, 2, 3));
+    for (uint k = 1u; !WHOLE_VEC4 && k < 4u; ++k) {
+      if (j + k < params.reduced) continue;
+      part.value[k] = start().value[k];
+      part.at[k] = start().at[k];
+    }
+    state = join(state, part);
+  }
+  state = join_lanes(state, first, quarter);
+  state = join(state, State(state.value.zwxy, state.at.zwxy));
+  return join(state, State(state.value.yxwz, state.at.yxwz));
+}
+
+// Of the vec4 group of outputs whose inputs begin at `bases`; by_rows: of the output of the invocation's quarter, four times.
+State reduce(uvec4 bases, T mean, bool squares) {
+  if (WORK == WORK_by_rows) return reduce_row(bases[4u * lane() / LANES], mean, squares);
+  const bool together = WORK == WORK_by_lanes;
+  State state = start();
+  for (uint j = together ? lane() : 0u; j < params.reduced; j += together ? LANES : 1u) {
     const uint offset = index_of(j, params.kept_rank, params.rank);
     T x;
     if (WHOLE_VEC4) {
@@ -178,17 +215,25 @@ State reduce(uvec4 bases, T mean, bool squares) {
     } else {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, in_, bases[k] + offset);
     }
-#ifdef REPORTS
-    state = join(state, State(x, OP == REDUCE_SUM ? uvec4(x >> 31) : uvec4(0)));
-#else
-    state = join(state, State(term(x, mean, squares), uvec4(j)));
-#endif
+    state = join(state, part_of(x, mean, squares, uvec4(j)));
   }
-  return TOGETHER ? join_lanes(state) : state;
+  return together ? join_lanes(state, 0u, LANES) : state;
+}
+
+// by_rows: of each quarter of the lanes one.
+State of_quarters(State mine) {
+  const uint quarter = LANES / 4u;
+  if (lane() % quarter == 0u) {
+    values_[lane() / quarter] = to_words(mine.value);
+    places_[lane() / quarter] = mine.at;
+  }
+  barrier();
+  const uvec4 words = uvec4(values_[0].x, values_[1].x, values_[2].x, values_[3].x);
+  return State(from_words(words), uvec4(places_[0].x, places_[1].x, places_[2].x, places_[3].x));
 }
 
 void main() {
-  const uint q = TOGETHER ? group() : item();
+  const uint q = WORK == WORK_by_one ? item() : group();
   if (4u * q >= params.count) return;
   uvec4 bases;
   for (uint k = 0u; k < 4u; ++k) bases[k] = index_of(min(4u * q + k, params.count - 1u), 0u, params.kept_rank);
@@ -196,8 +241,9 @@ void main() {
   if (OP == REDUCE_VAR) state = reduce(bases, state.value / E(params.reduced), true);
   if (OP == REDUCE_MEAN || OP == REDUCE_VAR) state.value = divide(state.value);
   if (OP == REDUCE_NORM) state.value = root(state.value);
+  if (WORK == WORK_by_rows) state = of_quarters(state);
   const VEC(OUT) result = kArg ? VEC(OUT)(state.at) : VEC(OUT)(state.value);
-  if (TOGETHER && lane() != 0u) return;
+  if (WORK != WORK_by_one && lane() != 0u) return;
 #ifdef REPORTS
   for (uint k = 0u; k < 4u && 4u * q + k < params.count; ++k) {
     if (leaves_32_bits(state, k)) report(params.call, 4u * q + k, STATUS_LEAVES_32_BITS);

@@ -25,7 +25,7 @@ void softmax(Graph& graph, Args args) {
     const uint32_t width = u32(x.dim(-1)), rows = u32(x.numel()) / width;
     launch.params(glsl::softmax::Params{.rows = rows, .width = width});
     launch.shader = &glsl::softmax::variant(glsl::softmax::dtype(x.dtype()));
-    launch_rows(launch, rows, width);
+    launch_rows(launch, rows, width, lanes_of_row(width));
     launch.spec.push_back(kLog);
     launch.outer = dim;
   });

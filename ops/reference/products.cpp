@@ -138,6 +138,29 @@ void matmul(HostCall& call) {
   limit_errors(out);
 }
 
+void conv2d_depthwise_channels_last(HostCall& call) {
+  const HostTensor &x = call.tensor(0), &weight = call.tensor(1);
+  const std::vector<int64_t>&kernel = call.ints(3), &stride = call.ints(4), &pads = call.ints(5),
+        &dilation = call.ints(6);
+  const auto act = static_cast<uint32_t>(call.integer(7));
+  HostOutput& out = call.out();
+  for (size_t i = 0; i < out.count(); ++i) {
+    const Shape at = coordinates(i, out.shape);
+    const int64_t c = at[3];
+    TermSums sums;
+    sums.add(call.has(2) ? call.tensor(2).values.at(static_cast<size_t>(c)) : 0);
+    for (int64_t tap = 0; tap < kernel[0] * kernel[1]; ++tap) {
+      const int64_t ky = tap / kernel[1], kx = tap % kernel[1];
+      const int64_t y = at[1] * stride[0] + ky * dilation[0] - pads[0], column = at[2] * stride[1] + kx * dilation[1];
+      const int64_t in_x = column - pads[1];
+      if (y < 0 || y >= x.shape[1] || in_x < 0 || in_x >= x.shape[2]) continue;
+      sums.add(x.values[index_at({at[0], y, in_x, c}, x.shape)] * weight.values[index_at({tap, c}, weight.shape)]);
+    }
+    out.push(activated(sums.sum, act), sum_error({.fixed = 4}, sums) * slope(act) + activation_error(sums.sum, act));
+  }
+  limit_errors(out);
+}
+
 void sdpa(HostCall& call) {
   const Permuted q = heads(call.tensor(0), call.integer(6) != 0), k = heads(call.tensor(1), call.integer(7) != 0),
                  v = heads(call.tensor(2), call.integer(8) != 0);
@@ -166,6 +189,38 @@ void sdpa(HostCall& call) {
     }
   }
   limit_errors(out);
+}
+
+void squeeze_excite(HostCall& call) {
+  const HostTensor &x = call.tensor(0), &weight1 = call.tensor(1), &weight2 = call.tensor(3);
+  const int64_t hidden = weight1.dim(0), channels = weight1.dim(1);
+  const auto act = static_cast<uint32_t>(call.integer(5));
+  const bool hard = call.integer(6) != 0;
+  const auto row_sums = [&](const double* row, const HostTensor& weight, int64_t n, size_t bias) {
+    const int64_t columns = weight.dim(1);
+    TermSums sums = dot(row, 1, weight.values.data() + n * columns, 1, columns);
+    sums.add(call.has(bias) ? call.tensor(bias).values[static_cast<size_t>(n)] : 0);
+    return sums;
+  };
+  for (int64_t row = 0; row < x.dim(0); ++row) {
+    std::vector<double> h, off;
+    for (int64_t r = 0; r < hidden; ++r) {
+      const TermSums sums = row_sums(x.values.data() + row * channels, weight1, r, 2);
+      h.push_back(activated(sums.sum, act));
+      off.push_back(sum_error({.fixed = 2}, sums) * slope(act) + activation_error(sums.sum, act));
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      const TermSums sums = row_sums(h.data(), weight2, c, 4);
+      double error = sum_error({.fixed = 2}, sums);
+      for (int64_t r = 0; r < hidden; ++r)
+        error += std::fabs(weight2.values[static_cast<size_t>(c * hidden + r)]) * off[static_cast<size_t>(r)];
+      const double y = hard ? activated(sums.sum, ACT_HARDSIGMOID) : 1 / (1 + std::exp(-sums.sum));
+      const double of_gate = hard ? activation_error(sums.sum, ACT_HARDSIGMOID)
+                                  : 0x1p-23 * (3 + 2 * std::fabs(sums.sum)) * y * (1 - y) + 6 * 0x1p-24 * y;
+      call.out().push(y, error / (hard ? 6 : 4) + of_gate);
+    }
+  }
+  limit_errors(call.out());
 }
 
 }  // namespace pumice::engine::reference

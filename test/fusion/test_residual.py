@@ -25,3 +25,29 @@ def test_a_sum_that_broadcasts_stays() -> None:
     module = Function(lambda layer, x, y: layer(x) + y, nn.Linear(8, 4))
     ops = {"linear": 1, "add": 1}
     check_pattern(module, torch.randn(3, 8), torch.randn(1, 4), pattern="residual", fused=ops, unfused=ops)
+
+
+def test_layer_scale() -> None:
+    torch.manual_seed(0)
+    module = Function(lambda layer, scale, x, y: y + scale.weight[0] * layer(x), nn.Linear(64, 12), nn.Linear(12, 1))
+    ops = {"fused": {"linear": 1}, "unfused": {"linear": 1, "mul": 1, "add": 1}}
+    check_pattern(module, torch.randn(5, 64), torch.randn(5, 12), pattern="residual", rtol=2e-5, **ops)
+
+
+@pytest.mark.parametrize("scheme", ["int4", "int8", "8da4w", "8da8w"])
+def test_a_layer_scale_of_integers_stays(scheme) -> None:
+    torch.manual_seed(0)
+    module = Function(lambda layer, scale, x, y: y + scale.weight[0] * layer(x), nn.Linear(64, 12), nn.Linear(12, 1))
+    pumice.quantize(module.layers[0], scheme)
+    program = pumice.export(module, (torch.randn(5, 64), torch.randn(5, 12)))
+    assert program.report.operators.keys() >= {"mul", "add"} and "linear" not in program.report.operators
+
+
+def test_a_layer_scale_with_a_computed_bias_stays() -> None:
+    torch.manual_seed(0)
+
+    def function(layer, x, y):
+        return y + layer.bias * nn.functional.linear(x, layer.weight, y[0])
+
+    program = pumice.export(Function(function, nn.Linear(64, 12)), (torch.randn(5, 64), torch.randn(5, 12)))
+    assert program.report.operators["mul"] == 1 and program.report.operators["add"] >= 1

@@ -70,10 +70,12 @@ def test_integer(e2e, dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [(1000,), (3, 700), (700, 12), (70, 130), (64, 5, 3), (2, 65, 4), (5, 300, 2)], ids=str
+    "shape",
+    [(1000,), (3, 700), (700, 12), (70, 130), (64, 5, 3), (2, 65, 4), (5, 300, 2), (9, 31), (6, 33), (5, 4, 49)],
+    ids=str,
 )
 def test_sizes(e2e, shape) -> None:
-    """Both ways to divide the work, with and without whole vec4 groups."""
+    """All ways to divide the work, with and without whole vec4 groups."""
     functions = [
         lambda x: x.sum(0), lambda x: x.mean(-1), lambda x: x.amax(0), lambda x: x.argmin(-1), lambda x: x.var(0),
     ]  # fmt: skip

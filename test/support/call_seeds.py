@@ -75,6 +75,13 @@ def _fused_linear() -> bytes:
     return b.bytes()
 
 
+def _squeeze_excite() -> bytes:
+    b = OneCall()
+    x, weight1, bias1 = b.input(F32, (3, 6)), b.constant(_floats(2, 6)), b.constant(_floats(2))
+    b.call("squeeze_excite", [x, weight1, bias1, b.constant(_floats(6, 2)), None, 4, 0], F32, (3, 6))
+    return b.bytes()
+
+
 def _linear_q8ta() -> bytes:
     b = OneCall()
     x, weight, scale = b.input(F32, (3, 8)), b.constant(_bytes(4, 8)), b.constant(_floats(4, 1).abs() + 0.1)
@@ -110,6 +117,7 @@ def seeds() -> dict[str, bytes]:
         "cached_attention_int8_interleaved": _attention("cached_attention_int8_interleaved", int8=True),
         "expert_linear": _expert_linear(),
         "fused_linear": _fused_linear(),
+        "squeeze_excite": _squeeze_excite(),
         "linear_q8ta_q8csw": _linear_q8ta(),
         "linear_qta8a_qga4w_qta8o": _linear_qta8a(),
     }

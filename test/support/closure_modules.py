@@ -34,6 +34,17 @@ class Block(nn.Module):
         return F.silu(self.gate(y)) * self.up(y)
 
 
+class DepthwiseChannelsLast(nn.Module):
+    """A depthwise convolution between permutations: conv2d_depthwise_channels_last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 4, 3, groups=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
 class Draw(nn.Module):
     """The most probable token."""
 

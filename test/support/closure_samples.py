@@ -25,6 +25,7 @@ from support.experts import inputs as expert_inputs
 from support.interleaved_attention import Attention
 from support.many import ALL, FLOATS, Many, normal
 from support.quantized import quantized
+from support.squeeze_excite import SqueezeExcite
 
 PRODUCTS = 4 * MATMUL.of_max  # two layers, and what is between them
 F32, F16, I64, I32, I8, U8, BOOL = (
@@ -237,11 +238,15 @@ def _patterns() -> Iterator[Sample]:
         block, draw = modules.Block().to(dtype), normal(2, 50, dtype=dtype)
         route = lambda logits: torch.ops.pumice.route_experts(logits, 4, True)  # noqa: E731
         yield Sample(f"fused_linear {name}", partial(_given, block, normal(3, 64, dtype=dtype)), tolerance=PRODUCTS)
+        conv = modules.DepthwiseChannelsLast().to(dtype), normal(1, 5, 6, 4, dtype=dtype)
+        yield Sample(f"conv2d_depthwise_channels_last {name}", partial(_given, *conv), tolerance=PRODUCTS)
         yield Sample(f"sample_token {name}", partial(_given, modules.Draw(), draw))
         yield Sample(f"route_experts {name}", partial(_given, Many([route]), normal(3, 20, dtype=dtype)))
         x_of_experts, chosen, factors = expert_inputs(4)
         mixture = Experts("silu", None).to(dtype), x_of_experts.to(dtype), chosen, factors.to(dtype)
         yield Sample(f"expert_linear {name}", partial(_given, *mixture), tolerance=PRODUCTS)
+        gated = SqueezeExcite(12, 3).to(dtype), normal(1, 12, 5, 7, dtype=dtype)
+        yield Sample(f"squeeze_excite {name}", partial(_given, *gated), tolerance=PRODUCTS)
         for int8 in (False, True):
             kind, tolerance = f"{'_int8' if int8 else ''}", PRODUCTS + (2.5 / 127 if int8 else 0)
             options = {"heads": 4, "kv_heads": 2, "size": 16, "capacity": 8, "rotated": 16, "int8": int8}

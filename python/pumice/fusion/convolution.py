@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the convolution in front of a node, with its padding and its batch norm."""
+"""Finds the convolution in front of a node, with its padding and its batch norm; and those between tensors whose
+channels are last: as images, [batch, y, x, channels], or as tokens, [batch, y * x, channels]."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 
 from pumice.lowering.call import Call
+from pumice.lowering.operands import numel
+from pumice.lowering.permuted import PERMUTES, permutation
 from pumice.lowering.quantized import quantized
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import Refused
+from pumice.lowering.sizes import CHANNELS_FIRST, CHANNELS_LAST, same_shape
 from pumice.ops.conv2d import BATCH_NORMS, CONVOLUTIONS, MOST_PADDING, PADS, Convolution, batch_norm, convolution
 
 aten = torch.ops.aten
+_VIEWS = (aten.view.default, aten.view_copy.default, aten._unsafe_view.default, aten.reshape.default)
+_TOKENS = [0, 2, 1]  # [batch, pixels, channels] from [batch, channels, pixels], and back
 
 
 def without_pad(conv: Convolution) -> Convolution:
@@ -52,3 +60,34 @@ def convolution_of(producer: Call) -> Convolution | None:
         return without_pad(convolution(producer))
     except Refused:
         return None
+
+
+def convolution_with_channels_last(call: Call) -> Convolution | None:
+    """The convolution over two dimensions that the permutation of `call` alone reads, to make its channels last."""
+    made = call.tensor("self")
+    if made.rank == 3 and permutation(call) == _TOKENS:
+        view = call.producer(made, *_VIEWS, single_use=True)
+        made = view.tensor("self") if view is not None else made
+    elif made.rank != 4 or permutation(call) != CHANNELS_LAST:
+        return None
+    conv = convolution_before(call, made) if made.rank == 4 else None
+    if conv is None or conv.weight is None or conv.weight.rank != 4 or not conv.fits(call.out):
+        return None
+    pixels = [numel(made.shape[2:])] if call.out.rank == 3 else made.shape[2:]
+    return conv if same_shape(call.out.shape, [made.shape[0], *pixels, made.shape[1]]) else None
+
+
+def input_with_channels_last(conv: Convolution) -> tuple[Ref, Sequence[Any]] | None:
+    """The tensor whose channels are last that x of the convolution is a permutation of, and its shape as images."""
+    call, (batch, channels, *pixels) = conv.call, conv.x.shape
+    before = call.producer(conv.x, *PERMUTES)
+    if before is not None:
+        inner = before.tensor("self")
+        return (inner, inner.shape) if permutation(before) == CHANNELS_FIRST else None
+    view = call.producer(conv.x, *_VIEWS)
+    before = view.producer(view.tensor("self"), *PERMUTES) if view is not None else None
+    if before is None or before.out.rank != 3 or permutation(before) != _TOKENS:
+        return None
+    inner = before.tensor("self")
+    is_image = same_shape(inner.shape, [batch, numel(pixels), channels])
+    return (inner, [batch, *pixels, channels]) if is_image else None

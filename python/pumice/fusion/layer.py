@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,12 +24,14 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer with a constant weight in any form. x: [..., K]; weight: [N, K]; bias: [N] or None."""
+    """A linear layer with a constant weight in any form. x: [..., K]; weight: [N, K]; bias: [N] or None; scale: [N] or
+    None, factors of the columns of a layer with a float weight."""
 
     call: Call
     x: Ref
     weight: Ref | Int8Layer
     bias: Ref | None
+    scale: Ref | None = None
 
     def fits(self, out: Ref) -> bool:
         """Whether it can write `out` itself."""
@@ -42,7 +44,17 @@ class Layer:
             layer = self.weight
             emit_quantized(self.call, x, layer.activation, layer.weight, self.bias, out, ACTIVATIONS[act], residual)
         else:
-            emit_linear(self.call, x, self.weight, self.bias, out, act, residual)
+            emit_linear(self.call, x, self._scaled(self.weight), self._scaled(self.bias), out, act, residual)
+
+    def _scaled(self, factor: Ref | None) -> Ref | None:
+        """The weight or the bias by the scale, rounded once more to their dtype."""
+        call, scale = self.call, self.scale
+        if scale is None or factor is None:
+            return factor
+        key = f"{factor.key} * {scale.key}"
+        shape = [-1] + [1] * (factor.rank - 1)
+        scaled = lambda: call.value(factor).double() * call.value(scale).double().view(shape)  # noqa: E731
+        return call.constant(key, factor.dtype, factor.shape, scaled)
 
 
 def layer_before(call: Call, ref: Ref) -> Layer | None:
@@ -87,6 +99,20 @@ def layer_of_sum(add: Call) -> Layer | None:
         layer = layer_before(add, made) if row.is_constant and row.rank == 1 else None
         if layer is not None and layer.bias is None and same_shape(row.shape, made.shape[-1:]):
             return Layer(layer.call, layer.x, layer.weight, row)
+    return None
+
+
+def scaled_layer_before(call: Call, ref: Ref) -> Layer | None:
+    """The layer with a float weight whose columns a constant row multiplies, the layer scale of image networks."""
+    mul = call.producer(ref, aten.mul.Tensor, single_use=True)
+    for made, row in operands(mul) if mul is not None else ():
+        layer = layer_before(mul, made) if row.is_constant and row.rank == 1 else None
+        if layer is None or not isinstance(layer.weight, Ref) or not layer.weight.is_constant:
+            continue
+        if layer.bias is not None and not layer.bias.is_constant:
+            continue
+        if row.dtype is layer.weight.dtype and same_shape(row.shape, made.shape[-1:]):
+            return replace(layer, scale=row)
     return None
 
 

@@ -8,7 +8,7 @@ A lowering is a function that takes one node of the exported graph and says whic
         call.emit("softmax", call.tensor("self"), call["dim"])
 
 A pattern looks at one node and at those in front of it. Where it matches it returns a function that emits, else None;
-it emits nothing before that. Patterns are asked first, in the order of the names of their files:
+it emits nothing before that. Patterns are asked before lowerings, in the order of the names of their files:
 
     @fuses(aten.relu.default)
     def add_relu(call):
@@ -31,7 +31,7 @@ Lowering = Callable[[Any], None]
 Pattern = Callable[[Any], Callable[[], Any] | None]
 
 _lowerings: dict[Any, Lowering] = {}
-_patterns: dict[Any, list[tuple[str, Pattern]]] = {}
+_patterns: dict[Any, list[tuple[str, Pattern, bool]]] = {}  # name, pattern, whether it is first
 _pattern_names: set[str] = set()
 _pointwise: dict[Any, None] = {}
 
@@ -55,14 +55,16 @@ def lowers(*targets: Any) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def fuses(*targets: Any) -> Callable[[Pattern], Pattern]:
-    """Registers a pattern that ends in a node of these overloads."""
+def fuses(*targets: Any, first: bool = False) -> Callable[[Pattern], Pattern]:
+    """Registers a pattern that ends in a node of these overloads; one that is `first` is asked before the others, of
+    which one would take a part of its nodes."""
 
     def register(pattern: Pattern) -> Pattern:
         name = pattern_name(pattern)
         for target in targets:
-            _patterns.setdefault(target, []).append((name, pattern))
-            _patterns[target].sort(key=lambda item: item[0])
+            known = _patterns.setdefault(target, [])
+            known.append((name, pattern, first))
+            known.sort(key=lambda item: (not item[2], item[0]))
         return pattern
 
     return register
@@ -89,7 +91,7 @@ def lowering_for(target: Any) -> Lowering | None:
 def patterns_for(target: Any, without: Collection[str] = ()) -> list[Pattern]:
     """The patterns that end in an overload, less those named. Importing `pumice.fusion` fills the table."""
     found = _patterns.get(target) or _patterns.get(str(target), [])
-    return [pattern for name, pattern in found if name not in without]
+    return [pattern for name, pattern, _ in found if name not in without]
 
 
 def pattern_names() -> list[str]:

@@ -10,6 +10,8 @@ import sympy
 import torch
 
 INT_MAX = 2**31 - 1
+# Of images, as aten.permute takes them: to channels first from channels last, and back.
+CHANNELS_FIRST, CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 NO_INDEX = -(2**31)  # of no tensor: what passes/items.py makes of an index that is not to count from the end
 
 

@@ -35,6 +35,7 @@ CONVOLUTIONS = (
 PADS = (aten.constant_pad_nd.default, aten.pad.default)
 BATCH_NORMS = (aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default)
 MOST_PADDING = 2**15  # as ops/shared/patch.cpp has it
+MOST_SPAN = 16  # columns, as ops/conv2d_depthwise_channels_last.cpp has it
 MOST_COLUMNS = 2**31 // 255**2  # of a weight whose products with integers are summed in 32 bits
 
 
@@ -87,6 +88,28 @@ class Convolution:
             self._emit("conv2d_q8csw", self.x, common, (*self._geometry(), ACTIVATIONS[act]), out)
         else:
             self.emit_integers("conv2d_q8ta_q8csw", source, weight, act, (), out)
+
+    def runs_channels_last(self) -> bool:
+        """Whether `emit_channels_last` computes it: each channel of a float weight has a small window of its own."""
+        weight = self.weight
+        if weight is None or self.transposed or not weight.is_constant or weight.rank != 4:
+            return False
+        one_each = self.groups == weight.shape[0] and weight.shape[1] == 1 and self.groups % 4 == 0
+        return one_each and (self.kernel[1] - 1) * self.dilation[1] < MOST_SPAN
+
+    def emit_channels_last(self, x: Ref, out: Ref, act: str = "none") -> None:
+        """From `x` to `out`, whose channels are last; `out` may be tokens, [batch, y * x, channels]."""
+        rows = self._rows()
+        name = f"{rows.key}:taps"
+        taps = self.call.constant(name, rows.dtype, rows.shape[::-1], lambda: self.call.value(rows).T)
+        geometry = (list(sizes) for sizes in (self.kernel, self.stride, self.pads, self.dilation))
+        image = out
+        if out.rank != 4:
+            _, _, *pixels = self.call.out.shape
+            image = self.call.temp(out.dtype, [out.shape[0], *pixels, out.shape[-1]])
+        self.call.emit("conv2d_depthwise_channels_last", x, taps, self._bias(), *geometry, ACTIVATIONS[act], out=image)
+        if image is not out:
+            self.call.emit("view", image, list(out.shape), out=out)
 
     def emit_integers(
         self, op: str, source: QuantizedTensor, weight: QuantizedWeight, act: str, tail: tuple, out: Ref

@@ -71,8 +71,16 @@ def max_pool_with_places(call: Call) -> None:
 
 @lowers(*MEANS)
 def avg_pool(call: Call) -> None:
-    """The mean of each window."""
-    call.emit("avg_pool", call.tensor("self"), *window(call), *tail(call))
+    """The mean of each window; of one that has the whole of each plane, a reduction."""
+    x, (kernel, _, pads, *_), (_, divisor) = call.tensor("self"), window(call), tail(call)
+    planes = list(range(x.rank - _dims(call), x.rank))
+    covered = all(
+        isinstance(x.shape[dim], int) and x.shape[dim] <= size for dim, size in zip(planes, kernel, strict=True)
+    )
+    if covered and not any(pads) and divisor is None and all(is_one(call.out.shape[dim]) for dim in planes):
+        call.emit("mean", x, planes, True)
+    else:
+        call.emit("avg_pool", x, *window(call), *tail(call))
 
 
 @lowers(*ADAPTIVE)

@@ -34,11 +34,12 @@ def change(node: Node, target: Any, *args: Any, **kwargs: Any) -> None:
 
 
 class Before:
-    """Adds nodes in front of `node`; they belong to the same line of the model."""
+    """Adds nodes in front of `node`, or of `at`; they belong to the same line of the model as `node`."""
 
-    def __init__(self, node: Node, like: Node) -> None:
+    def __init__(self, node: Node, like: Node, at: Node | None = None) -> None:
         self._node = node
         self._like = value_of(like)
+        self._at = at or node
 
     def add(self, target: Any, *args: Any, shape: Sequence[Any], dtype: torch.dtype, **kwargs: Any) -> Node:
         """A call that makes one tensor of this shape and dtype."""
@@ -47,7 +48,7 @@ class Before:
     def add_many(self, target: Any, args: tuple[Any, ...], values: Any, **kwargs: Any) -> Node:
         """A call that makes `values`, of `empty`: a tensor or a tuple of them."""
         graph = self._node.graph
-        with graph.inserting_before(self._node):
+        with graph.inserting_before(self._at):
             made = graph.call_function(target, args, kwargs)
         made.meta = {key: value for key, value in self._node.meta.items() if key not in ("val", "tensor_meta")}
         made.meta |= {"val": values, "stands_for": self._node}
