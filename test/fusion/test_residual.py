@@ -5,6 +5,7 @@ import pytest
 import torch
 from support.unfused import Function, check_pattern
 from torch import nn
+from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
 
 import pumice
 
@@ -34,11 +35,15 @@ def test_layer_scale() -> None:
     check_pattern(module, torch.randn(5, 64), torch.randn(5, 12), pattern="residual", rtol=2e-5, **ops)
 
 
-@pytest.mark.parametrize("scheme", ["int4", "int8", "8da4w", "8da8w"])
+@pytest.mark.parametrize("scheme", ["int4", "int8", "8da4w", "8da8w", "torchao's Int8"])
 def test_a_layer_scale_of_integers_stays(scheme) -> None:
+    """Torchao's Int8 layers end with products by their scales, which are none of the model's."""
     torch.manual_seed(0)
     module = Function(lambda layer, scale, x, y: y + scale.weight[0] * layer(x), nn.Linear(64, 12), nn.Linear(12, 1))
-    pumice.quantize(module.layers[0], scheme)
+    if scheme == "torchao's Int8":
+        quantize_(module.layers[0], Int8DynamicActivationInt8WeightConfig())
+    else:
+        pumice.quantize(module.layers[0], scheme)
     program = pumice.export(module, (torch.randn(5, 64), torch.randn(5, 12)))
     assert program.report.operators.keys() >= {"mul", "add"} and "linear" not in program.report.operators
 
