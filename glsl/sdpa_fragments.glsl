@@ -94,17 +94,33 @@ float score_factor() {
   return plain ? params.scale * LOG2_E : 1.0;
 }
 
+// Query row and key of score e of matrix n; past the ends, the last ones.
+uint row_of(Place at, uint e) {
+  return min(first_row(at) + (gl_SubgroupInvocationID >> 2) + (e >> 2) * 8u, params.l - 1u);
+}
+uint key_of(uint block, uint n, uint e) {
+  return block + n * 16u + 2u * (gl_SubgroupInvocationID & 3u) + (e & 1u) + (e & 2u) * 4u;
+}
+
+// The words of the mask for the scores of a block, on their way while keys are multiplied.
+uint mask_words_[BC / 2u];
+void fetch_mask(Place at, uint block) {
+  if (MASK == MASK_none || MASK == MASK_positions) return;
+  [[unroll]] for (uint i = 0u; i < BC / 2u; ++i) {
+    const uint key = min(key_of(block, i >> 3, i & 7u), params.s - 1u);
+    mask_words_[i] = mask_word(mask_at(row_of(at, i & 7u), key, at.mask));
+  }
+}
+
 // Scores that are not seen become -infinity; where score_factor is 1, the others are multiplied with their factor.
 void mask_scores(Place at, uint block) {
-  const uint g = gl_SubgroupInvocationID >> 2, t = gl_SubgroupInvocationID & 3u;
   const bool scaled = score_factor() == 1.0;
   if (!scaled && all_seen(at, block)) return;
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     [[unroll]] for (uint e = 0u; e < 8u; ++e) {
-      const uint row = min(first_row(at) + g + (e >> 2) * 8u, params.l - 1u);
-      const uint key = block + n * 16u + 2u * t + (e & 1u) + (e & 2u) * 4u;
+      const uint row = row_of(at, e), key = key_of(block, n, e);
       const float s = scaled ? score_[n][e] * params.scale : score_[n][e];
-      const float seen = key < params.s ? masked(s, row, key, at.mask) : -infinity();
+      const float seen = key < params.s ? masked_by(s, row, key, at.mask, mask_words_[n * 8u + e]) : -infinity();
       score_[n][e] = scaled ? seen * LOG2_E : seen;
     }
   }
@@ -175,6 +191,7 @@ void main() {
     barrier();
     fetch_keys(at, block + BC);  // after the last block: not used
     fetch_values(at, block + BC);
+    fetch_mask(at, block);
     multiply_keys();
     mask_scores(at, block);
     update_rows(most, total);

@@ -2,6 +2,8 @@
 #include "graph/encode.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace pumice::engine {
 namespace {
@@ -56,14 +58,21 @@ std::span<const Dispatch> dispatches(const Graph::Impl& graph, const Step& step)
 std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& ports, bool in_place, bool separate,
                         std::span<const std::shared_ptr<const Merged>> merged) {
   const Graph::Impl& impl = graph.impl();
-  const auto at = [&](uint32_t tensor) { return range(impl, layout, tensor); };
+  std::map<uint32_t, Range> bound;  // by what has the memory
+  for (const auto& [space, side] : {std::pair{kUpload, &ports.inputs}, std::pair{kDownload, &ports.outputs}})
+    for (const Port& port : *side)
+      if (port.bound != kNone) bound[port.bound] = staged(space, port);
+  const auto at = [&](uint32_t tensor) {
+    const auto found = bound.find(layout.memory_root[tensor]);
+    return found == bound.end() ? range(impl, layout, tensor) : found->second;
+  };
   std::vector<Step> steps;
   for (const Port& input : ports.inputs) {
     if (in_place) {
       steps.push_back({.kind = StepKind::host, .writes = {at(input.tensor)}});
     } else {
       steps.push_back({.kind = StepKind::host, .writes = {staged(kUpload, input)}});
-      if (input.bytes > 0)
+      if (input.bytes > 0 && input.bound == kNone)
         steps.push_back({.kind = StepKind::copy, .writes = {at(input.tensor)}, .reads = {staged(kUpload, input)}});
     }
   }
@@ -89,7 +98,7 @@ std::vector<Step> steps(const Graph& graph, const Layout& layout, const Ports& p
   }
   if (!in_place) {
     for (const Port& output : ports.outputs) {
-      if (output.bytes == 0) continue;
+      if (output.bytes == 0 || output.bound != kNone) continue;
       Step step{.kind = StepKind::copy, .writes = {staged(kDownload, output)}, .reads = {at(output.tensor)}};
       step.writes[0].content = step.reads[0].content;
       steps.push_back(std::move(step));

@@ -178,6 +178,7 @@ std::unique_ptr<Encoding> Session::encode(MethodState& method, bool timed, bool 
   auto merged = merging_.find(device_, *method.graph, several_steps, keeps);
   if (!merged.empty() && merged.front()->runs_steps) add_steps(fresh->ports);
   if (need_of(fresh->ports, layout, merged_bytes(merged)).running() > budget_.max_memory) merged = {};
+  if (!in_place && !repeated && merged.empty()) bind_staged(*method.graph, layout, device_->memory(), fresh->ports);
   fresh->steps = steps(*method.graph, layout, fresh->ports, in_place, timed, merged);
   if (repeated) once(updated_inputs(method.graph->impl()), fresh->before, fresh->steps, fresh->after);
   if (fresh->factors.empty() && device_->features().submit_us == 0)
@@ -303,7 +304,7 @@ void Session::make_room(const Ports& ports, const Layout& layout, uint64_t merge
   last_ = nullptr;
   uint64_t left = budget_.max_memory - need.running();
   grow(arena_, layout.plan.total, left, MemoryKind::device, "arena");
-  grow(upload_, ports.upload_bytes, left, MemoryKind::upload, "inputs");
+  grow(upload_, ports.upload_bytes, left, kind_of_inputs(device_->memory(), ports), "inputs");
   grow(download_, ports.download_bytes, left, MemoryKind::download, "outputs");
 }
 

@@ -46,6 +46,8 @@ struct Dispatch {
   std::vector<std::byte> push = {};
   std::vector<BindingRange> binding_ranges = {};  // of the bindings, in their order; after the last: whole tensors
   std::shared_ptr<const Phase> phase = {};
+  // It writes each element of writes[0] once and reads none, so that this may be the host's memory, across a bus.
+  bool writes_once = false;
   bool tuned = false;  // for reports: the kernel was chosen by what `pumice tune` measured
   bool runs() const { return shader != nullptr && groups[0] != 0 && groups[1] != 0 && groups[2] != 0; }
 };

@@ -6,6 +6,7 @@
 
 #include "graph/input_rules.h"
 #include "graph/layout.h"
+#include "vulkan/memory.h"
 
 namespace pumice::engine {
 
@@ -18,6 +19,7 @@ struct Port {
   uint64_t bytes;   // on the device
   uint64_t offset;  // in upload or download; unused where the host works in place
   std::byte* data = nullptr;
+  uint32_t bound = kNone;  // in place of this tensor, a kernel's binding is the memory in upload or download
 };
 
 struct Ports {
@@ -27,6 +29,13 @@ struct Ports {
 };
 // `in_place`: the host sees the device's memory, nothing is staged.
 Ports ports(const Graph& graph, const Layout& layout, bool in_place);
+
+// MemoryKind::input, or upload where the host sees none of the device's memory or inputs are large.
+MemoryKind kind_of_inputs(const Memory& memory, const Ports& ports);
+
+// Sets Port::bound: of inputs that no kernel writes, in MemoryKind::input, and of small outputs that one kernel writes,
+// once, and none reads.
+void bind_staged(const Graph& graph, const Layout& layout, const Memory& memory, Ports& ports);
 
 // Room for the words of a binding of kind steps.
 constexpr uint64_t kStepBytes = 16;

@@ -2,6 +2,7 @@
 #include "graph/record.h"
 
 #include <cinttypes>
+#include <map>
 
 #include "base/divide.h"
 #include "graph/bind.h"
@@ -15,13 +16,19 @@ namespace {
 class TensorMemory {
  public:
   TensorMemory(const Graph::Impl& graph, const Layout& layout, const SessionBuffers& buffers,
-               std::span<const Image> images)
-      : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {}
+               std::span<const Image> images, const Ports& ports)
+      : graph_(graph), layout_(layout), buffers_(buffers), images_(images) {
+    for (const Port& port : ports.inputs)
+      if (port.bound != kNone) bound_[port.bound] = allocation(buffers.upload, port.offset, layout.bytes[port.bound]);
+    for (const Port& port : ports.outputs)
+      if (port.bound != kNone) bound_[port.bound] = allocation(buffers.download, port.offset, layout.bytes[port.bound]);
+  }
 
   Allocation of(uint32_t tensor) const {
     const uint32_t owner = layout_.memory_root[tensor];
     const TensorInfo& root = graph_.tensors[owner];
     const uint64_t bytes = layout_.bytes[tensor];
+    if (const auto found = bound_.find(owner); found != bound_.end()) return cut(found->second, bytes);
     if (root.storage == StorageType::texture3d) return {{.view = images_[layout_.image[owner]].view()}};
     switch (root.memory) {
       case MemorySource::arena:
@@ -65,6 +72,7 @@ class TensorMemory {
   const Layout& layout_;
   const SessionBuffers& buffers_;
   const std::span<const Image> images_;
+  std::map<uint32_t, Allocation> bound_;  // Port::bound
 };
 
 void set_data(const Graph::Impl& graph, const SessionBuffers& buffers, const TensorMemory& memory, Encoding& encoding) {
@@ -293,7 +301,7 @@ void record(const std::shared_ptr<Device>& device, const Graph& graph, const Lay
             const SessionBuffers& buffers, const Deadline& deadline, Encoding& encoding) {
   const Graph::Impl& impl = graph.impl();
   for (const ImageShape& shape : layout.images) encoding.images.push_back(device->memory().image(shape, "values"));
-  const TensorMemory memory(impl, layout, buffers, encoding.images);
+  const TensorMemory memory(impl, layout, buffers, encoding.images, encoding.ports);
   encoding.parts =
       parts(impl, encoding.steps, slow_pace(device->info()), submit_ns(device->features()), encoding.factors);
   device->pipelines().prepare(pipelines_of(impl, encoding), deadline);

@@ -27,6 +27,7 @@ void cast(Graph& graph, Args args) {
     launch.shader = &shader;
     launch.params(glsl::cast::Params{.count = u32(out.numel()), .call = call});
     launch.over(vec4_groups(out));
+    launch.writes_once = true;
     launch.outer = out.rank();
   });
 }

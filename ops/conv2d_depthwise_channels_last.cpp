@@ -24,6 +24,8 @@ constexpr int64_t kMostSpan = 16;  // columns of x that an invocation keeps in r
 // Invocations that a GPU has enough of: then one of more columns, which reads less, is the faster. H200: of 75,264 one
 // column takes 8.9 us and four 13.9.
 constexpr int64_t kManyWork = 1 << 17;
+constexpr int64_t kManyParts = 152'000;
+constexpr uint32_t kLanes = 128, kMostParts = 8;
 
 // Columns of x that an invocation reads for so many of the output.
 int64_t span(const Patches& p, int64_t columns) {
@@ -35,6 +37,17 @@ int64_t columns_of(const Patches& p, int64_t vec4s, const Features& features) {
   int64_t columns = 4;
   while (columns > 1 && (span(p, columns) > kMostSpan || (!features.cpu && vec4s / columns < kManyWork))) columns /= 2;
   return columns;
+}
+
+// Invocations that share a strip, each with some rows of its window: while a GPU has too few strips. H200, fp16, 7 x 7,
+// us with 1, 2, 4 and 8: 75,264 strips 9.1, 7.9, 8.4, 9.8; 37,632 8.1, 6.3, 5.6, 6.5; 18,816 8.4, 6.1, 4.9, 5.1; 9,408
+// 7.9, 5.9, 4.7, 4.5.
+uint32_t parts_of(const Patches& p, int64_t strips, const Features& features) {
+  uint32_t parts = 1;
+  while (!features.cpu && parts < kMostParts && parts < p.kernel[0] &&
+         strips * parts * 2 < features.filling(kManyParts))
+    parts *= 2;
+  return parts;
 }
 
 void conv2d_depthwise_channels_last(Graph& graph, Args args) {
@@ -71,11 +84,12 @@ void conv2d_depthwise_channels_last(Graph& graph, Args args) {
     params.out_w = u32(out.dim(2));
     put(params, p);
     launch.params(params);
-    launch.over(params.count);
+    const uint32_t parts = parts_of(p, params.count, launch.features);
+    launch.over_groups(ceil_div(params.count, kLanes / parts), kLanes);
     launch.outer = 1;
     launch.flops = 2ull * static_cast<uint64_t>(out.numel() * weight.dim(0));
     launch.spec.insert(launch.spec.end(),
-                       {bool(bias), act, u32(columns), params.kernel_w, params.stride_w, params.dilation_w});
+                       {bool(bias), act, u32(columns), params.kernel_w, params.stride_w, params.dilation_w, parts});
     launch.shader =
         &glsl::conv2d_depthwise_channels_last::variant(glsl::conv2d_depthwise_channels_last::dtype(x.dtype()));
   });

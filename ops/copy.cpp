@@ -42,6 +42,7 @@ void walk_over(Launch& launch, DType dtype, const Walk& walk) {
   std::copy(walk.size.begin(), walk.size.end(), params.size);
   std::copy(walk.stride.begin(), walk.stride.end(), params.stride);
   launch.params(params);
+  launch.writes_once = true;
   launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(dtype));
   launch.over((params.count + 3) / 4);
   launch.spec.push_back(path(walk));

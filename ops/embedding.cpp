@@ -67,6 +67,7 @@ void embedding(Graph& graph, Args args) {
     const auto tables = split_rows(n, {row}, launch.features);
     in_blocks(launch, out, row, tables, [&](const auto& at, const auto& rows, bool part) {
       launch.spec.push_back(part);
+      launch.writes_once = true;
       launch.params(glsl::embedding::Params{at.count * k, at.first, n, rows.first, rows.count, k, call});
       launch.shader = &glsl::embedding::variant(glsl::embedding::dtype(out.dtype()));
       launch.binding_ranges[2] = binding_range(rows, n, row);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/allocator.h"
 
+#include <algorithm>
+
 namespace pumice::engine {
 namespace {
 
 // Device memory that is an ordinary cached part of the host's memory. A discrete GPU's memory may be host-visible, but
 // is not cached: reading it over the bus is slow, and copies by the device are the way.
-bool find_unified(const Core& core) {
+constexpr VkMemoryPropertyFlags kUnified = kLocal | kVisible | kCached;
+
+bool has_memory(const Core& core, VkMemoryPropertyFlags flags) {
   VkPhysicalDeviceMemoryProperties memory{};
   core.vk.GetPhysicalDeviceMemoryProperties(core.physical.handle, &memory);
-  constexpr VkMemoryPropertyFlags kAll = kLocal | kVisible | kCached;
-  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
-    if ((memory.memoryTypes[i].propertyFlags & kAll) == kAll) return true;
-  }
-  return false;
+  return std::any_of(memory.memoryTypes, memory.memoryTypes + memory.memoryTypeCount,
+                     [&](const VkMemoryType& type) { return (type.propertyFlags & flags) == flags; });
 }
 
 // "128 MiB of 16 GiB in use" of the largest device-local heap.
@@ -79,7 +80,8 @@ void create_allocator(Core& core) {
   info.vulkanApiVersion = VK_API_VERSION_1_1;
   info.pVulkanFunctions = &functions;
   must(vmaCreateAllocator(&info, &core.allocator), "vmaCreateAllocator", "allocator", Stage::device, vk);
-  core.unified = !core.features.staged && find_unified(core);
+  core.unified = !core.features.staged && has_memory(core, kUnified);
+  core.host_sees_device = has_memory(core, kLocal | kVisible);
 }
 
 }  // namespace pumice::engine

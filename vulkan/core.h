@@ -44,10 +44,10 @@ struct Core {
   void came(VkFence fence) noexcept;  // it came after all, in a later wait; it may be reset now
 
   // Allocated now, by MemoryKind.
-  std::atomic<uint64_t> allocated[3] = {};
+  std::atomic<uint64_t> allocated[4] = {};
   std::atomic<uint64_t> most_device_bytes{0};  // at once
   void count(size_t kind, uint64_t bytes) noexcept;
-  bool unified = false;  // as Memory::unified
+  bool unified = false, host_sees_device = false;  // as in Memory
   std::mutex mapped_mutex;
   std::map<VkBuffer, std::byte*> mapped;  // device buffers that the host sees
 

@@ -30,6 +30,11 @@ VmaAllocationCreateInfo allocation_info(const Core& core, MemoryKind kind) {
       info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT;
       info.requiredFlags = kVisible;
       break;
+    case MemoryKind::input:
+      info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+      info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT;
+      info.requiredFlags = kVisible;
+      break;
     case MemoryKind::download:
       info.usage = VMA_MEMORY_USAGE_AUTO_PREFER_HOST;
       info.flags |= VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
@@ -46,9 +51,13 @@ bool Memory::unified() const {
   return core_->unified;
 }
 
+bool Memory::host_sees_device() const {
+  return core_->host_sees_device;
+}
+
 MemoryUse Memory::use() const {
   const Core& core = *core_;
-  return {core.allocated[0], core.allocated[1], core.allocated[2], core.most_device_bytes};
+  return {core.allocated[0], core.allocated[1] + core.allocated[3], core.allocated[2], core.most_device_bytes};
 }
 
 Image Memory::image(const ImageShape& shape, const char* what) {

@@ -15,7 +15,8 @@ namespace pumice::engine {
 enum class MemoryKind : uint8_t {
   device,    // read and written by kernels; mapped where device memory is also cached host memory (CPU, integrated)
   upload,    // written by the host in order, read by copies
-  download,  // written by copies, read by the host (cached)
+  download,  // written by copies and kernels, read by the host (cached)
+  input,     // written by the host in order, read by kernels: on the device where Memory::host_sees_device
 };
 
 // What a buffer of that size takes.
@@ -70,6 +71,8 @@ class Memory {
   MemoryUse use() const;
   // True when MemoryKind::device buffers are mapped and cached: the host then reads and writes tensors in place.
   bool unified() const;
+  // Whether the host can write some of the device's own memory.
+  bool host_sees_device() const;
 
   explicit Memory(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 

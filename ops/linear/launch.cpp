@@ -202,6 +202,7 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   }
   if (whole) {
     launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, epilogue});
+    launch.writes_once = true;
     if (m == 1 && !textures) launch.phase = std::make_shared<ProductPhase>(w, epilogue, dtype);
     return;
   }

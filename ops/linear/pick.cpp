@@ -82,9 +82,13 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 //   2048                               704   756         637  636
 // Passes of few rows win where there are few tiles, for any number of rows: 512 x 2048 -> 512 10.6 us against 29 of the
 // best tile. Two panels a workgroup spare work where there are invocations enough, else one row panel and 8 rows leave
-// more of them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; 128
-// x 2048
-// -> 512 7.7, 8.3, 8.9; one row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Weights that tiles
+// more of them: us of gemvf8, gemvf16, gemvf16x2: 16 x 4096 -> 4096 9.4, 9.9, 10.9; 128 x 4096 -> 4096 45, 40, 30; one
+// row, 4096 -> 4096 8.5 and 9.1 of gemvf8x2, 4096 -> 14336 15.8 and 12.9. Of more rows and a small weight, which lie in
+// the cache, 16 rows and two panels read the least of it. us of gemvf8, gemvf16, gemvf16x2, fp16: 49 x 768 -> 3072 7.1,
+// 6.6, 6.0, back 8.1, 8.0, 6.9; 196 x 384 -> 1536 6.9, 6.2, 5.8, back 7.3, 7.0, 6.7; 784 x 192 -> 768 8.0, 6.4, 5.8,
+// back 7.3, 6.6, 6.1; 128 x 384 -> 384 4.0, 3.8, 3.9; 64 x 2048 -> 2048 9.2, 8.6, 10.6. int4: 49 x 768 -> 3072 6.2,
+// 6.1, 5.5; 128 x 1536 -> 384 5.1, 5.3, 4.6; 128 x 2048 -> 512 6.3, 6.6, 5.4; 784 x 192 -> 768 6.9, 5.9, 5.4. Weights
+// that tiles
 // of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
 // 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
@@ -98,6 +102,9 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   const bool tiles = s.m > 128 || unsupported_reason(linear_kernel("fragments64x128"), s, features).empty();
   if (s.m > 32 && tiles && tile_groups("fragments64x128") >= features.filling(96)) {
     name = tile_groups("fragments64x256") >= features.filling(264) ? "fragments64x256" : "fragments64x128";
+  } else if (s.m > 64 || (s.m > 32 && s.n * s.k < 1 << 22)) {
+    const int64_t groups = ceil_div(s.n, 32) * ceil_div(s.m, 16);
+    name = groups >= features.filling(160) || s.k > 1024 ? "gemvf16x2" : "gemvf16";
   } else if (s.weight != WeightType::f16 && invocations(s.m > 8 ? 16 : 8, 2) >= enough) {
     name = s.m > 8 ? "gemvf16x2" : "gemvf8x2";
   } else if (s.m > 8 && invocations(16, 1) >= 2 * enough) {

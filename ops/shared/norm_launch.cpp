@@ -25,6 +25,7 @@ uint32_t lanes_of(const Norm& norm, const Features& features) {
 }  // namespace
 
 void launch_norm(Launch& launch, const Norm& norm) {
+  launch.writes_once = true;
   launch.params(glsl::norm::Params{
       .rows = norm.rows, .width = norm.width, .eps = norm.eps, .inner = norm.inner, .channels = norm.channels});
   launch.shader = &glsl::norm::variant(glsl::norm::dtype(norm.dtype));

@@ -82,9 +82,13 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // subgroups and 64 keys, 8 and 32, 4 and 32, 2 and 32. 32 heads over 8, 2048 rows, causal: heads of 64 106, 83, 90,
   // -; of 128 163, 186, 196, -. 512 rows: 16.8, 19.8, 17.6, 17.7; 24.6, 25.5, 23.4, 28.7. 8 heads of 128, 256 rows,
   // causal: 15.0, -, 13.5, 13.9 (sdpa_matrix.glsl: 22.6); 12 heads of 64, 197 rows: -, -, 9.6, 9.4 (14.0).
+  // Where each workgroup has a multiprocessor to itself, more keys at once save steps: with 4 subgroups and 32, 64 and
+  // 128 keys, 6 heads of 64, 197 rows 9.5, 8.3, 7.8; 12 heads of 32, 128 rows and a mask 9.7, 6.9, 6.6. With 128, where
+  // workgroups share one, the 32 heads of 512 rows take 77.
   const bool wide = std::max(s.e, s.ev) > 64;
   for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
-    SdpaFragments found{subgroups, wide && subgroups == 8 ? 64u : 32u, 0};
+    const bool alone = subgroups == 4 && !wide && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
+    SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};
     found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
     const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
     const bool few = s.rows <= found.rows() / 2 ||

@@ -95,7 +95,10 @@ TEST(PickLinear, MatricesByRows) {
   EXPECT_EQ(name(16, 14336, 4096), "gemvf16x2");
   EXPECT_EQ(name(128, 4096, 14336), "gemvf16x2");
   EXPECT_EQ(name(16, 4096, 4096), "gemvf8");
-  EXPECT_EQ(name(128, 512, 2048), "gemvf8");
+  EXPECT_EQ(name(128, 512, 2048), "gemvf16x2");  // of a weight in the cache
+  EXPECT_EQ(name(49, 3072, 768), "gemvf16x2");
+  EXPECT_EQ(name(128, 384, 384), "gemvf16");  // too few workgroups
+  EXPECT_EQ(name(32, 1536, 384), "gemvf8");
   EXPECT_EQ(name(512, 512, 2048), "gemvf16x2");  // too few tiles
   EXPECT_EQ(name(128, 14336, 4096), "fragments64x128");
   EXPECT_EQ(name(512, 4096, 14336), "fragments64x128");

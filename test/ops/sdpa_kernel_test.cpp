@@ -84,6 +84,10 @@ TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
   ASSERT_TRUE(few);
   EXPECT_EQ(few->rows(), 64u) << "workgroups for more of the device";
   EXPECT_EQ(few->keys, 32u);
+  const auto alone = sdpa_fragments({6, 197, 64, 64, DType::f16}, fragments());
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->keys, 64u) << "fewer steps, as there are registers";
+  EXPECT_EQ(sdpa_fragments({384, 128, 64, 64, DType::f16}, fragments())->keys, 32u);
   EXPECT_EQ(sdpa_fragments({1000, 16, 64, 64, DType::f16}, fragments())->subgroups, 2u) << "one has no rows";
 }
 

@@ -21,7 +21,7 @@ class Attention(torch.nn.Module):
         self.options = options
 
     def forward(self, q, k, v, mask=None):
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **self.options)
+        return F.scaled_dot_product_attention(q, k, v, **{"attn_mask": mask, **self.options})
 
 
 def budget(v: torch.Tensor) -> Budget:
@@ -149,6 +149,17 @@ MATRICES = [
     (33, 33, 16, 16, None, {}), (17, 70, 12, 24, "f16", {}), (9, 65, 7, 5, "bool", {}),
     (40, 40, 8, 8, None, {"is_causal": True}), (8, 100, 8, 8, None, {"enable_gqa": True, "scale": 2.0}),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "is_read"), [((7, 9), False), ((1, 1, 1, 9), False), ((2, 1, 7, 9), True)], ids=str)
+def test_a_constant_mask_that_leaves_all_in_is_not_read(e2e, shape, is_read) -> None:
+    """Transformers make one of arange(rows) >= 0; one with a False in it is a mask."""
+    q, k, v = heads((2, 3, 7, 8), (2, 3, 9, 8), (2, 3, 9, 8))
+    for seen in (torch.ones(shape, dtype=torch.bool), (torch.arange(9) < 8).expand(shape).clone()):
+        module = Attention(attn_mask=seen)
+        program = e2e.check(module, q, k, v, budget=ATTENTION)
+        (row,) = [row for row in pumice.load(bytes(program)).profile(q, k, v) if row.operator == "sdpa"]
+        assert ("bool" in row.shape) is (is_read or not bool(seen.all()))
 
 
 @pytest.mark.parametrize(("rows", "keys", "e", "ev", "mask", "options"), MATRICES)

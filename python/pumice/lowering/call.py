@@ -133,7 +133,7 @@ class Call:
         return self._driver.is_left_out(pattern)
 
     def value(self, ref: Ref) -> torch.Tensor:
-        """The values of a constant; to be called in the `data` given to `constant` only."""
+        """The values of a constant, maybe from a disk; to make another constant, call it in the `data` of that."""
         return self._driver.constant_value(ref)
 
     def promote(self, a: Ref | Number, b: Ref | Number) -> DType:

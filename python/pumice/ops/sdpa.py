@@ -18,6 +18,7 @@ from pumice.lowering.sizes import same_shape
 aten = torch.ops.aten
 SDPA = aten.scaled_dot_product_attention.default
 SWAPPED = [0, 2, 1, 3]
+_MOST_READ = 1 << 24  # elements of a constant mask that are looked at
 
 
 @lowers(SDPA)
@@ -76,6 +77,8 @@ def _mask(call: Call, q: Ref, lead: list[Size]) -> Ref | None:
     if not call.has("attn_mask"):
         return None
     mask = call.tensor("attn_mask")
+    if _leaves_all_in(call, mask):
+        return None
     if mask.dtype is not DType.bool:
         mask = call.cast(mask, q.dtype)
     if mask.rank > q.rank:
@@ -86,3 +89,10 @@ def _mask(call: Call, q: Ref, lead: list[Size]) -> Ref | None:
     if all(map(is_one, padded[:-3])):
         return call.view(mask, [1, *padded[-3:]])
     return _four(call, call.view(mask, padded), lead)[0]
+
+
+def _leaves_all_in(call: Call, mask: Ref) -> bool:
+    """Whether the mask is the same for all heads and a constant of True only, as transformers make for images."""
+    if not mask.is_constant or mask.dtype is not DType.bool or not all(map(is_one, mask.shape[:-2])):
+        return False
+    return numel(mask.shape) <= _MOST_READ and bool(call.value(mask).all())
