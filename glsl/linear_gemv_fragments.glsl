@@ -7,11 +7,14 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16
-#pragma variant X whole tail8 tail
+#pragma variant X whole tail8 tail split
 // A result of f32 is that of integers: weights are quantized, and rows of x whole tiles.
 #pragma without DTYPE=f32 WEIGHT=f16
 #pragma without DTYPE=f32 X=tail8
 #pragma without DTYPE=f32 X=tail
+// fp32 weights would be two fp16 as well, fp16 ones are for an x of fp16.
+#pragma without DTYPE=f16 X=split
 #include "linear/gemv_fragments.glslh"

@@ -39,6 +39,8 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"split_gemvf8", Family::gemv_fragments, 8, 1, {}, Input::splits},
+    {"split_gemvf16x2", Family::gemv_fragments, 16, 2, {}, Input::splits},
     {"gemvr1", Family::gemv_rows, 1, 1},
     {"gemvr2", Family::gemv_rows, 2, 1},
     {"gemvr4", Family::gemv_rows, 4, 1},
@@ -165,6 +167,7 @@ static bool rows_fuse_norm(const LinearKernel& kernel, const LinearShape& s, con
 
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family == Family::gemv_rows) return rows_fuse_norm(kernel, s, features);
+  if (kernel.input == Input::splits) return false;
   const bool matrices = kernel.family == Family::gemv_fragments;
   const int64_t most = kernel.family == Family::gemv ? 1 : matrices && kernel.rows == 8 ? 8 : 0;
   if (s.textures || s.m < 1 || s.m > most) return false;
@@ -179,6 +182,7 @@ bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features
 const LinearKernel* gated_kernel(const LinearKernel& kernel) {
   if (kernel.family == Family::matrix || kernel.family == Family::fragments)
     return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
+  if (kernel.input == Input::splits) return nullptr;  // has not been measured so
   const Family passes[] = {Family::gemv, Family::gemv_fragments, Family::gemv_rows};
   if (std::find(std::begin(passes), std::end(passes), kernel.family) == std::end(passes)) return nullptr;
   for (const LinearKernel& other : kKernels)
@@ -204,7 +208,8 @@ uint32_t tile_shared_bytes(const LinearKernel& kernel, WeightType weight, const 
 }
 
 Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
-  return kernel.family == Family::gemv_fragments && shape.dtype != DType::f16 ? Input::halves : kernel.input;
+  const bool halves = kernel.family == Family::gemv_fragments && kernel.input == Input::floats;
+  return halves && shape.dtype != DType::f16 ? Input::halves : kernel.input;
 }
 
 namespace {
@@ -217,13 +222,15 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
   }
+  if (kernel.input == Input::splits && !features.has(Feature::subgroup_shuffle))
+    return "needs the feature 'subgroup_shuffle'";
   const MatrixShape& shape = features.matrix_f16[0];
   if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
   const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32
-  const bool split = kernel.input == Input::split;
+  const bool split = kernel.input == Input::split || kernel.input == Input::splits;
   if (split && !features.has(Feature::split))
     return "needs the feature 'split', which `features` or the program's precision switched off";
-  if (split && !s.may_split) return "takes no integers";
+  if (split && (s.integers || (kernel.input == Input::split && !s.may_split))) return "takes no integers";
   if (split && s.dtype != DType::f32) return "takes fp32";
   if (s.dtype != DType::f16 && !whole && !split) return format("computes in fp16, not in %s", name(s.dtype));
   const Tile& t = kernel.tile;
@@ -241,6 +248,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   }
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
+    if (split && (!quantized || s.k % 64 != 0)) return "takes quantized weights, of whole tiles of 64 columns";
     if (s.weight == WeightType::f32) return "takes fp16 and quantized weights";
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
@@ -254,7 +262,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
 }  // namespace
 
 std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features) {
-  if (kernel.input != Input::floats && kernel.input != Input::split)
+  if (kernel.input != Input::floats && kernel.input != Input::split && kernel.input != Input::splits)
     return int8_unsupported_reason(kernel, shape, features);
   if (kernel.family == Family::gemv) return "";
   const bool textures = shape.textures || shape.weight_texture;

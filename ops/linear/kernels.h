@@ -56,6 +56,7 @@ enum class Input : uint8_t {
   words,   // bytes, made by linear_quantize.glsl
   x,       // x itself, which it quantizes
   split,   // not of integers: two fp16 for each fp32, made by linear_split.glsl
+  splits,  // not of integers: x itself, of which it makes two fp16 for each fp32
 };
 
 struct LinearKernel {
@@ -64,7 +65,7 @@ struct LinearKernel {
   uint32_t rows = 0;            // of x that a GEMV's pass takes
   uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
   Tile tile = {};               // outputs of a workgroup, of the others
-  Input input = Input::floats;  // others but split: x must be integers
+  Input input = Input::floats;  // others but split and splits: x must be integers
   uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches
 };
 

@@ -85,7 +85,8 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8,
                                          live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
-  const X x = x_columns(l.w, l.epilogue) % kTileColumns == 0        ? X::whole
+  const X x = l.kernel.input == Input::splits                       ? X::split
+              : x_columns(l.w, l.epilogue) % kTileColumns == 0      ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
                                                                     : X::tail8;
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
@@ -141,7 +142,8 @@ const LinearKernel* matrix_tail(const LinearKernel& kernel, DType dtype, const P
 }
 
 uint64_t x_row_bytes(const LinearKernel& kernel, DType dtype, const PackedWeight& w, const Epilogue& epilogue) {
-  return x_columns(w, epilogue) * uint64_t{kernel.family == Family::gemv_fragments ? 2 : device_bytes(dtype)};
+  const bool halves = kernel.family == Family::gemv_fragments && kernel.input == Input::floats;
+  return x_columns(w, epilogue) * uint64_t{halves ? 2 : device_bytes(dtype)};
 }
 
 // Blocks of x's rows that bindings of x and the output hold; textures are bound as a whole.

@@ -128,6 +128,37 @@ constexpr SplitCost kSplitCosts[] = {
     {"split_matrix64x64", WeightType::f32, 264, 1.5, 2.05},
 };
 
+// Kernels that make two fp16 of each fp32 themselves: what a dispatch and a million products take; the others take
+// kWaitUs and 0.12 where these are of use. H200, int4 in groups of 32, us of the best other, split_gemvf8 and
+// split_gemvf16x2:
+//   rows  384 -> 384       384 -> 1536      1536 -> 384      2048 -> 2048
+//   16    4.1  4.5  6.2    4.7  4.7  6.3    5.5  5.4  8.9    12.2  9.4 10.8
+//   32    4.5  4.5  6.2    6.4  5.4  6.5    6.8  5.5  9.0    18.1 13.9 10.8
+//   64    4.8  4.7  6.3    8.7  6.6  6.9    8.7  7.6  9.1    33.9 24.4 19.6
+//   128   6.5  5.5  6.5   13.3  9.5  8.1   14.3  9.5  9.1    46.4 43.6 34.0
+//   197   8.8  6.6  6.8   21.5 13.1 10.4   18.1 13.6 15.3    47.2 65.2 44.3
+//   512  14.8  9.5  8.1   16.0 26.6 17.7   56.2 26.3 22.3    49.7 157  93.9
+// With fewer rows weights are read once, and the others are as fast.
+constexpr double kWaitUs = 4.0;
+struct OwnSplitCost {
+  const char* kernel;
+  double wait_us, us;
+};
+constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", 4.3, 0.078}, {"split_gemvf16x2", 5.8, 0.042}};
+constexpr int64_t kLeastOwnSplitRows = 16;
+
+const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
+  const LinearKernel* best = nullptr;
+  const double millions = 1e-6 * 132 / features.units() * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
+  for (const OwnSplitCost& cost : kOwnSplitCosts) {
+    const LinearKernel& kernel = linear_kernel(cost.kernel);
+    const double us = cost.wait_us + cost.us * millions;
+    if (s.m < kLeastOwnSplitRows || us >= best_us || !unsupported_reason(kernel, s, features).empty()) continue;
+    best = &kernel, best_us = us;
+  }
+  return best;
+}
+
 // Of those the fastest, or null where the others are. The dispatch before them, and their ends, take 8 us; the others
 // take 0.12 us or more for a million products where that matters. H200, us of the pick without these kernels and of the
 // best of them. int4 in groups of 32:
@@ -163,7 +194,9 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
     const double us = 8 + scales * round_us * static_cast<double>(ceil_div(s.k, 64));
     if (us < best_us) best = &kernel, best_us = us;
   }
-  return best;
+  if (best == nullptr) best_us += kWaitUs;
+  const LinearKernel* own = pick_own_split(s, features, best_us);
+  return own != nullptr ? own : best;
 }
 
 }  // namespace

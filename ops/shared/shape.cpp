@@ -77,8 +77,9 @@ uint32_t mode_of(const Broadcast& b, uint32_t repeat) {
   if (repeat == 0) return BROADCAST_FLAT;
   if (repeat == all) return BROADCAST_ONE;
   const bool whole_vec4s = b.size[b.rank - 1] % 4 == 0;
-  if (b.rank == 2 && whole_vec4s) return repeat == 1 ? BROADCAST_ROW : BROADCAST_COLUMN;
-  return BROADCAST_ANY;
+  if (b.rank != 2) return BROADCAST_ANY;
+  if (repeat == 1) return whole_vec4s ? BROADCAST_ROW : BROADCAST_ROW_ANY;
+  return whole_vec4s ? BROADCAST_COLUMN : BROADCAST_COLUMN_ANY;
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Broadcast {
   uint32_t rank = 0;
   std::array<uint32_t, kMaxRank> size{};  // of the output, merged
   std::array<uint32_t, 3> repeat{};       // for each operand: bit d set = it has size 1 in merged dimension d
-  std::array<uint32_t, 3> mode{};         // BROADCAST_FLAT ... BROADCAST_ANY
+  std::array<uint32_t, 3> mode{};         // BROADCAST_FLAT ... BROADCAST_COLUMN_ANY
   uint32_t row_vec4s = 1;  // vec4 groups of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
 };
 // Throws when the shapes do not broadcast together.

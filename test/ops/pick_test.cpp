@@ -137,7 +137,26 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_EQ(pick(1, 14336, 4096).family, Family::gemv);
   EXPECT_EQ(pick(32, 4096, 4096).family, Family::gemv);
   EXPECT_EQ(pick(128, 384, 1536).family, Family::gemv);
+  features.bits |= bit(Feature::subgroup_shuffle);  // of kernels that split x themselves
+  EXPECT_EQ(pick(128, 1536, 384).name, "split_gemvf16x2");
+  EXPECT_EQ(pick(128, 384, 1536).name, "split_gemvf16x2");
+  EXPECT_EQ(pick(512, 384, 1536).name, "split_gemvf16x2");
+  EXPECT_EQ(pick(128, 384, 384).name, "split_gemvf8");
+  EXPECT_EQ(pick(8, 2048, 2048).family, Family::gemv) << "the weight is read once";
+  EXPECT_EQ(pick(16, 384, 384).family, Family::gemv);
+  EXPECT_EQ(pick(512, 1536, 384).name, "split64x128");
+  EXPECT_EQ(pick(512, 14336, 4096).name, "split64x128");
+  EXPECT_EQ(pick(128, 1536, 376).family, Family::gemv) << "no whole tiles";
   LinearShape shape = int4(512, 14336, 4096);
+  const LinearKernel& own = linear_kernel("split_gemvf16x2");
+  EXPECT_EQ(unsupported_reason(own, shape, features), "takes fp32");
+  shape.dtype = DType::f32;
+  EXPECT_EQ(unsupported_reason(own, shape, features), "") << "also of an operator without nodes that split";
+  EXPECT_FALSE(fuses_norm(own, shape, features));
+  EXPECT_EQ(gated_kernel(own), nullptr);
+  shape.integers = true;
+  EXPECT_EQ(unsupported_reason(own, shape, features), "takes no integers");
+  shape = int4(512, 14336, 4096);
   const LinearKernel& split = linear_kernel("split64x128");
   shape.may_split = true;
   EXPECT_EQ(unsupported_reason(split, shape, features), "takes fp32");
