@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "graph/encode.h"
 #include "graph/image_shape.h"
 #include "graph/infer.h"
 #include "graph/layout.h"
@@ -124,6 +125,22 @@ json plan_json(const Graph& graph) {
           {"values", std::move(values)}};
 }
 
+// Of each call, and of all; `waits`: those steps that must wait for one before.
+json dispatches_json(const Graph& graph, json& calls) {
+  const Graph::Impl& impl = graph.impl();
+  std::vector<uint32_t> of_call(impl.method().ops.size());
+  uint32_t all = 0;
+  for (const Node& node : impl.nodes) {
+    const auto count = static_cast<uint32_t>(node.dispatches.size());
+    all += count;
+    if (node.call != kNone) of_call[node.call] += count;
+  }
+  for (size_t i = 0; i < of_call.size(); ++i) calls[i]["dispatches"] = of_call[i];
+  const Layout where = layout(graph);
+  const std::vector<Step> order = steps(graph, where, ports(graph, where, true), true, false, {});
+  return {{"dispatches", all}, {"waits", std::ranges::count_if(order, &Step::barrier)}};
+}
+
 // Python's JSON has NaN, Infinity and -Infinity, for which JSON has no word: they become {"": "nan"} and so on.
 std::string without_nan(const std::string& text) {
   constexpr std::pair<std::string_view, const char*> kWords[] = {
@@ -231,17 +248,18 @@ json method_json(const Graph& graph) {
                              {"writes", call.outputs},
                              {"source", call.source}});
   }
+  result["run"] = dispatches_json(graph, result["ops"]);
   return result;
 }
 
 }  // namespace
 
-std::string inspect(std::span<const std::byte> file) {
+std::string inspect(std::span<const std::byte> file, const Features& features) {
   const Program program = read(file, op_signatures());
   const auto facts = std::make_shared<ConstantFacts>();
   json methods = json::array(), constants = json::array();
   for (uint32_t m = 0; m < program.methods.size(); ++m)
-    methods.push_back(method_json(*build_method(program, m, baseline_features(), facts)));
+    methods.push_back(method_json(*build_method(program, m, features, facts)));
   for (const Constant& c : program.constants)
     constants.push_back({{"key", c.key}, {"bytes", c.size}, {"external", c.external}});
   const json header = {{"version", program.version},
@@ -254,9 +272,9 @@ std::string inspect(std::span<const std::byte> file) {
   return text(json{{"header", header}, {"methods", std::move(methods)}, {"constants", std::move(constants)}});
 }
 
-std::string inspect_file(const std::string& path) {
+std::string inspect_file(const std::string& path, const Features& features) {
   const FileBytes file(path);
-  std::string text = inspect(file.bytes());
+  std::string text = inspect(file.bytes(), features);
   file.check_unchanged();
   return text;
 }

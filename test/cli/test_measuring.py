@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,20 @@ def test_a_profile_has_layers_operands_and_starts(model) -> None:
     assert all(calls[row.call] == row.operator for row in rows if row.call >= 0)
     text = run(BIN / "pumice", "profile", model, *QUICK, "--by", "layer").stdout
     assert NAME in text and "(no layer)" not in text.splitlines()[0]
+
+
+def test_inspect_counts_dispatches(model) -> None:
+    """Those that a device makes, from its profile; `pumice inspect` says so for the least device."""
+    with pumice.load(model, device="llvmpipe") as session:
+        rows = session.profile(torch.ones(2, 8, dtype=torch.int64), torch.ones(2, 8))
+    words = run(BIN / "pumice-rt", "inspect", model, "--profile", "llvmpipe", "--json").stdout
+    (method,) = json.loads(words)["methods"]
+    assert method["run"]["dispatches"] == len(rows) and 0 < method["run"]["waits"] < len(rows)
+    counts = Counter(row.call for row in rows)
+    assert [op["dispatches"] for op in method["ops"]] == [counts[call] for call in range(len(method["ops"]))]
+    text = run(BIN / "pumice", "inspect", model).stdout
+    assert f"{pumice.inspect(model)['methods'][0]['run']['dispatches']} dispatches" in text
+    assert "test/profiles" in run(BIN / "pumice-rt", "inspect", model, "--profile", "none", code=3).stderr
 
 
 def test_a_trace_of_layers_and_dispatches(model, tmp_path) -> None:

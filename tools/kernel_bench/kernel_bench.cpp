@@ -2,6 +2,7 @@
 #include "tools/kernel_bench/kernel_bench.h"
 
 #include "base/error.h"
+#include "runtime/describe.h"
 #include "tools/kernel_bench/bench.h"
 #include "tools/kernel_bench/compile.h"
 #include "tools/kernel_bench/device.h"
@@ -29,6 +30,9 @@ auto translated(const Body& body) {
 
 std::string profile(const Options& options) {
   return translated([&] { return profile_text(*open(options)); });
+}
+std::string inspect(const std::string& model, const Options& options) {
+  return translated([&] { return inspect_file(model, features_of(read_profile(options.profile), options.features)); });
 }
 std::string list(const Options& options) {
   return translated([&] { return run_list(options); });

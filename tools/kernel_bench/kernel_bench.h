@@ -13,7 +13,7 @@ namespace pumice::engine::kernel_bench {
 
 struct Options {
   std::string device, features, cache_dir;  // as in pumice.h
-  std::string profile;  // of list: in place of a device, a file or a name (tools/kernel_bench/profile.h)
+  std::string profile;  // of list and inspect: in place of a device, a file or a name (tools/kernel_bench/profile.h)
   std::vector<std::string> ops,
       kernels;       // empty: all (bench: all that are recommended for the case); "pick" is the picked kernel
   std::string grid;  // of linear layers, in place of the table's cases: fitted or unseen
@@ -59,6 +59,8 @@ using Report = std::function<void(const std::string& json)>;
 
 // JSON: the device as a file that `list` takes in its place.
 std::string profile(const Options& options);
+// JSON: a .pumice file as `pumice inspect` describes it, on the device of Options::profile.
+std::string inspect(const std::string& model, const Options& options);
 // JSON: the operators, the shader variants with the features they need, and the kernels that can be forced, with the
 // reason where one cannot run here or is not recommended; and what the picked ones dispatch at a case.
 std::string list(const Options& options);

@@ -82,6 +82,9 @@ int dispatch(int argc, char** argv) {
   shape_options(warm, arguments);
   CLI::App* inspect = add("inspect", "header, operators, memory plan, constants; no device is touched", tool::inspect);
   model_argument(inspect, arguments);
+  inspect->add_option("--profile", arguments.kernel.profile,
+                      "count dispatches for this device, not for what Vulkan 1.1 promises: a file of `devices "
+                      "--profile`, or a name in test/profiles");
   CLI::App* check = add("check", "run the reader's four gates; no device is touched", tool::check);
   model_argument(check, arguments);
   CLI::App* devices = add("devices", "list every Vulkan device", tool::devices);

@@ -35,7 +35,9 @@ void show_method(const json& method) {
   std::map<std::string, int> counts;
   for (const json& op : method.at("ops")) counts[text(op.at("name"))] += 1;
   for (const auto& [op, count] : counts) std::printf("  %5d %s\n", count, op.c_str());
-  const json& plan = method.at("plan");
+  const json &plan = method.at("plan"), &run = method.at("run");
+  std::printf("  %s dispatches at the exported sizes, %s of which wait for others\n",
+              text(run.at("dispatches")).c_str(), text(run.at("waits")).c_str());
   std::printf("  memory plan at the exported sizes: arena %s bytes (without reuse %s, lower bound %s)\n",
               text(plan.at("arena_bytes")).c_str(), text(plan.at("naive_bytes")).c_str(),
               text(plan.at("lower_bound_bytes")).c_str());
@@ -50,7 +52,10 @@ int check(const Arguments& arguments) {
 }
 
 int inspect(const Arguments& arguments) {
-  const json facts = json::parse(pumice::inspect_file(arguments.model));
+  using pumice::engine::kernel_bench::inspect;
+  const bool here = arguments.kernel.profile.empty();
+  const json facts =
+      json::parse(here ? pumice::inspect_file(arguments.model) : inspect(arguments.model, arguments.kernel));
   if (arguments.json) {
     std::printf("%s\n", facts.dump(1).c_str());
     return 0;

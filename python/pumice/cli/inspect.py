@@ -82,14 +82,22 @@ def show_method(method: dict, every_op: bool) -> None:
         text = ", ".join(f"{count} {storage}" for storage, count in stored.most_common())
         tables.line(f"  values: {text}")
     if every_op:
-        table = tables.new("#", "operator", "outputs", "from", left=["operator", "outputs", "from"], plain=True)
+        table = tables.new(
+            "#", "operator", "dispatches", "outputs", "from", left=["operator", "outputs", "from"], plain=True
+        )
         for index, op in enumerate(method["ops"]):
-            tables.add(table, str(index), op["name"], " ".join(map(dims, op["outputs"])), op["source"])
+            outputs = " ".join(map(dims, op["outputs"]))
+            tables.add(table, str(index), op["name"], str(op["dispatches"]), outputs, op["source"])
     else:
         table = tables.new("calls", "operator", left=["operator"], plain=True)
         for name, count in Counter(op["name"] for op in method["ops"]).most_common():
             tables.add(table, str(count), name)
     tables.show(table)
+    run = method["run"]
+    tables.line(
+        f"  at the exported sizes, on a device with what Vulkan 1.1 promises: {run['dispatches']} dispatches, "
+        f"{run['waits']} of which wait for others"
+    )
     plan = method["plan"]
     sizes = {key: size_text(plan[f"{key}_bytes"]) for key in ("arena", "naive", "lower_bound")}
     tables.line(
