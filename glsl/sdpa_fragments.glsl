@@ -102,14 +102,18 @@ uint key_of(uint block, uint n, uint e) {
   return block + n * 16u + 2u * (gl_SubgroupInvocationID & 3u) + (e & 1u) + (e & 2u) * 4u;
 }
 
-// The words of the mask for the scores of a block, on their way while keys are multiplied.
-uint mask_words_[BC / 2u];
+// The word of the mask for score i % 8 of matrix i / 8.
+uint word_of(Place at, uint block, uint i) {
+  const uint key = min(key_of(block, i >> 3, i & 7u), params.s - 1u);
+  return mask_word(mask_at(row_of(at, i & 7u), key, at.mask));
+}
+
+// Words of a block, on their way while keys are multiplied; not of large heads, whose sums take the registers.
+#define MASK_AHEAD (V8 <= 8u)
+uint mask_words_[MASK_AHEAD ? BC / 2u : 1u];
 void fetch_mask(Place at, uint block) {
-  if (MASK == MASK_none || MASK == MASK_positions) return;
-  [[unroll]] for (uint i = 0u; i < BC / 2u; ++i) {
-    const uint key = min(key_of(block, i >> 3, i & 7u), params.s - 1u);
-    mask_words_[i] = mask_word(mask_at(row_of(at, i & 7u), key, at.mask));
-  }
+  if (MASK == MASK_none || MASK == MASK_positions || !MASK_AHEAD) return;
+  [[unroll]] for (uint i = 0u; i < BC / 2u; ++i) mask_words_[i] = word_of(at, block, i);
 }
 
 // Scores that are not seen become -infinity; where score_factor is 1, the others are multiplied with their factor.
@@ -120,7 +124,8 @@ void mask_scores(Place at, uint block) {
     [[unroll]] for (uint e = 0u; e < 8u; ++e) {
       const uint row = row_of(at, e), key = key_of(block, n, e);
       const float s = scaled ? score_[n][e] * params.scale : score_[n][e];
-      const float seen = key < params.s ? masked_by(s, row, key, at.mask, mask_words_[n * 8u + e]) : -infinity();
+      const uint i = n * 8u + e, word = MASK_AHEAD ? mask_words_[i] : word_of(at, block, i);
+      const float seen = key < params.s ? masked_by(s, row, key, at.mask, word) : -infinity();
       score_[n][e] = scaled ? seen * LOG2_E : seen;
     }
   }
