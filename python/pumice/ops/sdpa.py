@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
@@ -92,7 +93,11 @@ def _mask(call: Call, q: Ref, lead: list[Size]) -> Ref | None:
 
 
 def _leaves_all_in(call: Call, mask: Ref) -> bool:
-    """Whether the mask is the same for all heads and a constant of True only, as transformers make for images."""
+    """Whether the mask is the same for all heads and a constant of True only, as transformers make for images. While
+    ExecuTorch partitions a program, its constants have no values, and no mask is known to be."""
     if not mask.is_constant or mask.dtype is not DType.bool or not all(map(is_one, mask.shape[:-2])):
         return False
-    return numel(mask.shape) <= _MOST_READ and bool(call.value(mask).all())
+    if numel(mask.shape) > _MOST_READ:
+        return False
+    value = call.value(mask)
+    return not isinstance(value, FakeTensor) and bool(value.all())
