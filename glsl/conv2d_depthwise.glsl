@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 2D depthwise convolution of floats; one invocation computes a block of neighbouring outputs: conv/depthwise.glslh.
+// 2D depthwise convolution of floats; one invocation computes a block of neighbouring outputs: conv/depthwise.glslh. Where rows are
+// not whole words, COLUMNS is 1: an output each, of which neighbours make words.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
 // Bindings: 0 out, 1 x, 2 weight, 3 bias.
 #version 450
@@ -36,4 +37,39 @@ void finish(uint at, uint channel, vec4 v) {
   STORE4(DTYPE, out_, at >> 2, v);
 }
 
-void main() { convolve(); }
+shared float outputs_[COLUMNS == 1u ? LANES : 1u];
+
+// Output `at`, counted through the batch.
+float output_of(uint at) {
+  uint plane = at;
+  const uint x = take(plane, params.out_w), y = take(plane, params.out_h), channel = plane % params.groups;
+  // Before the first row and column these wrap to numbers beyond the last.
+  const uint top = y * STRIDE_H - uint(params.pad_h), left = x * STRIDE_W - uint(params.pad_w);
+  float sum = 0.0;
+  [[unroll]] for (uint ky = 0u; ky < KERNEL_H; ++ky) {
+    [[unroll]] for (uint kx = 0u; kx < KERNEL_W; ++kx) {
+      const uint in_y = top + ky * DILATION_H, in_x = left + kx * DILATION_W;
+      if (in_y >= params.in_h || in_x >= params.in_w) continue;
+      sum += LOAD1(DTYPE, x_, (plane * params.in_h + in_y) * params.in_w + in_x) * weight_at(channel, ky * KERNEL_W + kx);
+    }
+  }
+  if (HAS_BIAS != 0u) sum += LOAD1(f32, bias_, channel);
+  return activate(vec4(sum), ACT).x;
+}
+
+void convolve_singly() {
+  const uint count = params.batch * params.groups * params.out_h * params.out_w;
+  outputs_[lane()] = item() < count ? output_of(item()) : 0.0;
+  barrier();
+  const uint first = 4u * lane(), q = group() * (LANES / 4u) + lane();
+  if (first >= LANES || 4u * q >= count) return;
+  STORE4(DTYPE, out_, q, vec4(outputs_[first], outputs_[first + 1u], outputs_[first + 2u], outputs_[first + 3u]));
+}
+
+void main() {
+  if (COLUMNS == 1u) {
+    convolve_singly();
+  } else {
+    convolve();
+  }
+}

@@ -76,7 +76,7 @@ void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block
 template <class Params>
 Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
   const Patches& p = c.patches;
-  const int64_t rows = ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
+  const int64_t rows = columns == 1 ? c.out.dim(2) : ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
   launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
   const auto params = describe<Params>(launch, c, block, true);
   // All sizes are constants, so that the window stays in registers.
