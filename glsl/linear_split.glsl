@@ -10,11 +10,14 @@
 // Bindings: 0 out, 1 rows, 2 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "core/reduce.glslh"
 #include "core/types.glslh"
 #include "math/split.glslh"
 
 layout(constant_id = 1) const bool K_VEC4 = false;  // rows of x are whole vec4 groups
+layout(constant_id = 2) const bool QUICK = false;    // by split_four
+layout(constant_id = 3) const uint HELD = 0u;        // vec4 groups of the row that an invocation keeps: all of its own, or 0
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec2 out_[]; };
 layout(set = 0, binding = 1) writeonly buffer Rows { uvec2 rows_[]; };
@@ -33,22 +36,36 @@ vec4 load(uint row, uint q) {
   return v;
 }
 
+vec4 held_[HELD == 0u ? 1u : HELD];  // groups lane() + i * LANES
+
+void store(uint row, uint q, vec4 x, float up) {
+  const uint groups = params.tiles * 16u;
+  uvec2 high, low;
+  if (QUICK) {
+    split_four(x, up, largest_of(x) < int(kInfBits), false, high, low);
+  } else {
+    split_two(x.xy, up, high.x, low.x);
+    split_two(x.zw, up, high.y, low.y);
+  }
+  out_[row * 2u * groups + q] = high;
+  out_[(row * 2u + 1u) * groups + q] = low;
+}
+
 void main() {
   const uint row = group(), groups = params.tiles * 16u;
   if (row >= params.m) return;  // the whole workgroup
   int size = 0;
-  for (uint q = lane(); q < groups; q += LANES) {
-    const vec4 v = load(row, q);
-    size = max(size, max(max(size_of(v.x), size_of(v.y)), max(size_of(v.z), size_of(v.w))));
+  [[unroll]] for (uint i = 0u; i < HELD; ++i) {
+    held_[i] = load(row, lane() + i * LANES);
+    size = max(size, largest_size(held_[i]));
   }
-  const int up = row_power(workgroup_max(size));
-  for (uint q = lane(); q < groups; q += LANES) {
-    const vec4 x = load(row, q);
-    uvec2 high, low;
-    split_two(x.xy, power_of_2(up), high.x, low.x);
-    split_two(x.zw, power_of_2(up), high.y, low.y);
-    out_[row * 2u * groups + q] = high;
-    out_[(row * 2u + 1u) * groups + q] = low;
+  for (uint q = lane(); HELD == 0u && q < groups; q += LANES) size = max(size, largest_size(load(row, q)));
+  const int power = row_power(workgroup_max(size));
+  const float up = power_of_2(power);
+  [[unroll]] for (uint i = 0u; i < HELD; ++i) {
+    const uint q = lane() + i * LANES;
+    if (q < groups) store(row, q, held_[i], up);
   }
-  if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(power_of_2(-up)), 0u);
+  for (uint q = lane(); HELD == 0u && q < groups; q += LANES) store(row, q, load(row, q), up);
+  if (lane() == 0u) rows_[row] = uvec2(floatBitsToUint(power_of_2(-power)), 0u);
 }

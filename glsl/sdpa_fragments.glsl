@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// sdpa.glsl in fp16 by cooperative matrices whose elements are in the lanes that vulkan/probe.h expects. A subgroup has 16 query rows
+// sdpa.glsl by cooperative matrices whose elements are in the lanes that vulkan/probe.h expects. A subgroup has 16 query rows
 // of a head, whose scores, weights and sums never leave its registers: the elements of a matrix of scores are where those of the
 // weights must be. Lane 4g + t has a part of the rows g and g + 8. The workgroup shares blocks of keys and values.
 //
 // Rounding: as sdpa_matrix.glsl: products are exact, sums fp32 (2^-23 each, as matrix units may truncate); a weight, 1024 exp(score -
 // maximum), is rounded to fp16: its error is 2^-11 of itself, or 2^-24 of the largest one where it is subnormal.
+// DTYPE f32: queries, keys, values and weights are two fp16 each (math/split.glslh), of which three products are summed:
+// ops/sdpa.cpp has the error.
 // Bindings: 0 out, 1 q, 2 k, 3 v, 4 mask, 5 sinks, 6 scales (CACHE i8).
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -14,10 +16,10 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#pragma variant DTYPE f32 f16
 #pragma variant CACHE own i8
+#pragma without DTYPE=f32 CACHE=i8
 #pragma choice MASK none boolean f32 f16 positions
-#define DTYPE f16
-#define DTYPE_f16 1
 #include "linear/sdpa.glslh"
 
 layout(constant_id = 9) const uint SHARED = 1u;  // uvec4: ops/shared/sdpa_kernel.cpp has the formula
@@ -26,19 +28,28 @@ layout(constant_id = 9) const uint SHARED = 1u;  // uvec4: ops/shared/sdpa_kerne
 #define V8 ((VQ * 4u + 15u) / 16u * 2u)
 #define E_PITCH (E8 + 1u)  // eight rows then lie in different banks
 #define V_PITCH (V8 + 1u)
+#if defined(DTYPE_f32)
+#define PARTS 2u  // of an element
+#else
+#define PARTS 1u
+#endif
 #define K_AT 0u
-#define V_AT (BC * E_PITCH)
+#define V_AT (PARTS * BC * E_PITCH)
 #define OUT_PITCH 5u  // uvec4 of a row of 16 sums
 
 // Queries at first, then keys and values, then the sums on their way out.
 shared uvec4 shared_[SHARED];
+#if defined(DTYPE_f32)
+#include "linear/sdpa_split.glslh"
+#else
 #include "linear/sdpa_tiles.glslh"
+#endif
 
 #define A_MATRIX coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
 #define B_MATRIX coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
 #define C_MATRIX coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 C_MATRIX sum_[V8 / 2u], score_[BC / 16u];
-A_MATRIX query_[E8 / 2u], weight_[BC / 16u];
+A_MATRIX query_[PARTS * E8 / 2u], weight_[PARTS * BC / 16u];  // high parts, then low ones
 
 #define LOG2_E 1.44269504
 #define UNIT 1024.0  // weights are multiples of it, so that few are subnormal
@@ -47,37 +58,80 @@ A_MATRIX query_[E8 / 2u], weight_[BC / 16u];
 uint first_row(Place at) { return at.first + gl_SubgroupID * 16u; }
 
 void load_queries(Place at) {
-  for (uint i = lane(); i < BR * E8; i += LANES) {
-    const uint row = min(at.first + i / E8, params.l - 1u);
-    shared_[i / E8 * E_PITCH + i % E8] = half8_q(at.q + row * params.q_stride[2], i % E8, params.e);
-  }
+  store_queries(at);
   barrier();
-  [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k) {
-    coopMatLoad(query_[k], shared_, gl_SubgroupID * 16u * E_PITCH + k * 2u, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+  [[unroll]] for (uint i = 0u; i < PARTS * E8 / 2u; ++i) {
+    const uint part = i / (E8 / 2u), k = i % (E8 / 2u);
+    const uint first = (part * BR + gl_SubgroupID * 16u) * E_PITCH + k * 2u;
+    coopMatLoad(query_[i], shared_, first, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
   }
   barrier();
 }
 
+B_MATRIX keys(uint part, uint n, uint k) {
+  B_MATRIX b;
+  const uint first = K_AT + (part * BC + n * 16u) * E_PITCH + k * 2u;
+  coopMatLoad(b, shared_, first, E_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
+  return b;
+}
+
+B_MATRIX values(uint part, uint k, uint j) {
+  B_MATRIX b;
+  const uint first = V_AT + (part * BC + k * 16u) * V_PITCH + j * 2u;
+  coopMatLoad(b, shared_, first, V_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+  return b;
+}
+
+#if defined(DTYPE_f32)
+// The product of the low parts is too small to count.
+void multiply_parts(A_MATRIX high, A_MATRIX low, B_MATRIX b_high, B_MATRIX b_low, inout C_MATRIX sum, inout C_MATRIX less) {
+  sum = coopMatMulAdd(high, b_high, sum);
+  less = coopMatMulAdd(low, b_high, less);
+  less = coopMatMulAdd(high, b_low, less);
+}
+
+void multiply_keys() {
+  const vec2 first = min(query_down_, vec2(key_down_)), second = max(query_down_, vec2(key_down_));
+  [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
+    C_MATRIX sum = C_MATRIX(0.0), less = C_MATRIX(0.0);
+    [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k)
+      multiply_parts(query_[k], query_[E8 / 2u + k], keys(0u, n, k), keys(1u, n, k), sum, less);
+    [[unroll]] for (uint e = 0u; e < 8u; ++e)
+      score_[n][e] = fma(less[e], LOW_UNIT, sum[e]) * first[e >> 2] * second[e >> 2];
+  }
+}
+
+void multiply_values() {
+  [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
+    C_MATRIX sum = C_MATRIX(0.0), less = C_MATRIX(0.0);
+    [[unroll]] for (uint k = 0u; k < BC / 16u; ++k)
+      multiply_parts(weight_[k], weight_[BC / 16u + k], values(0u, k, j), values(1u, k, j), sum, less);
+    [[unroll]] for (uint e = 0u; e < 8u; ++e) sum_[j][e] = fma(fma(less[e], LOW_UNIT, sum[e]), value_down_, sum_[j][e]);
+  }
+}
+
+// A high part is 0 only where the weight is: it is a factor of what is Inf.
+void set_weight(uint n, uint e, float weight) {
+  const float high = weight >= LEAST_NORMAL ? high_bits(weight) : weight > 0.0 ? LEAST_NORMAL : 0.0;
+  weight_[n][e] = float16_t(high);
+  weight_[BC / 16u + n][e] = float16_t((weight - high) * 2048.0);
+}
+#else
 void multiply_keys() {
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     score_[n] = C_MATRIX(0.0);
-    [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k) {
-      B_MATRIX keys;
-      coopMatLoad(keys, shared_, K_AT + n * 16u * E_PITCH + k * 2u, E_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
-      score_[n] = coopMatMulAdd(query_[k], keys, score_[n]);
-    }
+    [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k) score_[n] = coopMatMulAdd(query_[k], keys(0u, n, k), score_[n]);
   }
 }
 
 void multiply_values() {
   [[unroll]] for (uint k = 0u; k < BC / 16u; ++k) {
-    [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
-      B_MATRIX values;
-      coopMatLoad(values, shared_, V_AT + k * 16u * V_PITCH + j * 2u, V_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-      sum_[j] = coopMatMulAdd(weight_[k], values, sum_[j]);
-    }
+    [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) sum_[j] = coopMatMulAdd(weight_[k], values(0u, k, j), sum_[j]);
   }
 }
+
+void set_weight(uint n, uint e, float weight) { weight_[n][e] = float16_t(weight); }
+#endif
 
 // Whether every row of the subgroup sees every key of the block, whose scores then only need the scale.
 bool all_seen(Place at, uint block) {
@@ -152,7 +206,7 @@ void update_rows(inout vec2 most, inout vec2 total) {
       const uint r = e >> 2;
       const float weight = exp2(fma(score_[n][e], unit, -from[r]));
       total[r] += weight;
-      weight_[n][e] = float16_t(weight);
+      set_weight(n, e, weight);
     }
   }
   [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
@@ -186,6 +240,7 @@ void main() {
   const uint begin = keys_begin(at), end = keys_end(at);
   fetch_keys(at, begin);
   fetch_values(at, begin);
+  share_sizes();
   load_queries(at);
   [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) sum_[j] = C_MATRIX(0.0);
   vec2 most = vec2(-infinity()), total = vec2(0.0);
@@ -201,6 +256,7 @@ void main() {
     mask_scores(at, block);
     update_rows(most, total);
     multiply_values();
+    share_sizes();
     barrier();
   }
   store_rows(at, most, total);

@@ -4,8 +4,10 @@
 // sees no key is 0. q_blhd (and so on): the tensor is [B, L, H, E] in memory, and is read permuted.
 //
 // Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s
-// sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices (fp16 only) all
-// 2^-24 are 2^-23, and 2^-11 * max_s|v| comes on top for the weights: glsl/sdpa_matrix.glsl.
+// sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices all 2^-24 are
+// 2^-23, and in fp16 2^-11 * max_s|v| comes on top for the weights: glsl/sdpa_matrix.glsl. fp32 is then split
+// (glsl/sdpa_fragments.glsl): (4 * s + 2^-21 + 2^-36 * S) * max_s|v| + 2^-49 * max|v| comes on top, s = scale * (2^-21
+// * max_s sum|q k| + 2^-49 * E * max|q| * max|k|).
 #include "glsl/sdpa.h"
 
 #include <cinttypes>
@@ -59,8 +61,14 @@ std::span<const Op> sdpa_ops() {
         "q=T[1,2,5,16] k=T[1,1,70,16] v=T[1,1,70,16] mask=bool[1,2,5,70] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0; "
         "q=T[2,9,4,20] k=T[2,2,9,20] v=T[2,2,9,12] mask=T[1,1,9,9] causal=0 scale=0.25 q_blhd=1 k_blhd=0 "
-        "v_blhd=0 out_blhd=1 -> T[2,9,4,12]",
-        "q=f16[1,12,128,64] k=f16[1,12,128,64] v=f16[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
+        "v_blhd=0 out_blhd=1 -> T[2,9,4,12]; "
+        "q=T[1,3,37,32] k=T[1,1,70,32] v=T[1,1,70,48] mask=T[1,1,37,70] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 "
+        "v_blhd=0 out_blhd=0 -> T[1,3,37,48]; "
+        "q=T[1,150,2,64] k=T[1,131,2,64] v=T[1,131,2,64] causal=0|1 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1; "
+        "q=f32[1,2,20,17]{-1e-20..1e-20} k=f32[1,2,100,17]{-1e20..1e20} v=f32[1,2,100,9]{-1e30..1e30} causal=0 "
+        "scale=0.5 "
+        "q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> f32[1,2,20,9]",
+        "q=T[1,12,128,64] k=T[1,12,128,64] v=T[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0",
         reference::sdpa}},
   };

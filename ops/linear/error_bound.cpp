@@ -8,8 +8,7 @@ namespace pumice::engine {
 // count them). Matrix units sum in fp32, but may cut off where others round: 2^-23. Tiles of matrices take weights that
 // were rounded to fp16 after the product with the scale of their group (linear/matrix.glslh).
 //
-// Split x: of each element what two fp16 of 11 bits leave (a bit more where the first may be cut off:
-// linear/gemv_split.glslh), and in sums of groups one rounding each. Split weights: also
+// Split x: of each element what two fp16 of 11 bits leave, and in sums of groups one rounding each. Split weights: also
 // what their two leave, and the product of the low parts (linear/matrix.glslh).
 SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& shape) {
   // Kernels of integers: whole numbers come to fp32 for each group of 8 columns or more, and partial sums of as many
@@ -18,7 +17,7 @@ SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& sha
     const double of_terms = shape.weight == WeightType::f32 ? 0x1p-19 : 0x1p-22;
     return {.fixed = 26, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
   }
-  if (kernel.input == Input::splits) return {.fixed = 27, .unit = 0x1p-23, .of_terms = 0x1p-21, .cuts = true};
+  if (kernel.input == Input::splits) return {.fixed = 27, .unit = 0x1p-23, .of_terms = 0x1p-22, .cuts = true};
   if (kernel.input != Input::floats) return {.per_term = shape.group == 0 ? 0 : 0.25, .fixed = 16};
   // The scale of a quantized row rounds, too.
   const double fixed = 26 + (shape.integers ? 2 : 0);

@@ -88,9 +88,8 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
 // 6.6, 6.0, back 8.1, 8.0, 6.9; 196 x 384 -> 1536 6.9, 6.2, 5.8, back 7.3, 7.0, 6.7; 784 x 192 -> 768 8.0, 6.4, 5.8,
 // back 7.3, 6.6, 6.1; 128 x 384 -> 384 4.0, 3.8, 3.9; 64 x 2048 -> 2048 9.2, 8.6, 10.6. int4: 49 x 768 -> 3072 6.2,
 // 6.1, 5.5; 128 x 1536 -> 384 5.1, 5.3, 4.6; 128 x 2048 -> 512 6.3, 6.6, 5.4; 784 x 192 -> 768 6.9, 5.9, 5.4. Weights
-// that tiles
-// of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows 88, 94;
-// 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
+// that tiles of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows
+// 88, 94; 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   const int64_t enough = features.filling(1 << 16);
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
@@ -132,19 +131,18 @@ constexpr SplitCost kSplitCosts[] = {
 // kWaitUs and 0.12 where these are of use. H200, int4 in groups of 32, us of the best other, split_gemvf8 and
 // split_gemvf16x2:
 //   rows  384 -> 384       384 -> 1536      1536 -> 384      2048 -> 2048
-//   16    4.1  4.5  6.2    4.7  4.7  6.3    5.5  5.4  8.9    12.2  9.4 10.8
-//   32    4.5  4.5  6.2    6.4  5.4  6.5    6.8  5.5  9.0    18.1 13.9 10.8
-//   64    4.8  4.7  6.3    8.7  6.6  6.9    8.7  7.6  9.1    33.9 24.4 19.6
-//   128   6.5  5.5  6.5   13.3  9.5  8.1   14.3  9.5  9.1    46.4 43.6 34.0
-//   197   8.8  6.6  6.8   21.5 13.1 10.4   18.1 13.6 15.3    47.2 65.2 44.3
-//   512  14.8  9.5  8.1   16.0 26.6 17.7   56.2 26.3 22.3    49.7 157  93.9
+//   16    4.1  4.5  6.0
+//   64                                                       33.9 18.8 15.7
+//   128   6.5  5.1  6.2   13.3  8.1  7.4   14.3  8.1  8.0
+//   197   8.8  5.7  6.5
+//   512  14.8  8.1  7.4   16.0 19.8 14.6   56.2 20.3 15.4
 // With fewer rows weights are read once, and the others are as fast.
 constexpr double kWaitUs = 4.0;
 struct OwnSplitCost {
   const char* kernel;
   double wait_us, us;
 };
-constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", 4.3, 0.078}, {"split_gemvf16x2", 5.8, 0.042}};
+constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", 4.3, 0.052}, {"split_gemvf16x2", 5.6, 0.031}};
 constexpr int64_t kLeastOwnSplitRows = 16;
 
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {

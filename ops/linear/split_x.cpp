@@ -2,12 +2,31 @@
 #include "ops/linear/split_x.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "glsl/linear_split.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
+namespace {
+
+// Four vec4 groups of a row for each lane, which keeps them where they are not many more. H200, MiniLM with 4,096 rows,
+// us: 21 with 256 lanes that read the row twice, 21 with these, 9.5 by split_four.
+void split_rows_of(Launch& launch, uint32_t rows, uint32_t k) {
+  constexpr uint32_t kGroups = 4, kMostHeld = 8;
+  const uint32_t tiles = panel_tiles(k), groups = tiles * (kTileColumns / 4);
+  const uint32_t most = std::bit_floor(std::min(256U, launch.features.max_invocations));
+  const uint32_t lanes = std::min(std::max(std::bit_ceil(groups / kGroups), 32U), most);
+  const uint32_t held = (groups + lanes - 1) / lanes;
+  launch.over_groups(rows, lanes);
+  launch.params(glsl::linear_split::Params{.m = rows, .k = k, .tiles = tiles});
+  launch.spec.insert(launch.spec.end(),
+                     {k % 4 == 0, launch.features.has(Feature::fragments), held <= kMostHeld ? held : 0});
+  launch.shader = &glsl::linear_split::variant();
+}
+
+}  // namespace
 
 bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight) {
   LinearShape shape = product_shape(weight, x.dtype(), 1);
@@ -30,14 +49,10 @@ std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::functio
     const uint32_t m = runs ? u32(x.numel() / k) : 0, tiles = panel_tiles(k);
     made->x.resize({m, 2, int64_t{tiles} * kTileColumns});
     made->rows.resize({m, 2});
-    const uint32_t lanes = std::min(256u, launch.features.max_invocations);
     const uint64_t split_bytes = uint64_t{4} * tiles * kTileColumns, x_bytes = uint64_t{4} * k, row_bytes = 8;
     const auto blocks = m == 0 ? std::vector<RowRange>{} : split_rows(m, {split_bytes, x_bytes}, launch.features);
     for (const RowRange& block : blocks) {
-      launch.params(glsl::linear_split::Params{.m = block.count, .k = k, .tiles = tiles});
-      launch.over_groups(block.count, lanes);
-      launch.spec.push_back(k % 4 == 0);
-      launch.shader = &glsl::linear_split::variant();
+      split_rows_of(launch, block.count, k);
       if (blocks.size() == 1) return;
       launch.binding_ranges = {binding_range(block, m, split_bytes), binding_range(block, m, row_bytes),
                                binding_range(block, m, x_bytes)};

@@ -191,12 +191,14 @@ void attend(HostCall& call, bool int8, bool interleaved) {
     std::vector<double> scores;
     const int64_t oldest = window == 0 ? 0 : std::max<int64_t>(0, own - window + 1);
     double most = call.has(kSinks) ? call.tensor(kSinks).values[at[2]] : -INFINITY, sizes = 0, doubt = 0;
+    double most_query = 0, most_key = 0, most_value = 0;
     for (int64_t s = oldest; s <= std::min(own, capacity - 1); ++s) {
       double score = 0, size = 0, unsure = 0;
       for (int64_t i = 0; i < e; ++i) {
         const size_t at_key = index_at({b, g, s, i}, keys.shape);
         const double q = stored(query.values[i], out.dtype), product = q * k[at_key];
         unsure += query.doubt(static_cast<size_t>(i), out.dtype) * std::fabs(k[at_key]) + doubts[at_key] * std::fabs(q);
+        most_query = std::max(most_query, std::fabs(q)), most_key = std::max(most_key, std::fabs(k[at_key]));
         score += product;
         size += std::fabs(product);
       }
@@ -211,6 +213,10 @@ void attend(HostCall& call, bool int8, bool interleaved) {
     const double score_error = sum_error(static_cast<double>(e) + 11, sizes) + doubt;
     // Matrices: weights are rounded to fp16; so are keys and values of bytes times their scale.
     const double of_keys = int8 ? 0x1p-11 * 4 * sizes : 0;
+    const SplitScores split{sizes, std::fabs(scale) * static_cast<double>(e) * most_query * most_key};
+    for (int64_t s = oldest; s < oldest + static_cast<int64_t>(scores.size()); ++s)
+      for (int64_t i = 0; i < f; ++i)
+        most_value = std::max(most_value, std::fabs(v[index_at({b, g, s, i}, values.shape)]));
     for (int64_t i = 0; i < f; ++i) {
       TermSums sums;
       double largest = 0;
@@ -220,9 +226,11 @@ void attend(HostCall& call, bool int8, bool interleaved) {
         largest = std::max(largest, std::fabs(value));
       }
       const double error = (sum_error(static_cast<double>(e + capacity) + 17, 1) + 4 * score_error) * largest;
-      const double halved = halved_weights(sums, static_cast<double>(scores.size()), total, largest);
-      out.elements[n * static_cast<size_t>(f) + i] = {sums.sum, error,
-                                                      error + (int8 ? 2 : 1) * halved + of_keys * largest};
+      const auto count = static_cast<double>(scores.size());
+      const double halved = error + (int8 ? 2 : 1) * halved_weights(sums, count, total, largest) + of_keys * largest;
+      const double more =
+          out.dtype == DType::f32 && !int8 ? split_attention(split, error, count, total, largest, most_value) : halved;
+      out.elements[n * static_cast<size_t>(f) + i] = {sums.sum, error, more};
     }
   }
 }

@@ -57,14 +57,26 @@ Permuted heads(const HostTensor& tensor, bool blhd) {
 struct Scores {
   std::vector<double> all;
   double most = -INFINITY, error = 0;
+  SplitScores split;
 };
+
+double largest_size(const double* values, int64_t step, int64_t count) {
+  double largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(values[i * step]));
+  return largest;
+}
 
 Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, const Shape& row, int64_t key_head) {
   const int64_t keys = k.shape[2], elements = q.shape[3];
   Scores scores;
+  const double* query = q.at({row[0], row[1], row[2], 0});
+  const double scale = std::fabs(in_f32(call.real(5)));
+  const double reach = scale * static_cast<double>(elements) * largest_size(query, q.stride(1), elements);
   for (int64_t s = 0; s < keys; ++s) {
-    const TermSums sums =
-        dot(q.at({row[0], row[1], row[2], 0}), q.stride(1), k.at({row[0], key_head, s, 0}), k.stride(1), elements);
+    const double* key = k.at({row[0], key_head, s, 0});
+    const TermSums sums = dot(query, q.stride(1), key, k.stride(1), elements);
+    scores.split.size = std::max(scores.split.size, scale * sums.size);
+    scores.split.reach = std::max(scores.split.reach, reach * largest_size(key, k.stride(1), elements));
     double score = sums.sum * in_f32(call.real(5));
     bool seen = call.integer(4) == 0 || s <= row[2];
     if (call.has(3)) {
@@ -121,6 +133,13 @@ double halved_weights(const TermSums& sums, double keys, double total, double la
   return sum_error({.per_term = 0, .of_terms = 0x1p-11}, sums) + 0x1p-25 * keys / std::max(total, 1.0) * largest;
 }
 
+double split_attention(const SplitScores& scores, double error, double keys, double total, double largest,
+                       double most) {
+  const double of_score = 0x1p-21 * scores.size + 0x1p-49 * scores.reach;
+  const double of_weights = 0x1p-21 + 0x1p-36 * keys / std::max(total, 1.0);
+  return error + (4 * of_score + of_weights) * largest + 0x1p-49 * most;
+}
+
 void matmul(HostCall& call) {
   const Permuted a(call.tensor(0), call.ints(3)), b(call.tensor(1), call.ints(4));
   const auto act = static_cast<uint32_t>(call.integer(5));
@@ -175,6 +194,9 @@ void sdpa(HostCall& call) {
     const Scores scores = scores_of(call, q, k, row, head);
     double total = 0;
     for (const double score : scores.all) total += std::isinf(scores.most) ? 0 : std::exp(score - scores.most);
+    double most = 0;
+    for (int64_t s = 0; s < keys; ++s)
+      most = std::max(most, largest_size(v.at({row[0], head, s, 0}), v.stride(1), v.shape[3]));
     for (int64_t f = 0; f < v.shape[3]; ++f) {
       TermSums sums;
       double largest = 0;
@@ -185,7 +207,9 @@ void sdpa(HostCall& call) {
       }
       const Shape at = out_blhd ? Shape{row[0], row[2], row[1], f} : Shape{row[0], row[1], row[2], f};
       const double error = (sum_error(e + s_count + 8, 1) + 4 * scores.error) * largest;
-      out.elements[index_at(at, out.shape)] = {sums.sum, error, error + halved_weights(sums, s_count, total, largest)};
+      const double more = out.dtype == DType::f32 ? split_attention(scores.split, error, s_count, total, largest, most)
+                                                  : error + halved_weights(sums, s_count, total, largest);
+      out.elements[index_at(at, out.shape)] = {sums.sum, error, more};
     }
   }
   limit_errors(out);

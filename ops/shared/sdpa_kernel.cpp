@@ -52,7 +52,7 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
 
 bool takes_matrices(const SdpaShape& shape, const Features& features) {
   constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
-  if (shape.dtype != DType::f16 || features.cpu || shape.rows < kFewRows) return false;
+  if (features.cpu || shape.rows < kFewRows) return false;
   return features.has(Feature::coopmat) && features.has(Feature::memory_model) && features.has(Feature::float16);
 }
 
@@ -72,10 +72,12 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
 }
 
 std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& features) {
-  constexpr int64_t kMostElements = 128;  // whose sums stay in registers
+  const bool split = s.dtype == DType::f32;
+  const int64_t most = split ? 64 : 128;  // elements whose sums stay in registers
   if (!takes_matrices(s, features) || !features.has(Feature::fragments) || features.subgroup_size != 32 ||
-      !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > kMostElements)
+      !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > most)
     return std::nullopt;
+  if (split && (s.int8_rows || !features.has(Feature::split))) return std::nullopt;
   const auto e_pitch = static_cast<uint32_t>(ceil_div(s.e, 16) * 2 + 1),
              v_pitch = static_cast<uint32_t>(ceil_div(s.ev, 16) * 2 + 1);
   // Subgroups share the keys they load; fewer where workgroups would be too few. H200 (132 multiprocessors), us with 8
@@ -85,12 +87,19 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // Where each workgroup has a multiprocessor to itself, more keys at once save steps: with 4 subgroups and 32, 64 and
   // 128 keys, 6 heads of 64, 197 rows 9.5, 8.3, 7.8; 12 heads of 32, 128 rows and a mask 9.7, 6.9, 6.6. With 128, where
   // workgroups share one, the 32 heads of 512 rows take 77.
+  // fp32, split, with 8 subgroups and 32 keys, 4 and 32, 4 and 64, and sdpa.glsl: 12 heads of 32, 128 rows 13.2, 11.3,
+  // 10.2, 11.5; 6 heads of 64, 197 rows 25.0, 20.9, 27.2, 21.7; 8 heads of 128, 128 rows -, 30.9, -, 24.4; 384 heads of
+  // 32, 128 rows 40 with 8 and 32, 158 of sdpa.glsl.
   const bool wide = std::max(s.e, s.ev) > 64;
   for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
-    const bool alone = subgroups == 4 && !wide && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
+    const bool registers = std::max(s.e, s.ev) <= (split ? 32 : 64);
+    const bool alone = subgroups == 4 && registers && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
     SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};
-    found.shared = std::max({found.rows() * e_pitch, found.keys * (e_pitch + v_pitch), found.rows() * 5});
-    const bool fits = subgroups * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes;
+    const uint32_t parts = split ? 2 : 1, sizes = split ? found.rows() * 4 + subgroups * 8 : 0;
+    found.shared =
+        std::max({parts * found.rows() * e_pitch, parts * found.keys * (e_pitch + v_pitch), found.rows() * 5});
+    const bool fits =
+        subgroups * 32 <= features.max_invocations && found.shared * 16 + sizes <= features.max_shared_bytes;
     const bool few = s.rows <= found.rows() / 2 ||
                      (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= features.filling(128));
     if (fits && (!few || subgroups == 2)) return found;
@@ -99,7 +108,7 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
 }
 
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features) {
-  if (!takes_matrices(shape, features)) return std::nullopt;
+  if (!takes_matrices(shape, features) || shape.dtype != DType::f16) return std::nullopt;
   for (const bool roomy : {true, false}) {
     for (const MatrixShape& m : features.matrix_f16) {
       if (m.m == 0) break;

@@ -14,6 +14,7 @@ namespace pumice::engine {
 struct SdpaShape {
   int64_t heads, rows, e, ev;
   DType dtype = DType::f32;
+  bool int8_rows = false;  // caches are bytes with scales
 };
 
 // glsl/sdpa.glsl: query rows of a workgroup, keys of a block, and whether keys and values pass through shared memory (a

@@ -103,12 +103,14 @@ void launch_fragments(Launch& launch, const Attention& a, const Part& part, cons
   describe<glsl::sdpa_fragments::Params>(launch, a, part, f.rows(), f.keys, f.subgroups * 32);
   launch.spec.push_back(f.shared);
   require_subgroups(launch);
+  if (a.dtype == DType::f32) launch.arithmetic = Arithmetic::split3;
   launch.shader =
-      &glsl::sdpa_fragments::variant(a.int8_rows ? glsl::sdpa_fragments::CACHE::i8 : glsl::sdpa_fragments::CACHE::own);
+      &glsl::sdpa_fragments::variant(glsl::sdpa_fragments::dtype(a.dtype),
+                                     a.int8_rows ? glsl::sdpa_fragments::CACHE::i8 : glsl::sdpa_fragments::CACHE::own);
 }
 
 void launch_part(Launch& launch, const Attention& a, const Part& part) {
-  const SdpaShape shape{part.batches * part.heads, part.rows, a.q.size, a.v.size, a.dtype};
+  const SdpaShape shape{part.batches * part.heads, part.rows, a.q.size, a.v.size, a.dtype, a.int8_rows};
   if (const auto fragments = sdpa_fragments(shape, launch.features))
     return launch_fragments(launch, a, part, *fragments);
   if (const auto matrices = sdpa_matrices(shape, launch.features)) return launch_matrices(launch, a, part, *matrices);

@@ -144,7 +144,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_EQ(pick(128, 384, 384).name, "split_gemvf8");
   EXPECT_EQ(pick(8, 2048, 2048).family, Family::gemv) << "the weight is read once";
   EXPECT_EQ(pick(16, 384, 384).family, Family::gemv);
-  EXPECT_EQ(pick(512, 1536, 384).name, "split64x128");
+  EXPECT_EQ(pick(512, 1536, 384).name, "split_gemvf16x2");
   EXPECT_EQ(pick(512, 14336, 4096).name, "split64x128");
   EXPECT_EQ(pick(128, 1536, 376).family, Family::gemv) << "no whole tiles";
   LinearShape shape = int4(512, 14336, 4096);

@@ -91,14 +91,31 @@ TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
   EXPECT_EQ(sdpa_fragments({1000, 16, 64, 64, DType::f16}, fragments())->subgroups, 2u) << "one has no rows";
 }
 
+TEST(SdpaKernel, Fp32AsTwoHalves) {
+  Features features = fragments();
+  EXPECT_FALSE(sdpa_fragments({384, 128, 32, 32, DType::f32}, features)) << "a device without the feature";
+  features.bits |= bit(Feature::split);
+  const auto many = sdpa_fragments({384, 128, 32, 32, DType::f32}, features);
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->rows(), 128u);
+  EXPECT_EQ(many->shared, 2 * 128 * 5u) << "both parts of the queries";
+  EXPECT_EQ(sdpa_fragments({12, 128, 32, 32, DType::f32}, features)->keys, 64u);
+  EXPECT_EQ(sdpa_fragments({6, 197, 64, 64, DType::f32}, features)->keys, 32u);
+  EXPECT_FALSE(sdpa_fragments({8, 128, 128, 64, DType::f32}, features)) << "too many registers";
+  EXPECT_FALSE(sdpa_fragments({12, 128, 32, 32, DType::f32, true}, features)) << "caches of bytes";
+  EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, features));
+}
+
 // Every choice fits the device, on the baseline and on others.
 TEST(SdpaKernel, Fits) {
-  for (const Features& features : {baseline_features(), gpu(), fragments()}) {
+  Features splitting = fragments();
+  splitting.bits |= bit(Feature::split);
+  for (const Features& features : {baseline_features(), gpu(), fragments(), splitting}) {
     for (const int64_t rows : {1, 7, 8, 17, 128, 5000}) {
       for (const int64_t e : {1, 8, 31, 64, 128, 160, 256}) {
         for (const int64_t ev : {1, 40, 128, 256}) {
           for (const int64_t heads : {1, 12, 1000}) {
-            const SdpaShape shape{heads, rows, e, ev, DType::f16};
+            const SdpaShape shape{heads, rows, e, ev, features.has(Feature::split) ? DType::f32 : DType::f16};
             EXPECT_GE(sdpa_blocks(shape, features).rows, 1u);
             if (const auto registers = sdpa_fragments(shape, features)) {
               EXPECT_LE(registers->subgroups * 32, features.max_invocations);

@@ -64,6 +64,27 @@ def test_masks(e2e, shape, dtype) -> None:
     e2e.check(Attention(), q, k, v, added, budget=budget(v))
 
 
+def test_rows_of_any_size(e2e) -> None:
+    """In fp32: huge rows beside tiny ones, and what is not finite, as eager has it. Errors: ops/sdpa.cpp."""
+    q, k, v = heads((1, 4, 40, 32), (1, 4, 75, 32), (1, 4, 75, 32))
+    q[:, 1, ::2] *= 1e15
+    q[:, 1, 1::2] *= 1e-15
+    k[:, 1] *= 1e-15
+    k[:, 2, ::3] *= 1e-30
+    v[:, 2, 10] *= 1e4
+    v[:, 2, :, 3] *= 1e-8
+    v[:, 3, 5, 7], v[:, 3, 6, 8], q[:, 3, 4, 2], k[:, 3, 70, 1] = INF, -INF, float("nan"), -INF
+    y = pumice.load(bytes(pumice.export(Attention(), (q, k, v)))).run(q, k, v)[0]
+    eager, exact = (F.scaled_dot_product_attention(*(t.to(to) for t in (q, k, v))) for to in (q.dtype, torch.float64))
+    finite = eager.isfinite()
+    torch.testing.assert_close(y.where(~finite, 0.0), eager.where(~finite, 0.0), equal_nan=True)
+    largest = v.abs().where(v.isfinite(), 0.0).amax(2, keepdim=True)  # of each element
+    scores = 32**-0.5 * (q.abs().double() @ k.abs().double().mT).amax(-1, keepdim=True).nan_to_num(0.0)
+    bound = (2.0**-17 + 2.0**-17 * scores) * largest + 2.0**-49 * largest.amax(-1, keepdim=True)
+    assert ((y - exact).abs() <= bound)[finite].all()
+    assert finite[:, :3].all() and not finite[:, 3].all()
+
+
 def test_grouped_heads_and_scale(e2e) -> None:
     q, k, v = heads((2, 8, 5, 64), (2, 2, 100, 64), (2, 2, 100, 64))
     e2e.check(Attention(enable_gqa=True, scale=0.3), q, k, v, budget=ATTENTION)

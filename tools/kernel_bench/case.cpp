@@ -12,8 +12,8 @@
 namespace pumice::engine::kernel_bench {
 namespace {
 
-constexpr std::string_view kValues[] = {"random",    "low",     "high", "equal", "huge",
-                                        "alternate", "special", "one",  "group"};
+constexpr std::string_view kValues[] = {"random", "low",       "high",    "equal", "huge",
+                                        "wide",   "alternate", "special", "one",   "group"};
 constexpr std::string_view kZeros[] = {"none", "zero", "random"};
 constexpr std::string_view kActs[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish", "hardsigmoid"};
 constexpr std::string_view kBools[] = {"0", "1"};

@@ -16,12 +16,13 @@ namespace pumice::engine::kernel_bench {
 // The numbers in the tensors.
 //   equal      weights equal to their zero points, which must add exactly nothing
 //   huge       one column of x is huge, and its weights are 0
+//   wide       likewise, but not so huge that nothing of the others need be left beside it where x is split
 //   special    NaN in the first row of x, +Inf in the second, -Inf in the third
 //   low, high  the smallest or the largest numbers of the range
 //   alternate  weights are the largest and the smallest number in turn, x is above 0
 //   one        each row of x has one column that is not 0: an output is one product, and has no room for errors
 //   group      each row of x has one group of columns that is not 0
-enum class Values : uint8_t { random, low, high, equal, huge, alternate, special, one, group };
+enum class Values : uint8_t { random, low, high, equal, huge, wide, alternate, special, one, group };
 // Zero points: absent, all 0, or random.
 enum class Zeros : uint8_t { none, zero, random };
 

@@ -34,7 +34,7 @@ class Linear : public CaseData {
         quantized_(scheme.scales != ScalePer::none) {
     c_.group = columns(scheme, c);
     groups_ = c_.k / c_.group;
-    huge_ = c_.values == Values::huge ? c_.k / 2 : -1;
+    huge_ = is_beside_huge() ? c_.k / 2 : -1;
     make_zeros(seed);
     make_weight(seed);
     make_x(seed);
@@ -137,6 +137,9 @@ class Linear : public CaseData {
     return c_.values == Values::random || c_.values == Values::special || c_.values == Values::one ||
            c_.values == Values::group;
   }
+  // Whether one column of x is far larger than the others, and its weights 0.
+  bool is_beside_huge() const { return c_.values == Values::huge || c_.values == Values::wide; }
+
   // Whether an element of x is 0 whatever is drawn for it.
   bool is_nothing(size_t at) const {
     const auto row = static_cast<int64_t>(at) / c_.k, column = static_cast<int64_t>(at) % c_.k;
@@ -170,9 +173,9 @@ class Linear : public CaseData {
       for (int64_t n = 0; n < c_.n; ++n) {
         for (int64_t k = 0; k < c_.k; ++k, ++at) {
           const float any = random.uniform(-unit, unit);
-          const bool is_random = is_plain() || (c_.values == Values::huge && k != huge_) ||
-                                 (c_.values == Values::equal && k == (n * 7) % c_.k);
-          const bool is_zero = c_.values == Values::equal || c_.values == Values::huge;
+          const bool is_random =
+              is_plain() || (is_beside_huge() && k != huge_) || (c_.values == Values::equal && k == (n * 7) % c_.k);
+          const bool is_zero = c_.values == Values::equal || is_beside_huge();
           const bool is_low = c_.values == Values::low || (c_.values == Values::alternate && k % 2 == 1);
           values[at] = is_random ? any : is_zero ? 0 : is_low ? -unit : unit;
         }
@@ -231,7 +234,7 @@ class Linear : public CaseData {
       if (is_nothing(at)) values[at] = 0;
     if (huge_ >= 0)
       for (size_t at = static_cast<size_t>(huge_); at < values.size(); at += k)
-        values[at] = c_.dtype == DType::f16 ? 3e4f : 1e30f;
+        values[at] = c_.dtype == DType::f16 ? 3e4f : c_.values == Values::huge ? 1e30f : 0x1p31f;
     if (c_.values == Values::special) {
       const float special[] = {NAN, INFINITY, -INFINITY};
       for (size_t row = 0; row < 3 && row < static_cast<size_t>(c_.m); ++row)
@@ -326,7 +329,8 @@ std::string refuse_linear(const LinearScheme& scheme, const Case& c) {
   if (in || out) return format("its %s is not u8", in ? "x" : "result");
   if (are_bytes(scheme)) {
     if (c.dtype != DType::f32) return "x and the result are integers, the bias is f32: dtype=f32";
-    if (c.values == Values::huge || c.values == Values::special) return "no integer is huge, infinite or NaN";
+    if (c.values == Values::huge || c.values == Values::wide || c.values == Values::special)
+      return "no integer is huge, infinite or NaN";
     if (c.act > (scheme.rows == Rows::bytes ? ACT_RELU : ACT_NONE)) return "it has no such activation";
   }
   if (scheme.scales == ScalePer::none && c.zeros != Zeros::none) return "float weights have no zero points";

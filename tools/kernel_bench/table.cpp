@@ -40,7 +40,7 @@ constexpr const char* kMoreShapes[] = {
 };
 constexpr const char* kVocabulary = "m=1|2|8|33,n=151936,k=64,g=32";  // outputs of more rows only cost time
 constexpr const char* kValues =
-    "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|alternate|special|one|group";
+    "m=1|9,n=35,k=128,g=32,zero=none|random,values=low|high|equal|huge|wide|alternate|special|one|group";
 // Sums as long as those of the models that are timed.
 constexpr const char* kLongSums = "m=33,n=37,k=14336|16384,g=128,bias=1,zero=none|random,values=random|one|group";
 constexpr const char* kUnsigned[] = {"m=5|33,n=37,k=96,bias=1,in=u8,out=i8|u8", "m=5|33,n=37,k=96,bias=1,out=u8"};

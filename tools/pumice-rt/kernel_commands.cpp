@@ -17,9 +17,9 @@ Of products it is key=value joined by commas; keys left out have their defaults,
   g        columns with one scale; 0: the whole row  act      none, relu, gelu, gelu_tanh, silu, relu6,
                                                               hardswish or hardsigmoid
   dtype    f32 or f16, of x and the output           values   random, low (all lowest), high (all highest), equal (to
-  bias     0 or 1                                             their zero points), huge (one huge term), alternate
-  storage  buffer, texture3d (x and                           (signs), special (NaN and Inf in x), one (column of x
-                                                              that is not 0) or group (of columns)
+  bias     0 or 1                                             their zero points), huge or wide (one huge term,
+  storage  buffer, texture3d (x and                           or of 2^31), alternate (signs), special (NaN and
+                                                              Inf in x), one (column of x not 0) or group (of them)
            the output), texture2d (the packed weight) or textures (both)
   in out   i8 or u8, of x and the output where they are 8-bit integers
 Of convolutions: b, c, h, w (x is [b, c, h, w]), o (output channels), k (the window, k x k), s, p, d (stride, padding,

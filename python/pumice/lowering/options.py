@@ -36,7 +36,7 @@ class ExportOptions:
     bf16: what bfloat16 weights and activations become on the device: "f32" (exact) or "f16" (smaller, narrower range).
     float64: "refused", or "as_float32": what is float64 is computed in f32, inputs and results included, as the report
         says. What is made of constants alone is computed in float64 in both cases, and then rounded.
-    precision: what products of fp32 are computed in. "split": sums of fp16 products of their operands' halves where a
+    precision: what products and attention of fp32 are computed in. "split": sums of fp16 products of halves where a
         device is faster so, with the bound of docs/kernels.md, else fp32. "fp32": fp32 arithmetic alone. "fp16": what
         the module computes when its weights, buffers and inputs are turned into fp16; inputs and results keep their
         dtypes. The module itself is needed and not changed.
