@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCHW to the channels-last layout of conv/matrix.glslh: out[batch, y, x, vector] of x[batch, channel, y, x], a vector 16 bytes of
 // neighbouring channels (zeros after the last one). Bytes become signed: u8 minus 128. One invocation makes one vector of each of
-// four neighbouring pixels (WHOLE_VEC4), else of one pixel.
-// Bindings: 0 out, 1 x.
+// four neighbouring pixels (WHOLE_VEC4), else of one pixel. HAS_FACTORS, fp16 without WHOLE_VEC4 only: x is multiplied by
+// factors[batch, channel] and rounded to fp16.
+// Bindings: 0 out, 1 x, 2 factors.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -13,9 +14,11 @@
 
 layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
 layout(set = 0, binding = 1) readonly buffer X { WORD(IN) x_[]; };
+layout(set = 0, binding = 2) readonly buffer Factors { WORD(IN) factors_[]; };  // x where there are none
 
 layout(constant_id = 1) const uint WHOLE_VEC4 = 0u;     // h * w is a multiple of 4
 layout(constant_id = 2) const uint TOGETHER = 1u;  // vectors of a pixel that neighbouring invocations make: 1, 2 or 4
+layout(constant_id = 3) const uint HAS_FACTORS = 0u;
 
 layout(push_constant) uniform Params {
   uint batch;
@@ -65,12 +68,21 @@ void transpose_vec4(uint plane, uint c, uint p, out uvec4 transposed[4]) {
 #endif
 }
 
-uvec4 transpose_one(uint plane, uint c, uint p) {
+#if defined(IN_f16)
+// Pixel p of a channel, counted through the batch: a half.
+uint half_at(uint channel, uint p) {
+  const uint at = channel * params.pixels + p, half_ = (x_[at >> 2][(at >> 1) & 1u] >> (16u * (at & 1u))) & 0xffffu;
+  if (HAS_FACTORS == 0u) return half_;
+  return packHalf2x16(vec2(unpackHalf2x16(half_).x * LOAD1(f16, factors_, channel), 0.0));
+}
+#endif
+
+uvec4 transpose_one(uint image, uint c, uint p) {
+  const uint first = image * params.channels;
   uvec4 transposed;
 #if defined(IN_f16)
   [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-    const uint at = plane + (c + i) * params.pixels + p;
-    const uint half_ = c + i < params.channels ? (x_[at >> 2][(at >> 1) & 1u] >> (16u * (at & 1u))) & 0xffffu : 0u;
+    const uint half_ = c + i < params.channels ? half_at(first + c + i, p) : 0u;
     transposed[i / 2u] = i % 2u == 0u ? half_ : transposed[i / 2u] | (half_ << 16);
   }
 #else
@@ -78,7 +90,7 @@ uvec4 transpose_one(uint plane, uint c, uint p) {
     ivec4 v = ivec4(0);
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       const uint channel = c + 4u * w + i;
-      if (channel < params.channels) v[i] = LOAD1(IN, x_, plane + channel * params.pixels + p);
+      if (channel < params.channels) v[i] = LOAD1(IN, x_, (first + channel) * params.pixels + p);
     }
     transposed[w] = SIGNED(pack_u8(v));
   }
@@ -96,6 +108,6 @@ void main() {
   const uint plane = rest * params.channels * params.pixels, first = (rest * params.pixels + p) * params.vectors + vector;
   uvec4 transposed[4];
   if (WHOLE_VEC4 != 0u) transpose_vec4(plane, vector * CHANNELS_PER_VECTOR, p, transposed);
-  else transposed[0] = transpose_one(plane, vector * CHANNELS_PER_VECTOR, p);
+  else transposed[0] = transpose_one(rest, vector * CHANNELS_PER_VECTOR, p);
   for (uint i = 0u; i < at_once; ++i) out_[first + i * params.vectors] = transposed[i];
 }

@@ -58,6 +58,14 @@ bool same_shape(const Graph& graph, Tensor a, Tensor b) {
   return same_dims(values.at(a.id()), values.at(b.id()));
 }
 
+bool is_of_channels(const Graph& graph, Tensor factors, Tensor image) {
+  const std::vector<Value>& values = graph.impl().method().values;
+  Value want = values.at(image.id());
+  if (want.dims.size() != 4) return false;
+  want.dims[2] = want.dims[3] = {.value = 1};
+  return same_dims(values.at(factors.id()), want);
+}
+
 void finish_deferred(Graph::Impl& graph, Tensor tensor) {
   auto deferred = graph.deferred.extract(tensor.id());
   if (deferred.empty()) return;

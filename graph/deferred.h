@@ -9,8 +9,9 @@
 //   - an operator that reads tensors as usual: the value is written in the usual layout, by `write` of defer();
 //   - an operator of the same kind: it calls write_deferred() and gets the other layout. A later reader of the usual
 //     layout gets a copy, by `later`;
-//   - an operator that makes the value a part of its own result (the residual sum after a convolution, where it is the
-//     only reader: num_uses is 1): nothing is written for the value itself.
+//   - an operator that makes the value a part of its own result (the residual sum after a convolution, or a convolution
+//     after a product with factors of channels, where it is the only reader: num_uses is 1): nothing is written for the
+//     value itself.
 // Fusions that do not depend on the device are patterns of the lowering in Python.
 #pragma once
 
@@ -32,6 +33,8 @@ void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write
 uint32_t num_uses(const Graph& graph, Tensor value);
 // Whether two values of the file have the same shape for inputs of any size.
 bool same_shape(const Graph& graph, Tensor a, Tensor b);
+// Whether `factors` is [N, C, 1, 1] for an `image` [N, C, H, W], likewise.
+bool is_of_channels(const Graph& graph, Tensor factors, Tensor image);
 
 // For the engine: adds the nodes of a deferred tensor; does nothing for others.
 void finish_deferred(Graph::Impl& graph, Tensor tensor);

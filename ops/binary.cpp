@@ -9,6 +9,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last_product.h"
+#include "ops/conv/scaled_image.h"
 #include "ops/reference/pointwise.h"
 #include "ops/shared/operands.h"
 
@@ -38,16 +39,20 @@ void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
   const bool may_report = !is_float(dtype) && dtype != DType::boolean;
   const uint32_t alpha = has_alpha ? number_bits(args.real(2), dtype == DType::f16 ? DType::f32 : dtype, op) : 0;
 
-  graph.dispatch(reporting(graph, out, may_report), {operands.a, operands.b},
-                 [=, call = graph.call_id()](Launch& launch) {
-                   glsl::binary::Params params{};
-                   operands.launch(launch, params, code, out, op);
-                   params.number = number;
-                   params.alpha = alpha;
-                   params.call = call;
-                   launch.params(params);
-                   launch.shader = &glsl::binary::variant(glsl::binary::dtype(dtype));
-                 });
+  const auto write = [=, &graph] {
+    graph.dispatch(reporting(graph, out, may_report), {operands.a, operands.b},
+                   [=, call = graph.call_id()](Launch& launch) {
+                     glsl::binary::Params params{};
+                     operands.launch(launch, params, code, out, op);
+                     params.number = number;
+                     params.alpha = alpha;
+                     params.call = call;
+                     launch.params(params);
+                     launch.shader = &glsl::binary::variant(glsl::binary::dtype(dtype));
+                   });
+  };
+  const bool multiplies = code == BINARY_MUL && !has_number;
+  if (!multiplies || !defer_scaled_image(graph, out, operands.a, operands.b, write)) write();
 }
 
 void comparison(Graph& graph, const Args& args, const char* op, uint32_t code) {

@@ -15,9 +15,9 @@ namespace {
 
 constexpr int64_t kChannelGroupBytes = 16;
 
-Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
+Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
   const Tensor channels_last = graph.scratch(DType::i32, 1);
-  graph.dispatch({channels_last}, {x}, [=](Launch& launch) {
+  graph.dispatch({channels_last}, {x, factors ? factors : x}, [=](Launch& launch) {
     using namespace glsl::conv2d_to_channels_last;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
     const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
@@ -27,7 +27,7 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only) {
     launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
     launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
     const uint32_t together = of_pixel % 4 == 0 ? 4 : of_pixel % 2 == 0 ? 2 : 1;
-    launch.spec.insert(launch.spec.end(), {at_once == 4, together});
+    launch.spec.insert(launch.spec.end(), {at_once == 4, together, bool(factors)});
     launch.shader = &variant(in(x.dtype()));
   });
   return channels_last;
@@ -59,8 +59,8 @@ Tensor as_channels_last(Graph& graph, Tensor value) {
   return channels_last;
 }
 
-Tensor odd_as_channels_last(Graph& graph, Tensor value) {
-  return lay_out(graph, value, true);
+Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
+  return lay_out(graph, value, true, factors);
 }
 
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {

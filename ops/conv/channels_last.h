@@ -17,6 +17,8 @@
 //    convolution (try_convolution_with). The sum is then always written channels-last.
 // 5. A pointwise fp16 convolution reads an NCHW x as it is where an image has a multiple of 4 pixels. Every other x
 //    that is NCHW is copied to channels-last first.
+// 6. Where such an x, NCHW, is the product of an image and factors of its channels that nothing else reads
+//    (ops/conv/scaled_image.h), the convolution, or that copy, multiplies while it loads.
 #pragma once
 
 #include <memory>
@@ -38,8 +40,9 @@ int64_t channel_groups(int64_t channels, DType dtype);  // 16-byte groups of cha
 bool has_channels_last(Graph& graph, Tensor value);
 // The value as channels-last: as it was written, by its deferred convolution, or by a copy.
 Tensor as_channels_last(Graph& graph, Tensor value);
-// A copy that is made only at live shapes whose images are no multiple of 4 pixels; else empty.
-Tensor odd_as_channels_last(Graph& graph, Tensor value);
+// A copy, by `factors` of its channels where they are given, that is made only at live shapes whose images are no
+// multiple of 4 pixels; else empty.
+Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors);
 // Adds the node that copies channels-last to NCHW.
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last);
 

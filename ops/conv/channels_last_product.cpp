@@ -16,6 +16,7 @@
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
+#include "ops/conv/scaled_image.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -123,6 +124,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
       launch.spec.end(),
       {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
        u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
+  if (p.reads_nchw()) launch.spec.push_back(bool(p.factors));
   require_subgroups(launch);
 }
 
@@ -157,8 +159,9 @@ void set_sizes(const Product& p, Tensor into) {
 // The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
 void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool nchw) {
   const bool channels_last_out = into.id() != p.out.id();
-  const Tensor x = nchw ? p.x : p.x_channels_last;
-  graph.dispatch({into, partial}, with_end(p, {x, p.packed}, channels_last_out), [=](Launch& launch) {
+  std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.packed};
+  if (nchw) reads.push_back(p.factors ? p.factors : p.x);
+  graph.dispatch({into, partial}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const bool runs = p.out.numel() != 0;
     const ConvPick pick = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
@@ -217,8 +220,16 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
   p.packed = pack(graph, p);
   if (p.integers) p.sums = row_sums(graph, p);
-  p.may_read_nchw = !p.integers && p.is_pointwise() && !has_channels_last(graph, p.x);
-  p.x_channels_last = p.may_read_nchw ? odd_as_channels_last(graph, p.x) : as_channels_last(graph, p.x);
+  const ScaledImage scaled = scaled_image(graph, p.x);
+  const Tensor image = scaled.image ? scaled.image : p.x;
+  p.may_read_nchw = !p.integers && p.is_pointwise() && !has_channels_last(graph, image);
+  if (p.may_read_nchw) {
+    p.x = image;
+    p.factors = scaled.factors;
+    p.x_channels_last = odd_as_channels_last(graph, image, p.factors);
+  } else {
+    p.x_channels_last = as_channels_last(graph, p.x);
+  }
   if (writes_channels_last(p, graph.features())) return offer(graph, p);
   write_product(graph, p, p.out);
 }

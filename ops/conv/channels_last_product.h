@@ -26,6 +26,7 @@ struct ConvProduct : Convolution {
   Tensor packed = {}, sums = {};  // the weight, and the sums of its rows
   Tensor x_channels_last = {};    // x in that layout
   bool may_read_nchw = false;     // x may be read as NCHW instead, in vec4 groups of pixels
+  Tensor factors = {};            // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
   Addition addition = {};         // its `other` is channels-last
 
   explicit ConvProduct(const Convolution& convolution);
