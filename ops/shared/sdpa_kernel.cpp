@@ -88,12 +88,12 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // 128 keys, 6 heads of 64, 197 rows 9.5, 8.3, 7.8; 12 heads of 32, 128 rows and a mask 9.7, 6.9, 6.6. With 128, where
   // workgroups share one, the 32 heads of 512 rows take 77.
   // fp32, split, with 8 subgroups and 32 keys, 4 and 32, 4 and 64, and sdpa.glsl: 12 heads of 32, 128 rows 13.2, 11.3,
-  // 10.2, 11.5; 6 heads of 64, 197 rows 25.0, 20.9, 27.2, 21.7; 8 heads of 128, 128 rows -, 30.9, -, 24.4; 384 heads of
-  // 32, 128 rows 40 with 8 and 32, 158 of sdpa.glsl.
+  // 10.2, 11.5, but with a mask, in MiniLM, 4 and 32 take 2 us less than 4 and 64; 6 heads of 64, 197 rows 25.0, 20.9,
+  // 27.2, 21.7; 8 heads of 128, 128 rows -, 30.9, -, 24.4; 384 heads of 32, 128 rows 40 with 8 and 32, 158 of
+  // sdpa.glsl.
   const bool wide = std::max(s.e, s.ev) > 64;
   for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
-    const bool registers = std::max(s.e, s.ev) <= (split ? 32 : 64);
-    const bool alone = subgroups == 4 && registers && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
+    const bool alone = subgroups == 4 && !wide && !split && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
     SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};
     const uint32_t parts = split ? 2 : 1, sizes = split ? found.rows() * 4 + subgroups * 8 : 0;
     found.shared =
