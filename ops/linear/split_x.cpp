@@ -19,10 +19,10 @@ void split_rows_of(Launch& launch, uint32_t rows, uint32_t k) {
   const uint32_t most = std::bit_floor(std::min(256U, launch.features.max_invocations));
   const uint32_t lanes = std::min(std::max(std::bit_ceil(groups / kGroups), 32U), most);
   const uint32_t held = (groups + lanes - 1) / lanes;
+  const bool quick = launch.features.has(Feature::fragments) || launch.features.cpu;  // conversions to fp16 are exact
   launch.over_groups(rows, lanes);
   launch.params(glsl::linear_split::Params{.m = rows, .k = k, .tiles = tiles});
-  launch.spec.insert(launch.spec.end(),
-                     {k % 4 == 0, launch.features.has(Feature::fragments), held <= kMostHeld ? held : 0});
+  launch.spec.insert(launch.spec.end(), {k % 4 == 0, quick, held <= kMostHeld ? held : 0});
   launch.shader = &glsl::linear_split::variant();
 }
 

@@ -76,7 +76,7 @@ def test_fp32_weights(kernel) -> None:
     x = extreme(70, 2)
     # Inf times Inf, a subnormal number, 0; tiny times Inf; rows that end with padding.
     x[8, 5], x[9, 5], x[10, 60], x[11, 60], x[12, 95] = INF, -INF, float("nan"), 1e-38, INF
-    x[13, 60] = 0
+    x[13, 60], x[14, 5] = 0, 2.0**31  # far larger than the others, and its weights are mostly 0
     for rows in (70, 33, 1):
         check(session(x[-rows:]), x[-rows:], weight)
 
