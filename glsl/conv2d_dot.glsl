@@ -51,7 +51,7 @@ uint lane_m() { return lane() / LANES_N; }
 uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
 
 void load_chunk(uint chunk, uint first_m) {
-  load_patches(chunk);
+  load_patches(chunk, 0u);
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
     const uint row = min(first_m + (lane() + r * LANES) / 4u, params.channels - 1u);
     w_next_[r] = weight_[(chunk * params.channels + row) * 4u + (lane() & 3u)];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCHW to the channels-last layout of conv/matrix.glslh: out[batch, y, x, vector] of x[batch, channel, y, x], a vector 16 bytes of
-// neighbouring channels (zeros after the last one). Bytes become signed: u8 minus 128. One invocation makes one vector of each of
-// four neighbouring pixels (WHOLE_VEC4), else of one pixel. HAS_FACTORS, fp16 without WHOLE_VEC4 only: x is multiplied by
-// factors[batch, channel] and rounded to fp16.
+// neighbouring channels (zeros after the last one); of f32 a vector here is four channels. Bytes become signed: u8 minus 128. One invocation makes one vector of each of
+// four neighbouring pixels (WHOLE_VEC4), else of one pixel. HAS_FACTORS, fp32, and fp16 without
+// WHOLE_VEC4: x is multiplied by factors[batch, channel] and rounded to its type.
 // Bindings: 0 out, 1 x, 2 factors.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#pragma variant IN f16 i8 u8
+#pragma variant IN f16 f32 i8 u8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -29,6 +29,8 @@ layout(push_constant) uniform Params {
 
 #if defined(IN_f16)
 #define CHANNELS_PER_VECTOR 8u
+#elif defined(IN_f32)
+#define CHANNELS_PER_VECTOR 4u
 #else
 #define CHANNELS_PER_VECTOR 16u
 #endif
@@ -44,6 +46,13 @@ WORD(IN) vec4_at(uint plane, uint c, uint p) {
   return c < params.channels ? x_[(plane + c * params.pixels + p) >> 2] : WORD(IN)(0);
 }
 
+#if defined(IN_f32)
+// x of channel c of the image whose first one is `first`; past its last one x is 0, and stays so.
+vec4 scaled(vec4 x, uint first, uint c) {
+  return HAS_FACTORS != 0u && c < params.channels ? x * LOAD1(f32, factors_, first + c) : x;
+}
+#endif
+
 void transpose_vec4(uint plane, uint c, uint p, out uvec4 transposed[4]) {
 #if defined(IN_f16)
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
@@ -52,6 +61,11 @@ void transpose_vec4(uint plane, uint c, uint p, out uvec4 transposed[4]) {
     transposed[1][w] = (a.x >> 16) | (b.x & 0xffff0000u);
     transposed[2][w] = (a.y & 0xffffu) | (b.y << 16);
     transposed[3][w] = (a.y >> 16) | (b.y & 0xffff0000u);
+  }
+#elif defined(IN_f32)
+  [[unroll]] for (uint w = 0u; w < 4u; ++w) {
+    const vec4 a = scaled(uintBitsToFloat(vec4_at(plane, c + w, p)), plane / params.pixels, c + w);
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) transposed[i][w] = floatBitsToUint(a[i]);
   }
 #else
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {
@@ -84,6 +98,12 @@ uvec4 transpose_one(uint image, uint c, uint p) {
   [[unroll]] for (uint i = 0u; i < 8u; ++i) {
     const uint half_ = c + i < params.channels ? half_at(first + c + i, p) : 0u;
     transposed[i / 2u] = i % 2u == 0u ? half_ : transposed[i / 2u] | (half_ << 16);
+  }
+#elif defined(IN_f32)
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uint at = (first + c + i) * params.pixels + p;
+    const vec4 x = vec4(c + i < params.channels ? uintBitsToFloat(x_[at >> 2][at & 3u]) : 0.0);
+    transposed[i] = floatBitsToUint(scaled(x, first, c + i).x);
   }
 #else
   [[unroll]] for (uint w = 0u; w < 4u; ++w) {

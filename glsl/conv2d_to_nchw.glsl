@@ -4,7 +4,7 @@
 // Bindings: 0 out, 1 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#pragma variant DTYPE f16 i8 u8
+#pragma variant DTYPE f16 f32 i8 u8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"

@@ -9,12 +9,14 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #pragma variant DTYPE f16 f32
-#pragma variant WEIGHT q4 q8 f16
+#pragma variant WEIGHT q4 q8 f16 f32
 #pragma variant X whole tail8 tail split
 // A result of f32 is that of integers: weights are quantized, and rows of x whole tiles.
 #pragma without DTYPE=f32 WEIGHT=f16
 #pragma without DTYPE=f32 X=tail8
 #pragma without DTYPE=f32 X=tail
-// fp32 weights would be two fp16 as well, fp16 ones are for an x of fp16.
+// Weights that are not quantized are of x's dtype; fp32 is split.
 #pragma without DTYPE=f16 X=split
+#pragma without DTYPE=f16 WEIGHT=f32
+#pragma without X=whole WEIGHT=f32
 #include "linear/gemv_fragments.glslh"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/deferred.h"
 
+#include <algorithm>
+
 #include <utility>
 
 #include "graph/graph_impl.h"
@@ -51,6 +53,11 @@ uint32_t num_uses(const Graph& graph, Tensor value) {
   const Graph::Impl& impl = graph.impl();
   if (impl.uses.empty()) impl.uses = count_uses(impl.method());
   return impl.uses.at(value.id());
+}
+
+bool has_fixed_shape(const Graph& graph, Tensor value) {
+  const std::vector<SymInt>& dims = graph.impl().method().values.at(value.id()).dims;
+  return std::ranges::none_of(dims, [](const SymInt& dim) { return dim.is_expr; });
 }
 
 bool same_shape(const Graph& graph, Tensor a, Tensor b) {

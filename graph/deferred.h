@@ -31,6 +31,8 @@ void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write
 
 // How many arguments of calls, outputs of the method and new values of states are this value.
 uint32_t num_uses(const Graph& graph, Tensor value);
+// Whether a value of the file has one shape for inputs of any size.
+bool has_fixed_shape(const Graph& graph, Tensor value);
 // Whether two values of the file have the same shape for inputs of any size.
 bool same_shape(const Graph& graph, Tensor a, Tensor b);
 // Whether `factors` is [N, C, 1, 1] for an `image` [N, C, H, W], likewise.

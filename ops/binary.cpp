@@ -33,7 +33,7 @@ void arithmetic(Graph& graph, const Args& args, const char* op, uint32_t code) {
   const bool has_number = operands.a_is_number || operands.b_is_number;
   const bool adds = !has_number && ((code == BINARY_ADD && args.real(2) == 1) || code == BINARY_ADD_RELU);
   const Addition addition{.other = operands.b, .act = code == BINARY_ADD_RELU ? ACT_RELU : ACT_NONE};
-  if (adds && dtype == DType::f16 && try_convolution_with(graph, out, operands.a, addition)) return;
+  if (adds && is_float(dtype) && try_convolution_with(graph, out, operands.a, addition)) return;
   const uint32_t number = has_number ? number_bits(operands.number, dtype, op) : 0;
   const bool has_alpha = code == BINARY_ADD || code == BINARY_SUB;
   const bool may_report = !is_float(dtype) && dtype != DType::boolean;

@@ -13,20 +13,18 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kChannelGroupBytes = 16;
-
 Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
   const Tensor channels_last = graph.scratch(DType::i32, 1);
   graph.dispatch({channels_last}, {x, factors ? factors : x}, [=](Launch& launch) {
     using namespace glsl::conv2d_to_channels_last;
     const int64_t plane = x.dim(2) * x.dim(3), at_once = plane % 4 == 0 ? 4 : 1;
-    const int64_t of_pixel = channel_groups(x.dim(1), x.dtype());
+    const int64_t vectors = channel_groups(x.dim(1), x.dtype()) * group_words(x.dtype()) / 4;  // uvec4 of a pixel
     const bool runs = x.numel() != 0 && !(odd_only && at_once == 4);
-    channels_last.resize({runs ? x.dim(0) * plane * of_pixel * kChannelGroupBytes / 4 : 0});
+    channels_last.resize({runs ? x.dim(0) * plane * vectors * 4 : 0});
     if (!runs) return;
-    launch.over(u32(x.dim(0) * of_pixel * plane / at_once));
-    launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(of_pixel)});
-    const uint32_t together = of_pixel % 4 == 0 ? 4 : of_pixel % 2 == 0 ? 2 : 1;
+    launch.over(u32(x.dim(0) * vectors * plane / at_once));
+    launch.params(Params{u32(x.dim(0)), u32(x.dim(1)), u32(plane), u32(vectors)});
+    const uint32_t together = vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
     launch.spec.insert(launch.spec.end(), {at_once == 4, together, bool(factors)});
     launch.shader = &variant(in(x.dtype()));
   });
@@ -36,7 +34,11 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
 }  // namespace
 
 int64_t channel_groups(int64_t channels, DType dtype) {
-  return ceil_div(channels * device_bytes(dtype), kChannelGroupBytes);
+  return ceil_div(channels, is_float(dtype) ? 8 : 16);
+}
+
+int64_t group_words(DType dtype) {
+  return dtype == DType::f32 ? 8 : 4;
 }
 
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
@@ -61,6 +63,10 @@ Tensor as_channels_last(Graph& graph, Tensor value) {
 
 Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
   return lay_out(graph, value, true, factors);
+}
+
+Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
+  return lay_out(graph, value, false, factors);
 }
 
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {

@@ -2,15 +2,16 @@
 // The layout between two convolutions, and when it is channels-last. This is the one choice of a layout that depends on
 // the device; it is made while the graph is built.
 //
-// Channels-last is [batch][pixel][channel], the channels of a pixel padded to groups of 16 bytes (8 fp16, 16 bytes).
+// Channels-last is [batch][pixel][channel], the channels of a pixel padded to groups of 8 floats or 16 bytes.
 // Every other value of an image is NCHW. The rule:
 //
-// 1. A convolution computes from channels-last x when it is fp16 or 8-bit integers with weights without zero
+// 1. A convolution computes from channels-last x when it is of floats or of 8-bit integers with weights without zero
 //    points, has one group and more than 4 output channels, is not transposed, and has its values in buffers that one
-//    binding holds; and when the device has a kernel for it: cooperative matrices of its dtype, or integer dot
-//    products (takes_matrices, channels_last_unsupported_reason, pick_conv). CPU drivers have none by default.
-// 2. It can write its output channels-last when it uses cooperative matrices and the channels of an output pixel are a
-//    multiple of 16 bytes. Its node is then deferred (Graph::defer) until the first operator reads the output.
+//    binding holds; and when the device has a kernel for it: cooperative matrices of its dtype (of
+//    fp32, those that multiply fp16), or integer dot products (takes_matrices, channels_last_unsupported_reason,
+//    pick_conv). CPU drivers have none by default.
+// 2. It can write its output channels-last when it uses cooperative matrices and the channels of an output pixel are
+//    whole groups. Its node is then deferred (Graph::defer) until the first operator reads the output.
 // 3. If that reader is a convolution of rule 1, the output is written channels-last; further readers that need NCHW get
 //    a copy. Any other first reader gets NCHW.
 // 4. If the only reader adds another tensor of the same shape and dtype, the addition becomes the epilogue of the
@@ -18,7 +19,7 @@
 // 5. A pointwise fp16 convolution reads an NCHW x as it is where an image has a multiple of 4 pixels. Every other x
 //    that is NCHW is copied to channels-last first.
 // 6. Where such an x, NCHW, is the product of an image and factors of its channels that nothing else reads
-//    (ops/conv/scaled_image.h), the convolution, or that copy, multiplies while it loads.
+//    (ops/conv/scaled_image.h), the fp16 convolution, or that copy, multiplies while it loads.
 #pragma once
 
 #include <memory>
@@ -35,7 +36,8 @@ struct ChannelsLast {
   std::shared_ptr<const ConvProduct> product = {};  // the deferred convolution that can write it so
 };
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value);
-int64_t channel_groups(int64_t channels, DType dtype);  // 16-byte groups of channels in a pixel
+int64_t channel_groups(int64_t channels, DType dtype);  // groups of channels in a pixel, the last one padded
+int64_t group_words(DType dtype);                       // of 32 bits
 // Whether the value is channels-last, or can be written so without a copy.
 bool has_channels_last(Graph& graph, Tensor value);
 // The value as channels-last: as it was written, by its deferred convolution, or by a copy.
@@ -43,6 +45,8 @@ Tensor as_channels_last(Graph& graph, Tensor value);
 // A copy, by `factors` of its channels where they are given, that is made only at live shapes whose images are no
 // multiple of 4 pixels; else empty.
 Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors);
+// A copy of f32, multiplied by `factors` of its channels.
+Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors);
 // Adds the node that copies channels-last to NCHW.
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last);
 

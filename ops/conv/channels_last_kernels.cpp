@@ -4,32 +4,59 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "ops/linear/packed_weight.h"  // kPanelRows
 #include "ops/linear/pick.h"
 
 namespace pumice::engine {
 namespace {
 
-// Of a dtype, large to small, matrices before dot products.
+// Of a dtype, large to small, matrices before dot products. Fragments: those of linear layers, of 16 channels a panel
+// and 8 pixels for 8 rows.
 constexpr ConvKernel kKernels[] = {
-    {"conv128x128", false, {128, 128, 64, 32}},
-    {"conv64x128", false, {64, 128, 64, 32}},
-    {"conv64x64", false, {64, 64, 32, 32}},
-    {"conv32x64", false, {32, 64, 16, 32}},
-    {"conv32x32", false, {32, 32, 16, 16}},
-    {"conv8_128x128", true, {128, 128, 64, 32}},
-    {"conv8_64x128", true, {64, 128, 64, 32}},
-    {"conv8_64x64", true, {64, 64, 32, 32}},
-    {"conv8_32x64", true, {32, 64, 16, 32}},
-    {"conv8_32x32", true, {32, 32, 16, 16}},
-    {"conv8_16x32", true, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
+    {"conv_gemvf16x2", DType::f16, {32, 16, 32, 16}, ConvFamily::fragments},
+    {"conv_gemvf16", DType::f16, {16, 16, 16, 16}, ConvFamily::fragments},
+    {"conv_gemvf8x2", DType::f16, {32, 8, 32, 8}, ConvFamily::fragments},
+    {"conv_gemvf8", DType::f16, {16, 8, 16, 8}, ConvFamily::fragments},
+    {"split_conv_gemvf16x2", DType::f32, {32, 16, 32, 16}, ConvFamily::fragments},
+    {"split_conv_gemvf8x2", DType::f32, {32, 8, 32, 8}, ConvFamily::fragments},
+    {"conv128x128", DType::f16, {128, 128, 64, 32}},
+    {"conv64x128", DType::f16, {64, 128, 64, 32}},
+    {"conv64x64", DType::f16, {64, 64, 32, 32}},
+    {"conv32x64", DType::f16, {32, 64, 16, 32}},
+    {"conv32x32", DType::f16, {32, 32, 16, 16}},
+    {"conv8_128x128", DType::i8, {128, 128, 64, 32}},
+    {"conv8_64x128", DType::i8, {64, 128, 64, 32}},
+    {"conv8_64x64", DType::i8, {64, 64, 32, 32}},
+    {"conv8_32x64", DType::i8, {32, 64, 16, 32}},
+    {"conv8_32x32", DType::i8, {32, 32, 16, 16}},
+    {"conv8_16x32", DType::i8, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
     // Dot products.
-    {"conv_dot64x64", true, {64, 64, 8, 4}, true},
-    {"conv_dot32x32", true, {32, 32, 4, 4}, true},
+    {"conv_dot64x64", DType::i8, {64, 64, 8, 4}, ConvFamily::dot},
+    {"conv_dot32x32", DType::i8, {32, 32, 4, 4}, ConvFamily::dot},
 };
 // Kernels of NCHW convolutions (ops/conv/kernels.h). The last one computes what channels-last kernels can, too.
 constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
 
 constexpr int64_t kChunkGroups = 4;
+
+// The linear layer's kernel of the same structure, and its sizes; only of fragments.
+const LinearKernel& as_linear(const ConvKernel& kernel) {
+  const Input input = kernel.x == DType::f32 ? Input::splits : Input::floats;
+  const auto same = [&](const LinearKernel& each) {
+    return each.family == Family::gemv_fragments && each.input == input && each.rows == kernel.tile.bn &&
+           each.panels * kPanelRows == kernel.tile.bm;
+  };
+  return *std::ranges::find_if(linear_kernels(), same);
+}
+
+LinearShape as_linear(const ConvShape& s) {
+  return {.m = s.pixels,
+          .n = s.channels,
+          .k = ceil_div(s.k_groups * 8, kTileColumns) * kTileColumns,
+          .weight = s.x == DType::f16 ? WeightType::f16 : WeightType::f32,
+          .dtype = s.x,
+          .split_weight = true};
+}
 
 std::string size_unsupported_reason(const ConvKernel& kernel, const Features& features) {
   const uint32_t lanes = conv_lanes(kernel, features), bytes = conv_shared_bytes(kernel, features);
@@ -61,10 +88,11 @@ int64_t most_splits(const ConvShape& s) {
 }
 
 int64_t subgroups(const ConvKernel& kernel, const ConvShape& s) {
-  return workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.dot ? 32 : 1);
+  return workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.family == ConvFamily::dot ? 32 : 1);
 }
 
 ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  if (kernel.family == ConvFamily::fragments) return {&kernel, 1};
   const int64_t want = ceil_div(features.filling(kFill), subgroups(kernel, s));
   return {&kernel, static_cast<uint32_t>(std::max<int64_t>(1, std::min(want, most_splits(s))))};
 }
@@ -80,20 +108,19 @@ bool is_conv_kernel(std::string_view name) {
   return std::ranges::find(kOthers, name) != std::end(kOthers) || std::ranges::any_of(kKernels, is_name);
 }
 
-std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
-  if (kernel.dot) {
-    if (features.has(Feature::int_dot)) return size_unsupported_reason(kernel, features);
-    return format("needs the feature '%s', which the device lacks or which was switched off", name(Feature::int_dot));
-  }
-  for (const Feature feature :
-       {Feature::coopmat, Feature::memory_model, kernel.integers ? Feature::int8 : Feature::float16}) {
-    if (!features.has(feature))
-      return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
+static std::string lacks(Feature feature) {
+  return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
+}
+
+static std::string matrix_unsupported_reason(const ConvKernel& kernel, const Features& features) {
+  const bool bytes = kernel.x == DType::i8;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, bytes ? Feature::int8 : Feature::float16}) {
+    if (!features.has(feature)) return lacks(feature);
   }
   const MatrixShape& shape = conv_matrix(kernel, features);
   const Tile& t = kernel.tile;
-  if (shape.m == 0) return format("needs cooperative matrices of %s", kernel.integers ? "signed bytes" : "fp16");
-  const uint32_t chunk = kernel.integers ? 64 : 32;
+  if (shape.m == 0) return format("needs cooperative matrices of %s", bytes ? "signed bytes" : "fp16");
+  const uint32_t chunk = bytes ? 64 : 32;
   if (t.tm % shape.m != 0 || t.tn % shape.n != 0 || shape.n % 8 != 0 || chunk % shape.k != 0 || shape.k % 8 != 0)
     return format("does not divide into matrices of %ux%ux%u", shape.m, shape.n, shape.k);
   const uint32_t lanes = conv_lanes(kernel, features);
@@ -106,22 +133,39 @@ std::string unsupported_reason(const ConvKernel& kernel, const Features& feature
   return "";
 }
 
+std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
+  switch (kernel.family) {
+    case ConvFamily::fragments:
+      return unsupported_reason(as_linear(kernel), as_linear({16, 16, 8, kernel.x}), features);
+    case ConvFamily::matrix:
+      return matrix_unsupported_reason(kernel, features);
+    case ConvFamily::dot:
+      break;
+  }
+  return features.has(Feature::int_dot) ? size_unsupported_reason(kernel, features) : lacks(Feature::int_dot);
+}
+
 const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features) {
-  return kernel.integers ? features.matrix_s8[0] : features.matrix_f16[0];
+  return kernel.x == DType::i8 ? features.matrix_s8[0] : features.matrix_f16[0];
 }
 
 uint32_t conv_lanes(const ConvKernel& kernel, const Features& features) {
-  return kernel.tile.subtiles() * (kernel.dot ? 1 : features.subgroup_size);
+  return kernel.tile.subtiles() * (kernel.family == ConvFamily::dot ? 1 : features.subgroup_size);
+}
+
+uint32_t fragment_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  return gemv_lanes(as_linear(kernel), s.pixels, s.channels, s.k_groups * 8, features);
 }
 
 // Rows of 64 bytes and 16 of padding, half filled for matrices of 8 bytes; planes of x are 32 rows of pixels and 16
 // bytes; and what a subgroup puts out at a time, whose rows have 32 or 16 bytes more.
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features) {
   const Tile& t = kernel.tile;
-  if (kernel.dot) return (t.bm + t.bn) * 80;
+  if (kernel.family == ConvFamily::dot) return (t.bm + t.bn) * 80;
   const MatrixShape& shape = conv_matrix(kernel, features);
-  const uint32_t row = (kernel.integers && shape.k == 8 ? 128 : 64) + 16;
-  const uint32_t x = kernel.integers ? t.bn * row : std::max(t.bn * row, 32 * (t.bn / 8 + 1) * 16);
+  const bool bytes = kernel.x == DType::i8;
+  const uint32_t row = (bytes && shape.k == 8 ? 128 : 64) + 16;
+  const uint32_t x = bytes ? t.bn * row : std::max(t.bn * row, 32 * (t.bn / 8 + 1) * 16);
   return std::max(t.bm * row + x, t.subtiles() * 4 * (shape.m * t.tn + std::max(8 * shape.m, 4 * t.tn)));
 }
 
@@ -129,12 +173,13 @@ namespace {
 
 // Of matrices, or of dot products: the largest tile that fills the device as it is; else the largest one that does so
 // in splits; else the least.
-ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
+ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features) {
   const ConvKernel* least = nullptr;
   for (const bool split : {false, true}) {
     for (const ConvKernel& kernel : kKernels) {
-      if (kernel.dot != dot || kernel.integers != s.integers || !unsupported_reason(kernel, features).empty()) continue;
-      const uint32_t sums = dot ? 2 * features.subgroup_size : 1;  // as many as the words of the patch, in each lane
+      if (kernel.family != family || kernel.x != s.x || !unsupported_reason(kernel, features).empty()) continue;
+      const uint32_t sums = family == ConvFamily::dot ? 2 * features.subgroup_size
+                                                      : 1;  // as many as the words of the patch, in each lane
       if (!holds_sums(kernel.tile, features, sums)) continue;
       least = &kernel;
       const Tile& t = kernel.tile;
@@ -147,12 +192,37 @@ ConvPick pick_of(bool dot, const ConvShape& s, const Features& features) {
   return least == nullptr ? ConvPick{} : with_splits(*least, s, features);
 }
 
+// Of fp32. H200, us of split_conv_gemvf8x2, split_conv_gemvf16x2 and conv_tiled.glslh's: 3x3 64 -> 64,
+// 56x56 14.7, 13.1, 24.9; 8 images 56.4, 51.4, 93.6; 3x3 256 -> 256, 14x14, 8 images 58.9, 61.3, 130; ResNet-18 353,
+// 371, 1560; ResNet-50 664, 700, 2684.
+constexpr std::string_view kSplitPick = "split_conv_gemvf8x2";
+
+// Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, for which there is no other.
+// H200, ResNet-50's 1x1 layers of fp16, us by these and by tiles in splits: 196 pixels 1024 -> 256 5.3, 10.5;
+// 256 -> 1024 5.1, 7.5; 49 pixels 2048 -> 512 6.2, 11.5.
+const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
+  if (!features.has(Feature::fragments) || s.x == DType::i8 || s.packing == ConvShape::Packing::chunks) return nullptr;
+  const auto find = [&](const auto& is_it) -> const ConvKernel* {
+    const auto found = std::ranges::find_if(kKernels, [&](const ConvKernel& each) {
+      return each.family == ConvFamily::fragments && each.x == s.x && is_it(each);
+    });
+    return found != std::end(kKernels) && unsupported_reason(*found, features).empty() ? &*found : nullptr;
+  };
+  if (s.x == DType::f32) return find([](const ConvKernel& each) { return each.name == kSplitPick; });
+  const LinearKernel& linear = pick_linear(as_linear(s), features);
+  const ConvKernel* same = find([&](const ConvKernel& each) { return as_linear(each).name == linear.name; });
+  if (same != nullptr || s.packing != ConvShape::Packing::fragments) return same;
+  return find([](const ConvKernel&) { return true; });
+}
+
 }  // namespace
 
 ConvPick pick_conv(const ConvShape& s, const Features& features) {
   if (features.kernel == kTiled) return {};
   for (const ConvKernel& kernel : kKernels) {
-    if (kernel.integers != s.integers || kernel.name != features.kernel) continue;
+    if (kernel.x != s.x || kernel.name != features.kernel) continue;
+    const bool fragments = kernel.family == ConvFamily::fragments;
+    if (s.packing == (fragments ? ConvShape::Packing::chunks : ConvShape::Packing::fragments)) continue;
     const std::string reason = unsupported_reason(kernel, features);
     if (!reason.empty())
       fail(Code::InvalidArgument, Stage::plan, "kernel", "kernel '%s' cannot run here: it %s", features.kernel.c_str(),
@@ -161,8 +231,9 @@ ConvPick pick_conv(const ConvShape& s, const Features& features) {
   }
   // Whose driver compiles matrices slowly, and runs them, and dot products, as other products.
   if (features.cpu) return {};
-  const ConvPick matrices = pick_of(false, s, features);
-  return matrices.kernel != nullptr ? matrices : pick_of(true, s, features);
+  if (const ConvKernel* kernel = pick_fragments(s, features)) return {kernel, 1};
+  const ConvPick matrices = pick_of(ConvFamily::matrix, s, features);
+  return matrices.kernel != nullptr ? matrices : pick_of(ConvFamily::dot, s, features);
 }
 
 }  // namespace pumice::engine

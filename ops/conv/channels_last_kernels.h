@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv/matrix.glslh) or
-// by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and features.
+// Which kernel computes a convolution from channels-last x: by cooperative matrices (glsl/include/conv/matrix.glslh,
+// conv/fragments.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl). Pure functions of sizes and features.
 #pragma once
 
 #include <span>
@@ -11,18 +11,27 @@
 
 namespace pumice::engine {
 
-// A product of [channels, k] and [k, pixels of the batch]; k_groups: k in groups of 16 bytes, 8 fp16 or 16 int8.
+enum class ConvFamily : uint8_t {
+  fragments,  // conv/fragments.glslh, whose weight is packed in its own way
+  matrix,     // conv/matrix.glslh
+  dot,        // conv2d_dot.glsl
+};
+
+// A product of [channels, k] and [k, pixels of the batch]; k_groups: k in groups of 8 numbers of f16 or f32, or of 16
+// of i8, which stands for both types of bytes.
 struct ConvShape {
   int64_t channels, pixels, k_groups;
-  bool integers = false;
+  DType x = DType::f16;
+  // How the weight is packed, once that is known: for fragments, or for all others.
+  enum class Packing : uint8_t { any, fragments, chunks } packing = Packing::any;
 };
 
 // Channels along the rows of the tile.
 struct ConvKernel {
   std::string_view name;  // as Features::kernel forces it
-  bool integers;
-  Tile tile;  // a subtile for each subgroup, or invocation of dot products
-  bool dot = false;
+  DType x;                // f16, f32 or i8
+  Tile tile;              // a subtile for each subgroup, or invocation of dot products; one of fragments
+  ConvFamily family = ConvFamily::matrix;
 };
 
 // splits: workgroups that share an output tile; each sums a range of k.
@@ -39,7 +48,9 @@ std::string unsupported_reason(const ConvKernel& kernel, const Features& feature
 ConvPick pick_conv(const ConvShape& shape, const Features& features);
 // Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.
 bool is_conv_kernel(std::string_view name);
+// Invocations of a workgroup, and shared memory, of matrices and dot products.
 uint32_t conv_lanes(const ConvKernel& kernel, const Features& features);
+uint32_t fragment_lanes(const ConvKernel& kernel, const ConvShape& shape, const Features& features);  // of that family
 uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features);
 const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features);
 

@@ -7,16 +7,20 @@
 
 #include "base/divide.h"
 #include "glsl/conv2d_dot.h"
+#include "glsl/conv2d_fragments.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
+#include "glsl/conv2d_pack_fragments.h"
 #include "glsl/conv2d_row_sums.h"
+#include "glsl/conv2d_row_units.h"
 #include "glsl/conv2d_split_k.h"
 #include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/scaled_image.h"
+#include "ops/linear/packed_weight.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -32,7 +36,11 @@ bool is_padded(const Convolution& c) {
 }
 
 ConvShape shape_of(const Product& p, int64_t pixels) {
-  return {p.channels, pixels, p.taps * p.pixel_groups, p.integers};
+  using Packing = ConvShape::Packing;
+  const Packing packing = bool(p.chunks) == bool(p.fragments) ? Packing::any
+                          : p.chunks                          ? Packing::chunks
+                                                              : Packing::fragments;
+  return {p.channels, pixels, p.taps * p.pixel_groups, p.integers ? DType::i8 : p.x.dtype(), packing};
 }
 
 Tensor pack(Graph& graph, const Product& p) {
@@ -43,6 +51,29 @@ Tensor pack(Graph& graph, const Product& p) {
     launch.over(u32(count));
     launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(count)});
     launch.shader = &variant(p.integers ? WEIGHT::i8 : WEIGHT::f16);
+  });
+}
+
+Tensor row_units(Graph& graph, const Product& p) {
+  return graph.prepack("conv2d_row_units", {p.weight}, DType::f32, {p.channels}, [=](Launch& launch) {
+    launch.over_groups(static_cast<uint64_t>(p.channels), 64);
+    launch.params(glsl::conv2d_row_units::Params{u32(p.channels), u32(p.weight.dim(1))});
+    launch.shader = &glsl::conv2d_row_units::variant();
+  });
+}
+
+Tensor pack_fragments(Graph& graph, const Product& p) {
+  const int64_t tiles = ceil_div(p.taps * p.pixel_groups, 8), parts = p.units ? 2 : 1;
+  const int64_t count = row_panels(u32(p.channels)) * tiles * 128;  // steps of lanes
+  const std::string what = "conv2d_pack_fragments " + std::to_string(p.taps);
+  std::vector<Tensor> inputs = {p.weight};
+  if (p.units) inputs.push_back(p.units);
+  return graph.prepack(what, inputs, DType::i32, {count * parts * 4}, [=](Launch& launch) {
+    using namespace glsl::conv2d_pack_fragments;
+    launch.over(u32(count));
+    launch.params(
+        Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(tiles), u32(count)});
+    launch.shader = &variant(p.units ? WEIGHT::f32 : WEIGHT::f16);
   });
 }
 
@@ -100,6 +131,23 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
                                          u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
 }
 
+void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& kernel, bool channels_last_out) {
+  using namespace glsl::conv2d_fragments;
+  const ConvShape shape = shape_of(p, p.pixels());
+  const Tile& t = kernel.tile;
+  constexpr uint32_t kLeastNchwLanes = 128;  // which all store, though some may multiply nothing
+  const uint32_t lanes =
+      std::max(fragment_lanes(kernel, shape, launch.features), channels_last_out ? 0 : kLeastNchwLanes);
+  launch.over_groups(static_cast<uint64_t>(ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn)), lanes);
+  launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.arithmetic = p.units ? Arithmetic::split3 : Arithmetic::f16;
+  describe<Params>(launch, p, t);
+  launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+                                         u32(p.taps * p.pixel_groups), is_padded(p)});
+  launch.shader = &variant(p.units ? DTYPE::f32 : DTYPE::f16, channels_last_out ? OUT::channels_last : OUT::nchw);
+  require_subgroups(launch);
+}
+
 void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool channels_last_out) {
   const ConvKernel& kernel = *pick.kernel;
   const Features& features = launch.features;
@@ -108,7 +156,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   launch.over_groups(static_cast<uint64_t>(groups), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
   launch.arithmetic = p.integers ? Arithmetic::i8 : Arithmetic::f16;
-  if (kernel.dot) return multiply_by_dots(launch, p, pick);
+  if (kernel.family == ConvFamily::dot) return multiply_by_dots(launch, p, pick);
   if (p.integers) {
     using namespace glsl::conv2d_matrix_int8;
     describe<Params>(launch, p, t);
@@ -145,21 +193,23 @@ void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels
 
 // What the epilogue of a convolution reads.
 std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool channels_last_out) {
-  reads.push_back(p.bias ? p.bias : p.packed);
+  reads.push_back(p.bias ? p.bias : p.weights());
   if (p.integers) reads.insert(reads.end(), {p.scale, p.sums});
-  if (channels_last_out) reads.push_back(p.addition.other ? p.addition.other : p.packed);
+  if (p.units) reads.push_back(p.units);
+  if (channels_last_out) reads.push_back(p.addition.other ? p.addition.other : p.weights());
   return reads;
 }
 
 void set_sizes(const Product& p, Tensor into) {
   p.out.resize(p.out_shape());
-  if (into.id() != p.out.id()) into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * 4});
+  if (into.id() != p.out.id())
+    into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * group_words(p.out.dtype())});
 }
 
 // The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
 void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool nchw) {
   const bool channels_last_out = into.id() != p.out.id();
-  std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.packed};
+  std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.chunks};
   if (nchw) reads.push_back(p.factors ? p.factors : p.x);
   graph.dispatch({into, partial}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
@@ -167,14 +217,29 @@ void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bo
     const ConvPick pick = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
     const int64_t words = pick.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
     partial.resize({pick.splits > 1 ? words : 4});
-    if (runs && p.reads_nchw() == nchw) multiply(launch, p, pick, channels_last_out);
+    const bool mine = runs && pick.kernel->family != ConvFamily::fragments && p.reads_nchw() == nchw;
+    if (mine) multiply(launch, p, pick, channels_last_out);
   });
 }
 
-// Whether it can write its output channels-last: by cooperative matrices, only whole 16-byte groups of channels, with
-// scales that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
+void add_product_by_fragments(Graph& graph, const Product& p, Tensor into) {
+  const bool channels_last_out = into.id() != p.out.id();
+  graph.dispatch({into}, with_end(p, {p.x_channels_last, p.fragments}, channels_last_out), [=](Launch& launch) {
+    set_sizes(p, into);
+    if (p.out.numel() == 0) return;
+    const ConvKernel& kernel = *pick_conv(shape_of(p, p.pixels()), launch.features).kernel;
+    if (kernel.family == ConvFamily::fragments) multiply_by_fragments(launch, p, kernel, channels_last_out);
+  });
+}
+
+// Whether it can write its output channels-last: by cooperative matrices, only whole groups of channels, with scales
+// that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
 bool writes_channels_last(const Product& p, const Features& features) {
-  if (pick_conv(shape_of(p, 1), features).kernel->dot) return false;
+  if (p.fragments && p.channels % 8 != 0) return false;
+  if (!p.chunks) return true;
+  ConvShape by_others = shape_of(p, 1);
+  by_others.packing = ConvShape::Packing::chunks;
+  if (pick_conv(by_others, features).kernel->family == ConvFamily::dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
   return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 &&
          !p.requantize.is_extreme() && shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
@@ -207,26 +272,46 @@ ConvProduct::ConvProduct(const Convolution& c)
   pixel_groups = channel_groups(in_channels, x.dtype());
 }
 
+// Whether a kernel reads it so where nothing wrote it channels-last.
+static bool may_read_nchw(const Product& p) {
+  return p.x.dtype() == DType::f16 && p.is_pointwise();
+}
+
 bool takes_matrices(const Convolution& c, const Features& features) {
   if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
   const Product p(c);
   const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
-  const uint64_t bytes = static_cast<uint64_t>(pixels * p.pixel_groups) * 16;
+  const auto bytes = static_cast<uint64_t>(pixels * p.pixel_groups * group_words(p.x.dtype()) * 4);
   return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
-         ((!p.integers && p.is_pointwise() && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
+         ((may_read_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
+}
+
+// For the kernels that are picked. Of few pixels they are others than of many: where the shape may change, and one
+// image has few, the weight is packed for both.
+static void pack_weight(Graph& graph, Product& p) {
+  const bool fixed = has_fixed_shape(graph, p.out);
+  const int64_t pixels = fixed ? p.pixels() : p.out.dim(2) * p.out.dim(3);
+  const ConvPick pick = pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), graph.features());
+  const bool fragments = pick.kernel->family == ConvFamily::fragments && !p.may_read_nchw;
+  if (p.x.dtype() == DType::f32) p.units = row_units(graph, p);
+  if (!fragments || (!fixed && !p.units)) p.chunks = pack(graph, p);
+  if (fragments) p.fragments = pack_fragments(graph, p);
 }
 
 void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
-  p.packed = pack(graph, p);
   if (p.integers) p.sums = row_sums(graph, p);
   const ScaledImage scaled = scaled_image(graph, p.x);
   const Tensor image = scaled.image ? scaled.image : p.x;
-  p.may_read_nchw = !p.integers && p.is_pointwise() && !has_channels_last(graph, image);
+  p.may_read_nchw = may_read_nchw(p) && !has_channels_last(graph, image);
+  pack_weight(graph, p);
   if (p.may_read_nchw) {
     p.x = image;
     p.factors = scaled.factors;
     p.x_channels_last = odd_as_channels_last(graph, image, p.factors);
+  } else if (scaled.image && p.x.dtype() == DType::f32 && !has_channels_last(graph, image)) {
+    p.x = image;
+    p.x_channels_last = scaled_as_channels_last(graph, image, scaled.factors);
   } else {
     p.x_channels_last = as_channels_last(graph, p.x);
   }
@@ -235,6 +320,8 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
 }
 
 void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
+  if (p.fragments) add_product_by_fragments(graph, p, into);
+  if (!p.chunks) return;
   const Tensor partial = graph.scratch(DType::i32, 1);
   add_product(graph, p, into, partial, false);
   if (p.may_read_nchw) add_product(graph, p, into, partial, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of one group whose x is channels-last, as a product by cooperative matrices
-// (glsl/include/conv/matrix.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
+// (glsl/include/conv/matrix.glslh, conv/fragments.glslh) or by dot products of bytes (glsl/conv2d_dot.glsl).
 #pragma once
 
 #include "ops/conv/channels_last.h"
@@ -20,18 +20,20 @@ struct Addition {
 // One such convolution, and the tensors that are made for it.
 struct ConvProduct : Convolution {
   bool integers;
-  int64_t channels;               // of the output
-  int64_t in_channels, taps;      // of x; of the kernel
-  int64_t pixel_groups;           // 16-byte groups of channels in a pixel of x
-  Tensor packed = {}, sums = {};  // the weight, and the sums of its rows
-  Tensor x_channels_last = {};    // x in that layout
-  bool may_read_nchw = false;     // x may be read as NCHW instead, in vec4 groups of pixels
-  Tensor factors = {};            // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
-  Addition addition = {};         // its `other` is channels-last
+  int64_t channels;                    // of the output
+  int64_t in_channels, taps;           // of x; of the kernel
+  int64_t pixel_groups;                // groups of channels in a pixel of x
+  Tensor chunks = {}, fragments = {};  // the packed weight: for all other kernels, for conv/fragments.glslh, or both
+  Tensor sums = {}, units = {};        // of its rows: sums of integers, powers of two of fp32
+  Tensor x_channels_last = {};         // x in that layout
+  bool may_read_nchw = false;          // x may be read as NCHW instead, in vec4 groups of pixels
+  Tensor factors = {};                 // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
+  Addition addition = {};              // its `other` is channels-last
 
   explicit ConvProduct(const Convolution& convolution);
   int64_t pixels() const { return out.dim(0) * out.dim(2) * out.dim(3); }
   bool reads_nchw() const { return may_read_nchw && x.dim(2) * x.dim(3) % 4 == 0; }
+  Tensor weights() const { return chunks ? chunks : fragments; }
   // The zero point of x as signed bytes.
   int64_t signed_zero() const { return x_zero - (x.dtype() == DType::u8 ? 128 : 0); }
 };

@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "glsl/include/math/activation.glslh"
+#include "ops/conv/channels_last.h"
 #include "ops/conv/channels_last_product.h"
 #include "ops/conv/launch.h"
 #include "ops/linear/epilogue.h"
@@ -22,8 +23,10 @@ constexpr int64_t kIntegerColumns = (int64_t{1} << 31) / (255 * 255);
 // Whether each value fits a binding as kernels that take no blocks would have it, as far as is known now.
 bool is_small(const Convolution& c, const Features& features) {
   const ConvShape shape = c.facts().shape();
-  const int64_t packed = shape.channels * ceil_div(shape.k_groups, 4) * 64, x = c.x.numel() * device_bytes(c.x.dtype()),
-                out = c.out.numel() * device_bytes(c.out.dtype());
+  // Rows of the packed weight are whole panels of 16, and their groups whole tiles of 8.
+  const int64_t packed =
+                    ceil_div(shape.channels, 16) * 16 * ceil_div(shape.k_groups, 8) * 32 * group_words(c.x.dtype()),
+                x = c.x.numel() * device_bytes(c.x.dtype()), out = c.out.numel() * device_bytes(c.out.dtype());
   return static_cast<uint64_t>(std::max({packed, x, out})) <= features.max_storage_bytes;
 }
 

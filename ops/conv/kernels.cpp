@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/divide.h"
+#include "ops/conv/channels_last.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
@@ -36,8 +37,9 @@ int64_t ConvFacts::terms() const {
 }
 
 ConvShape ConvFacts::shape() const {
-  const int64_t channel_groups = ceil_div(in_channels / groups * device_bytes(x), 16);
-  return {channels, pixels, patches.kernel[0] * patches.kernel[1] * channel_groups, !is_float(x)};
+  const DType stored = is_float(x) ? x : DType::i8;
+  const int64_t taps = patches.kernel[0] * patches.kernel[1];
+  return {channels, pixels, taps * channel_groups(in_channels / groups, x), stored};
 }
 
 bool is_direct(int64_t groups, int64_t channels_of_group) {
@@ -51,8 +53,8 @@ uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
 
 std::string channels_last_unsupported_reason(const ConvFacts& f) {
   if (f.textures) return kBuffers;
-  const bool types = f.x == DType::f16 ? !f.quantized : is_byte(f.x);
-  if (!types || f.has_zero) return "takes fp16, or 8-bit integers with weights without zero points";
+  const bool types = is_float(f.x) ? !f.quantized : is_byte(f.x);
+  if (!types || f.has_zero) return "takes floats, or 8-bit integers with weights without zero points";
   if (f.groups != 1 || f.patches.transposed) return "takes convolutions of one group, not transposed";
   if (is_direct(1, f.channels)) return "is for more output channels";
   const bool cut = std::ranges::any_of(f.patches.pads, [](int64_t pad) { return pad < 0; });
@@ -92,7 +94,8 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f,
   if (kernel == kTiled) return "";
   if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
-  if (known.integers != f.shape().integers) return known.integers ? "takes 8-bit integers" : "takes fp16";
+  if (known.x != f.shape().x)
+    return known.x == DType::i8 ? "takes 8-bit integers" : "takes " + std::string(name(known.x));
   return unsupported_reason(known, features);
 }
 
@@ -106,7 +109,9 @@ SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& f) {
   if (!is_float(f.x)) return {.per_term = 0, .fixed = 6};
   const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled;
   if (plain) return {.fixed = 4};
-  return {.fixed = 2, .unit = 0x1p-23, .cuts = true};
+  const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
+  if (known.family == ConvFamily::matrix) return {.fixed = 2, .unit = 0x1p-23, .cuts = true};
+  return {.fixed = 26, .unit = 0x1p-23, .of_terms = known.x == DType::f32 ? 0x1p-19 : 0, .cuts = true};
 }
 
 }  // namespace pumice::engine

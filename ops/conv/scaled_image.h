@@ -10,7 +10,7 @@
 namespace pumice::engine {
 
 struct ScaledImage {
-  Tensor image = {}, factors = {};  // f16 [N, C, H, W] and [N, C, 1, 1]
+  Tensor image = {}, factors = {};  // f16 or f32 [N, C, H, W] and [N, C, 1, 1]
 };
 
 // For an operator that multiplies a and b: true where `out` is such a product. It is then deferred (graph/deferred.h),

@@ -13,11 +13,10 @@ namespace pumice::engine {
 SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& shape) {
   // Kernels of integers: whole numbers come to fp32 for each group of 8 columns or more, and partial sums of as many
   // lanes meet; sums of rows with one scale are exact. Scales of groups and rows, bias, activation and residual round.
-  if (kernel.input == Input::split) {
+  if (kernel.input == Input::split || kernel.input == Input::splits) {
     const double of_terms = shape.weight == WeightType::f32 ? 0x1p-19 : 0x1p-22;
-    return {.fixed = 26, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
+    return {.fixed = 27, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
   }
-  if (kernel.input == Input::splits) return {.fixed = 27, .unit = 0x1p-23, .of_terms = 0x1p-22, .cuts = true};
   if (kernel.input != Input::floats) return {.per_term = shape.group == 0 ? 0 : 0.25, .fixed = 16};
   // The scale of a quantized row rounds, too.
   const double fixed = 26 + (shape.integers ? 2 : 0);

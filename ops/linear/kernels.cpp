@@ -40,6 +40,7 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
     {"split_gemvf8", Family::gemv_fragments, 8, 1, {}, Input::splits},
+    {"split_gemvf8x2", Family::gemv_fragments, 8, 2, {}, Input::splits},
     {"split_gemvf16x2", Family::gemv_fragments, 16, 2, {}, Input::splits},
     {"gemvr1", Family::gemv_rows, 1, 1},
     {"gemvr2", Family::gemv_rows, 2, 1},
@@ -79,12 +80,19 @@ bool fits(const LinearKernel& kernel, WeightType weight, const Features& feature
 
 constexpr uint32_t kNormBytes = 144;  // of glsl/include/linear/rms_norm.glslh where no row is normed
 
+// Of kernels that split x themselves: invocations, which need most registers, and subgroups in all, 16 for each
+// multiprocessor. H200, fp32, us with 128 and 256 invocations: split_gemvf8x2 197 x 1536 -> 384 (2400 subgroups with
+// 256) 11.2, 13.3; 32 x 2048 -> 2048 (2048) 13.7, 11.2; split_gemvf16x2 512 x 1536 -> 384 (3072) 15.4, 21.9; 512 x
+// 3072 -> 768 49.3, 64.7.
+constexpr uint32_t kMostSplitLanes = 256, kManySplitLanes = 128;
+constexpr int64_t kMostSplitSubgroups = 2112;
+
 // Whether a workgroup of a GEMV may have so many times 32 invocations.
 static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
   const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 64 : 256);
   // Among 1024 lanes, registers are few on Adreno and Apple: their compilers spill.
   const bool few = !features.cpu && (features.subgroup_size > 32 || features.few_registers);
-  const uint32_t most = few ? 512 : features.max_invocations;
+  const uint32_t most = kernel.input == Input::splits ? kMostSplitLanes : few ? 512 : features.max_invocations;
   return slots * 32 <= std::min(most, features.max_invocations) && sums + 16 + kNormBytes <= features.max_shared_bytes;
 }
 
@@ -95,6 +103,7 @@ static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const
   const int64_t tiles = ceil_div(k, 64);
   uint32_t slots = std::min(
       std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
+  if (kernel.input == Input::splits) slots = std::min(slots, kManySplitLanes / 32);
   while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
   return slots * 32;
 }
@@ -119,7 +128,8 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
   const uint32_t least = gemv_least_lanes(kernel, k, features);
   if (features.cpu || kernel.family == Family::gemv_rows) return least;
-  const int64_t most = features.filling(6144);  // about 46 for each multiprocessor
+  // About 46 for each multiprocessor.
+  const int64_t most = features.filling(kernel.input == Input::splits ? kMostSplitSubgroups : 6144);
   const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
   uint32_t slots = least / 32;
   while (slots < 32 && groups * slots * 2 <= most && tiles >= int64_t{slots} * 4 &&
@@ -248,8 +258,9 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   }
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
-    if (split && (!quantized || s.k % 64 != 0)) return "takes quantized weights, of whole tiles of 64 columns";
-    if (s.weight == WeightType::f32) return "takes fp16 and quantized weights";
+    if (split && s.k % 64 != 0) return "takes whole tiles of 64 columns";
+    if (split && !quantized && !s.split_weight) return "takes quantized weights there";
+    if (s.weight == WeightType::f32 && !split) return "takes fp16 and quantized weights";
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
   if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";

@@ -27,11 +27,12 @@ struct LinearShape {
   int64_t m, n, k;
   uint32_t group = 0;  // columns with one scale; 0: the whole row
   WeightType weight = WeightType::f32;
-  DType dtype = DType::f32;  // of x and out
-  bool scale_f16 = false;    // scales are fp16, not fp32
-  bool integers = false;     // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
-  bool may_split = false;    // the operator has nodes for Input::split (ops/linear/split_x.h)
-  bool textures = false;     // x and out are
+  DType dtype = DType::f32;   // of x and out
+  bool scale_f16 = false;     // scales are fp16, not fp32
+  bool integers = false;      // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
+  bool may_split = false;     // the operator has nodes for Input::split (ops/linear/split_x.h)
+  bool split_weight = false;  // weights of f32 are there as two fp16, too (pre_split_form)
+  bool textures = false;      // x and out are
   bool weight_texture = false;
   std::string_view op = {};  // of integers: the operator, which says how x becomes them
 };

@@ -51,6 +51,13 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
   return out;
 }
 
+// Whether an fp32 weight is kept as two fp16 for each element, too: where the most rows would be multiplied so.
+bool splits_weight(Graph& graph, LinearShape shape) {
+  shape.split_weight = true;
+  return shape.weight == WeightType::f32 && !shape.textures && may_read(Input::splits, shape, graph.features()) &&
+         choose_linear(shape, graph.features()).input == Input::splits;
+}
+
 }  // namespace
 
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue epilogue) {
@@ -60,10 +67,13 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   check_epilogue(op, dtype, epilogue);
   const bool textures = take_textures(graph, x, out, &epilogue.residual);
   epilogue.height = textures;
+  LinearShape known = product_shape(weight, dtype, std::max<int64_t>(x.numel() / weight.k, 1));
+  known.textures = textures;
+  known.may_split = true;
+  known.split_weight = splits_weight(graph, known);
   const auto live_shape = [=] {
-    LinearShape shape = product_shape(weight, dtype, std::max<int64_t>(x.numel() / weight.k, 1));
-    shape.textures = textures;
-    shape.may_split = true;
+    LinearShape shape = known;
+    shape.m = std::max<int64_t>(x.numel() / weight.k, 1);
     return shape;
   };
   const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
@@ -91,9 +101,14 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     how.rows = split->rows;
     add_product(split_form(graph, weight), split->x, how, by_split);
   }
-  if (textures || weight.k % 8 == 0) return add(x, epilogue, [=](const Launch& launch) { return !by_split(launch); });
+  const auto by_splits = [=](const Launch& launch) {
+    return known.split_weight && kernel_for(launch).input == Input::splits;
+  };
+  if (known.split_weight) add_product(pre_split_form(graph, weight), x, epilogue, by_splits);
+  const auto plain = [=](const Launch& launch) { return !by_split(launch) && !by_splits(launch); };
+  if (textures || weight.k % 8 == 0) return add(x, epilogue, plain);
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
-  const auto others = [=](const Launch& launch) { return !tail(launch) && !by_split(launch); };
+  const auto others = [=](const Launch& launch) { return !tail(launch) && plain(launch); };
   epilogue.columns = Columns::tiles;
   add(padded(graph, x, weight.k, x_columns(weight, epilogue), others), epilogue, others);
   epilogue.columns = Columns::any;

@@ -8,6 +8,7 @@
 #include "glsl/linear_pack.h"
 #include "glsl/linear_pack_powers.h"
 #include "glsl/linear_pack_scale.h"
+#include "glsl/linear_pack_split.h"
 #include "ops/shared/shape.h"
 
 // As check, for the groups, scales and zero points of a weight.
@@ -184,6 +185,25 @@ PackedWeight split_form(Graph& graph, PackedWeight w) {
       launch.shader = &glsl::linear_pack_powers::variant();
       launch.binding_ranges = {{block.first * uint64_t{4}, block.count * uint64_t{4}},
                                {block.first * row, block.count * row}};
+      launch.next_dispatch();
+    }
+  });
+  return w;
+}
+
+PackedWeight pre_split_form(Graph& graph, const PackedWeight& weight) {
+  PackedWeight w = split_form(graph, weight);
+  const uint32_t rows = row_panels(w.n) * kPanelRows, tiles = panel_tiles(w.k);
+  const uint64_t row = packed_bytes(w.type, w.k);
+  const Shape words = {static_cast<int64_t>(rows * row / 4)};
+  w.weight = graph.prepack("linear_pack_split", {w.weight, w.scale}, DType::i32, words, [=](Launch& launch) {
+    for (const RowRange& block : split_rows(rows, {row}, launch.features)) {
+      const uint32_t count = block.count / kPanelRows * tiles * 128;
+      launch.over(count);
+      launch.params(glsl::linear_pack_split::Params{tiles, count});
+      launch.shader = &glsl::linear_pack_split::variant();
+      const BindingRange weights = {block.first * row, block.count * row};
+      launch.binding_ranges = {weights, weights, {block.first * uint64_t{4}, block.count * uint64_t{4}}};
       launch.next_dispatch();
     }
   });

@@ -62,6 +62,10 @@ PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op);
 // (glsl/linear_pack_powers.glsl).
 PackedWeight split_form(Graph& graph, PackedWeight weight);
 
+// A copy of an fp32 weight for kernels that split x themselves (Input::splits): as two fp16 for each element, with
+// those scales (glsl/linear_pack_split.glsl). As large as the weight.
+PackedWeight pre_split_form(Graph& graph, const PackedWeight& weight);
+
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero
 // (there the scale's again when it is empty).
 std::vector<RowRange> weight_row_ranges(const PackedWeight& weight, const Features& features);

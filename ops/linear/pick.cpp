@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/pick_int8.h"
 #include "ops/linear/tuned.h"
 
@@ -136,13 +137,26 @@ constexpr SplitCost kSplitCosts[] = {
 //   128   6.5  5.1  6.2   13.3  8.1  7.4   14.3  8.1  8.0
 //   197   8.8  5.7  6.5
 //   512  14.8  8.1  7.4   16.0 19.8 14.6   56.2 20.3 15.4
+// fp32 weights, us of the best other, split_gemvf8, split_gemvf8x2 and split_gemvf16x2:
+//   rows  384 -> 384            384 -> 1536          1536 -> 384          768 -> 768          2048 -> 2048
+//   16                                                                     9.3  6.1  6.7  7.9
+//   32                                                                                        20.3 13.0 11.2 12.3
+//   128                                                                   15.8 10.4  8.2  8.8
+//   197   11.0  6.6  6.8  8.1  20.8 12.5 12.3 10.0  22.2 11.6 11.2 12.4
+//   512                                             56.2 23.7 19.9 15.4
+// 128 x 768 -> 3072 25.7, 24.4, 20.9, 17.7; 512 x 3072 -> 768 76.4, 79.6, 60.5, 49.3.
 // With fewer rows weights are read once, and the others are as fast.
 constexpr double kWaitUs = 4.0;
 struct OwnSplitCost {
   const char* kernel;
+  bool quantized;  // the weight
   double wait_us, us;
 };
-constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", 4.3, 0.052}, {"split_gemvf16x2", 5.6, 0.031}};
+constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", true, 4.3, 0.052},
+                                           {"split_gemvf16x2", true, 5.6, 0.031},
+                                           {"split_gemvf8", false, 4.9, 0.0625},
+                                           {"split_gemvf8x2", false, 5.6, 0.047},
+                                           {"split_gemvf16x2", false, 6.7, 0.0365}};
 constexpr int64_t kLeastOwnSplitRows = 16;
 
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
@@ -151,7 +165,9 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
   for (const OwnSplitCost& cost : kOwnSplitCosts) {
     const LinearKernel& kernel = linear_kernel(cost.kernel);
     const double us = cost.wait_us + cost.us * millions;
-    if (s.m < kLeastOwnSplitRows || us >= best_us || !unsupported_reason(kernel, s, features).empty()) continue;
+    if (cost.quantized != quantized(s.weight) || s.m < kLeastOwnSplitRows || us >= best_us ||
+        !unsupported_reason(kernel, s, features).empty())
+      continue;
     best = &kernel, best_us = us;
   }
   return best;

@@ -26,7 +26,7 @@ TEST(PickConv, NothingWithoutMatrices) {
   EXPECT_EQ(pick_conv({256, 3136, 288}, features).kernel, nullptr);
   features = gpu();
   features.matrix_s8[0] = {};
-  EXPECT_EQ(pick_conv({256, 3136, 288, true}, features).kernel, nullptr);
+  EXPECT_EQ(pick_conv({256, 3136, 288, DType::i8}, features).kernel, nullptr);
   features = gpu();
   features.cpu = true;
   EXPECT_EQ(pick_conv({256, 3136, 288}, features).kernel, nullptr);
@@ -37,7 +37,7 @@ TEST(PickConv, LargeTilesForManyOutputsSplitsForFew) {
   EXPECT_EQ(many.kernel->name, "conv128x128");
   EXPECT_EQ(many.splits, 1u);
   EXPECT_EQ(pick_conv({64, 100352, 72}, gpu()).kernel->name, "conv64x128");
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, gpu()).kernel->name, "conv8_128x128");
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, gpu()).kernel->name, "conv8_128x128");
   EXPECT_GT(pick_conv({512, 49, 576}, gpu()).splits, 4u);
   EXPECT_EQ(pick_conv({512, 49, 8}, gpu()).splits, 1u);
 }
@@ -45,19 +45,19 @@ TEST(PickConv, LargeTilesForManyOutputsSplitsForFew) {
 TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   Features features = gpu();
   features.bits |= bit(Feature::int_dot);
-  EXPECT_FALSE(pick_conv({256, 100352, 144, true}, features).kernel->dot);
+  EXPECT_FALSE(pick_conv({256, 100352, 144, DType::i8}, features).kernel->family == ConvFamily::dot);
   features.matrix_f16[0] = features.matrix_s8[0] = {};
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot64x64");
-  EXPECT_EQ(pick_conv({20, 300, 9, true}, features).kernel->name, "conv_dot32x32");
-  EXPECT_GT(pick_conv({512, 49, 288, true}, features).splits, 1u);
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv_dot64x64");
+  EXPECT_EQ(pick_conv({20, 300, 9, DType::i8}, features).kernel->name, "conv_dot32x32");
+  EXPECT_GT(pick_conv({512, 49, 288, DType::i8}, features).splits, 1u);
   Features few = features;
   few.few_registers = true;
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, few).kernel->name, "conv_dot32x32");
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot32x32");
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
   features.kernel = "conv_dot32x32";
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv_dot32x32");
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv_dot32x32");
   features.bits &= ~bit(Feature::int_dot);
-  EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
+  EXPECT_THROW(pick_conv({256, 100352, 144, DType::i8}, features), Error);
 }
 
 // For every shape the picked kernel fits the device, and no split is empty.
@@ -73,10 +73,10 @@ TEST(PickConv, AlwaysRuns) {
       for (const int64_t channels : {1, 17, 64, 300}) {
         for (const int64_t pixels : {1, 49, 3000}) {
           for (const int64_t k_groups : {1, 9, 300, 5000}) {
-            for (const bool integers : {false, true}) {
-              const ConvPick pick = pick_conv({channels, pixels, k_groups, integers}, features);
+            for (const DType x : {DType::f16, DType::i8}) {
+              const ConvPick pick = pick_conv({channels, pixels, k_groups, x}, features);
               if (pick.kernel == nullptr) continue;
-              EXPECT_EQ(pick.kernel->integers, integers);
+              EXPECT_EQ(pick.kernel->x, x);
               EXPECT_LE(conv_shared_bytes(*pick.kernel, features), features.max_shared_bytes);
               EXPECT_LE(conv_lanes(*pick.kernel, features), features.max_invocations);
               EXPECT_GE(pick.splits, 1u);
@@ -89,15 +89,58 @@ TEST(PickConv, AlwaysRuns) {
   }
 }
 
+Features fragments() {
+  Features features = gpu();
+  for (const Feature feature : {Feature::fragments, Feature::subgroup_arithmetic, Feature::subgroup_shuffle})
+    features.bits |= bit(feature);
+  features.compute_units = 132;
+  return features;
+}
+
+TEST(PickConv, FragmentsForFewPixels) {
+  const Features features = fragments();
+  const ConvPick few = pick_conv({256, 196, 128}, features);
+  EXPECT_EQ(few.kernel->name, "conv_gemvf16");
+  EXPECT_EQ(few.splits, 1u);
+  EXPECT_EQ(fragment_lanes(*few.kernel, {256, 196, 128}, features) % 32, 0u);
+  EXPECT_EQ(pick_conv({1024, 196, 32}, features).kernel->name, "conv_gemvf16x2");
+  EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel->name, "conv128x128");
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::i8}, features).kernel->family, ConvFamily::matrix);
+}
+
+// Once the weight is packed, only kernels that read it so are left.
+TEST(PickConv, GoesByThePackedWeight) {
+  using Packing = ConvShape::Packing;
+  Features features = fragments();
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::f16, Packing::chunks}, features).kernel->family, ConvFamily::matrix);
+  EXPECT_EQ(pick_conv({256, 100352, 288, DType::f16, Packing::fragments}, features).kernel->name, "conv_gemvf16x2");
+  features.kernel = "conv128x128";
+  EXPECT_EQ(pick_conv({256, 196, 128}, features).kernel->name, "conv128x128");
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::f16, Packing::fragments}, features).kernel->name, "conv_gemvf16");
+  features.kernel = "conv_gemvf8";
+  EXPECT_EQ(pick_conv({256, 196, 128}, features).kernel->name, "conv_gemvf8");
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::f16, Packing::chunks}, features).kernel->family, ConvFamily::matrix);
+}
+
+TEST(PickConv, Fp32AsTwoHalves) {
+  Features features = fragments();
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::f32}, features).kernel, nullptr) << "the switch is off";
+  features.bits |= bit(Feature::split);
+  for (const int64_t pixels : {1, 196, 100352})
+    EXPECT_EQ(pick_conv({256, pixels, 128, DType::f32}, features).kernel->name, "split_conv_gemvf8x2") << pixels;
+  features.bits &= ~bit(Feature::subgroup_shuffle);
+  EXPECT_EQ(pick_conv({256, 196, 128, DType::f32}, features).kernel, nullptr);
+}
+
 TEST(PickConv, TakesANameAndRefusesOthers) {
   Features features = gpu();
   features.kernel = "conv64x64";
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel->name, "conv64x64");
-  EXPECT_EQ(pick_conv({256, 100352, 144, true}, features).kernel->name, "conv8_128x128");
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv8_128x128");
   features.kernel = "conv_tiled";
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
   features.kernel = "conv8_16x32";
-  EXPECT_THROW(pick_conv({256, 100352, 144, true}, features), Error);
+  EXPECT_THROW(pick_conv({256, 100352, 144, DType::i8}, features), Error);
   EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
   EXPECT_TRUE(is_conv_kernel("conv_dot32x32"));
   EXPECT_FALSE(is_conv_kernel("gemv1"));

@@ -196,6 +196,23 @@ TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
   EXPECT_EQ(pick_matrix_tail(linear_kernel("split_matrix64x128"), int4(65, 14336, 4096), features), nullptr);
 }
 
+// Of fp32 weights they read a copy, which not every operator has: the table in ops/linear/pick.cpp.
+TEST(PickLinear, Fp32WeightsAsTwoHalvesByKernelsThatSplitX) {
+  Features features = matrices();
+  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
+  LinearShape shape{.m = 197, .n = 384, .k = 1536, .may_split = true, .split_weight = true};
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf16x2");
+  shape.k = 384;
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8");
+  shape.m = 128, shape.n = shape.k = 768;
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8x2");
+  shape.m = 8;
+  EXPECT_EQ(pick_linear(shape, features).family, Family::gemv) << "the weight is read once";
+  shape.m = 128, shape.split_weight = false;
+  EXPECT_NE(pick_linear(shape, features).input, Input::splits);
+  EXPECT_EQ(unsupported_reason(linear_kernel("split_gemvf8"), shape, features), "takes quantized weights there");
+}
+
 TEST(LinearError, OfSplitWeights) {
   LinearShape shape = int4(512, 14336, 4096);
   shape.dtype = DType::f32;

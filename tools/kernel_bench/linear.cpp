@@ -317,6 +317,7 @@ LinearShape linear_shape(const LinearScheme& scheme, const Case& c) {
           .scale_f16 = c.scale == DType::f16,
           .integers = scheme.rows != Rows::floats,
           .may_split = scheme.rows == Rows::floats,
+          .split_weight = scheme.rows == Rows::floats,
           .textures = c.in_textures(),
           .weight_texture = c.weight_in_texture()};
 }

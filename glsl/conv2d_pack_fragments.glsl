@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/fragments.glslh: as linear/packed.glslh says of
+// fp16, with columns in order of (ky, kx, input channel), input channels padded with zeros to whole vectors of eight. Of fp32 each
+// vector of a step is two: of high parts and of low ones (math/split.glslh), after rows are multiplied by 2^14 / unit. One
+// invocation makes a step of a lane.
+// Bindings: 0 out, 1 weight; WEIGHT f32: 2 units (conv2d_row_units.glsl).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#pragma variant WEIGHT f16 f32
+#include "core/index.glslh"
+#include "core/launch.glslh"
+#include "core/types.glslh"
+#if defined(WEIGHT_f32)
+#include "math/split.glslh"
+#endif
+
+layout(set = 0, binding = 0) writeonly buffer Out { uvec4 out_[]; };
+layout(set = 0, binding = 1) readonly buffer Weight { WORD(WEIGHT) weight_[]; };
+#if defined(WEIGHT_f32)
+layout(set = 0, binding = 2) readonly buffer Units { float units_[]; };
+#endif
+
+layout(push_constant) uniform Params {
+  uint channels;
+  uint in_channels;
+  uint taps;
+  uint vectors;  // of an input pixel
+  uint tiles;    // of a row panel
+  uint count;    // of steps
+} params;
+
+// Four neighbouring columns of a row, from half a vector on.
+VEC(WEIGHT) four(uint row, uint half_vector) {
+  const uint tap = half_vector / 2u / params.vectors, first = half_vector % (2u * params.vectors) * 4u;
+  VEC(WEIGHT) w = ZERO(WEIGHT);
+  if (row >= params.channels || tap >= params.taps) return w;
+  for (uint i = 0u; i < min(4u, params.in_channels - min(first, params.in_channels)); ++i) {
+    w[i] = LOAD1(WEIGHT, weight_, (row * params.in_channels + first + i) * params.taps + tap);
+  }
+  return w;
+}
+
+#if defined(WEIGHT_f32)
+void split_row(uint row, vec4 w, out uvec2 high, out uvec2 low) {
+  const int exponent = int(floatBitsToUint(units_[min(row, params.channels - 1u)]) >> 23) - 127;
+  split_two(w.xy, power_of_2(14 - exponent), high.x, low.x);
+  split_two(w.zw, power_of_2(14 - exponent), high.y, low.y);
+}
+#endif
+
+void main() {
+  if (item() >= params.count) return;
+  uint rest = item();
+  const uint l = take(rest, 32u), s = take(rest, 4u), tile = take(rest, params.tiles), row = rest * 16u + (l >> 2);
+  const uint half_vector = tile * 16u + (s >> 1) * 8u + (l & 3u) * 2u + (s & 1u);
+  const VEC(WEIGHT) a = four(row, half_vector), b = four(row + 8u, half_vector);
+#if defined(WEIGHT_f16)
+  out_[item()] = uvec4(PACK(f16, a), PACK(f16, b));
+#else
+  const uint at = (item() >> 5) * 64u + l;
+  uvec4 high, low;
+  split_row(row, a, high.xy, low.xy);
+  split_row(row + 8u, b, high.zw, low.zw);
+  out_[at] = high;
+  out_[at + 32u] = low;
+#endif
+}
