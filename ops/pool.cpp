@@ -54,7 +54,9 @@ std::span<const Op> pool_ops() {
         "x=i8[1,2,6,6] kernel=[2,2] stride=[2,2] pads=[0,0,0,0] dilation=[1,1] ceil_mode=0 -> i8[1,2,3,3]; "
         "x=T[2,9,8]{special} kernel=[3,2] stride=[2,1] pads=[0,1,0,1] dilation=[2,3] ceil_mode=1 -> T[2,3,7]; "
         "x=T[2,5,6,7] kernel=[2,3,2] stride=[2,1,3] pads=[1,0,0,0,1,1] dilation=[1,2,1] ceil_mode=0 -> T[2,3,3,3]; "
-        "x=T[3,9] kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 -> T[3,5]",
+        "x=T[3,9] kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 -> T[3,5]; "
+        "x=T[2,3,9,16] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> T[2,3,5,8]; "
+        "x=i8[2,5,7,8] kernel=[3,2] stride=[1,1] pads=[1,0,1,1] dilation=[1,1] ceil_mode=0 -> i8[2,5,7,8]",
         "x=f16[8,64,112,112] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> "
         "f16[8,64,56,56]",
         reference::max_pool}},
@@ -66,7 +68,9 @@ std::span<const Op> pool_ops() {
         "T[2,3,5,4] i64[2,3,5,4]; "
         "x=i64[2,4,9,8]{-2..2} kernel=[2,3,2] stride=[1,2,1] pads=[1,0,1,0,1,0] dilation=[2,1,2] ceil_mode=1 -> "
         "i64[2,3,5,7] i32[2,3,5,7]; "
-        "x=i32[3,9]{-2..2} kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 -> i32[3,5] i64[3,5]",
+        "x=i32[3,9]{-2..2} kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 -> i32[3,5] i64[3,5]; "
+        "x=T[2,3,9,16]|T[2,3,9,16]{special} kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> "
+        "T[2,3,5,8] i64[2,3,5,8]",
         "x=f16[8,64,112,112] kernel=[3,3] stride=[2,2] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 -> "
         "f16[8,64,56,56] i64[8,64,56,56]",
         reference::max_pool_with_places}},
@@ -83,14 +87,19 @@ std::span<const Op> pool_ops() {
         "T[2,4,4]; "
         "x=T[2,5,6,7] kernel=[2,3,2] stride=[2,1,3] pads=[1,1,0,1,1,1] dilation=[1,1,1] ceil_mode=0 count_padding=0|1 "
         "-> T[2,3,6,3]; "
-        "x=T[3,9] kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 count_padding=1 -> T[3,5]",
+        "x=T[3,9] kernel=[2] stride=[2] pads=[1,1] dilation=[1] ceil_mode=0 count_padding=1 -> T[3,5]; "
+        "x=T[2,3,5,8] kernel=[3,3] stride=[1,1] pads=[1,1,1,1] dilation=[1,1] ceil_mode=0 count_padding=0|1 -> "
+        "T[2,3,5,8]; "
+        "x=T[2,3,14,13] kernel=[7,6] stride=[4,5] pads=[2,1,0,1] dilation=[1,1] ceil_mode=0 count_padding=0|1 -> "
+        "T[2,3,3,2]",
         "x=f16[8,64,16,28,28] kernel=[3,3,3] stride=[1,1,1] pads=[1,1,1,1,1,1] dilation=[1,1,1] ceil_mode=0 "
         "count_padding=1 -> f16[8,64,16,28,28]",
         reference::avg_pool}},
       {{"adaptive_avg_pool", 1, "Tensor x, sizes size -> Tensor"},
        adaptive_avg_pool,
        kFloats,
-       {"x=T[2,3,9,8] size=[2,3] -> T[2,3,2,3]; x=T[3,5,9,8] size=[2,3,9] -> T[3,2,3,9]; x=T[3,9] size=[4] -> T[3,4]",
+       {"x=T[2,3,9,8] size=[2,3] -> T[2,3,2,3]; x=T[3,5,9,8] size=[2,3,9] -> T[3,2,3,9]; x=T[3,9] size=[4] -> T[3,4]; "
+        "x=T[2,3,13,17] size=[2,3] -> T[2,3,2,3]",
         "", reference::adaptive_avg_pool}},
   };
   return kOps;

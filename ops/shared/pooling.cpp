@@ -2,6 +2,8 @@
 #include "ops/shared/pooling.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cinttypes>
 
 #include "base/divide.h"
@@ -10,6 +12,7 @@
 namespace pumice::engine {
 
 using glsl::pool::POOL;
+using glsl::pool::WORK;
 
 namespace {
 
@@ -19,17 +22,28 @@ bool is_adaptive(const Pooling& p) {
   return p.pool == POOL::adaptive_mean;
 }
 
+bool is_mean(const Pooling& p) {
+  return p.pool == POOL::mean || is_adaptive(p);
+}
+
 size_t dimensions(const Pooling& p) {
   return is_adaptive(p) ? p.size.size() : p.axes.size();
 }
 
+// The most elements that a window has along an axis, those in the padding left out.
+int64_t most_elements(const Pooling& p, const glsl::pool::Params& params, size_t axis) {
+  const int64_t size = params.in_size[axis];
+  const int64_t window = is_adaptive(p) ? ceil_div(size, params.out_size[axis]) + 1 : params.kernel[axis];
+  return std::min(window, size);
+}
+
 // The shader sums a row of a window in 32 bits, of differences up to 255, onto 16 bits of the rows before.
-void check_sums(const Pooling& p, int64_t width, int64_t windows) {
+void check_sums(const Pooling& p, const glsl::pool::Params& params) {
   constexpr int64_t kMost = (INT32_MAX - 0xffff) / 255;
-  const int64_t window = is_adaptive(p) ? ceil_div(width, windows) + 1 : p.axes.back().kernel;
-  if (std::min(window, width) > kMost)
+  const int64_t width = most_elements(p, params, kAxes - 1);
+  if (width > kMost)
     fail(Code::LimitExceeded, Stage::plan, "", "%s: a sum over rows of %" PRId64 " integers; 32 bits hold %" PRId64,
-         p.op, std::min(window, width), kMost);
+         p.op, width, kMost);
 }
 
 // One axis of the windows; those in front of the pooled ones have one element.
@@ -61,6 +75,68 @@ Shape put_axes(glsl::pool::Params& params, const Pooling& p, const Launch& launc
   return shape;
 }
 
+// Columns from a whole vec4 group of x to the window of the first of four neighbouring outputs.
+uint32_t shift_of(const glsl::pool::Params& params) {
+  return static_cast<uint32_t>(-params.pad[2]) % 4;
+}
+
+// Whether the loads of small windows, of by_row all of one slab of four of them, fit into registers.
+bool fits_registers(const glsl::pool::Params& params, bool by_row) {
+  constexpr uint64_t kElements = 25, kVec4s = 28;
+  const uint64_t height = params.kernel[1], width = params.kernel[2];
+  if (!by_row) return height * width <= kElements;
+  const uint64_t columns = shift_of(params) + 3ull * params.stride[2] + (width - 1) * params.dilation[2] + 1;
+  return height * ceil_div(static_cast<int64_t>(columns), 4) <= kVec4s;
+}
+
+// How the shader divides the work (glsl/pool.glsl), and for by_lanes the lanes of a workgroup.
+struct Work {
+  WORK kind = WORK::by_one;
+  uint32_t lanes = 128;
+};
+
+// A workgroup for four windows where an invocation would be long at it, and few invocations would be. A CPU driver runs
+// all lanes one after another: there only what loads less is worth it.
+Work pick_work(const Pooling& p, const glsl::pool::Params& params, const Features& features) {
+  constexpr int64_t kWindow = 32, kFewOutputs = 1 << 17;
+  std::array<int64_t, kAxes> window{};
+  for (size_t axis = 0; axis < kAxes; ++axis) window[axis] = most_elements(p, params, axis);
+  const bool dense = std::ranges::all_of(params.dilation, [](uint32_t dilation) { return dilation == 1; });
+  const bool large = window[0] * window[1] * window[2] >= kWindow && params.count <= kFewOutputs;
+  if (is_mean(p) && dense && large && !features.cpu) {
+    const int64_t words = window[0] * window[1] * ((window[2] + 6) / 4);
+    const uint32_t most = std::min(512U, std::bit_floor(features.max_invocations));
+    return {WORK::by_lanes, 4 * static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(words, 8, most / 4)))};
+  }
+  const bool whole_rows = params.in_size[2] % 4 == 0 && params.out_size[2] % 4 == 0;
+  if (!is_adaptive(p) && whole_rows && fits_registers(params, true)) return {WORK::by_row};
+  if (!is_adaptive(p) && !features.cpu && fits_registers(params, false)) return {WORK::by_one_small};
+  return {};
+}
+
+void launch_pool(Launch& launch, const Pooling& p, const glsl::pool::Params& params) {
+  const Work work = pick_work(p, params, launch.features);
+  const uint64_t vec4s = vec4_groups(p.out);
+  switch (work.kind) {
+    case WORK::by_lanes:
+      launch.over(vec4s * work.lanes, work.lanes);
+      break;
+    case WORK::by_one_small:
+      launch.over(params.count, work.lanes);
+      break;
+    default:
+      launch.over(vec4s);
+  }
+  launch.params(params);
+  launch.spec.insert(launch.spec.end(),
+                     {static_cast<uint32_t>(p.pool), p.count_padding, static_cast<uint32_t>(work.kind)});
+  const bool small = work.kind == WORK::by_row || work.kind == WORK::by_one_small;
+  if (small)
+    launch.spec.insert(launch.spec.end(), {params.kernel[1], params.kernel[2], params.stride[2], params.dilation[2]});
+  if (work.kind == WORK::by_row) launch.spec.push_back(shift_of(params));
+  launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
+}
+
 }  // namespace
 
 void pooling(Graph& graph, const Pooling& given) {
@@ -78,15 +154,11 @@ void pooling(Graph& graph, const Pooling& given) {
     p.places.resize(has_places ? shape : Shape{0});
     if (p.out.numel() == 0) return;
     u32(p.x.numel());
-    const bool is_mean = p.pool == POOL::mean || is_adaptive(p);
-    if (is_mean && !is_float(p.x.dtype())) check_sums(p, params.in_size[kAxes - 1], shape.back());
     params.count = u32(p.out.numel());
     params.divisor = static_cast<float>(p.divisor);
-    launch.params(params);
-    launch.over(vec4_groups(p.out));
+    if (is_mean(p) && !is_float(p.x.dtype())) check_sums(p, params);
     launch.outer = static_cast<uint32_t>(p.x.rank() - dims);
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(p.pool), p.count_padding});
-    launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
+    launch_pool(launch, p, params);
   });
 }
 
