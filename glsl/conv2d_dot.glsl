@@ -3,11 +3,11 @@
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
 //
-// x is channels-last; it, the weight, the chunks of four vectors and the split-K sums are those of conv/matrix.glslh. A workgroup
+// x is channels-last; it, the weight, the chunks of four vectors and the splits are those of conv/matrix.glslh. A workgroup
 // computes BM x BN outputs, an invocation TM x TN of them in registers; LANES = (BM / TM) * (BN / TN), TN a multiple of 4. Rows in
 // shared memory have a vector of padding, which keeps eight of them in different banks. Rows of pixels are permuted (slot()), so
 // that an invocation's outputs are neighbouring pixels and the rows that it reads follow each other.
-// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias, 5 scale, 6 weight sums.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 x, 4 weight, 5 bias, 6 scale, 7 weight sums.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -15,13 +15,12 @@
 #pragma variant DTYPE f32 f16 i8 u8
 #define INTEGERS
 #define OUT_nchw
-#define END_BINDING 4
+#define END_BINDING 5
 #include "conv/epilogue.glslh"
 #include "core/index.glslh"
 
-layout(set = 0, binding = 1) writeonly buffer Partial { uvec4 partial_[]; };  // [split][row][vec4 group]; any buffer when SPLITS is 1
-layout(set = 0, binding = 2) readonly buffer X { uvec4 x_[]; };               // conv2d_to_channels_last.glsl
-layout(set = 0, binding = 3) readonly buffer Weight { uvec4 weight_[]; };     // conv2d_pack.glsl
+layout(set = 0, binding = 3) readonly buffer X { uvec4 x_[]; };          // conv2d_to_channels_last.glsl
+layout(set = 0, binding = 4) readonly buffer Weight { uvec4 weight_[]; };  // conv2d_pack.glsl
 
 layout(constant_id = 6) const uint BM = 64u;
 layout(constant_id = 7) const uint BN = 64u;
@@ -44,6 +43,8 @@ shared uvec4 a_[BM * ROW], b_[BN * ROW];
 uvec4 w_next_[W_LOADS];
 int sum_[TM * TN];
 
+#define TICKET a_[0].x
+#include "conv/split_k.glslh"
 #include "conv/load_patches.glslh"
 
 uint lane_n() { return lane() % LANES_N; }
@@ -82,15 +83,36 @@ void multiply_chunk() {
   }
 }
 
-void store_sums(uint first_m, uint first_n, uint split) {
+uint row_of(uint first_m, uint i) { return first_m + i * LANES_M + lane_m(); }
+uint pixel_of(uint first_n, uint j) { return first_n + (j * LANES_N + 4u * lane_n()); }
+
+// The sums of rows `m` of a split, four pixels from `n` on.
+uint part_of(uint split, uint m, uint n) { return (split * params.channels + m) * ((params.pixels + 3u) >> 2) + (n >> 2); }
+
+// Stores the sums, as those of a split or as outputs.
+void store_sums(uint first_m, uint first_n, uint split, bool is_part) {
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
-    const uint m = first_m + i * LANES_M + lane_m();
+    const uint m = row_of(first_m, i);
     [[unroll]] for (uint j = 0u; j < TN; j += 4u) {
-      const uint n = first_n + (j * LANES_N + 4u * lane_n()), at = i * TN + j;
+      const uint n = pixel_of(first_n, j), at = i * TN + j;
       if (m >= params.channels || n >= params.pixels) continue;
       const uvec4 sums = uvec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
-      if (SPLITS > 1u) partial_[(split * params.channels + m) * ((params.pixels + 3u) >> 2) + (n >> 2)] = sums;
+      if (is_part) partial_[part_of(split, m, n)] = sums;
       else store_pixels(m, n, finished(m, sums));
+    }
+  }
+}
+
+// The sums of all splits in place of those of one.
+void add_splits(uint first_m, uint first_n) {
+  [[unroll]] for (uint i = 0u; i < TM * TN; ++i) sum_[i] = 0;
+  for (uint split = 0u; split < SPLITS; ++split) {
+    [[unroll]] for (uint i = 0u; i < TM; ++i) {
+      const uint m = min(row_of(first_m, i), params.channels - 1u);
+      [[unroll]] for (uint j = 0u; j < TN; j += 4u) {
+        const ivec4 part = ivec4(partial_[part_of(split, m, min(pixel_of(first_n, j), params.pixels - 1u))]);
+        [[unroll]] for (uint k = 0u; k < 4u; ++k) sum_[i * TN + j + k] += part[k];
+      }
     }
   }
 }
@@ -111,5 +133,8 @@ void main() {
     multiply_chunk();
     barrier();
   }
-  store_sums(first_m, first_n, rest);
+  store_sums(first_m, first_n, rest, SPLITS > 1u);
+  if (SPLITS == 1u || !is_last(group() - rest * params.row_blocks * params.column_blocks)) return;
+  add_splits(first_m, first_n);
+  store_sums(first_m, first_n, 0u, false);
 }

@@ -2,7 +2,7 @@
 // 2D convolution of fp16 in one group by cooperative matrices; a workgroup computes BM x BN outputs: conv/matrix.glslh.
 //   out[b, n, y, x] = act(sum_k patch(b, y, x)[k] * w[n, k] + bias[n])
 // X nchw: x may be multiplied by factors[b, c] while it is loaded, rounded to fp16.
-// Bindings: 0 out, 1 partial sums, 2 x, 3 weight; X nchw: the factors; then the bias; OUT channels_last: other.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 x, 4 weight; X nchw: the factors; then the bias; OUT channels_last: other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -3,7 +3,7 @@
 // outputs: conv/matrix.glslh.
 //   real[b, n, y, x] = act(sum_k (patch(b, y, x)[k] - x_zero) * w[n, k] * (x_scale * scale[n]) + bias[n])
 // stored as floats, or as clamp(round(real / out_scale) + out_zero, low, high).
-// Bindings: 0 out, 1 partial sums, 2 x, 3 weight, 4 bias, 5 scale, 6 weight sums; OUT channels_last: 7 other.
+// Bindings: 0 out, 1 partial sums, 2 tickets, 3 x, 4 weight, 5 bias, 6 scale, 7 weight sums; OUT channels_last: 8 other.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

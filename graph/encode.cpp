@@ -23,7 +23,7 @@ Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
     case MemorySource::status:
       return {kStatus, 0, bytes, content};
     case MemorySource::counters:
-      return {kCounters, 0, bytes, content};
+      return {kCounters, graph.counters_begin(tensor), graph.counters_begin(tensor) + bytes, content};
     case MemorySource::constant:
     case MemorySource::packed:
       break;

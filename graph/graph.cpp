@@ -173,12 +173,17 @@ void Graph::steps_suit(Tensor input, std::function<bool(std::span<const std::byt
   impl_->step_conditions.emplace_back(input.id(), std::move(suits));
 }
 
-Tensor Graph::counters(int64_t count) {
-  if (impl_->counters == kNone)
-    impl_->counters = impl_->add({.dtype = DType::i32, .rank = 1, .memory = MemorySource::counters, .shape = {0}});
-  int64_t& words = impl_->tensors[impl_->counters].shape[0];
+Tensor Graph::counters(int64_t count, uint32_t set) {
+  std::vector<uint32_t>& sets = impl_->counters;
+  const auto is_it = [&](uint32_t id) { return impl_->tensors[id].ref == set; };
+  auto found = std::find_if(sets.begin(), sets.end(), is_it);
+  if (found == sets.end()) {
+    const TensorInfo info{.dtype = DType::i32, .rank = 1, .memory = MemorySource::counters, .ref = set, .shape = {0}};
+    found = sets.insert(sets.end(), impl_->add(info));
+  }
+  int64_t& words = impl_->tensors[*found].shape[0];
   words = std::max(words, count);
-  return Tensor(this, impl_->counters);
+  return Tensor(this, *found);
 }
 
 uint32_t Graph::call_id() const {

@@ -141,8 +141,10 @@ class Graph {
   // {call + 1, position, value, limit}. Bound as a write.
   Tensor status();
   // At least `count` words of i32 that are 0 when a run begins. A dispatch that binds them, as a write, leaves them at
-  // 0; the session clears them after a run that was stopped. All calls have the same words.
-  Tensor counters(int64_t count);
+  // 0; the session clears them after a run that was stopped. All calls that name a set have its words, so that their
+  // dispatches run one after another.
+  Tensor counters(int64_t count, uint32_t set = 0);
+  static constexpr uint32_t kCounterSets = 8;
   // A dispatch that runs several steps of a call (graph/merge.h) is tried only where `suits` takes the bytes of
   // `input`, should that be an input of the method.
   void steps_suit(Tensor input, std::function<bool(std::span<const std::byte>)> suits);

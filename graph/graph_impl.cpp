@@ -68,6 +68,16 @@ uint64_t Graph::Impl::bytes(uint32_t id) const {
   return empty ? 0 : *value * device_bytes(tensor.dtype);
 }
 
+uint64_t Graph::Impl::counters_begin(uint32_t id) const {
+  constexpr uint64_t kAlignment = 256;  // no device asks for a larger one
+  uint64_t begin = 0;
+  for (const uint32_t each : counters) {
+    if (each == id) break;
+    begin += (bytes(each) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return begin;
+}
+
 std::string Graph::Impl::path(uint32_t call_index) const {
   if (call_index == kNone) return format("methods[%u]", method_index);
   return format("methods[%u].ops[%u] (%s)", method_index, call_index, op_name(method().ops[call_index].op).c_str());

@@ -95,7 +95,8 @@ struct Graph::Impl {
   mutable std::vector<uint32_t> uses;               // of values; counted when first needed
   std::vector<uint32_t> writer;                     // of values: the call that writes it
   std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
-  uint32_t status = kNone, counters = kNone;        // tensors
+  uint32_t status = kNone;                          // a tensor
+  std::vector<uint32_t> counters;                   // tensors, one after another in the session's words
   uint32_t call = kNone;                            // the one being built
   std::function<void(Graph&, Tensor out, Tensor in)> copy_storage;
   std::function<std::vector<Merged>(const Graph&, std::span<const RunningNode>, bool steps)> merge;
@@ -117,6 +118,8 @@ struct Graph::Impl {
   // Before a read: writes the tensor if its output was deferred, or copies it from its other storage if only that has
   // the value.
   void materialize(Tensor tensor);
+  // Where the words of one of `counters` begin, from the first of all on; of kNone, where they end.
+  uint64_t counters_begin(uint32_t id) const;
   bool is_state(uint32_t id) const { return tensors[id].memory == MemorySource::state; }
   uint32_t view_root(uint32_t id) const;  // the tensor whose memory `id` has, by views alone
   // The same, also where written in place at the live shapes. In a launch: of what its node reads and writes.

@@ -44,10 +44,7 @@ uint64_t state_bytes(std::span<const StateInfo> states) {
 
 uint64_t words_bytes(std::span<const std::unique_ptr<Graph>> graphs) {
   uint64_t counters = 0;
-  for (const auto& graph : graphs) {
-    const uint32_t id = graph->impl().counters;
-    if (id != kNone) counters = std::max(counters, graph->impl().bytes(id));
-  }
+  for (const auto& graph : graphs) counters = std::max(counters, graph->impl().counters_begin(kNone));
   return counters == 0 ? 16 : kCountersBegin + counters;
 }
 

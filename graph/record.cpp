@@ -38,7 +38,7 @@ class TensorMemory {
       case MemorySource::status:
         return allocation(buffers_.words, 0, bytes);
       case MemorySource::counters:
-        return allocation(buffers_.words, kCountersBegin, bytes);
+        return allocation(buffers_.words, kCountersBegin + graph_.counters_begin(owner), bytes);
       case MemorySource::constant:
         return cut(buffers_.weights.constant(root.ref, root.dtype), bytes);
       case MemorySource::packed:

@@ -79,8 +79,8 @@ int64_t chunks(const ConvShape& s) {
 //   1x1 1024 -> 256, 14x14   32, 35, 29: 784 subgroups in 98 and 196 workgroups, and 1568 in 392
 //   3x3 512 -> 512, 7x7      47 and 11 for the sums of 4 splits, -, 75 (800 subgroups)
 constexpr int64_t kFill = 1536;  // 132 multiprocessors
-// Chunks from which on it pays to split them, and the fewest of a split: sums cost a second dispatch. H200, batch 1:
-// 1x1 1024 -> 256, 14x14 (32 chunks) 15.1 us and 7.2 + 3.3; 3x3 64 -> 64, 56x56 (18) 9.2 and 7.6 + 3.5.
+// Chunks from which on it pays to split them, and the fewest of a split. H200, batch 1, when sums were a dispatch of
+// their own: 1x1 1024 -> 256, 14x14 (32 chunks) 15.1 us and 7.2 + 3.3; 3x3 64 -> 64, 56x56 (18) 9.2 and 7.6 + 3.5.
 constexpr int64_t kManyChunks = 24, kLeastChunks = 8;
 
 int64_t most_splits(const ConvShape& s) {
@@ -101,6 +101,10 @@ ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s, const Feature
 
 std::span<const ConvKernel> channels_last_kernels() {
   return kKernels;
+}
+
+int64_t most_split_tiles(const Features& features) {
+  return features.filling(kFill);  // with_splits leaves more whole: a tile has a subgroup or more
 }
 
 bool is_conv_kernel(std::string_view name) {

@@ -46,6 +46,8 @@ std::string unsupported_reason(const ConvKernel& kernel, const Features& feature
 // Null where no kernel can, or where conv/tiled.glslh is better. Features::kernel forces one by its name; those of
 // other operators, and of the other dtype, leave the choice.
 ConvPick pick_conv(const ConvShape& shape, const Features& features);
+// The most output tiles of a pick with splits.
+int64_t most_split_tiles(const Features& features);
 // Whether Features::kernel is the name of a convolution's kernel, which other operators then ignore.
 bool is_conv_kernel(std::string_view name);
 // Invocations of a workgroup, and shared memory, of matrices and dot products.

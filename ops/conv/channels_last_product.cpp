@@ -14,8 +14,6 @@
 #include "glsl/conv2d_pack_fragments.h"
 #include "glsl/conv2d_row_sums.h"
 #include "glsl/conv2d_row_units.h"
-#include "glsl/conv2d_split_k.h"
-#include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
@@ -152,8 +150,10 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   const ConvKernel& kernel = *pick.kernel;
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
-  const int64_t groups = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn) * pick.splits;
-  launch.over_groups(static_cast<uint64_t>(groups), conv_lanes(kernel, features));
+  const int64_t tiles = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn);
+  if (pick.splits > 1 && tiles > most_split_tiles(features))
+    fail(Code::Internal, Stage::plan, "", "%" PRId64 " tiles of a convolution in splits have no tickets", tiles);
+  launch.over_groups(static_cast<uint64_t>(tiles * pick.splits), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
   launch.arithmetic = p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (kernel.family == ConvFamily::dot) return multiply_by_dots(launch, p, pick);
@@ -176,21 +176,6 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   require_subgroups(launch);
 }
 
-void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels_last_out) {
-  const bool vec4 = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
-  launch.over(u32(p.channels * p.pixels() / (vec4 ? 4 : 1)));
-  if (p.integers) {
-    using namespace glsl::conv2d_split_k_int8;
-    describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
-  } else {
-    using namespace glsl::conv2d_split_k;
-    describe<Params>(launch, p, {1, 1, 1, 1});
-    launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
-  }
-  launch.spec.push_back(splits);
-}
-
 // What the epilogue of a convolution reads.
 std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool channels_last_out) {
   reads.push_back(p.bias ? p.bias : p.weights());
@@ -206,17 +191,29 @@ void set_sizes(const Product& p, Tensor into) {
     into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * group_words(p.out.dtype())});
 }
 
+// What the splits of a product leave for the last of them (glsl/include/conv/split_k.glslh).
+struct Splits {
+  Tensor partial, tickets;
+};
+
+// Neighbours in the graph have different tickets, so that they may run at once.
+Splits add_splits(Graph& graph) {
+  const auto count = graph.shared<uint32_t>("convolutions with splits");
+  const uint32_t set = 1 + (*count)++ % (Graph::kCounterSets - 1);
+  return {graph.scratch(DType::i32, 1), graph.counters(most_split_tiles(graph.features()), set)};
+}
+
 // The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
-void add_product(Graph& graph, const Product& p, Tensor into, Tensor partial, bool nchw) {
+void add_product(Graph& graph, const Product& p, Tensor into, Splits splits, bool nchw) {
   const bool channels_last_out = into.id() != p.out.id();
   std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.chunks};
   if (nchw) reads.push_back(p.factors ? p.factors : p.x);
-  graph.dispatch({into, partial}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
+  graph.dispatch({into, splits.partial, splits.tickets}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     const bool runs = p.out.numel() != 0;
     const ConvPick pick = runs ? pick_conv(shape_of(p, p.pixels()), launch.features) : ConvPick{};
     const int64_t words = pick.splits * p.channels * ceil_div(p.pixels(), 4) * 4;
-    partial.resize({pick.splits > 1 ? words : 4});
+    splits.partial.resize({pick.splits > 1 ? words : 4});
     const bool mine = runs && pick.kernel->family != ConvFamily::fragments && p.reads_nchw() == nchw;
     if (mine) multiply(launch, p, pick, channels_last_out);
   });
@@ -322,15 +319,9 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
 void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   if (p.fragments) add_product_by_fragments(graph, p, into);
   if (!p.chunks) return;
-  const Tensor partial = graph.scratch(DType::i32, 1);
-  add_product(graph, p, into, partial, false);
-  if (p.may_read_nchw) add_product(graph, p, into, partial, true);
-  const bool channels_last_out = into.id() != p.out.id();
-  graph.dispatch({into}, with_end(p, {partial}, channels_last_out), [=](Launch& launch) {
-    set_sizes(p, into);
-    const uint32_t splits = p.out.numel() == 0 ? 1 : pick_conv(shape_of(p, p.pixels()), launch.features).splits;
-    if (splits > 1) add_splits(launch, p, splits, channels_last_out);
-  });
+  const Splits splits = add_splits(graph);
+  add_product(graph, p, into, splits, false);
+  if (p.may_read_nchw) add_product(graph, p, into, splits, true);
 }
 
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done once where steps run several times.
+// What is done once where steps run several times; words that calls count with.
 #include "graph/encode.h"
 
 #include <gtest/gtest.h>
+
+#include "graph/graph_impl.h"
 
 namespace pumice::engine {
 namespace {
@@ -50,6 +52,16 @@ TEST(Once, AnInputWithANewValueForTheNextStep) {
   steps = all;
   once({}, before, steps, after);
   EXPECT_EQ(steps.size(), 2u) << "another input, over which a step writes, is copied in again";
+}
+
+TEST(Counters, SetsLieOneAfterAnother) {
+  Graph graph;
+  const uint32_t two = graph.counters(3, 2).id(), five = graph.counters(100, 5).id();
+  EXPECT_EQ(graph.counters(70, 2).id(), two) << "280 bytes";
+  EXPECT_NE(five, two);
+  EXPECT_EQ(graph.impl().counters_begin(two), 0u);
+  EXPECT_EQ(graph.impl().counters_begin(five), 512u);
+  EXPECT_EQ(graph.impl().counters_begin(kNone), 1024u);
 }
 
 }  // namespace

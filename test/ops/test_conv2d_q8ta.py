@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.conv import CASES, MATRIX_CASES, Case, convolve, pads, pair
+from support.conv import CASES, MATRIX_CASES, Case, convolve, has_splits, pads, pair
 from support.device import is_llvmpipe
 from support.int8 import check_integers
 from support.one_call import OneCall
@@ -62,7 +62,8 @@ def test_floats(dtype, zero) -> None:
 
 
 def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], features: tuple, zeros: bool) -> list:
-    """Padding is a real 0 for every zero point; all kernels give the same bits, which are returned."""
+    """Padding is a real 0 for every zero point; all kernels give the same bits. Returns those of the last feature,
+    and "splits" for each that ran in splits."""
     torch.manual_seed(2)
     program, act, floats = OneCall(), int(x_dtype is torch.int8), out_dtype.is_floating_point
     weights = [Weight(case, zeros and index % 3 == 1) for index, case in enumerate(cases)]
@@ -89,7 +90,8 @@ def check_all(x_dtype: torch.dtype, out_dtype: torch.dtype, cases: list[Case], f
                 check_product(got, exact, EXACT_SUMS["fixed"], f"{weight.case}, features={feature}", per_term=0)
             else:
                 check_integers(got, exact, EXACT_SUMS, out_scale, out_zero, low, high - 5)
-    return [row.kernel.split("[")[0] for row in session.profile(*inputs)]
+    rows = session.profile(*inputs)
+    return [row.kernel.split("[")[0] for row in rows] + ["splits" for row in rows if has_splits(row)]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_integers(x_dtype, out_dtype) -> None:
 @pytest.mark.skipif(not is_llvmpipe(), reason="a kernel for the matrices of lavapipe")
 def test_matrices() -> None:
     ran = check_all(torch.uint8, torch.uint8, MATRIX_CASES[:2], ("kernel=conv8_16x32",), False)
-    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("conv2d_split_k_int8") == 1, ran
+    assert ran.count("conv2d_matrix_int8") == 2 and ran.count("splits") == 1, ran
 
 
 @pytest.mark.parametrize(("x_dtype", "out_dtype"), [(torch.int8, torch.int8), (torch.uint8, torch.float32)], ids=str)
@@ -115,7 +117,7 @@ def test_dot_products(x_dtype, out_dtype) -> None:
     cases = [*MATRIX_CASES, CASES[4], CASES[6]] if x_dtype is torch.int8 else MATRIX_CASES[1:3]
     ran = check_all(x_dtype, out_dtype, cases, ("", "kernel=conv_dot32x32"), False)
     assert ran.count("conv2d_dot") == len(cases) - (CASES[6] in cases), ran
-    assert ran.count("conv2d_split_k_int8") == (MATRIX_CASES[0] in cases), ran
+    assert ran.count("splits") == (MATRIX_CASES[0] in cases), ran
 
 
 def test_values_larger_than_a_binding() -> None:

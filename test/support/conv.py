@@ -13,6 +13,12 @@ from torch.nn import functional as F
 from support.sums import Sums, sums
 
 
+def has_splits(row: Any) -> bool:
+    """Whether several workgroups shared each output tile of this row of a profile: it writes partial sums, then."""
+    by_matrices = row.kernel.startswith(("conv2d_matrix", "conv2d_dot"))
+    return by_matrices and row.shape.split(" -> ")[1].split()[1] != "i32[4]"
+
+
 @dataclass(frozen=True)
 class Case:
     batch: int

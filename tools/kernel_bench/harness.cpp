@@ -174,7 +174,7 @@ void Harness::reset(uint32_t word, std::span<const Data> inputs) {
         commands.copy(source, {all.buffer, all.offset, std::min(source.bytes, place.bytes)});
       }
     }
-    clear(commands, impl().counters);
+    for (const uint32_t counters : impl().counters) clear(commands, counters);
     clear(commands, impl().status);
     put_staged(commands, word);
   });
