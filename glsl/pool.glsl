@@ -194,7 +194,7 @@ State pool_small(Window w) {
         // Before the first row and column these wrap to numbers beyond the last.
         const uint y = uint(w.rows.x) + ky * params.dilation[1], x = uint(w.columns.x) + kx * DILATION_W;
         const bool is_inside = y < params.in_size[1] && x < params.in_size[2];
-        const uint place = is_inside ? place_of(uint(z), y, x) : 0u;
+        const uint at = place_of(uint(z), y, x), place = is_inside ? at : 0u;
         add(state, part_of(LOAD1(DTYPE, x_, w.plane + place), is_inside), place);
       }
     }
@@ -239,7 +239,8 @@ void pool_by_row() {
       [[unroll]] for (uint g = 0u; g < GROUPS; ++g) {
         const uint y = uint(w[0].rows.x) + ky * params.dilation[1], x = left + 4u * g;
         const bool is_inside = y < params.in_size[1] && x < params.in_size[2];
-        words[ky * GROUPS + g] = x_[is_inside ? (w[0].plane + place_of(uint(z), y, x)) >> 2 : 0u];
+        const uint at = (w[0].plane + place_of(uint(z), y, x)) >> 2;
+        words[ky * GROUPS + g] = x_[is_inside ? at : 0u];
       }
     }
     [[unroll]] for (uint ky = 0u; ky < KERNEL_H; ++ky) {
