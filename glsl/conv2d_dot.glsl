@@ -31,6 +31,7 @@ layout(constant_id = 11) const uint KERNEL_W = 1u;
 layout(constant_id = 12) const uint PATCH_VECTORS = 1u;  // of a patch
 layout(constant_id = 13) const uint SPLITS = 1u;
 layout(constant_id = 14) const uint PADDED = 1u;  // there is padding
+layout(constant_id = 15) const bool LAST_ADDS = true;  // conv/split_k.glslh
 
 #define CHUNKS ((PATCH_VECTORS + 3u) / 4u)
 #define ROW 5u
@@ -134,7 +135,7 @@ void main() {
     barrier();
   }
   store_sums(first_m, first_n, rest, SPLITS > 1u);
-  if (SPLITS == 1u || !is_last(group() - rest * params.row_blocks * params.column_blocks)) return;
+  if (SPLITS == 1u || !LAST_ADDS || !is_last(group() - rest * params.row_blocks * params.column_blocks)) return;
   add_splits(first_m, first_n);
   store_sums(first_m, first_n, 0u, false);
 }

@@ -40,6 +40,9 @@ struct ConvPick {
   uint32_t splits = 1;
 };
 
+// Whether the last workgroup of an output tile adds the sums of all splits; else a dispatch does.
+bool last_adds(const ConvPick& pick);
+
 // Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
 std::span<const ConvKernel> channels_last_kernels();
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features);

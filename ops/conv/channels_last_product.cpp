@@ -14,6 +14,8 @@
 #include "glsl/conv2d_pack_fragments.h"
 #include "glsl/conv2d_row_sums.h"
 #include "glsl/conv2d_row_units.h"
+#include "glsl/conv2d_split_k.h"
+#include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
@@ -126,7 +128,7 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
   describe<Params>(launch, p, t);
   launch.shader = &variant(dtype(p.out.dtype()));
   launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
-                                         u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
+                                         u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
 }
 
 void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& kernel, bool channels_last_out) {
@@ -151,7 +153,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   const Features& features = launch.features;
   const Tile& t = kernel.tile;
   const int64_t tiles = ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn);
-  if (pick.splits > 1 && tiles > most_split_tiles(features))
+  if (pick.splits > 1 && last_adds(pick) && tiles > most_split_tiles(features))
     fail(Code::Internal, Stage::plan, "", "%" PRId64 " tiles of a convolution in splits have no tickets", tiles);
   launch.over_groups(static_cast<uint64_t>(tiles * pick.splits), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
@@ -171,9 +173,24 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   launch.spec.insert(
       launch.spec.end(),
       {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
-       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p)});
+       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
   if (p.reads_nchw()) launch.spec.push_back(bool(p.factors));
   require_subgroups(launch);
+}
+
+void add_splits(Launch& launch, const Product& p, uint32_t splits, bool channels_last_out) {
+  const bool vec4 = channels_last_out || p.out.dim(2) * p.out.dim(3) % 4 == 0;
+  launch.over(u32(p.channels * p.pixels() / (vec4 ? 4 : 1)));
+  if (p.integers) {
+    using namespace glsl::conv2d_split_k_int8;
+    describe<Params>(launch, p, {1, 1, 1, 1});
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
+  } else {
+    using namespace glsl::conv2d_split_k;
+    describe<Params>(launch, p, {1, 1, 1, 1});
+    launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
+  }
+  launch.spec.push_back(splits);
 }
 
 // What the epilogue of a convolution reads.
@@ -191,13 +208,13 @@ void set_sizes(const Product& p, Tensor into) {
     into.resize({p.pixels() * channel_groups(p.channels, p.out.dtype()) * group_words(p.out.dtype())});
 }
 
-// What the splits of a product leave for the last of them (glsl/include/conv/split_k.glslh).
+// What the splits of a product leave for the last of them, or for another dispatch (glsl/include/conv/split_k.glslh).
 struct Splits {
   Tensor partial, tickets;
 };
 
 // Neighbours in the graph have different tickets, so that they may run at once.
-Splits add_splits(Graph& graph) {
+Splits splits_of_product(Graph& graph) {
   const auto count = graph.shared<uint32_t>("convolutions with splits");
   const uint32_t set = 1 + (*count)++ % (Graph::kCounterSets - 1);
   return {graph.scratch(DType::i32, 1), graph.counters(most_split_tiles(graph.features()), set)};
@@ -319,9 +336,16 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
 void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   if (p.fragments) add_product_by_fragments(graph, p, into);
   if (!p.chunks) return;
-  const Splits splits = add_splits(graph);
+  const Splits splits = splits_of_product(graph);
   add_product(graph, p, into, splits, false);
   if (p.may_read_nchw) add_product(graph, p, into, splits, true);
+  const bool channels_last_out = into.id() != p.out.id();
+  graph.dispatch({into}, with_end(p, {splits.partial}, channels_last_out), [=](Launch& launch) {
+    set_sizes(p, into);
+    if (p.out.numel() == 0) return;
+    const ConvPick pick = pick_conv(shape_of(p, p.pixels()), launch.features);
+    if (pick.splits > 1 && !last_adds(pick)) add_splits(launch, p, pick.splits, channels_last_out);
+  });
 }
 
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {

@@ -259,7 +259,8 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
     if (split && s.k % 64 != 0) return "takes whole tiles of 64 columns";
-    if (split && !quantized && !s.split_weight) return "takes quantized weights there";
+    if (split && !quantized && !s.split_weight)
+      return "takes fp32 weights only of an operator that keeps them as two fp16, too";
     if (s.weight == WeightType::f32 && !split) return "takes fp16 and quantized weights";
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }

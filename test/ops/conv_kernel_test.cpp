@@ -42,6 +42,14 @@ TEST(PickConv, LargeTilesForManyOutputsSplitsForFew) {
   EXPECT_EQ(pick_conv({512, 49, 8}, gpu()).splits, 1u);
 }
 
+TEST(PickConv, TheLastOfFewSplitsOfSmallTilesAddsTheSums) {
+  const ConvKernel small{"", DType::i8, {32, 32, 16, 16}}, large{"", DType::i8, {128, 128, 64, 32}};
+  EXPECT_TRUE(last_adds({&small, 9}));
+  EXPECT_FALSE(last_adds({&small, 16}));
+  EXPECT_TRUE(last_adds({&small, 1}));
+  EXPECT_FALSE(last_adds({&large, 2}));
+}
+
 TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   Features features = gpu();
   features.bits |= bit(Feature::int_dot);

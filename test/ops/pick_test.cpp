@@ -210,7 +210,8 @@ TEST(PickLinear, Fp32WeightsAsTwoHalvesByKernelsThatSplitX) {
   EXPECT_EQ(pick_linear(shape, features).family, Family::gemv) << "the weight is read once";
   shape.m = 128, shape.split_weight = false;
   EXPECT_NE(pick_linear(shape, features).input, Input::splits);
-  EXPECT_EQ(unsupported_reason(linear_kernel("split_gemvf8"), shape, features), "takes quantized weights there");
+  EXPECT_EQ(unsupported_reason(linear_kernel("split_gemvf8"), shape, features),
+            "takes fp32 weights only of an operator that keeps them as two fp16, too");
 }
 
 TEST(LinearError, OfSplitWeights) {

@@ -18,6 +18,10 @@ import pumice
 
 MATRICES, DOTS = "like_gpu,kernel=conv32x32", "like_gpu,kernel=conv_dot32x32"
 BYTES = "like_gpu,kernel=conv8_16x32"
+# Of large tiles in many splits a dispatch adds the sums.
+LARGE_MATRICES, LARGE_DOTS, LARGE_BYTES = (
+    f"like_gpu,kernel={n}" for n in ("conv32x64", "conv_dot64x64", "conv8_32x32")
+)
 CHANNELS = 800  # of x: 25 chunks of fp16 in a pixel; 117 of bytes in a 3x3 patch
 
 
@@ -85,21 +89,52 @@ def test_floats(kernel, height, width, out, residual, then, features) -> None:
     assert any(has_splits(row) for row in rows), rows
 
 
+def ran(rows: list, name: str) -> bool:
+    return any(row.kernel.startswith(name) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "out", "residual", "then"), [(5, 5, 36, False, False), (5, 7, 48, True, True)], ids=str
+)
+def test_floats_of_large_tiles(height, width, out, residual, then) -> None:
+    net = Net(3, height, width, out, residual, then)
+    session = pumice.load(net.program.bytes(), features=LARGE_MATRICES)
+    for n in (2, 1, 3):
+        inputs = net.inputs(n)
+        assert torch.equal(session(*inputs), net.want(*inputs))
+    assert ran(session.profile(*inputs), "conv2d_split_k[")
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float16], ids=str)
 @pytest.mark.parametrize("features", [BYTES, DOTS, BYTES + ",submit_us=1", DOTS + ",submit_us=1"])
 def test_bytes(dtype, features) -> None:
     """The bits of the kernel that a CPU gets, which has no splits."""
+    assert not ran(check_bytes(dtype, features, channels=176), "conv2d_split_k_int8")
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("features", [LARGE_BYTES, LARGE_DOTS])
+def test_bytes_of_large_tiles(dtype, features) -> None:
+    assert ran(check_bytes(dtype, features, channels=800), "conv2d_split_k_int8")
+
+
+def of_bytes(program: OneCall, x, dtype: torch.dtype, channels: int, out: int, dims: list, inner: bool = False):
+    """A 3x3 convolution of 8-bit integers."""
+    weight = small(out, channels * 9, most=127).to(torch.int8)
+    args = [x, program.constant(weight), program.constant(torch.rand(out, 1) * 1e-3), None]
+    args += [program.constant(torch.randn(out)), [3, 3], [1, 1], [1] * 4, [1, 1], 1, False, 0, 0.02, 3]
+    low, high = (0, 255) if dtype is torch.uint8 else (-128, 127)
+    name, tail = ("conv2d_q8ta_q8csw", []) if dtype.is_floating_point else ("q8ta_conv2d", [0.11, 7, low, high])
+    return program.call(name, [*args, *tail], dtype, dims, inner)
+
+
+def check_bytes(dtype: torch.dtype, features: str, channels: int) -> list:
     torch.manual_seed(4)
-    program, channels, out = OneCall(), 176, 40
+    program, out = OneCall(), 40
     x_dtype = torch.uint8 if dtype is torch.uint8 else torch.int8
     for height, width in [(5, 5), (4, 8)]:
         x = program.input(x_dtype, ["n", channels, height, width])
-        weight = small(out, channels * 9, most=127).to(torch.int8)
-        args = [x, program.constant(weight), program.constant(torch.rand(out, 1) * 1e-3), None]
-        args += [program.constant(torch.randn(out)), [3, 3], [1, 1], [1] * 4, [1, 1], 1, False, 0, 0.02, 3]
-        low, high = (0, 255) if dtype is torch.uint8 else (-128, 127)
-        name, tail = ("conv2d_q8ta_q8csw", []) if dtype is torch.float16 else ("q8ta_conv2d", [0.11, 7, low, high])
-        program.call(name, [*args, *tail], dtype, ["n", out, height, width])
+        of_bytes(program, x, dtype, channels, out, ["n", out, height, width])
     session, plain = (pumice.load(program.bytes(), features=each) for each in (features, ""))
     for n in (2, 1, 2):
         inputs = [torch.randint(0, 128, (n, channels, *size)).to(x_dtype) for size in [(5, 5), (4, 8)]]
@@ -107,6 +142,29 @@ def test_bytes(dtype, features) -> None:
             assert torch.equal(got, want)
     rows = session.profile(*inputs)
     assert [has_splits(row) for row in rows if row.kernel.startswith(("conv2d_matrix", "conv2d_dot"))] == [True, True]
+    return rows
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float16], ids=str)
+def test_bytes_of_large_tiles_between_convolutions(dtype) -> None:
+    """The dispatch that adds the sums writes channels-last."""
+    torch.manual_seed(5)
+    program, x_dtype = OneCall(), torch.uint8 if dtype is torch.uint8 else torch.int8
+    x = program.input(x_dtype, ["n", CHANNELS, 5, 5])
+    y = of_bytes(program, x, dtype, CHANNELS, 48, ["n", 48, 5, 5], inner=True)
+    if dtype.is_floating_point:
+        args = [y, program.constant(small(16, 48).half()), None, [1, 1], [1, 1], [0] * 4, [1, 1], 1, False, 0]
+        program.call("conv2d", args, dtype, ["n", 16, 5, 5])
+    else:
+        of_bytes(program, y, dtype, 48, 16, ["n", 16, 5, 5])
+    session, plain = (pumice.load(program.bytes(), features=each) for each in (LARGE_BYTES, ""))
+    x = torch.randint(0, 128, (2, CHANNELS, 5, 5)).to(x_dtype)
+    got, want = session(x), plain(x)
+    # Sums of 48 numbers in fp32, in another order, and one rounding to fp16; of bytes none.
+    allowed = 2.0**-10 * want.abs() + 2.0**-12 if dtype.is_floating_point else 0
+    assert ((got.double() - want.double()).abs() <= allowed).all()
+    short = {torch.int8: "i8", torch.uint8: "u8", torch.float16: "f16"}[dtype]
+    assert ran(session.profile(x), f"conv2d_split_k_int8[{short},channels_last]")
 
 
 def branches(count: int) -> tuple[OneCall, torch.Tensor]:
