@@ -51,7 +51,8 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::functio
   return out;
 }
 
-// Whether an fp32 weight is kept as two fp16 for each element, too: where the most rows would be multiplied so.
+// Whether an fp32 weight is kept as two fp16 for each element, too: where the rows of the export's example, which the
+// graph is built with, would be multiplied so.
 bool splits_weight(Graph& graph, LinearShape shape) {
   shape.split_weight = true;
   return shape.weight == WeightType::f32 && !shape.textures && may_read(Input::splits, shape, graph.features()) &&
