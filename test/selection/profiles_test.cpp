@@ -118,8 +118,8 @@ void look_at_convolutions(const Features& features, Found& found) {
   for (const int64_t channels : {16, 64, 256, 2048})
     for (const int64_t pixels : {49, 784, 3136, 100352})
       for (const int64_t k_groups : {1, 18, 72, 288})
-        for (const bool integers : {false, true}) {
-          const ConvPick pick = pick_conv({channels, pixels, k_groups, integers}, features);
+        for (const DType x : {DType::f16, DType::f32, DType::i8}) {
+          const ConvPick pick = pick_conv({channels, pixels, k_groups, x}, features);
           ++found.dispatches;
           if (pick.kernel == nullptr) continue;  // conv_tiled
           if (const std::string reason = unsupported_reason(*pick.kernel, features); !reason.empty())
@@ -146,7 +146,8 @@ void look_at_products(const Features& features, Found& found) {
                                       .dtype = dtype,
                                       .scale_f16 = dtype == DType::f16,
                                       .integers = integers,
-                                      .may_split = !integers};
+                                      .may_split = !integers,
+                                      .split_weight = !integers};
               const LinearKernel& kernel = pick_linear(shape, features);
               ++found.dispatches;
               std::string reason = pumice::engine::unsupported_reason(kernel, shape, features);
