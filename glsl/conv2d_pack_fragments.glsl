@@ -43,8 +43,7 @@ VEC(WEIGHT) four(uint row, uint half_vector) {
 #if defined(WEIGHT_f32)
 void split_row(uint row, vec4 w, out uvec2 high, out uvec2 low) {
   const int exponent = int(floatBitsToUint(units_[min(row, params.channels - 1u)]) >> 23) - 127;
-  split_two(w.xy, power_of_2(14 - exponent), high.x, low.x);
-  split_two(w.zw, power_of_2(14 - exponent), high.y, low.y);
+  split_two(w, power_of_2(14 - exponent), high, low);
 }
 #endif
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCHW to the channels-last layout of conv/matrix.glslh: out[batch, y, x, vector] of x[batch, channel, y, x], a vector 16 bytes of
-// neighbouring channels (zeros after the last one); of f32 a vector here is four channels. Bytes become signed: u8 minus 128. One invocation makes one vector of each of
-// four neighbouring pixels (WHOLE_VEC4), else of one pixel. HAS_FACTORS, fp32, and fp16 without
-// WHOLE_VEC4: x is multiplied by factors[batch, channel] and rounded to its type.
+// neighbouring channels (zeros after the last one); those of fp32 are two such vectors for eight channels. Bytes become signed: u8
+// minus 128. One invocation makes one vector of each of four neighbouring pixels (WHOLE_VEC4), else of one pixel. HAS_FACTORS, of fp32,
+// and of fp16 without WHOLE_VEC4: x is multiplied by factors[batch, channel] and rounded to its type.
 // Bindings: 0 out, 1 x, 2 factors.
 #version 450
 #extension GL_GOOGLE_include_directive : require

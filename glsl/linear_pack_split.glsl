@@ -18,9 +18,7 @@ layout(push_constant) uniform Params {
 } params;
 
 void split_row(uvec4 w, uint scale, out uvec2 high, out uvec2 low) {
-  const float power = power_of_2(127 - int((scale >> 23) & 0xffu));
-  split_two(uintBitsToFloat(w.xy), power, high.x, low.x);
-  split_two(uintBitsToFloat(w.zw), power, high.y, low.y);
+  split_two(uintBitsToFloat(w), power_of_2(127 - int((scale >> 23) & 0xffu)), high, low);
 }
 
 void main() {

@@ -42,10 +42,9 @@ void store(uint row, uint q, vec4 x, float up) {
   const uint groups = params.tiles * 16u;
   uvec2 high, low;
   if (QUICK) {
-    split_four(x, up, largest_of(x) < int(kInfBits), false, high, low);
+    split_four(x, up, largest_of(x) < int(kInfBits), high, low);
   } else {
-    split_two(x.xy, up, high.x, low.x);
-    split_two(x.zw, up, high.y, low.y);
+    split_two(x, up, high, low);
   }
   out_[row * 2u * groups + q] = high;
   out_[(row * 2u + 1u) * groups + q] = low;

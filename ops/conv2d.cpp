@@ -5,9 +5,9 @@
 // ops/conv/convolution.h.
 //
 // Error, against fp64 of the same stored numbers, with S = sum|x w| + |bias|: |err| <= u |y| + 2^-24 * (k + 4) * S * L;
-// with cooperative matrices 2^-23 * (k + 26), which may truncate instead of rounding; u and L as in
-// ops/linear/error_bound.h. fp32 as two fp16 (conv/fragments.glslh): 2^-19 * sum|x w| and, with the largest elements of
-// the pixel's patch and of the channel's weights, 2^-49 * (max|x| * sum|w| + sum|x| * max|w|) come on top.
+// with cooperative matrices 2^-23 * (k + 4), which may truncate instead of rounding; u and L as in
+// ops/linear/error_bound.h. fp32 as two fp16 (conv/fragments.glslh): 2^-23 * (k + 26) and 2^-19 and, with the largest
+// elements of the pixel's patch and of the channel's weights, 2^-49 * (max|x| * sum|w| + sum|x| * max|w|).
 #include "glsl/conv2d_tiled.h"
 #include "ops/conv/conv_scheme.h"
 #include "ops/conv/convolution.h"

@@ -17,7 +17,6 @@ constexpr ConvKernel kKernels[] = {
     {"conv_gemvf16", DType::f16, {16, 16, 16, 16}, ConvFamily::fragments},
     {"conv_gemvf8x2", DType::f16, {32, 8, 32, 8}, ConvFamily::fragments},
     {"conv_gemvf8", DType::f16, {16, 8, 16, 8}, ConvFamily::fragments},
-    {"split_conv_gemvf16x2", DType::f32, {32, 16, 32, 16}, ConvFamily::fragments},
     {"split_conv_gemvf8x2", DType::f32, {32, 8, 32, 8}, ConvFamily::fragments},
     {"conv128x128", DType::f16, {128, 128, 64, 32}},
     {"conv64x128", DType::f16, {64, 128, 64, 32}},
@@ -204,14 +203,11 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
   return least == nullptr ? ConvPick{} : with_splits(*least, s, features);
 }
 
-// Of fp32. H200, us of split_conv_gemvf8x2, split_conv_gemvf16x2 and conv_tiled.glslh's: 3x3 64 -> 64,
-// 56x56 14.7, 13.1, 24.9; 8 images 56.4, 51.4, 93.6; 3x3 256 -> 256, 14x14, 8 images 58.9, 61.3, 130; ResNet-18 353,
-// 371, 1560; ResNet-50 664, 700, 2684.
-constexpr std::string_view kSplitPick = "split_conv_gemvf8x2";
-
 // Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, for which there is no other.
 // H200, ResNet-50's 1x1 layers of fp16, us by these and by tiles in splits: 196 pixels 1024 -> 256 5.3, 10.5;
-// 256 -> 1024 5.1, 7.5; 49 pixels 2048 -> 512 6.2, 11.5.
+// 256 -> 1024 5.1, 7.5; 49 pixels 2048 -> 512 6.2, 11.5. fp32, us of 8 pixels and 32 channels, of 16 and 32, and of
+// conv/tiled.glslh: 3x3 64 -> 64, 56x56 14.7, 13.1, 24.9; 8 images 56.4, 51.4, 93.6; 3x3 256 -> 256, 14x14, 8 images
+// 58.9, 61.3, 130; all of ResNet-18 353, 371, 1560, and of ResNet-50 664, 700, 2684.
 const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
   if (!features.has(Feature::fragments) || s.x == DType::i8 || s.packing == ConvShape::Packing::chunks) return nullptr;
   const auto find = [&](const auto& is_it) -> const ConvKernel* {
@@ -220,10 +216,11 @@ const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
     });
     return found != std::end(kKernels) && unsupported_reason(*found, features).empty() ? &*found : nullptr;
   };
-  if (s.x == DType::f32) return find([](const ConvKernel& each) { return each.name == kSplitPick; });
-  const LinearKernel& linear = pick_linear(as_linear(s), features);
-  const ConvKernel* same = find([&](const ConvKernel& each) { return as_linear(each).name == linear.name; });
-  if (same != nullptr || s.packing != ConvShape::Packing::fragments) return same;
+  if (s.x == DType::f16) {
+    const LinearKernel& linear = pick_linear(as_linear(s), features);
+    const ConvKernel* same = find([&](const ConvKernel& each) { return as_linear(each).name == linear.name; });
+    if (same != nullptr || s.packing != ConvShape::Packing::fragments) return same;
+  }
   return find([](const ConvKernel&) { return true; });
 }
 

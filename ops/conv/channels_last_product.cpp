@@ -287,7 +287,7 @@ ConvProduct::ConvProduct(const Convolution& c)
 }
 
 // Whether a kernel reads it so where nothing wrote it channels-last.
-static bool may_read_nchw(const Product& p) {
+static bool takes_nchw(const Product& p) {
   return p.x.dtype() == DType::f16 && p.is_pointwise();
 }
 
@@ -297,7 +297,7 @@ bool takes_matrices(const Convolution& c, const Features& features) {
   const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
   const auto bytes = static_cast<uint64_t>(pixels * p.pixel_groups * group_words(p.x.dtype()) * 4);
   return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
-         ((may_read_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
+         ((takes_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
 }
 
 // For the kernels that are picked. Of few pixels they are others than of many: where the shape may change, and one
@@ -317,7 +317,7 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   if (p.integers) p.sums = row_sums(graph, p);
   const ScaledImage scaled = scaled_image(graph, p.x);
   const Tensor image = scaled.image ? scaled.image : p.x;
-  p.may_read_nchw = may_read_nchw(p) && !has_channels_last(graph, image);
+  p.may_read_nchw = takes_nchw(p) && !has_channels_last(graph, image);
   pack_weight(graph, p);
   if (p.may_read_nchw) {
     p.x = image;

@@ -111,7 +111,11 @@ SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& f) {
   if (plain) return {.fixed = 4};
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.family == ConvFamily::matrix) return {.fixed = 2, .unit = 0x1p-23, .cuts = true};
-  return {.fixed = 26, .unit = 0x1p-23, .of_terms = known.x == DType::f32 ? 0x1p-19 : 0, .cuts = true};
+  // conv/fragments.glslh: a term meets the others of its slot, then the sums of other slots, which are fewer than their
+  // terms. fp32 has two more roundings for each tile of a slot: a slot that is alone has 8 tiles at most, and where
+  // there are others, their terms outweigh these.
+  if (known.x == DType::f16) return {.fixed = 4, .unit = 0x1p-23, .cuts = true};
+  return {.fixed = 26, .unit = 0x1p-23, .of_terms = 0x1p-19, .cuts = true};
 }
 
 }  // namespace pumice::engine

@@ -15,7 +15,8 @@ SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& sha
   // lanes meet; sums of rows with one scale are exact. Scales of groups and rows, bias, activation and residual round.
   if (kernel.input == Input::split || kernel.input == Input::splits) {
     const double of_terms = shape.weight == WeightType::f32 ? 0x1p-19 : 0x1p-22;
-    return {.fixed = 27, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
+    const double fixed = kernel.input == Input::splits ? 27 : 26;
+    return {.fixed = fixed, .unit = 0x1p-23, .of_terms = of_terms, .cuts = true};
   }
   if (kernel.input != Input::floats) return {.per_term = shape.group == 0 ? 0 : 0.25, .fixed = 16};
   // The scale of a quantized row rounds, too.
