@@ -49,6 +49,25 @@ void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write
   write();
 }
 
+std::vector<Use> uses_of(const Graph& graph, Tensor value) {
+  const Graph::Impl& impl = graph.impl();
+  std::vector<Use> uses;
+  if (num_uses(graph, value) == 0) return uses;
+  for (const OpCall& call : impl.method().ops) {
+    for (size_t a = 0; a < call.args.size(); ++a) {
+      const Arg& arg = call.args[a];
+      const bool one = arg.kind == ArgKind::value && arg.i == value.id();
+      const bool listed = arg.kind == ArgKind::values && std::ranges::find(arg.list, value.id()) != arg.list.end();
+      if (one || listed) uses.push_back({impl.op_name(call.op), a});
+    }
+  }
+  for (const uint32_t output : impl.method().outputs)
+    if (output == value.id()) uses.emplace_back();
+  for (const Update& update : impl.method().updates)
+    if (update.value == value.id()) uses.emplace_back();
+  return uses;
+}
+
 uint32_t num_uses(const Graph& graph, Tensor value) {
   const Graph::Impl& impl = graph.impl();
   if (impl.uses.empty()) impl.uses = count_uses(impl.method());

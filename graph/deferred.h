@@ -16,6 +16,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -29,6 +31,12 @@ bool is_deferred(const Graph& graph, Tensor value);
 // layout stays deferred, and is written by `later`.
 void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write, std::function<void()> later);
 
+// What reads a value: an argument of an operator; of an output of the method or a new value of a state, op is empty.
+struct Use {
+  std::string op;
+  size_t argument = 0;
+};
+std::vector<Use> uses_of(const Graph& graph, Tensor value);
 // How many arguments of calls, outputs of the method and new values of states are this value.
 uint32_t num_uses(const Graph& graph, Tensor value);
 // Whether a value of the file has one shape for inputs of any size.

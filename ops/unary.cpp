@@ -12,19 +12,22 @@ namespace {
 
 using glsl::unary::FUNCTION;
 
-template <FUNCTION function>
-constexpr bool kMayLeave = function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
+constexpr bool may_leave(FUNCTION function) {
+  return function == FUNCTION::neg || function == FUNCTION::abs || function == FUNCTION::square;
+}
+
+void add(Graph& graph, const Args& args, FUNCTION function) {
+  check(!may_leave(function) || args.tensor(0).dtype() != DType::i64,
+        "unary: neg, abs and square of i64 are written as sub, maximum and mul, which report what 32 bits cannot hold");
+  const auto variant = [](DType dtype, int storage) -> const Shader& {
+    return glsl::unary::variant(glsl::unary::dtype(dtype), static_cast<glsl::unary::STORAGE>(storage));
+  };
+  unary<glsl::unary::Params>(graph, args, variant, {static_cast<uint32_t>(function)});
+}
 
 template <FUNCTION function>
 void build(Graph& graph, Args args) {
-  check(!kMayLeave<function> || args.tensor(0).dtype() != DType::i64,
-        "unary: neg, abs and square of i64 are written as sub, maximum and mul, which report what 32 bits cannot hold");
-  unary<glsl::unary::Params>(graph, args,
-                             [](DType dtype, int storage) -> const Shader& {
-                               return glsl::unary::variant(glsl::unary::dtype(dtype),
-                                                           static_cast<glsl::unary::STORAGE>(storage));
-                             },
-                             {static_cast<uint32_t>(function)});
+  add(graph, args, function);
 }
 
 // The dtypes a function takes are a stretch of the shader's axis: f32 f16 i32 u8 i8 boolean.
@@ -52,7 +55,7 @@ constexpr Op row(std::string_view name, const Accepted& accepted, void (*referen
           build<function>,
           accepted.axes,
           {accepted.test, accepted.bench, reference},
-          kMayLeave<function> ? "i64" : ""};
+          may_leave(function) ? "i64" : ""};
 }
 
 // What the functions without a name in <cmath> are.

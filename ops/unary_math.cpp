@@ -11,14 +11,17 @@ namespace {
 
 using glsl::unary_math::FUNCTION;
 
+void add(Graph& graph, const Args& args, FUNCTION function) {
+  using namespace glsl::unary_math;
+  const auto shader = [](DType of, int storage) -> const Shader& {
+    return variant(dtype(of), static_cast<STORAGE>(storage));
+  };
+  unary<Params>(graph, args, shader, {static_cast<uint32_t>(function)});
+}
+
 template <FUNCTION function>
 void build(Graph& graph, Args args) {
-  unary<glsl::unary_math::Params>(graph, args,
-                                  [](DType dtype, int storage) -> const Shader& {
-                                    return glsl::unary_math::variant(glsl::unary_math::dtype(dtype),
-                                                                     static_cast<glsl::unary_math::STORAGE>(storage));
-                                  },
-                                  {static_cast<uint32_t>(function)});
+  add(graph, args, function);
 }
 
 constexpr Axis kOfF32[] = {{"DTYPE", std::span(glsl::unary_math::kDTYPE).first(1)},

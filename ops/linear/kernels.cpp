@@ -189,6 +189,20 @@ bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features
   return s.m * row + others <= features.max_shared_bytes;
 }
 
+// Elements that all workgroups norm, of all readers. H200, ms of whole models in fp16 at batch 1, with no norm inside;
+// with those in front of one product, 384 -> 1536 (3.6 M elements); and with those in front of three, 384 -> 384
+// (5.4 M), too. ViT-small 0.565, 0.552, 0.529; ConvNeXt-tiny, which has the first kind only, 0.566, 0.546. In fp32,
+// split, 197 x 384 -> 1536 took 12.3 us, and 21 with the norm inside.
+constexpr int64_t kMostLayerNormed = 6 << 20;
+constexpr int64_t kMostLayerNormColumns = 1024;  // which lanes load at once
+
+bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& s, uint32_t readers, const Features& features) {
+  if (kernel.family != Family::gemv_fragments || kernel.input != Input::floats) return false;
+  if (s.textures || s.integers || s.dtype != DType::f16 || s.m < 2) return false;
+  if (s.k % 64 != 0 || s.k > kMostLayerNormColumns) return false;
+  return s.m * s.k * ceil_div(ceil_div(s.n, 16), kernel.panels) * readers <= features.filling(kMostLayerNormed);
+}
+
 const LinearKernel* gated_kernel(const LinearKernel& kernel) {
   if (kernel.family == Family::matrix || kernel.family == Family::fragments)
     return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
@@ -227,13 +241,12 @@ namespace {
 // What both families with cooperative matrices need.
 std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
-  const Feature adds = kernel.family == Family::gemv_fragments ? Feature::subgroup_arithmetic : needed;
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed, adds}) {
+  const bool gemv = kernel.family == Family::gemv_fragments;
+  const Feature adds = gemv ? Feature::subgroup_arithmetic : needed, moves = gemv ? Feature::subgroup_shuffle : needed;
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed, adds, moves}) {
     if (!features.has(feature))
       return format("needs the feature '%s', which the device lacks or which was switched off", name(feature));
   }
-  if (kernel.input == Input::splits && !features.has(Feature::subgroup_shuffle))
-    return "needs the feature 'subgroup_shuffle'";
   const MatrixShape& shape = features.matrix_f16[0];
   if (shape.m == 0) return "needs cooperative matrices of fp16 with fp32 sums";
   const bool whole = kernel.family == Family::gemv_fragments && s.integers;  // and scaled in fp32

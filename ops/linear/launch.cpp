@@ -89,6 +89,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
               : x_columns(l.w, l.epilogue) % kTileColumns == 0      ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
                                                                     : X::tail8;
+  if (x == X::whole && l.dtype == DType::f16) launch.spec.push_back(bool(l.epilogue.layer_norm));
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
@@ -216,9 +217,10 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
   const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none,
-                               epilogue.residual ? epilogue.residual
-                               : epilogue.norm   ? epilogue.norm
-                                                 : x};
+                               epilogue.residual     ? epilogue.residual
+                               : epilogue.norm       ? epilogue.norm
+                               : epilogue.layer_norm ? epilogue.layer_norm
+                                                     : x};
   if (weight.scale) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);

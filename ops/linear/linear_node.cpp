@@ -7,6 +7,7 @@
 
 #include "glsl/pad.h"
 #include "ops/linear/launch.h"
+#include "ops/linear/layer_norm_x.h"
 #include "ops/linear/pick.h"
 #include "ops/linear/split_x.h"
 #include "ops/shared/shape.h"
@@ -16,6 +17,7 @@ namespace pumice::engine {
 namespace {
 
 using Columns = Epilogue::Columns;
+using Condition = std::function<bool(const Launch&)>;
 
 // Whether x needs no padding where its rows end inside a vec4 group: a single row begins on a group, and these kernels
 // check its end; fragments combine elements from two groups of eight. H200, 4096 -> 14336: with a dispatch that pads,
@@ -27,7 +29,7 @@ bool takes_tail(const LinearKernel& kernel, uint32_t m) {
 }
 
 // x with rows padded with zeros to whole tiles; empty at shapes where it is not `wanted`.
-Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, std::function<bool(const Launch&)> wanted) {
+Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, Condition wanted) {
   const Tensor out = graph.scratch(x.dtype(), 2);
   graph.dispatch({out}, {x}, [=](Launch& launch) {
     const uint32_t m = wanted(launch) ? u32(x.numel() / k) : 0;
@@ -59,6 +61,22 @@ bool splits_weight(Graph& graph, LinearShape shape) {
          choose_linear(shape, graph.features()).input == Input::splits;
 }
 
+// Whether the kernel of a launch norms x itself, which then is the result of a layer norm; the norm is told. Empty
+// where none can.
+Condition norms_x(Graph& graph, Tensor x, const PackedWeight& weight, const Epilogue& epilogue,
+                  const std::function<LinearShape()>& live_shape) {
+  const auto norm = layer_norm_of(graph, x);
+  if (!norm->x || epilogue.residual) return nullptr;
+  const Condition norms = [=](const Launch& launch) {
+    const LinearShape shape = live_shape();
+    const LinearKernel& kernel = choose_linear(shape, launch.features);
+    return fuses_layer_norm(kernel, shape, norm->readers, launch.features) &&
+           is_one_launch(launch, kernel, x.dtype(), weight, u32(x.numel() / weight.k), epilogue);
+  };
+  norm->normed.emplace_back([=](const Launch& launch) { return x.numel() == 0 || norms(launch); });
+  return norms;
+}
+
 }  // namespace
 
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue epilogue) {
@@ -80,8 +98,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   const auto kernel_for = [=](const Launch& launch) -> const LinearKernel& {
     return choose_linear(live_shape(), launch.features);
   };
-  const auto add_product = [&](const PackedWeight& w, Tensor rows, Epilogue how,
-                               std::function<bool(const Launch&)> wanted) {
+  const auto add_product = [&](const PackedWeight& w, Tensor rows, Epilogue how, Condition wanted) {
     graph.dispatch({out}, linear_reads(rows, w, how), [=](Launch& launch) {
       out.resize(linear_shape(op, x.shape(), w, how));
       const uint32_t m = u32(x.numel() / w.k);
@@ -91,9 +108,6 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       launch.tuned = is_tuned(live_shape(), launch.features);
       launch_linear(launch, kernel_for(launch), dtype, w, m, live);
     });
-  };
-  const auto add = [&](Tensor rows, const Epilogue& how, std::function<bool(const Launch&)> wanted) {
-    add_product(weight, rows, how, std::move(wanted));
   };
   const auto by_split = [=](const Launch& launch) { return kernel_for(launch).input == Input::split; };
   if (!textures && may_split_x(graph.features(), x, weight)) {
@@ -106,14 +120,24 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     return known.split_weight && kernel_for(launch).input == Input::splits;
   };
   if (known.split_weight) add_product(pre_split_form(graph, weight), x, epilogue, by_splits);
-  const auto plain = [=](const Launch& launch) { return !by_split(launch) && !by_splits(launch); };
-  if (textures || weight.k % 8 == 0) return add(x, epilogue, plain);
+  const Condition norms = textures ? nullptr : norms_x(graph, x, weight, epilogue, live_shape);
+  if (norms) {
+    const auto norm = layer_norm_of(graph, x);
+    Epilogue how = epilogue;
+    how.layer_norm = pack_layer_norm(graph, *norm);
+    how.eps = norm->eps;
+    add_product(weight, norm->x, how, norms);
+  }
+  const auto plain = [=](const Launch& launch) {
+    return !by_split(launch) && !by_splits(launch) && !(norms && norms(launch));
+  };
+  if (textures || weight.k % 8 == 0) return add_product(weight, x, epilogue, plain);
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
   const auto others = [=](const Launch& launch) { return !tail(launch) && plain(launch); };
   epilogue.columns = Columns::tiles;
-  add(padded(graph, x, weight.k, x_columns(weight, epilogue), others), epilogue, others);
+  add_product(weight, padded(graph, x, weight.k, x_columns(weight, epilogue), others), epilogue, others);
   epilogue.columns = Columns::any;
-  add(x, epilogue, tail);
+  add_product(weight, x, epilogue, tail);
 }
 
 }  // namespace pumice::engine

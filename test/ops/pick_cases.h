@@ -26,7 +26,7 @@ inline Features cpu() {
 inline Features matrices() {
   Features features = gpu();
   features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments) |
-                  bit(Feature::subgroup_arithmetic);
+                  bit(Feature::subgroup_arithmetic) | bit(Feature::subgroup_shuffle);
   features.subgroup_size = 32;
   features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
   return features;

@@ -122,6 +122,7 @@ TEST(PickLinear, MatricesOnlyWhereTheyAreRight) {
 // Where the matrices of many rows beat arithmetic in fp32: the table in ops/linear/pick.cpp.
 TEST(PickLinear, Fp32AsTwoHalves) {
   Features features = matrices();
+  features.bits &= ~bit(Feature::subgroup_shuffle);  // without kernels that split x themselves
   const auto pick = [&](int64_t m, int64_t n, int64_t k) -> const LinearKernel& {
     LinearShape shape = int4(m, n, k);
     shape.dtype = DType::f32;
@@ -173,6 +174,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
 
 TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
   Features features = dots(matrices());
+  features.bits &= ~bit(Feature::subgroup_shuffle);  // without kernels that split x themselves
   const auto pick = [&](WeightType weight, int64_t m, int64_t n, int64_t k) {
     LinearShape shape = int4(m, n, k);
     shape.dtype = DType::f32;
@@ -229,6 +231,7 @@ TEST(LinearError, OfSplitWeights) {
 // A product of integers whose scale of the output takes fp32 sums: none of its nodes makes two fp16 of an fp32.
 TEST(PickLinear, OperatorsWithoutNodesForASplitXTakeNoKernelThatReadsIt) {
   Features features = matrices();
+  features.bits &= ~bit(Feature::subgroup_shuffle);  // without kernels that split x themselves
   features.bits |= bit(Feature::split);
   LinearShape shape = int4(512, 14336, 4096);
   shape.dtype = DType::f32;
@@ -290,19 +293,6 @@ TEST(PickLinear, FewRowPanelsGetMoreSubgroups) {
     ASSERT_EQ(kernel.family, Family::gemv_fragments);
     EXPECT_EQ(gemv_lanes(kernel, 1, n, k, dots(matrices())), lanes) << n << " " << k;
   }
-}
-
-TEST(PickLinear, ARowIsNormedWhereItFits) {
-  const LinearKernel &gemv = linear_kernel("gemv1"), &rows = linear_kernel("gemvr1"),
-                     &tile = linear_kernel("tile64x64");
-  EXPECT_TRUE(fuses_norm(gemv, {1, 4096, 4096}, gpu()));
-  EXPECT_FALSE(fuses_norm(gemv, {2, 4096, 4096}, gpu()));
-  EXPECT_FALSE(fuses_norm(gemv, {1, 4096, 16384}, gpu())) << "64 KiB of shared memory";
-  EXPECT_FALSE(fuses_norm(rows, {1, 4096, 4096}, gpu()));
-  EXPECT_TRUE(fuses_norm(rows, {1, 512, 256}, cpu()));
-  EXPECT_FALSE(fuses_norm(rows, {1, 1536, 512}, cpu())) << "96 workgroups";
-  EXPECT_FALSE(fuses_norm(linear_kernel("gemvr2"), {2, 64, 64}, cpu()));
-  EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
 }
 
 TEST(PickLinear, AGateNeedsTwoRowPanelsOrWideSubtiles) {
