@@ -7,7 +7,9 @@
 // sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices all 2^-24 are
 // 2^-23, and in fp16 2^-11 * max_s|v| comes on top for the weights: glsl/sdpa_matrix.glsl. fp32 is then split
 // (glsl/sdpa_fragments.glsl): (4 * s + 2^-21 + 2^-36 * S) * max_s|v| + 2^-49 * max|v| comes on top, s = scale * (2^-21
-// * max_s sum|q k| + 2^-49 * E * max|q| * max|k|).
+// * max_s sum|q k| + 2^-49 * E * max|q| * max|k|). Where subgroups divide the keys
+// (glsl/include/linear/sdpa_own_keys.glslh), a sum of n of S keys and p others' sums has n + p + 2 roundings, and each
+// of the others but the last has 16 keys or more: S + 8 covers them.
 #include "glsl/sdpa.h"
 
 #include <cinttypes>
@@ -15,6 +17,9 @@
 #include "ops/op.h"
 #include "ops/reference/products.h"
 #include "ops/shared/sdpa_launch.h"
+
+#define PUMICE_HIDE_32 "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"
+#define PUMICE_SHOW_32 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 
 namespace pumice::engine {
 namespace {
@@ -65,9 +70,26 @@ std::span<const Op> sdpa_ops() {
         "q=T[1,3,37,32] k=T[1,1,70,32] v=T[1,1,70,48] mask=T[1,1,37,70] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0 -> T[1,3,37,48]; "
         "q=T[1,150,2,64] k=T[1,131,2,64] v=T[1,131,2,64] causal=0|1 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1; "
+        "q=T[1,2,20,64] k=T[1,1,300,64] v=T[1,1,300,64] causal=0|1 scale=0.125 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+        "q=T[1,2,40,32] k=T[1,2,7,32] v=T[1,2,7,32] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+        "q=T[1,2,100,24] k=T[1,2,100,24] v=T[1,2,100,52] mask=T[1,2,100,1] causal=1 scale=0.2 q_blhd=0 k_blhd=0 "
+        "v_blhd=0 out_blhd=0 -> T[1,2,100,52]; "
+        "q=T[2,4,37,31] k=T[2,2,75,31] v=T[2,2,75,29] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> "
+        "T[2,4,37,29]; "
+        // A mask that hides 32 keys, shows 32, ...: all that one of several subgroups has, or none.
+        "q=T[1,3,25,32] k=T[1,3,150,32] v=T[1,3,150,32] mask=bool[1,1,1,150]{" PUMICE_HIDE_32 "," PUMICE_SHOW_32
+        "} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+        // Small beside large.
+        "q=f32[1,2,40,36]{1,-2e-9,0.5,3e-13,0,-1,1e-30} "
+        "k=f32[1,2,100,36]{-1,0.3,0,2e-10,1,1e-14,-1e-33,1e-5,0.7,1e-8,2} "
+        "v=f32[1,2,100,60]{3,-1e-10,0,1e-6,2e-13,-1,1e-31} causal=0 scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 "
+        "-> f32[1,2,40,60]; "
+        "q=T[1,2,33,32] k=T[1,2,80,32] v=T[1,2,80,60]{1,inf,2,-1,nan} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 "
+        "out_blhd=0 -> T[1,2,33,60]; "
+        // Workgroups for all of a large device, which then share keys.
+        "q=T[8,40,17,32] k=T[8,40,45,32] v=T[8,40,45,32] causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
         "q=f32[1,2,20,17]{-1e-20..1e-20} k=f32[1,2,100,17]{-1e20..1e20} v=f32[1,2,100,9]{-1e30..1e30} causal=0 "
-        "scale=0.5 "
-        "q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> f32[1,2,20,9]",
+        "scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> f32[1,2,20,9]",
         "q=T[1,12,128,64] k=T[1,12,128,64] v=T[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0",
         reference::sdpa}},

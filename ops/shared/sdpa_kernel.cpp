@@ -56,6 +56,40 @@ bool takes_matrices(const SdpaShape& shape, const Features& features) {
   return features.has(Feature::coopmat) && features.has(Feature::memory_model) && features.has(Feature::float16);
 }
 
+// Subgroups with the same 16 rows, each with its own keys, where workgroups of more rows would be few. H200 (132
+// multiprocessors), us of a call in a file of many (`pumice-rt profile`), where instructions have to arrive, too.
+// Without; with 8 parts and blocks of 16 keys, 8 and 32, 4 and 32:
+//   6 heads of 64, 197 rows                9.3; 6.8, 6.7, 7.2
+//   12 heads of 64, 197 rows               10.0; 10.3, 10.0, 8.3
+//   24 heads of 64, 197 rows               10.3; 13.9, 13.4, 12.3
+//   12 heads of 64, 50 rows                6.4; 5.8, 6.0, 6.1
+//   8 heads of 64, 512 rows                14.6; 14.8, 13.9, 11.4
+//   16 heads of 64, 512 rows               15.2; 24.7, 23.0, 18.2
+//   12 heads of 32, 128 rows, a mask       7.7; 5.8, 5.8, 5.7
+//   48 heads of 32, 128 rows, a mask       8.8; 10.0, 10.0, 7.8
+//   8 heads of 128, 256 rows, causal       19.0; -, -, 17.1
+//   32 heads of 128 over 8, 128 rows       11.3; -, -, 12.8
+// fp32, split. Without; 8 and 16, 8 and 32, 4 and 16:
+//   6 heads of 64, 197 rows                21.3; 11.9, 12.8, -
+//   12 heads of 64, 256 rows               20.3; 20.0, 20.4, 17.2
+//   24 heads of 64, 197 rows               19.2; 27.1, 28.7, -
+//   8 heads of 64, 512 rows                32.1; 31.3, 31.7, 27.6
+//   32 heads of 64, 128 rows               14.4; 15.0, 17.0, 12.4
+//   12 heads of 32, 128 rows, a mask       11.8; 8.0, 8.7, -
+std::optional<SdpaFragments> own_keys(const SdpaShape& s, const Features& features, uint32_t row_sums) {
+  const bool split = s.dtype == DType::f32;
+  const int64_t most = std::max(s.e, s.ev), groups = s.heads * ceil_div(s.rows, 16);
+  if (s.int8_rows || ceil_div(s.ev, 16) % 2 != 0) return std::nullopt;  // not measured; the shader's columns
+  const int64_t limit = features.filling(most > 64 ? 128 : most > 32 || split ? 256 : 384);
+  if (groups > limit) return std::nullopt;
+  for (const uint32_t parts : {8u, 4u}) {
+    if (parts == 8 && groups > features.filling(96)) continue;
+    SdpaFragments found{parts, split || (parts == 8 && s.keys <= 256) ? 16u : 32u, parts * 16 * row_sums, parts};
+    if (parts * 32 <= features.max_invocations && found.shared * 16 <= features.max_shared_bytes) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
@@ -92,6 +126,7 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // 27.2, 21.7; 8 heads of 128, 128 rows -, 30.9, -, 24.4; 384 heads of 32, 128 rows 40 with 8 and 32, 158 of
   // sdpa.glsl.
   const bool wide = std::max(s.e, s.ev) > 64;
+  if (const auto own = own_keys(s, features, 2 * v_pitch - 1)) return own;
   for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
     const bool alone = subgroups == 4 && !wide && !split && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
     SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};

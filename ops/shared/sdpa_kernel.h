@@ -15,6 +15,7 @@ struct SdpaShape {
   int64_t heads, rows, e, ev;
   DType dtype = DType::f32;
   bool int8_rows = false;  // caches are bytes with scales
+  int64_t keys = 1 << 20;  // at most, of caches
 };
 
 // glsl/sdpa.glsl: query rows of a workgroup, keys of a block, and whether keys and values pass through shared memory (a
@@ -33,10 +34,11 @@ struct SdpaMatrices {
   uint32_t subgroups, keys, staged;
   uint32_t rows() const { return subgroups * shape.m; }
 };
-// glsl/sdpa_fragments.glsl: subgroups of 16 query rows each, keys of a block, shared memory in uvec4.
+// glsl/sdpa_fragments.glsl: subgroups, keys of a block, shared memory in uvec4, subgroups that have the same 16 query
+// rows and divide the keys.
 struct SdpaFragments {
-  uint32_t subgroups, keys, shared;
-  uint32_t rows() const { return subgroups * 16; }
+  uint32_t subgroups, keys, shared, key_parts = 1;
+  uint32_t rows() const { return subgroups / key_parts * 16; }
 };
 // Empty where the kernel cannot run; the next one is then asked, and sdpa.glsl, which can do everything, is the last.
 std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& shape, const Features& features);

@@ -101,16 +101,16 @@ void launch_matrices(Launch& launch, const Attention& a, const Part& part, const
 
 void launch_fragments(Launch& launch, const Attention& a, const Part& part, const SdpaFragments& f) {
   describe<glsl::sdpa_fragments::Params>(launch, a, part, f.rows(), f.keys, f.subgroups * 32);
-  launch.spec.push_back(f.shared);
+  launch.spec.insert(launch.spec.end(), {f.shared, f.key_parts});
   require_subgroups(launch);
   if (a.dtype == DType::f32) launch.arithmetic = Arithmetic::split3;
-  launch.shader =
-      &glsl::sdpa_fragments::variant(glsl::sdpa_fragments::dtype(a.dtype),
-                                     a.int8_rows ? glsl::sdpa_fragments::CACHE::i8 : glsl::sdpa_fragments::CACHE::own);
+  namespace kernel = glsl::sdpa_fragments;
+  launch.shader = &kernel::variant(kernel::dtype(a.dtype), a.int8_rows ? kernel::CACHE::i8 : kernel::CACHE::own,
+                                   f.key_parts > 1 ? kernel::KEYS::own : kernel::KEYS::shared);
 }
 
 void launch_part(Launch& launch, const Attention& a, const Part& part) {
-  const SdpaShape shape{part.batches * part.heads, part.rows, a.q.size, a.v.size, a.dtype, a.int8_rows};
+  const SdpaShape shape{part.batches * part.heads, part.rows, a.q.size, a.v.size, a.dtype, a.int8_rows, a.k.rows};
   if (const auto fragments = sdpa_fragments(shape, launch.features))
     return launch_fragments(launch, a, part, *fragments);
   if (const auto matrices = sdpa_matrices(shape, launch.features)) return launch_matrices(launch, a, part, *matrices);

@@ -84,11 +84,45 @@ TEST(SdpaKernel, ScoresStayInRegistersWhereTheirPlacesAreKnown) {
   ASSERT_TRUE(few);
   EXPECT_EQ(few->rows(), 64u) << "workgroups for more of the device";
   EXPECT_EQ(few->keys, 32u);
-  const auto alone = sdpa_fragments({6, 197, 64, 64, DType::f16}, fragments());
+  EXPECT_EQ(few->key_parts, 1u);
+  const auto alone = sdpa_fragments({24, 197, 64, 64, DType::f16}, fragments());
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->keys, 64u) << "fewer steps, as there are registers";
+  EXPECT_EQ(alone->key_parts, 1u);
   EXPECT_EQ(sdpa_fragments({384, 128, 64, 64, DType::f16}, fragments())->keys, 32u);
   EXPECT_EQ(sdpa_fragments({1000, 16, 64, 64, DType::f16}, fragments())->subgroups, 2u) << "one has no rows";
+}
+
+TEST(SdpaKernel, SubgroupsDivideKeysWhereWorkgroupsWouldBeFew) {
+  const auto parts = [](const SdpaShape& shape, const Features& features) {
+    const auto found = sdpa_fragments(shape, features);
+    return found ? found->key_parts : 0;
+  };
+  const SdpaShape vit{6, 197, 64, 64, DType::f16, false, 197};
+  const auto found = sdpa_fragments(vit, fragments());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->key_parts, 8u);
+  EXPECT_EQ(found->subgroups, 8u);
+  EXPECT_EQ(found->rows(), 16u);
+  EXPECT_EQ(found->keys, 16u);
+  EXPECT_EQ(found->shared, 8 * 16 * 17u) << "the sums of 16 rows, their maximum and total, of each subgroup";
+  SdpaShape other = vit;
+  other.keys = 4096;
+  EXPECT_EQ(sdpa_fragments(other, fragments())->keys, 32u);
+  EXPECT_EQ(parts({12, 197, 64, 64, DType::f16}, fragments()), 4u);
+  EXPECT_EQ(parts({24, 197, 64, 64, DType::f16}, fragments()), 1u);
+  EXPECT_EQ(parts({48, 128, 32, 32, DType::f16}, fragments()), 4u);
+  EXPECT_EQ(parts({8, 256, 128, 128, DType::f16}, fragments()), 4u);
+  EXPECT_EQ(parts({6, 197, 64, 16, DType::f16}, fragments()), 1u) << "two matrices are stored at once";
+  EXPECT_EQ(parts({6, 197, 64, 64, DType::f16, true}, fragments()), 1u) << "caches of bytes: not measured";
+  Features features = fragments();
+  features.compute_units = 16;
+  EXPECT_EQ(parts(vit, features), 1u) << "enough for a small device";
+  features = fragments();
+  features.max_shared_bytes = 32768;
+  EXPECT_EQ(parts(vit, features), 4u) << "sums of eight do not fit";
+  features.max_invocations = 64;
+  EXPECT_EQ(parts(vit, features), 1u);
 }
 
 TEST(SdpaKernel, Fp32AsTwoHalves) {
@@ -99,9 +133,13 @@ TEST(SdpaKernel, Fp32AsTwoHalves) {
   ASSERT_TRUE(many);
   EXPECT_EQ(many->rows(), 128u);
   EXPECT_EQ(many->shared, 2 * 128 * 5u) << "both parts of the queries";
-  const auto alone = sdpa_fragments({12, 128, 32, 32, DType::f32}, features);
-  EXPECT_EQ(alone->rows(), 64u);
-  EXPECT_EQ(alone->keys, 32u);
+  const auto alone = sdpa_fragments({32, 128, 32, 32, DType::f32}, features);
+  EXPECT_EQ(alone->rows(), 16u);
+  EXPECT_EQ(alone->key_parts, 4u);
+  EXPECT_EQ(sdpa_fragments({12, 128, 32, 32, DType::f32}, features)->key_parts, 8u);
+  const auto middle = sdpa_fragments({48, 128, 32, 32, DType::f32}, features);
+  EXPECT_EQ(middle->rows(), 64u);
+  EXPECT_EQ(middle->keys, 32u);
   EXPECT_FALSE(sdpa_fragments({8, 128, 128, 64, DType::f32}, features)) << "too many registers";
   EXPECT_FALSE(sdpa_fragments({12, 128, 32, 32, DType::f32, true}, features)) << "caches of bytes";
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, features));
