@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/fragments.glslh: as linear/packed.glslh says of
 // fp16, with columns in order of (ky, kx, input channel), input channels padded with zeros to whole vectors of eight. Of fp32 each
-// vector of a step is two: of high parts and of low ones (math/split.glslh), after rows are multiplied by 2^14 / unit. One
-// invocation makes a step of a lane.
+// vector of a step is two: of high parts and of low ones (math/split.glslh), after rows are multiplied by 2^14 / unit. Of int8
+// vectors have sixteen channels, and a column of fp16 is two of them. One invocation makes a step of a lane.
 // Bindings: 0 out, 1 weight; WEIGHT f32: 2 units (conv2d_row_units.glsl).
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#pragma variant WEIGHT f16 f32
+#pragma variant WEIGHT f16 f32 i8
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -29,9 +29,15 @@ layout(push_constant) uniform Params {
   uint count;    // of steps
 } params;
 
-// Four neighbouring columns of a row, from half a vector on.
-VEC(WEIGHT) four(uint row, uint half_vector) {
-  const uint tap = half_vector / 2u / params.vectors, first = half_vector % (2u * params.vectors) * 4u;
+#if defined(WEIGHT_i8)
+#define FOURS 4u  // of a vector
+#else
+#define FOURS 2u
+#endif
+
+// Four neighbouring columns of a row: number `at`.
+VEC(WEIGHT) four(uint row, uint at) {
+  const uint tap = at / FOURS / params.vectors, first = at % (FOURS * params.vectors) * 4u;
   VEC(WEIGHT) w = ZERO(WEIGHT);
   if (row >= params.channels || tap >= params.taps) return w;
   for (uint i = 0u; i < min(4u, params.in_channels - min(first, params.in_channels)); ++i) {
@@ -52,6 +58,9 @@ void main() {
   uint rest = item();
   const uint l = take(rest, 32u), s = take(rest, 4u), tile = take(rest, params.tiles), row = rest * 16u + (l >> 2);
   const uint half_vector = tile * 16u + (s >> 1) * 8u + (l & 3u) * 2u + (s & 1u);
+#if defined(WEIGHT_i8)
+  for (uint i = 0u; i < 4u; ++i) out_[item()][i] = PACK(i8, four(row + (i >> 1) * 8u, 2u * half_vector + (i & 1u)));
+#else
   const VEC(WEIGHT) a = four(row, half_vector), b = four(row + 8u, half_vector);
 #if defined(WEIGHT_f16)
   out_[item()] = uvec4(PACK(f16, a), PACK(f16, b));
@@ -62,5 +71,6 @@ void main() {
   split_row(row + 8u, b, high.zw, low.zw);
   out_[at] = high;
   out_[at + 32u] = low;
+#endif
 #endif
 }

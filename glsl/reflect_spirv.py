@@ -15,7 +15,7 @@ MAX_TEXTURES, MAX_IMAGES, MAX_BINDINGS = 16, 4, 32  # of one shader
 FEATURES = (
     "float16", "int8", "int16", "int64", "storage16", "storage8", "int_dot", "coopmat", "memory_model", "bfloat16",
     "subgroup_arithmetic", "subgroup_shuffle", "subgroup_clustered", "subgroup_size_control", "fragments", "robust",
-    "split", "addresses", "atomic64", "persistent", "float_atomics",
+    "split", "addresses", "atomic64", "persistent", "float_atomics", "fragments_int8",
 )  # fmt: skip
 
 # SPIR-V capability -> the Feature it needs; None: every Vulkan 1.1 device has it in compute shaders.

@@ -30,6 +30,7 @@ const char* name(Feature feature) {
       "atomic64",
       "persistent",
       "float_atomics",
+      "fragments_int8",
   };
   const auto index = static_cast<uint32_t>(feature);
   return index < kNumFeatures ? kNames[index] : "?";

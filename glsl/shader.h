@@ -10,7 +10,8 @@
 namespace pumice::engine {
 
 // Optional features that a shader may need; everything else is Vulkan 1.1 core. The bit of feature F is 1 << F.
-// `fragments` is measured when a device is opened: the registers hold a cooperative matrix as in vulkan/probe.h.
+// `fragments` and `fragments_int8` are measured when a device is opened: the registers hold a cooperative matrix as in
+// vulkan/probe.h.
 // `robust` is needed by none: buffer accesses of all kernels stay within their bindings (robustBufferAccess), as a
 // second net. `split` is needed by none either: products of fp32 by two fp16 (glsl/linear_split.glsl), where the device
 // can. `addresses`: kernels may be given the addresses of buffers. `persistent`, needed by none: dispatches whose
@@ -38,8 +39,9 @@ enum class Feature : uint8_t {
   atomic64,
   persistent,
   float_atomics,
+  fragments_int8,
 };
-inline constexpr uint32_t kNumFeatures = 21;
+inline constexpr uint32_t kNumFeatures = 22;
 // What a device may have and nothing uses unless it is asked for ("+float_atomics"), as results then differ from run to
 // run.
 inline constexpr uint64_t kAskedFor = uint64_t{1} << static_cast<uint8_t>(Feature::float_atomics);

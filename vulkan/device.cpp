@@ -138,8 +138,10 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   uint64_t& bits = device->core().features.bits;
   // What the probe itself needs may be switched off.
   const Features& found = device->features();
-  if (!found.has(Feature::fragments) || !may_have_fragments(found) || !has_fragments(device))
-    bits &= ~bit(Feature::fragments);
+  for (const Feature feature : {Feature::fragments, Feature::fragments_int8}) {
+    if (!found.has(feature) || !may_have_fragments(found, feature) || !has_fragments(device, feature))
+      bits &= ~bit(feature);
+  }
   TunedFile& tuned = device->impl_->tuned.emplace(physical, found, cache_dir);
   device->impl_->verdicts.emplace(physical, found, cache_dir);
   if (!found.untuned) device->core().features.tuned = tuned.load();

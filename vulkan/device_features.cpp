@@ -185,7 +185,8 @@ void read_features(const Vk& vk, const Extensions& extensions, const VkPhysicalD
   } else {
     features.bits &= ~bit(Feature::subgroup_size_control);
   }
-  if (may_have_fragments(features)) features.bits |= bit(Feature::fragments);
+  for (const Feature feature : {Feature::fragments, Feature::fragments_int8})
+    if (may_have_fragments(features, feature)) features.bits |= bit(feature);
   if (features.matrix_f16[0].m != 0) features.bits |= bit(Feature::split);
   if (features.has(Feature::addresses) && features.has(Feature::atomic64) && features.compute_units != 0)
     features.bits |= bit(Feature::persistent);

@@ -4,21 +4,28 @@
 #include <algorithm>
 
 #include "glsl/probe_fragments.h"
+#include "glsl/probe_fragments_int8.h"
 #include "vulkan/command.h"
 
 namespace pumice::engine {
 
-bool may_have_fragments(const Features& features) {
-  const auto has = [&](const MatrixShape& shape) {
-    return std::find(features.matrix_f16.begin(), features.matrix_f16.end(), shape) != features.matrix_f16.end();
-  };
-  return features.runs(glsl::probe_fragments::variant()) && features.subgroup_size == 32 && has({16, 16, 16}) &&
-         has({16, 8, 16});
+static const Shader& probe(Feature feature) {
+  return feature == Feature::fragments ? glsl::probe_fragments::variant() : glsl::probe_fragments_int8::variant();
 }
 
-bool has_fragments(const std::shared_ptr<Device>& device) {
+bool may_have_fragments(const Features& features, Feature feature) {
+  const auto has = [](const MatrixShapes& shapes, const MatrixShape& shape) {
+    return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+  };
+  const bool shapes = feature == Feature::fragments
+                          ? has(features.matrix_f16, {16, 16, 16}) && has(features.matrix_f16, {16, 8, 16})
+                          : has(features.matrix_s8, {16, 8, 32});
+  return shapes && features.runs(probe(feature)) && features.subgroup_size == 32;
+}
+
+bool has_fragments(const std::shared_ptr<Device>& device, Feature feature) {
   constexpr uint32_t kLanes = 32, kRight = 0x600d;
-  const Pipeline& pipeline = device->pipelines().get({&glsl::probe_fragments::variant(), {kLanes}, 0});
+  const Pipeline& pipeline = device->pipelines().get({&probe(feature), {kLanes}, 0});
   const Buffer out = device->memory().buffer(kLanes * 4, MemoryKind::device, "probe");
   const Buffer seen = device->memory().buffer(kLanes * 4, MemoryKind::download, "probe");
   const Slice from{out.handle(), 0, out.bytes()};

@@ -23,6 +23,9 @@ constexpr ConvKernel kKernels[] = {
     {"conv64x64", DType::f16, {64, 64, 32, 32}},
     {"conv32x64", DType::f16, {32, 64, 16, 32}},
     {"conv32x32", DType::f16, {32, 32, 16, 16}},
+    {"conv8_gemvf16x2", DType::i8, {32, 16, 32, 16}, ConvFamily::fragments},
+    {"conv8_gemvf8x2", DType::i8, {32, 8, 32, 8}, ConvFamily::fragments},
+    {"conv8_gemvf8", DType::i8, {16, 8, 16, 8}, ConvFamily::fragments},
     {"conv8_128x128", DType::i8, {128, 128, 64, 32}},
     {"conv8_64x128", DType::i8, {64, 128, 64, 32}},
     {"conv8_64x64", DType::i8, {64, 64, 32, 32}},
@@ -144,9 +147,16 @@ static std::string matrix_unsupported_reason(const ConvKernel& kernel, const Fea
   return "";
 }
 
+static std::string int8_fragments_unsupported_reason(const Features& features) {
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::int8, Feature::fragments_int8})
+    if (!features.has(feature)) return lacks(feature);
+  return "";
+}
+
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
   switch (kernel.family) {
     case ConvFamily::fragments:
+      if (kernel.x == DType::i8) return int8_fragments_unsupported_reason(features);
       return unsupported_reason(as_linear(kernel), as_linear({16, 16, 8, kernel.x}), features);
     case ConvFamily::matrix:
       return matrix_unsupported_reason(kernel, features);
@@ -164,8 +174,29 @@ uint32_t conv_lanes(const ConvKernel& kernel, const Features& features) {
   return kernel.tile.subtiles() * (kernel.family == ConvFamily::dot ? 1 : features.subgroup_size);
 }
 
+// Of conv/fragments.glslh: 20 words for 16 sums of each pixel, the stage of NCHW, and 12 words for four channels.
+static int64_t fragment_shared_bytes(const ConvKernel& kernel, int64_t slots) {
+  const int64_t bm = kernel.tile.bm, bn = kernel.tile.bn;
+  return slots * bm * bn * 5 + bm * (bn + 1) * 4 + bm * 12;
+}
+
+// Of bytes: as few tiles of 128 columns for a subgroup as leave so many subgroups. H200, us with 1, 2 and 4 tiles: 16x2
+// 1x1 1024 -> 256, 14x14 6.1, 6.3, 7.6; 1024 -> 512 (208 workgroups) 7.7, 7.5, 7.9; 3x3 128 -> 128, 28x28 (196) 8.5,
+// 8.2, 9.2; 8x2 3x3 512 -> 512, 7x7 (112) -, 8.4, 8.9; 3x3 256 -> 256, 14x14 (200) 10.7, 8.9, 9.2; gemvf8 1x1 2048 ->
+// 1000, one pixel 5.7, 6.0, 6.2.
+static int64_t byte_slots(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  const int64_t tiles = ceil_div(s.k_groups, 8);
+  int64_t most = features.filling(kernel.tile.bn == 16 ? 1536 : 2048) / workgroups(kernel.tile, s);
+  most = std::clamp<int64_t>(most, 1, std::min(32u, features.max_invocations / 32));
+  while (most > 1 && fragment_shared_bytes(kernel, most) > features.max_shared_bytes) --most;
+  return ceil_div(tiles, ceil_div(tiles, most));
+}
+
 uint32_t fragment_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
-  return gemv_lanes(as_linear(kernel), s.pixels, s.channels, s.k_groups * 8, features);
+  if (kernel.x == DType::i8) return static_cast<uint32_t>(32 * byte_slots(kernel, s, features));
+  uint32_t lanes = gemv_lanes(as_linear(kernel), s.pixels, s.channels, s.k_groups * 8, features);
+  while (lanes > 32 && fragment_shared_bytes(kernel, lanes / 32) > features.max_shared_bytes) lanes /= 2;
+  return lanes;
 }
 
 // Rows of 64 bytes and 16 of padding, half filled for matrices of 8 bytes; planes of x are 32 rows of pixels and 16
@@ -203,23 +234,40 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
   return least == nullptr ? ConvPick{} : with_splits(*least, s, features);
 }
 
+// Of bytes. H200, ResNet-50, us by these and by tiles, some in splits: 1x1 1024 -> 256, 14x14 6.1, 9.2; 512 -> 128,
+// 28x28 6.3, 6.9; 3x3 128 -> 128, 28x28 8.2, 9.0; 3x3 512 -> 512, 7x7 8.4, 10.0. Others: few columns, 256 -> 1024,
+// 14x14 6.6, 6.1; many outputs, 3x3 64 -> 64, 56x56 7.6, 7.2; 512 -> 256, 28x28 7.2, 7.2.
+bool is_few_bytes(const ConvShape& s, const Features& features) {
+  return s.k_groups >= 32 && s.channels * s.pixels <= features.filling(1 << 17);
+}
+
+// The largest with 100 workgroups, but 8 pixels with no more than one row panel. H200, us of 16x2 and 8x2: 1x1 1024 ->
+// 256, 14x14 (104 workgroups) 6.1, 6.6; 3x3 512 -> 512, 7x7 (64) 9.8, 8.4; one pixel 2048 -> 1000 7.5, 6.6, gemvf8 5.7.
+bool suits_bytes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  if (s.pixels <= 8) return kernel.tile.bm == kPanelRows;
+  return kernel.tile.bn == 8 || workgroups(kernel.tile, s) >= features.filling(100);
+}
+
 // Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, for which there is no other.
 // H200, ResNet-50's 1x1 layers of fp16, us by these and by tiles in splits: 196 pixels 1024 -> 256 5.3, 10.5;
 // 256 -> 1024 5.1, 7.5; 49 pixels 2048 -> 512 6.2, 11.5. fp32, us of 8 pixels and 32 channels, of 16 and 32, and of
 // conv/tiled.glslh: 3x3 64 -> 64, 56x56 14.7, 13.1, 24.9; 8 images 56.4, 51.4, 93.6; 3x3 256 -> 256, 14x14, 8 images
 // 58.9, 61.3, 130; all of ResNet-18 353, 371, 1560, and of ResNet-50 664, 700, 2684.
 const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
-  if (!features.has(Feature::fragments) || s.x == DType::i8 || s.packing == ConvShape::Packing::chunks) return nullptr;
+  const bool bytes = s.x == DType::i8, packed = s.packing == ConvShape::Packing::fragments;
+  if (s.packing == ConvShape::Packing::chunks || (bytes && !packed && !is_few_bytes(s, features))) return nullptr;
+  if (!features.has(bytes ? Feature::fragments_int8 : Feature::fragments)) return nullptr;
   const auto find = [&](const auto& is_it) -> const ConvKernel* {
     const auto found = std::ranges::find_if(kKernels, [&](const ConvKernel& each) {
       return each.family == ConvFamily::fragments && each.x == s.x && is_it(each);
     });
     return found != std::end(kKernels) && unsupported_reason(*found, features).empty() ? &*found : nullptr;
   };
+  if (bytes) return find([&](const ConvKernel& each) { return suits_bytes(each, s, features); });
   if (s.x == DType::f16) {
     const LinearKernel& linear = pick_linear(as_linear(s), features);
     const ConvKernel* same = find([&](const ConvKernel& each) { return as_linear(each).name == linear.name; });
-    if (same != nullptr || s.packing != ConvShape::Packing::fragments) return same;
+    if (same != nullptr || !packed) return same;
   }
   return find([](const ConvKernel&) { return true; });
 }

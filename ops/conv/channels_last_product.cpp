@@ -8,6 +8,7 @@
 #include "base/divide.h"
 #include "glsl/conv2d_dot.h"
 #include "glsl/conv2d_fragments.h"
+#include "glsl/conv2d_fragments_int8.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_pack.h"
@@ -73,7 +74,7 @@ Tensor pack_fragments(Graph& graph, const Product& p) {
     launch.over(u32(count));
     launch.params(
         Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(tiles), u32(count)});
-    launch.shader = &variant(p.units ? WEIGHT::f32 : WEIGHT::f16);
+    launch.shader = &variant(p.units ? WEIGHT::f32 : p.integers ? WEIGHT::i8 : WEIGHT::f16);
   });
 }
 
@@ -132,7 +133,6 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
 }
 
 void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& kernel, bool channels_last_out) {
-  using namespace glsl::conv2d_fragments;
   const ConvShape shape = shape_of(p, p.pixels());
   const Tile& t = kernel.tile;
   constexpr uint32_t kLeastNchwLanes = 128;  // which all store, though some may multiply nothing
@@ -140,11 +140,18 @@ void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& k
       std::max(fragment_lanes(kernel, shape, launch.features), channels_last_out ? 0 : kLeastNchwLanes);
   launch.over_groups(static_cast<uint64_t>(ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn)), lanes);
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
-  launch.arithmetic = p.units ? Arithmetic::split3 : Arithmetic::f16;
-  describe<Params>(launch, p, t);
+  launch.arithmetic = p.units ? Arithmetic::split3 : p.integers ? Arithmetic::i8 : Arithmetic::f16;
+  if (p.integers) {
+    using namespace glsl::conv2d_fragments_int8;
+    describe<Params>(launch, p, t);
+    launch.shader = &variant(dtype(p.out.dtype()), channels_last_out ? OUT::channels_last : OUT::nchw);
+  } else {
+    using namespace glsl::conv2d_fragments;
+    describe<Params>(launch, p, t);
+    launch.shader = &variant(p.units ? DTYPE::f32 : DTYPE::f16, channels_last_out ? OUT::channels_last : OUT::nchw);
+  }
   launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.patches.kernel[1]),
-                                         u32(p.taps * p.pixel_groups), is_padded(p)});
-  launch.shader = &variant(p.units ? DTYPE::f32 : DTYPE::f16, channels_last_out ? OUT::channels_last : OUT::nchw);
+                                         u32(p.taps * p.pixel_groups), is_padded(p), p.is_pointwise()});
   require_subgroups(launch);
 }
 
@@ -249,14 +256,14 @@ void add_product_by_fragments(Graph& graph, const Product& p, Tensor into) {
 // Whether it can write its output channels-last: by cooperative matrices, only whole groups of channels, with scales
 // that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
 bool writes_channels_last(const Product& p, const Features& features) {
-  if (p.fragments && p.channels % 8 != 0) return false;
+  if (p.channels % (is_byte(p.out.dtype()) ? 16 : 8) != 0) return false;
+  if (p.integers && (p.out.dtype() == DType::f32 || p.requantize.is_extreme())) return false;
   if (!p.chunks) return true;
   ConvShape by_others = shape_of(p, 1);
   by_others.packing = ConvShape::Packing::chunks;
   if (pick_conv(by_others, features).kernel->family == ConvFamily::dot) return false;
   const MatrixShape& shape = p.integers ? features.matrix_s8[0] : features.matrix_f16[0];
-  return p.channels * device_bytes(p.out.dtype()) % 16 == 0 && p.out.dtype() != DType::f32 &&
-         !p.requantize.is_extreme() && shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
+  return shape.m % 4 == 0 && features.subgroup_size % (shape.m / 4) == 0;
 }
 
 // Whether one multiplication by it is exact enough for kernels of integers (is_extreme in quant/quantize.glslh).

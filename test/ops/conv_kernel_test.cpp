@@ -130,6 +130,46 @@ TEST(PickConv, GoesByThePackedWeight) {
   EXPECT_EQ(pick_conv({256, 196, 128, DType::f16, Packing::chunks}, features).kernel->family, ConvFamily::matrix);
 }
 
+TEST(PickConv, FragmentsOfBytes) {
+  Features features = fragments();
+  const auto pick = [&](int64_t channels, int64_t pixels, int64_t k_groups) {
+    return pick_conv({channels, pixels, k_groups, DType::i8}, features).kernel->name;
+  };
+  EXPECT_EQ(pick(256, 196, 64), "conv8_32x32") << "fragments of fp16 are others";
+  features.bits |= bit(Feature::fragments_int8);
+  EXPECT_EQ(pick(256, 196, 64), "conv8_gemvf16x2");
+  EXPECT_EQ(pick(512, 49, 288), "conv8_gemvf8x2");
+  EXPECT_EQ(pick(1000, 1, 128), "conv8_gemvf8");
+  EXPECT_EQ(pick(1024, 196, 16), "conv8_32x32") << "few columns";
+  EXPECT_EQ(pick(256, 100352, 144), "conv8_128x128") << "many pixels";
+  using Packing = ConvShape::Packing;
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8, Packing::fragments}, features).kernel->name, "conv8_gemvf16x2");
+  EXPECT_EQ(pick_conv({256, 196, 64, DType::i8, Packing::chunks}, features).kernel->family, ConvFamily::matrix);
+  features.bits &= ~bit(Feature::int8);
+  EXPECT_EQ(pick_conv({256, 196, 64, DType::i8}, features).kernel, nullptr);
+}
+
+// A workgroup fits the device, and no subgroup is without a tile.
+TEST(PickConv, SlotsOfFragments) {
+  Features features = fragments();
+  features.bits |= bit(Feature::fragments_int8);
+  for (const uint32_t invocations : {128u, 1024u}) {
+    features.max_invocations = invocations;
+    for (const ConvKernel& kernel : channels_last_kernels()) {
+      if (kernel.family != ConvFamily::fragments) continue;
+      for (const int64_t pixels : {1, 49, 3000, 100352}) {
+        for (const int64_t k_groups : {1, 36, 144, 5000}) {
+          const ConvShape shape{300, pixels, k_groups, kernel.x};
+          const uint32_t lanes = fragment_lanes(kernel, shape, features);
+          EXPECT_TRUE(lanes >= 32 && lanes <= invocations && lanes % 32 == 0) << kernel.name << " " << lanes;
+          EXPECT_LE(lanes / 32 * kernel.tile.bm * kernel.tile.bn * 5, features.max_shared_bytes) << kernel.name;
+          EXPECT_TRUE(kernel.x != DType::i8 || lanes / 32 <= (k_groups + 7) / 8) << kernel.name;
+        }
+      }
+    }
+  }
+}
+
 TEST(PickConv, Fp32AsTwoHalves) {
   Features features = fragments();
   EXPECT_EQ(pick_conv({256, 196, 128, DType::f32}, features).kernel, nullptr) << "the switch is off";

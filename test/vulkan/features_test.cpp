@@ -146,12 +146,19 @@ TEST(Features, FragmentsNeedEverythingTheProbeNeeds) {
   features.subgroup_size = 32;
   features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
   features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model);
-  ASSERT_TRUE(may_have_fragments(features));
+  ASSERT_TRUE(may_have_fragments(features, Feature::fragments));
   for (const Feature feature : {Feature::float16, Feature::coopmat, Feature::memory_model}) {
     Features poorer = features;
     poorer.bits &= ~bit(feature);
-    EXPECT_FALSE(may_have_fragments(poorer)) << name(feature);
+    EXPECT_FALSE(may_have_fragments(poorer, Feature::fragments)) << name(feature);
   }
+  EXPECT_FALSE(may_have_fragments(features, Feature::fragments_int8));
+  features.matrix_s8 = {MatrixShape{16, 16, 32}, MatrixShape{16, 8, 32}};
+  EXPECT_FALSE(may_have_fragments(features, Feature::fragments_int8)) << "no int8";
+  features.bits |= bit(Feature::int8);
+  EXPECT_TRUE(may_have_fragments(features, Feature::fragments_int8));
+  features.subgroup_size = 64;
+  EXPECT_FALSE(may_have_fragments(features, Feature::fragments_int8));
 }
 
 TEST(Nearest, EditDistance) {

@@ -18,16 +18,18 @@ Vk real;  // the functions of the driver
 PFN_vkGetPhysicalDeviceProperties2 real_properties = nullptr;
 
 VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
-  constexpr uint32_t kColumns[] = {16, 8};
-  for (uint32_t i = 0; out != nullptr && i < *count && i < 2; ++i) {
-    out[i].MSize = out[i].KSize = 16;
+  constexpr uint32_t kColumns[] = {16, 8, 8};
+  for (uint32_t i = 0; out != nullptr && i < *count && i < 3; ++i) {
+    const bool bytes = i == 2;
+    out[i].MSize = 16;
+    out[i].KSize = bytes ? 32 : 16;
     out[i].NSize = kColumns[i];
-    out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
-    out[i].CType = out[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
+    out[i].AType = out[i].BType = bytes ? VK_COMPONENT_TYPE_SINT8_KHR : VK_COMPONENT_TYPE_FLOAT16_KHR;
+    out[i].CType = out[i].ResultType = bytes ? VK_COMPONENT_TYPE_SINT32_KHR : VK_COMPONENT_TYPE_FLOAT32_KHR;
     out[i].saturatingAccumulation = VK_FALSE;
     out[i].scope = VK_SCOPE_SUBGROUP_KHR;
   }
-  *count = 2;
+  *count = 3;
   return VK_SUCCESS;
 }
 
@@ -73,7 +75,7 @@ void play_driver(Vk& vk) {
 
 TEST(Probe, WrongNumbersTakeTheFeatureAway) {
   const Features usual = test::open()->features();
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, Feature::int8}) {
     if (!usual.has(feature)) GTEST_SKIP() << "the driver has no " << name(feature);
   }
   const test::Hook hook(play_driver);
@@ -86,10 +88,12 @@ TEST(Probe, WrongNumbersTakeTheFeatureAway) {
   };
   const Features right = features(0x600d, false);
   EXPECT_TRUE(right.has(Feature::fragments));
+  EXPECT_TRUE(right.has(Feature::fragments_int8));
   EXPECT_EQ(unsupported_reason(kernel, shape, right), "");
   for (const Features& wrong : {features(0x600d, true), features(0, false), features(0x600c, false)}) {
     EXPECT_TRUE(wrong.has(Feature::coopmat)) << "which the portable kernels use";
     EXPECT_FALSE(wrong.has(Feature::fragments));
+    EXPECT_FALSE(wrong.has(Feature::fragments_int8));
     EXPECT_THAT(unsupported_reason(kernel, shape, wrong), HasSubstr("'fragments', which the device lacks"));
     EXPECT_NE(pick_linear(shape, wrong).family, Family::fragments);
     EXPECT_NE(pick_linear(shape, wrong).family, Family::gemv_fragments);

@@ -25,8 +25,10 @@ using nlohmann::json;
 
 // Kernels that know the places of matrix elements have it in their names: no capability of SPIR-V says so.
 uint64_t features_of(const Shader& shader) {
-  const bool places = std::string_view(shader.name).find("fragments") != std::string_view::npos;
-  return shader.features | (places ? bit(Feature::fragments) : 0);
+  const std::string_view name = shader.name;
+  const bool places = name.find("fragments") != std::string_view::npos;
+  const Feature feature = name.find("fragments_int8") == name.npos ? Feature::fragments : Feature::fragments_int8;
+  return shader.features | (places ? bit(feature) : 0);
 }
 
 json needs(uint64_t features) {

@@ -170,8 +170,10 @@ class Reader {
     if (!std::has_single_bit(f.storage_alignment)) bad("storage_alignment", "it takes powers of two");
     if (f.has(Feature::coopmat) && f.matrix_f16[0].m == 0 && f.matrix_s8[0].m == 0)
       bad("features", "'coopmat' needs shapes of matrices");
-    if (f.has(Feature::fragments) && !may_have_fragments(f))
+    if (f.has(Feature::fragments) && !may_have_fragments(f, Feature::fragments))
       bad("features", "'fragments' needs subgroups of 32 and matrices of 16x16x16 and 16x8x16");
+    if (f.has(Feature::fragments_int8) && !may_have_fragments(f, Feature::fragments_int8))
+      bad("features", "'fragments_int8' needs subgroups of 32 and matrices of bytes of 16x8x32");
   }
 
   std::string path_;
@@ -191,7 +193,8 @@ json names_of(uint64_t bits, uint32_t count, const char* (*name_of)(uint32_t)) {
 std::string profile_text(const Device& device) {
   DeviceInfo info = device.info();
   // Measured, not asked of the driver.
-  if (!device.features().has(Feature::fragments)) info.features.bits &= ~bit(Feature::fragments);
+  for (const Feature feature : {Feature::fragments, Feature::fragments_int8})
+    if (!device.features().has(feature)) info.features.bits &= ~bit(feature);
   json all = {{"schema", 1}};
   for (const Text& each : kTexts) all[each.key] = info.*each.place;
   for (const Number& each : kNumbers) all[each.key] = each.get(info);
