@@ -31,6 +31,12 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
   return channels_last;
 }
 
+// One pixel of whole groups of channels: both layouts are the same. u8 is signed in the channels-last one.
+bool is_pixel(Graph& graph, Tensor x) {
+  return x.rank() == 4 && has_fixed_shape(graph, x) && x.dim(2) * x.dim(3) == 1 && x.dtype() != DType::u8 &&
+         x.dim(1) * device_bytes(x.dtype()) % (4 * group_words(x.dtype())) == 0;
+}
+
 }  // namespace
 
 int64_t channel_groups(int64_t channels, DType dtype) {
@@ -47,13 +53,14 @@ std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
 
 bool has_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
-  return known->tensor || (known->product && is_deferred(graph, value));
+  return known->tensor || is_pixel(graph, value) || (known->product && is_deferred(graph, value));
 }
 
 Tensor as_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
-  if (!has_channels_last(graph, value)) return known->tensor = lay_out(graph, value, false);
+  if (!known->product || !is_deferred(graph, value))
+    return known->tensor = is_pixel(graph, value) ? value : lay_out(graph, value, false);
   const Tensor channels_last = known->tensor = graph.scratch(DType::i32, 1);
   write_deferred(
       graph, value, [&] { write_product(graph, *known->product, channels_last); },
