@@ -18,17 +18,18 @@ struct CallScope {
   ~CallScope() { graph.call = before; }
 };
 
-std::vector<uint32_t> count_uses(const Method& method) {
-  std::vector<uint32_t> uses(method.values.size(), 0);
-  for (const OpCall& call : method.ops) {
-    for (const Arg& arg : call.args) {
-      if (arg.kind == ArgKind::value) ++uses[static_cast<size_t>(arg.i)];
-      if (arg.kind != ArgKind::values) continue;
-      for (const int64_t id : arg.list) ++uses[static_cast<size_t>(id)];
+std::vector<std::vector<Use>> find_uses(const Method& method) {
+  std::vector<std::vector<Use>> uses(method.values.size());
+  for (uint32_t c = 0; c < method.ops.size(); ++c) {
+    const std::vector<Arg>& args = method.ops[c].args;
+    for (uint32_t a = 0; a < args.size(); ++a) {
+      if (args[a].kind == ArgKind::value) uses[static_cast<size_t>(args[a].i)].push_back({c, a});
+      if (args[a].kind != ArgKind::values) continue;
+      for (const int64_t id : args[a].list) uses[static_cast<size_t>(id)].push_back({c, a});
     }
   }
-  for (const uint32_t output : method.outputs) ++uses[output];
-  for (const Update& update : method.updates) ++uses[update.value];
+  for (const uint32_t output : method.outputs) uses[output].emplace_back();
+  for (const Update& update : method.updates) uses[update.value].emplace_back();
   return uses;
 }
 
@@ -49,29 +50,15 @@ void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write
   write();
 }
 
-std::vector<Use> uses_of(const Graph& graph, Tensor value) {
+const std::vector<Use>& uses_of(const Graph& graph, Tensor value) {
   const Graph::Impl& impl = graph.impl();
-  std::vector<Use> uses;
-  if (num_uses(graph, value) == 0) return uses;
-  for (const OpCall& call : impl.method().ops) {
-    for (size_t a = 0; a < call.args.size(); ++a) {
-      const Arg& arg = call.args[a];
-      const bool one = arg.kind == ArgKind::value && arg.i == value.id();
-      const bool listed = arg.kind == ArgKind::values && std::ranges::find(arg.list, value.id()) != arg.list.end();
-      if (one || listed) uses.push_back({impl.op_name(call.op), a});
-    }
-  }
-  for (const uint32_t output : impl.method().outputs)
-    if (output == value.id()) uses.emplace_back();
-  for (const Update& update : impl.method().updates)
-    if (update.value == value.id()) uses.emplace_back();
-  return uses;
+  if (impl.uses.empty()) impl.uses = find_uses(impl.method());
+  return impl.uses.at(value.id());
 }
 
-uint32_t num_uses(const Graph& graph, Tensor value) {
+std::string reader(const Graph& graph, const Use& use) {
   const Graph::Impl& impl = graph.impl();
-  if (impl.uses.empty()) impl.uses = count_uses(impl.method());
-  return impl.uses.at(value.id());
+  return use.call == kNone ? "" : impl.op_name(impl.method().ops[use.call].op);
 }
 
 bool has_fixed_shape(const Graph& graph, Tensor value) {

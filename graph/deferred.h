@@ -10,7 +10,7 @@
 //   - an operator of the same kind: it calls write_deferred() and gets the other layout. A later reader of the usual
 //     layout gets a copy, by `later`;
 //   - an operator that makes the value a part of its own result (the residual sum after a convolution, or a convolution
-//     after a product with factors of channels, where it is the only reader: num_uses is 1): nothing is written for the
+//     after a product with factors of channels, where it is the only reader): nothing is written for the
 //     value itself.
 // Fusions that do not depend on the device are patterns of the lowering in Python.
 #pragma once
@@ -31,14 +31,15 @@ bool is_deferred(const Graph& graph, Tensor value);
 // layout stays deferred, and is written by `later`.
 void write_deferred(Graph& graph, Tensor out, const std::function<void()>& write, std::function<void()> later);
 
-// What reads a value: an argument of an operator; of an output of the method or a new value of a state, op is empty.
+// An argument of an operator call; without a call, an output of the method or a new value of a state.
 struct Use {
-  std::string op;
-  size_t argument = 0;
+  uint32_t call = ~0U, argument = 0;
 };
-std::vector<Use> uses_of(const Graph& graph, Tensor value);
-// How many arguments of calls, outputs of the method and new values of states are this value.
-uint32_t num_uses(const Graph& graph, Tensor value);
+// The arguments of calls, outputs of the method and new values of states that are this value; found once for all
+// values.
+const std::vector<Use>& uses_of(const Graph& graph, Tensor value);
+// The operator of a use that is an argument, else "".
+std::string reader(const Graph& graph, const Use& use);
 // Whether a value of the file has one shape for inputs of any size.
 bool has_fixed_shape(const Graph& graph, Tensor value);
 // Whether two values of the file have the same shape for inputs of any size.

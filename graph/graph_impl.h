@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "graph/constant_facts.h"
+#include "graph/deferred.h"
 #include "graph/graph.h"
 
 namespace pumice::engine {
@@ -92,7 +93,7 @@ struct Graph::Impl {
   std::unordered_map<std::string, uint32_t> packed_index;  // by key
   std::unordered_map<std::string, std::shared_ptr<void>> shared;
   std::unordered_map<uint32_t, Deferred> deferred;  // by tensor
-  mutable std::vector<uint32_t> uses;               // of values; counted when first needed
+  mutable std::vector<std::vector<Use>> uses;       // of values; found when first needed
   std::vector<uint32_t> writer;                     // of values: the call that writes it
   std::vector<uint32_t> outputs;                    // a tensor for each of Method::outputs
   uint32_t status = kNone;                          // a tensor

@@ -362,7 +362,8 @@ bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) 
   }
   for (int side = 0; side < 2; ++side) {
     const auto before = channels_last_of(graph, first)->product;
-    const bool mine = before && is_deferred(graph, first) && num_uses(graph, first) == 1 && !before->addition.other;
+    const bool mine =
+        before && is_deferred(graph, first) && uses_of(graph, first).size() == 1 && !before->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && before &&
                       before->integers == is_byte(out.dtype());
     const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.requantize.is_extreme();

@@ -19,7 +19,7 @@ std::shared_ptr<ScaledImage> known(Graph& graph, Tensor value) {
 bool defer_scaled_image(Graph& graph, Tensor out, Tensor a, Tensor b, std::function<void()> write) {
   if (is_of_channels(graph, a, b)) std::swap(a, b);
   const bool is_scaled = is_of_channels(graph, b, a) && same_shape(graph, a, out);
-  if (!is_float(out.dtype()) || !is_scaled || num_uses(graph, out) != 1) return false;
+  if (!is_float(out.dtype()) || !is_scaled || uses_of(graph, out).size() != 1) return false;
   *known(graph, out) = {a, b};
   defer(graph, out, std::move(write));
   return true;

@@ -78,7 +78,8 @@ bool fits(const LinearKernel& kernel, WeightType weight, const Features& feature
          tile_shared_bytes(kernel, weight, features) <= features.max_shared_bytes;
 }
 
-constexpr uint32_t kNormBytes = 144;  // of glsl/include/linear/rms_norm.glslh where no row is normed
+// Of glsl/include/linear/rms_norm.glslh where no row is normed, and of 16 rows of layer_norm.glslh.
+constexpr uint32_t kNormBytes = 144 + 128;
 
 // Of kernels that split x themselves: invocations, which need most registers, and subgroups in all, 16 for each
 // multiprocessor. H200, fp32, us with 128 and 256 invocations: split_gemvf8x2 197 x 1536 -> 384 (2400 subgroups with

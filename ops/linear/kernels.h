@@ -92,8 +92,8 @@ uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 
 // Whether it can norm its rows of x itself, and whether the device has the shared memory.
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-// Whether it can make its rows of x by a layer norm, and faster so than a dispatch before it that has `readers` of its
-// kind.
+// Whether it can make its rows of x by a layer norm, and is faster so than with a dispatch before it, where `readers`
+// such products read the norm.
 bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& shape, uint32_t readers, const Features& features);
 // The kernel to use in place of `kernel` for a gated product (ops/linear/epilogue.h); null where there is none.
 const LinearKernel* gated_kernel(const LinearKernel& kernel);

@@ -16,8 +16,8 @@ namespace {
 // The operators that ops/linear/linear_node.h builds; x is the first argument.
 constexpr std::array<std::string_view, 4> kReaders = {"linear", "linear_q4gsw", "linear_q8gsw", "linear_q8csw"};
 
-bool is_x_of_linear(const Use& use) {
-  return use.argument == 0 && std::ranges::find(kReaders, use.op) != kReaders.end();
+bool is_x_of_linear(const Graph& graph, const Use& use) {
+  return use.argument == 0 && std::ranges::find(kReaders, reader(graph, use)) != kReaders.end();
 }
 
 }  // namespace
@@ -33,11 +33,11 @@ std::shared_ptr<LayerNormX> layer_norm_of(Graph& graph, Tensor value) {
 std::shared_ptr<LayerNormX> note_layer_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, Tensor bias,
                                             double eps) {
   const auto noted = layer_norm_of(graph, out);
-  const std::vector<Use> uses = uses_of(graph, out);
-  if (!graph.features().has(Feature::fragments) || x.dtype() != DType::f16 || !weight || !weight.is_constant() ||
-      !bias || !bias.is_constant() || uses.empty() || !std::ranges::all_of(uses, is_x_of_linear))
-    return noted;
-  *noted = {x, weight, bias, static_cast<float>(eps), static_cast<uint32_t>(uses.size()), {}};
+  const bool fits = weight && weight.is_constant() && bias && bias.is_constant() && x.dtype() == DType::f16;
+  if (!fits || !graph.features().has(Feature::fragments)) return noted;
+  const std::vector<Use>& uses = uses_of(graph, out);
+  if (std::ranges::all_of(uses, [&](const Use& use) { return is_x_of_linear(graph, use); }))
+    *noted = {x, weight, bias, static_cast<float>(eps), static_cast<uint32_t>(uses.size()), {}};
   return noted;
 }
 
