@@ -13,8 +13,8 @@ push-constant struct, the features a device must have) is read back from the SPI
 Writes, for a shader X: X.h (`pumice::engine::glsl::X`, see glsl/shader.h), X.bin (all modules, one after the other,
 packed with --zstd), X.d (for ninja) and X.json (a hash of each variant's SPIR-V, for `./dev fleet`). Modules whose text
 did not change, comments aside, are not compiled again.
-Debug names are removed after they were read. spirv-opt is not run: drivers optimise anyway, and its inlining made 56 KB
-out of the 27 of binary[f32].
+Debug names are removed after they were read. spirv-opt does no more than to renumber ids: drivers optimise anyway, and
+its inlining made 56 KB out of the 27 of binary[f32].
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ def readable(output: str, path: Path) -> str:
 
 
 class Compiler:
-    """glslang and spirv-val, with a cache of modules by what they are made from.
+    """glslang, spirv-val and spirv-opt, which lies next to it, with a cache of modules by what they are made from.
 
     It lies in PUMICE_SHADER_CACHE, which several builds may share at a time, or below `out`.
     """
@@ -145,6 +146,24 @@ class Compiler:
             made.replace(target)
         return Module(target.read_bytes(), source.path, source.variant_name(variant))
 
+    def canonical(self, source: Source, modules: list[Module]) -> list[bytes]:
+        """The same modules with ids that are alike in all variants, so that --zstd finds what they share."""
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(lambda module: self._canonical(source, module.code.tobytes()), modules))
+
+    def _canonical(self, source: Source, code: bytes) -> bytes:
+        folder = Path(os.environ.get("PUMICE_SHADER_CACHE") or self.out / "cache") / source.path.stem
+        target = folder / f"{hashlib.sha256(self.tools.encode() + code).hexdigest()}.ids"
+        if not target.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:  # two modules may be the same
+                before, made = Path(scratch) / "before.spv", Path(scratch) / "made.spv"
+                before.write_bytes(code)
+                tool = str(self.spirv_val.with_name("spirv-opt"))
+                _run([tool, "--canonicalize-ids", str(before), "-o", str(made)], "spirv-opt", source.path)
+                made.replace(target)
+        return target.read_bytes()
+
     def compile(self, source: Source) -> list[Module]:
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(lambda variant: self.module(source, variant), source.variants))
@@ -160,6 +179,18 @@ def packed(data: bytes) -> bytes:
     import zstandard
 
     return zstandard.ZstdCompressor(zstandard.MAX_COMPRESSION_LEVEL, write_checksum=True).compress(data)
+
+
+def smallest(compiler: Compiler, source: Source, modules: list[Module]) -> bytes:
+    """Packed with the ids that glslang gave or with canonical ones, whichever is smaller. Either way a module has the
+    same words but for its ids: the header is the same."""
+    plain = block(modules)
+    if len(modules) == 1:
+        return packed(plain)
+    canonical = b"".join(compiler.canonical(source, modules))
+    if len(canonical) != len(plain):
+        raise ShaderError(source.path, f"spirv-opt made {len(canonical)} bytes of {len(plain)}")
+    return min(packed(plain), packed(canonical), key=len)
 
 
 def digests(source: Source, modules: list[Module]) -> dict[str, str]:
@@ -296,8 +327,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         source = read_source(options.shader, options.include)
         options.out.mkdir(parents=True, exist_ok=True)
-        modules = Compiler(options.glslang, options.spirv_val, options.include, options.out).compile(source)
-        binary = packed(block(modules)) if options.zstd else block(modules)
+        compiler = Compiler(options.glslang, options.spirv_val, options.include, options.out)
+        modules = compiler.compile(source)
+        binary = smallest(compiler, source, modules) if options.zstd else block(modules)
         text = header(source, modules)
     except ShaderError as error:
         print(error, file=sys.stderr)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import zstandard
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "glsl"))
@@ -49,10 +50,12 @@ class Work:
         self.path, self.out, self.include = folder / "toy.glsl", folder / "out", folder / "include"
         shutil.copytree(ROOT / "glsl/include", self.include)
 
-    def main(self, text: str) -> int:
+    def main(self, text: str, *options: str) -> int:
         self.path.write_text(text)
         tools = ["--glslang", str(_tool("glslang")), "--spirv-val", str(_tool("spirv-val"))]
-        return compile_shader.main([*tools, "--include", str(self.include), "--out", str(self.out), str(self.path)])
+        return compile_shader.main(
+            [*tools, "--include", str(self.include), "--out", str(self.out), *options, str(self.path)]
+        )
 
     def header(self, text: str) -> str:
         assert self.main(text) == 0
@@ -256,6 +259,22 @@ def test_only_what_changed_is_compiled_again(work: Work, monkeypatch: pytest.Mon
     monkeypatch.delenv("PUMICE_SHADER_CACHE")  # then the modules are below the output
     work.header(shader)
     assert len(ran) == 10 and len(list((work.out / "cache").rglob("*.spv"))) == 2
+
+
+def test_packed_modules_differ_in_their_ids_only(work: Work) -> None:
+    shader = HEAD + "#pragma variant DTYPE f32 i32\n" + PARTS + BODY
+    assert work.main(shader) == 0
+    plain, header = (work.out / "toy.bin").read_bytes(), (work.out / "toy.h").read_text()
+    assert work.main(shader, "--zstd") == 0
+    data = zstandard.decompress((work.out / "toy.bin").read_bytes())
+    assert len(data) == len(plain) and (work.out / "toy.h").read_text() == header
+    starts = [i for i in range(0, len(plain), 4) if plain[i : i + 4] == plain[:4]]
+    assert len(starts) == 2 and [data[i : i + 4] for i in starts] == [plain[:4]] * 2
+    for start, end in itertools.pairwise([*starts, len(plain)]):
+        module, was = (compile_shader.Module(block[start:end], work.path, "toy") for block in (data, plain))
+        assert (module.params, module.kinds, module.features) == (was.params, was.kinds, was.features)
+        (work.out / "one.spv").write_bytes(data[start:end])
+        subprocess.run([_tool("spirv-val"), "--target-env", "vulkan1.1", work.out / "one.spv"], check=True)
 
 
 def test_a_module_that_is_none(work: Work) -> None:
