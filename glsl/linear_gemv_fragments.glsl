@@ -10,7 +10,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #pragma variant DTYPE f16 f32
 #pragma variant WEIGHT q4 q8 f16 f32
-#pragma variant X whole tail8 tail split
+#pragma variant X whole tail8 tail split normed split_normed
 // A result of f32 is that of integers: weights are quantized, and rows of x whole tiles.
 #pragma without DTYPE=f32 WEIGHT=f16
 #pragma without DTYPE=f32 X=tail8
@@ -19,4 +19,8 @@
 #pragma without DTYPE=f16 X=split
 #pragma without DTYPE=f16 WEIGHT=f32
 #pragma without X=whole WEIGHT=f32
+// Norms, likewise; those of products with fp32 weights were faster as dispatches of their own.
+#pragma without DTYPE=f32 X=normed
+#pragma without DTYPE=f16 X=split_normed
+#pragma without X=split_normed WEIGHT=f32
 #include "linear/gemv_fragments.glslh"

@@ -27,8 +27,8 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
           name(factor.dtype()));
   }
   const auto first = static_cast<int64_t>(x.rank()) - count;
-  const auto noted = center && groups == 0 && count == 1 ? note_layer_norm(graph, out, x, weight, bias, eps)
-                                                         : std::make_shared<LayerNormX>();
+  const LayerNormX* const noted =
+      center && groups == 0 && count == 1 ? &note_layer_norm(graph, out, x, weight, bias, eps) : nullptr;
   graph.dispatch({out}, {x, weight ? weight : x, bias ? bias : x}, [=](Launch& launch) {
     out.resize(x.shape());
     const int64_t all = x.numel(first, x.rank()), channels = groups == 0 ? all : x.dim(first);
@@ -38,7 +38,7 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
       check(!factor || factor.numel() == channels, "%s: a factor has %lld elements, not %lld", op,
             static_cast<long long>(factor.numel()), static_cast<long long>(channels));
     }
-    if (out.numel() == 0 || (noted->x && !noted->runs(launch))) return;
+    if (out.numel() == 0 || (noted != nullptr && noted->is_fused(launch))) return;
     const uint32_t width = u32(groups == 0 ? all : all / groups);
     launch_norm(launch, {.dtype = x.dtype(),
                          .rows = u32(x.numel()) / width,

@@ -40,7 +40,7 @@ Params describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   params.stride = l.epilogue.gated ? w.n / 2 : w.n;
   params.first = l.block.first;
   params.height = l.epilogue.height;
-  params.eps = l.epilogue.eps;
+  params.eps = l.epilogue.norms.x.from != MomentsOf::none ? l.epilogue.norms.x.eps : l.epilogue.eps;
   launch.params(params);
   launch.spec.insert(launch.spec.end(),
                      {w.group, w.scale_f16, bool(w.zero), bool(l.epilogue.bias), tail_of(w, l.epilogue), w.n % 4 == 0,

@@ -9,19 +9,32 @@
 
 namespace pumice::engine {
 
+// Layer norms of what a product reads (linear/layer_norm.glslh), and the moments of what it writes.
+struct LayerNorms {
+  struct Norm {
+    Tensor factors;  // [2, columns]: weight and bias
+    Tensor moments;  // f32 [rows, columns / 16, 2]
+    MomentsOf from = MomentsOf::none;
+    float eps = 0;
+  };
+  Norm x = {}, residual = {};
+  bool leaves = false;  // moments
+  bool any() const { return leaves || x.from != MomentsOf::none || residual.from != MomentsOf::none; }
+};
+
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
 // of glsl/include/math/activation.glslh.
-// `norm`, `layer_norm` and `gated` are for kernels that fuses_norm, fuses_layer_norm and gated_kernel
-// (ops/linear/kernels.h) name.
+// `norm`, `norms` and `gated` are for kernels that fuses_norm, fuses_layer_norm and gated_kernel (ops/linear/kernels.h)
+// name.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;
-  uint32_t height = 0;     // of the textures that x, residual and out are; 0: they are buffers
-  Tensor norm = {};        // [k]: x is rms_norm(x) with this weight; then there is no residual
-  Tensor layer_norm = {};  // [2, k]: x is layer_norm(x) with this weight and bias; then there is no residual
-  float eps = 0;           // of that norm
-  bool gated = false;      // rows of the weight in blocks of 16, of a gate and of what it is multiplied with in turn
-  Tensor rows = {};        // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
+  uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
+  Tensor norm = {};     // [k]: x is rms_norm(x) with this weight; then there is no residual
+  float eps = 0;        // of that norm
+  LayerNorms norms = {};
+  bool gated = false;  // rows of the weight in blocks of 16, of a gate and of what it is multiplied with in turn
+  Tensor rows = {};    // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
   // Columns of a row of x in a buffer: as many as the weight has, a multiple of 8 or any number; or padded with zeros
   // to whole tiles.
   enum class Columns : uint8_t { multiple_of_8, any, tiles } columns = Columns::multiple_of_8;

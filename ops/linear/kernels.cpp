@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "base/nearest.h"
+#include "glsl/include/core/modes.glslh"
 #include "ops/linear/int8_kernels.h"
 
 namespace pumice::engine {
@@ -78,19 +79,21 @@ bool fits(const LinearKernel& kernel, WeightType weight, const Features& feature
          tile_shared_bytes(kernel, weight, features) <= features.max_shared_bytes;
 }
 
-// Of glsl/include/linear/rms_norm.glslh where no row is normed, and of 16 rows of layer_norm.glslh.
-constexpr uint32_t kNormBytes = 144 + 128;
+// Of glsl/include/linear/rms_norm.glslh where no row is normed, and of 16 rows of layer_norm.glslh, of x and residual.
+constexpr uint32_t kNormBytes = 144 + 256;
 
 // Of kernels that split x themselves: invocations, which need most registers, and subgroups in all, 16 for each
 // multiprocessor. H200, fp32, us with 128 and 256 invocations: split_gemvf8x2 197 x 1536 -> 384 (2400 subgroups with
 // 256) 11.2, 13.3; 32 x 2048 -> 2048 (2048) 13.7, 11.2; split_gemvf16x2 512 x 1536 -> 384 (3072) 15.4, 21.9; 512 x
 // 3072 -> 768 49.3, 64.7.
 constexpr uint32_t kMostSplitLanes = 256, kManySplitLanes = 128;
+// With 16 rows a pass and more than 128 invocations half as many: split_gemvf16x2, fp32 weights, 197 x 1536 -> 384
+// (1248 with 256) 14.2, 17.2; int4, 128 x 1536 -> 384 (768) 11.8, 10.0.
 constexpr int64_t kMostSplitSubgroups = 2112;
 
 // Whether a workgroup of a GEMV may have so many times 32 invocations.
 static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
-  const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 64 : 256);
+  const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 80 : 256);
   // Among 1024 lanes, registers are few on Adreno and Apple: their compilers spill.
   const bool few = !features.cpu && (features.subgroup_size > 32 || features.few_registers);
   const uint32_t most = kernel.input == Input::splits ? kMostSplitLanes : few ? 512 : features.max_invocations;
@@ -133,7 +136,10 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k,
   const int64_t most = features.filling(kernel.input == Input::splits ? kMostSplitSubgroups : 6144);
   const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
   uint32_t slots = least / 32;
-  while (slots < 32 && groups * slots * 2 <= most && tiles >= int64_t{slots} * 4 &&
+  const auto is_heavy = [&](uint32_t s) {
+    return kernel.input == Input::splits && kernel.rows > 8 && s * 32 > kManySplitLanes;
+  };
+  while (slots < 32 && groups * slots * (is_heavy(slots * 2) ? 4 : 2) <= most && tiles >= int64_t{slots} * 4 &&
          has_slots(kernel, slots * 2, features))
     slots *= 2;
   return slots * 32;
@@ -190,18 +196,39 @@ bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features
   return s.m * row + others <= features.max_shared_bytes;
 }
 
-// Elements that all workgroups norm, of all readers. H200, ms of whole models in fp16 at batch 1, with no norm inside;
-// with those in front of one product, 384 -> 1536 (3.6 M elements); and with those in front of three, 384 -> 384
-// (5.4 M), too. ViT-small 0.565, 0.552, 0.529; ConvNeXt-tiny, which has the first kind only, 0.566, 0.546. In fp32,
-// split, 197 x 384 -> 1536 took 12.3 us, and 21 with the norm inside.
+// Elements that all workgroups norm, of all readers, where each reads its rows for their moments. H200, ms of whole
+// models in fp16 at batch 1, with no norm inside; with those in front of one product, 384 -> 1536 (3.6 M elements); and
+// with those in front of three, 384 -> 384 (5.4 M), too. ViT-small 0.565, 0.552, 0.529; ConvNeXt-tiny, which has the
+// first kind only, 0.566, 0.546. In fp32, split, 197 x 384 -> 1536 took 12.3 us, and 21 with the norm inside.
 constexpr int64_t kMostLayerNormed = 6 << 20;
 constexpr int64_t kMostLayerNormColumns = 1024;  // which lanes load at once
+constexpr uint32_t kMostNormReaders = 8;         // that were measured to gain from moments
+constexpr uint32_t kNormedBuffers = 13;          // of linear_gemv_fragments[...,normed]
 
-bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& s, uint32_t readers, const Features& features) {
-  if (kernel.family != Family::gemv_fragments || kernel.input != Input::floats) return false;
-  if (s.textures || s.integers || s.dtype != DType::f16 || s.m < 2) return false;
-  if (s.k % 64 != 0 || s.k > kMostLayerNormColumns) return false;
-  return s.m * s.k * ceil_div(ceil_div(s.n, 16), kernel.panels) * readers <= features.filling(kMostLayerNormed);
+// Of fp32 weights, which are as large as x split, norms inside cost more than their dispatch.
+static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (kernel.family != Family::gemv_fragments || features.max_storage_buffers < kNormedBuffers) return false;
+  if (s.textures || s.integers || s.m < 2 || s.k % 64 != 0) return false;
+  return (kernel.input == Input::floats && s.dtype == DType::f16) ||
+         (kernel.input == Input::splits && s.weight != WeightType::f32);
+}
+
+bool leaves_moments(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  return takes_layer_norms(kernel, s, features) && s.n % MOMENTS_COLUMNS == 0;
+}
+
+bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& s, MomentsOf from, uint32_t readers,
+                      const Features& features) {
+  if (!takes_layer_norms(kernel, s, features) || s.k > kMostLayerNormColumns) return false;
+  if (from == MomentsOf::left) return readers <= kMostNormReaders;
+  return s.dtype == DType::f16 &&
+         s.m * s.k * ceil_div(ceil_div(s.n, 16), kernel.panels) * readers <= features.filling(kMostLayerNormed);
+}
+
+bool fuses_residual_norm(const LinearKernel& kernel, const LinearShape& s, MomentsOf from, uint32_t readers,
+                         const Features& features) {
+  return takes_layer_norms(kernel, s, features) && s.n % MOMENTS_COLUMNS == 0 && s.n <= kMostLayerNormColumns &&
+         from == MomentsOf::left && readers <= kMostNormReaders;
 }
 
 const LinearKernel* gated_kernel(const LinearKernel& kernel) {

@@ -32,6 +32,7 @@ struct LinearShape {
   bool integers = false;      // x is 8-bit integers, or is quantized to them (ops/linear/int8_node.h)
   bool may_split = false;     // the operator has nodes for Input::split (ops/linear/split_x.h)
   bool split_weight = false;  // weights of f32 are there as two fp16, too (pre_split_form)
+  bool layer_norm = false;    // x is the result of a layer norm, which the kernel may make (fuses_layer_norm)
   bool textures = false;      // x and out are
   bool weight_texture = false;
   std::string_view op = {};  // of integers: the operator, which says how x becomes them
@@ -92,9 +93,17 @@ uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 
 // Whether it can norm its rows of x itself, and whether the device has the shared memory.
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Where a kernel that makes rows by a layer norm has mean and variance from: LAYER_NORM_* of
+// glsl/include/core/modes.glslh.
+enum class MomentsOf : uint32_t { none, found, left };
+// Whether it can leave moments of the rows that it writes.
+bool leaves_moments(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Whether it can make its rows of x by a layer norm, and is faster so than with a dispatch before it, where `readers`
-// such products read the norm.
-bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& shape, uint32_t readers, const Features& features);
+// such products read the norm; and its rows of the residual.
+bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& shape, MomentsOf from, uint32_t readers,
+                      const Features& features);
+bool fuses_residual_norm(const LinearKernel& kernel, const LinearShape& shape, MomentsOf from, uint32_t readers,
+                         const Features& features);
 // The kernel to use in place of `kernel` for a gated product (ops/linear/epilogue.h); null where there is none.
 const LinearKernel* gated_kernel(const LinearKernel& kernel);
 

@@ -2,6 +2,7 @@
 #include "ops/linear/launch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
@@ -85,11 +86,17 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8,
                                          live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
-  const X x = l.kernel.input == Input::splits                       ? X::split
+  const LayerNorms& norms = l.epilogue.norms;
+  const bool split = l.kernel.input == Input::splits;
+  const X x = norms.any()                                           ? (split ? X::split_normed : X::normed)
+              : split                                               ? X::split
               : x_columns(l.w, l.epilogue) % kTileColumns == 0      ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
                                                                     : X::tail8;
-  if (x == X::whole && l.dtype == DType::f16) launch.spec.push_back(bool(l.epilogue.layer_norm));
+  if (norms.any())
+    launch.spec.insert(launch.spec.end(),
+                       {static_cast<uint32_t>(norms.x.from), static_cast<uint32_t>(norms.residual.from),
+                        std::bit_cast<uint32_t>(norms.residual.eps), norms.leaves});
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
@@ -217,14 +224,22 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
   const Tensor none = x.storage() == StorageType::buffer ? x : Tensor();  // for a binding that takes buffers
   std::vector<Tensor> reads = {x, weight.weight, epilogue.bias ? epilogue.bias : none,
-                               epilogue.residual     ? epilogue.residual
-                               : epilogue.norm       ? epilogue.norm
-                               : epilogue.layer_norm ? epilogue.layer_norm
-                                                     : x};
+                               epilogue.residual ? epilogue.residual
+                               : epilogue.norm   ? epilogue.norm
+                                                 : x};
   if (weight.scale) {
     reads.push_back(weight.scale);
     reads.push_back(weight.zero ? weight.zero : weight.scale);
     reads.push_back(epilogue.rows ? epilogue.rows : weight.scale);
+  }
+  return reads;
+}
+
+std::vector<Tensor> normed_linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue) {
+  std::vector<Tensor> reads = linear_reads(x, weight, epilogue);
+  for (const LayerNorms::Norm* norm : {&epilogue.norms.x, &epilogue.norms.residual}) {
+    reads.push_back(norm->factors ? norm->factors : x);
+    reads.push_back(norm->moments ? norm->moments : x);
   }
   return reads;
 }

@@ -14,6 +14,8 @@ uint32_t x_columns(const PackedWeight& weight, const Epilogue& epilogue);
 
 // What a kernel for floats reads, in the order of its bindings.
 std::vector<Tensor> linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue);
+// The same, and what its layer norms read. Its writes are out and moments.
+std::vector<Tensor> normed_linear_reads(Tensor x, const PackedWeight& weight, const Epilogue& epilogue);
 // Whether launch_linear makes one launch.
 bool is_one_launch(const Launch& launch, const LinearKernel& kernel, DType dtype, const PackedWeight& weight,
                    uint32_t m, const Epilogue& epilogue);

@@ -13,31 +13,57 @@
 namespace pumice::engine {
 namespace {
 
-// The operators that ops/linear/linear_node.h builds; x is the first argument.
-constexpr std::array<std::string_view, 4> kReaders = {"linear", "linear_q4gsw", "linear_q8gsw", "linear_q8csw"};
+// The operators that ops/linear/linear_node.h builds, and which argument is the residual; x is the first.
+struct Reader {
+  std::string_view name;
+  uint32_t residual;
+};
+constexpr std::array<Reader, 4> kReaders = {
+    {{"linear", 4}, {"linear_q4gsw", 7}, {"linear_q8gsw", 7}, {"linear_q8csw", 6}}};
 
-bool is_x_of_linear(const Graph& graph, const Use& use) {
-  return use.argument == 0 && std::ranges::find(kReaders, reader(graph, use)) != kReaders.end();
+bool is_of_linear(const Graph& graph, const Use& use) {
+  const auto* const found = std::ranges::find(kReaders, reader(graph, use), &Reader::name);
+  return found != kReaders.end() && (use.argument == 0 || use.argument == found->residual);
 }
 
 }  // namespace
 
-bool LayerNormX::runs(const Launch& launch) const {
-  return normed.size() != readers || !std::ranges::all_of(normed, [&](const auto& each) { return each(launch); });
+bool RowMoments::left(const Launch& launch) const {
+  return possible && possible(launch) &&
+         std::ranges::any_of(norms, [&](const LayerNormX* norm) { return norm->is_fused(launch); });
 }
 
-std::shared_ptr<LayerNormX> layer_norm_of(Graph& graph, Tensor value) {
-  return graph.shared<LayerNormX>("layer norm " + std::to_string(value.id()));
+bool LayerNormX::is_fused(const Launch& launch) const {
+  return x && normed.size() == readers &&
+         std::ranges::all_of(normed, [&](const Condition& each) { return each(launch); });
 }
 
-std::shared_ptr<LayerNormX> note_layer_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, Tensor bias,
-                                            double eps) {
-  const auto noted = layer_norm_of(graph, out);
-  const bool fits = weight && weight.is_constant() && bias && bias.is_constant() && x.dtype() == DType::f16;
+MomentsOf LayerNormX::moments_at(const Launch& launch) const {
+  return moments != nullptr && moments->possible && moments->possible(launch) ? MomentsOf::left : MomentsOf::found;
+}
+
+LayerNormX& layer_norm_of(Graph& graph, Tensor value) {
+  return *graph.shared<LayerNormX>("layer norm " + std::to_string(value.id()));
+}
+
+RowMoments& moments_of(Graph& graph, Tensor value) {
+  return *graph.shared<RowMoments>("moments " + std::to_string(value.id()));
+}
+
+bool is_layer_normed(const Graph& graph, Tensor value) {
+  return std::ranges::any_of(uses_of(graph, value),
+                             [&](const Use& use) { return use.argument == 0 && reader(graph, use) == "layer_norm"; });
+}
+
+LayerNormX& note_layer_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, Tensor bias, double eps) {
+  LayerNormX& noted = layer_norm_of(graph, out);
+  const bool fits = weight && weight.is_constant() && bias && bias.is_constant();
   if (!fits || !graph.features().has(Feature::fragments)) return noted;
   const std::vector<Use>& uses = uses_of(graph, out);
-  if (std::ranges::all_of(uses, [&](const Use& use) { return is_x_of_linear(graph, use); }))
-    *noted = {x, weight, bias, static_cast<float>(eps), static_cast<uint32_t>(uses.size()), {}};
+  if (!std::ranges::all_of(uses, [&](const Use& use) { return is_of_linear(graph, use); })) return noted;
+  RowMoments& moments = moments_of(graph, x);
+  noted = {x, weight, bias, static_cast<float>(eps), &moments, static_cast<uint32_t>(uses.size())};
+  moments.norms.push_back(&noted);
   return noted;
 }
 

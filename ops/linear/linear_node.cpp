@@ -7,7 +7,7 @@
 
 #include "glsl/pad.h"
 #include "ops/linear/launch.h"
-#include "ops/linear/layer_norm_x.h"
+#include "ops/linear/normed_product.h"
 #include "ops/linear/pick.h"
 #include "ops/linear/split_x.h"
 #include "ops/shared/shape.h"
@@ -17,7 +17,6 @@ namespace pumice::engine {
 namespace {
 
 using Columns = Epilogue::Columns;
-using Condition = std::function<bool(const Launch&)>;
 
 // Whether x needs no padding where its rows end inside a vec4 group: a single row begins on a group, and these kernels
 // check its end; fragments combine elements from two groups of eight. H200, 4096 -> 14336: with a dispatch that pads,
@@ -61,22 +60,6 @@ bool splits_weight(Graph& graph, LinearShape shape) {
          choose_linear(shape, graph.features()).input == Input::splits;
 }
 
-// Whether the kernel of a launch norms x itself, which then is the result of a layer norm; the norm is told. Empty
-// where none can.
-Condition norms_x(Graph& graph, Tensor x, const PackedWeight& weight, const Epilogue& epilogue,
-                  const std::function<LinearShape()>& live_shape) {
-  const auto norm = layer_norm_of(graph, x);
-  if (!norm->x || epilogue.residual) return nullptr;
-  const Condition norms = [=](const Launch& launch) {
-    const LinearShape shape = live_shape();
-    const LinearKernel& kernel = choose_linear(shape, launch.features);
-    return fuses_layer_norm(kernel, shape, norm->readers, launch.features) &&
-           is_one_launch(launch, kernel, x.dtype(), weight, u32(x.numel() / weight.k), epilogue);
-  };
-  norm->normed.emplace_back([=](const Launch& launch) { return x.numel() == 0 || norms(launch); });
-  return norms;
-}
-
 }  // namespace
 
 void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight, Epilogue epilogue) {
@@ -88,6 +71,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
   epilogue.height = textures;
   LinearShape known = product_shape(weight, dtype, std::max<int64_t>(x.numel() / weight.k, 1));
   known.textures = textures;
+  known.layer_norm = !textures && layer_norm_of(graph, x).x;
   known.may_split = true;
   known.split_weight = splits_weight(graph, known);
   const auto live_shape = [=] {
@@ -120,14 +104,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     return known.split_weight && kernel_for(launch).input == Input::splits;
   };
   if (known.split_weight) add_product(pre_split_form(graph, weight), x, epilogue, by_splits);
-  const Condition norms = textures ? nullptr : norms_x(graph, x, weight, epilogue, live_shape);
-  if (norms) {
-    const auto norm = layer_norm_of(graph, x);
-    Epilogue how = epilogue;
-    how.layer_norm = pack_layer_norm(graph, *norm);
-    how.eps = norm->eps;
-    add_product(weight, norm->x, how, norms);
-  }
+  const Condition norms = textures ? nullptr : add_normed_products(graph, op, out, x, weight, epilogue, live_shape);
   const auto plain = [=](const Launch& launch) {
     return !by_split(launch) && !by_splits(launch) && !(norms && norms(launch));
   };

@@ -69,6 +69,13 @@ const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Featu
   return *last;
 }
 
+// Where rows of x are made by a layer norm in the kernel, workgroups of two panels make each of them half as often.
+// H200, us of gemvf8 or gemvf16, gemvf8x2 and gemvf16x2: int4, 128 x 384 -> 384 6.2, 5.9, 6.3, 384 ->
+// 1536 8.1, 7.7, 8.4; MiniLM at 1 x 128 233, 226, 234; fp16, ViT-small, 197 rows 477, 466, 458.
+bool may_make_norms(const LinearShape& s, const Features& features) {
+  return s.m > 32 && s.k % 64 == 0 && ceil_div(s.n, 32) * ceil_div(s.m, 8) <= features.filling(1200);
+}
+
 // Kernels that use the places of matrix elements in a subgroup (Feature::fragments), or null. H200, int4 in groups of
 // 32, us for 4096 -> 14336 and back:
 //   rows   gemvf8x2      gemvf16x2     fragments64x128   fragments64x256   best without matrices
@@ -110,6 +117,7 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   } else if (s.m > 8 && invocations(16, 1) >= 2 * enough) {
     name = "gemvf16";
   }
+  if (s.layer_norm && may_make_norms(s, features)) name = s.weight == WeightType::f16 ? "gemvf16x2" : "gemvf8x2";
   const LinearKernel& kernel = linear_kernel(name);
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/kernels.h"
+#include "ops/linear/packed_weight.h"
 #include "test/ops/pick_cases.h"
 
 namespace pumice::engine {
@@ -21,20 +22,50 @@ TEST(FusedNorm, ARowIsNormedWhereItFits) {
   EXPECT_FALSE(fuses_norm(tile, {1, 4096, 4096}, gpu()));
 }
 
+LinearShape layer(int64_t m, int64_t n, int64_t k, WeightType weight = WeightType::f16, DType dtype = DType::f16) {
+  return {.m = m, .n = n, .k = k, .group = quantized(weight) ? 32u : 0, .weight = weight, .dtype = dtype};
+}
+
 TEST(FusedNorm, LayerNormsOfFewRowsAreMadeByTheirReaders) {
   const Features features = matrices();
   const LinearKernel &passes = linear_kernel("gemvf16x2"), &split = linear_kernel("split_gemvf16x2"),
                      &tile = linear_kernel("matrix64x64");
-  const auto shape = [](int64_t m, int64_t n, int64_t k, DType dtype = DType::f16) {
-    return LinearShape{.m = m, .n = n, .k = k, .weight = WeightType::f16, .dtype = dtype};
+  const auto fuses = [&](const LinearKernel& kernel, const LinearShape& shape, MomentsOf from, uint32_t readers) {
+    return fuses_layer_norm(kernel, shape, from, readers, features);
   };
-  EXPECT_TRUE(fuses_layer_norm(passes, shape(197, 1536, 384), 1, features));
-  EXPECT_TRUE(fuses_layer_norm(passes, shape(197, 384, 384), 3, features));
-  EXPECT_FALSE(fuses_layer_norm(passes, shape(197, 1536, 384), 2, features)) << "7 M elements";
-  EXPECT_FALSE(fuses_layer_norm(passes, shape(197, 384, 392), 1, features)) << "no whole tiles";
-  EXPECT_FALSE(fuses_layer_norm(passes, shape(1, 384, 384), 1, features)) << "no measured gain";
-  EXPECT_FALSE(fuses_layer_norm(split, shape(197, 384, 384, DType::f32), 1, features));
-  EXPECT_FALSE(fuses_layer_norm(tile, shape(197, 384, 384), 1, features));
+  constexpr MomentsOf kFound = MomentsOf::found, kLeft = MomentsOf::left;
+  EXPECT_TRUE(fuses(passes, layer(197, 1536, 384), kFound, 1));
+  EXPECT_TRUE(fuses(passes, layer(197, 384, 384), kFound, 3));
+  EXPECT_FALSE(fuses(passes, layer(197, 1536, 384), kFound, 2)) << "7 M elements";
+  EXPECT_TRUE(fuses(passes, layer(197, 1536, 384), kLeft, 2));
+  EXPECT_FALSE(fuses(passes, layer(197, 1536, 384), kLeft, 9));
+  EXPECT_FALSE(fuses(passes, layer(197, 384, 392), kLeft, 1)) << "no whole tiles";
+  EXPECT_FALSE(fuses(passes, layer(197, 384, 1088), kLeft, 1)) << "more than lanes load at once";
+  EXPECT_FALSE(fuses(passes, layer(1, 384, 384), kLeft, 1)) << "no measured gain";
+  EXPECT_TRUE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kLeft, 1));
+  EXPECT_FALSE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kFound, 1));
+  EXPECT_FALSE(fuses(split, layer(197, 384, 384, WeightType::f32, DType::f32), kLeft, 1));
+  EXPECT_FALSE(fuses(tile, layer(197, 384, 384), kLeft, 1));
+}
+
+TEST(FusedNorm, ResidualsAreNormedWhereTheirMomentsWereLeft) {
+  const Features features = matrices();
+  const LinearKernel& passes = linear_kernel("gemvf16x2");
+  EXPECT_TRUE(fuses_residual_norm(passes, layer(128, 384, 1536), MomentsOf::left, 2, features));
+  EXPECT_FALSE(fuses_residual_norm(passes, layer(128, 384, 1536), MomentsOf::found, 2, features));
+  EXPECT_FALSE(fuses_residual_norm(passes, layer(128, 392, 1536), MomentsOf::left, 2, features));
+  EXPECT_FALSE(fuses_residual_norm(passes, layer(128, 1088, 1536), MomentsOf::left, 2, features));
+}
+
+TEST(FusedNorm, MomentsAreLeftOfWholeGroupsOfColumns) {
+  Features features = matrices();
+  const LinearKernel& passes = linear_kernel("gemvf16x2");
+  EXPECT_TRUE(leaves_moments(passes, layer(128, 384, 1536), features));
+  EXPECT_FALSE(leaves_moments(passes, layer(128, 392, 1536), features));
+  EXPECT_FALSE(leaves_moments(passes, layer(1, 384, 1536), features));
+  EXPECT_FALSE(leaves_moments(linear_kernel("gemv8"), layer(8, 384, 1536), features));
+  features.max_storage_buffers = 12;
+  EXPECT_FALSE(leaves_moments(passes, layer(128, 384, 1536), features)) << "the shader binds 13";
 }
 
 }  // namespace

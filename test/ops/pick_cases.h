@@ -27,6 +27,7 @@ inline Features matrices() {
   Features features = gpu();
   features.bits = bit(Feature::float16) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::fragments) |
                   bit(Feature::subgroup_arithmetic) | bit(Feature::subgroup_shuffle);
+  features.max_storage_buffers = 64;
   features.subgroup_size = 32;
   features.matrix_f16 = {MatrixShape{16, 16, 16}, MatrixShape{16, 8, 16}};
   return features;

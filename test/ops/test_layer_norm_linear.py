@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linears that read a layer norm: kernels by fragments norm fp16 rows themselves where that is faster."""
+"""Linears that read a layer norm: kernels by fragments norm rows themselves where that is faster, by moments that the
+linear before them leaves."""
 
 from __future__ import annotations
 
+import copy
+import json
+from pathlib import Path
+
 import pytest
 import torch
+from support.command_line import BIN, run
 from support.device import device
 from support.quantized import weight64
+from support.roundings import roundings
 from torch import nn
 
 import pumice
@@ -93,3 +100,90 @@ def test_a_norm_that_is_read_elsewhere() -> None:
     module = Readers(128, [40, 24], both=True).half()
     x = rows_of("plain", 9, 128).half()
     assert check(module, pumice.export(module, (x,)), x)
+
+
+class Sum(nn.Module):
+    """A module, so that support.roundings sees its result."""
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a + b
+
+
+class Block(nn.Module):
+    """The feed-forward half of a transformer's layer after a product, with the norms after the sums (BERT) or before the
+    products (ViT); `t` is what the sums add up to."""
+
+    def __init__(self, columns: int, inner: int, post: bool) -> None:
+        super().__init__()
+        self.first, self.wide, self.narrow = (
+            nn.Linear(columns, columns),
+            nn.Linear(columns, inner),
+            nn.Linear(inner, columns),
+        )
+        self.norms, self.gelu, self.post = nn.ModuleList(nn.LayerNorm(columns) for _ in range(2)), nn.GELU(), post
+        self.last, self.sums = nn.Linear(columns, columns), nn.ModuleList(Sum() for _ in range(2))
+        for norm in self.norms:
+            nn.init.normal_(norm.weight, 1, 0.3)
+            nn.init.normal_(norm.bias, 0, 0.2)
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        t = self.sums[0](self.first(x), residual)
+        if self.post:
+            t = self.norms[0](t)
+        y = t if self.post else self.norms[0](t)
+        t = self.sums[1](self.narrow(self.gelu(self.wide(y))), t)
+        return self.last(self.norms[1](t))
+
+
+def exact(block: Block) -> Block:
+    """The same in fp64, with the weights that integers stand for."""
+    made = copy.deepcopy(block)
+    for layer in (layer for layer in made.modules() if isinstance(layer, nn.Linear)):
+        layer.weight = nn.Parameter(weight64(layer.weight), requires_grad=False)
+    return made.double()
+
+
+def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:
+    """Of each operator, on an H100."""
+    (folder / "m.pumice").write_bytes(bytes(program))
+    words = run(BIN / "pumice-rt", "inspect", folder / "m.pumice", "--profile", "h100", "--json").stdout
+    counts: dict[str, int] = {}
+    for op in json.loads(words)["methods"][0]["ops"]:
+        counts[op["name"]] = counts.get(op["name"], 0) + op["dispatches"]
+    return counts
+
+
+UNITS = {torch.float16: 2.0**-11, torch.float32: 2.0**-22}  # fp32 may be split
+
+
+@pytest.mark.parametrize("kind", ["plain", "mean", "outlier", "sizes", "special"])
+@pytest.mark.parametrize("post", [True, False], ids=["post", "pre"])
+@pytest.mark.parametrize(("scheme", "dtype"), [(None, torch.float16), ("int4", torch.float16), ("int8", torch.float32)])
+def test_moments(scheme, dtype, post, kind, tmp_path) -> None:
+    """The residual, its norm and the sums have rows far from 0, of all sizes and of NaN."""
+    torch.manual_seed(6)
+    rows, columns = (37, 192) if dtype is torch.float16 else (130, 384)  # fewer are not split
+    block = Block(columns, 2 * columns, post).to(dtype)
+    if scheme:
+        pumice.quantize(block, scheme, **({"group_size": 32} if scheme == "int4" else {}))
+    x, residual = torch.randn(rows, columns).to(dtype), rows_of(kind, rows, columns).to(dtype)
+    program = pumice.export(block, (x, residual))
+    got = pumice.load(bytes(program))(x, residual)
+    want, off = roundings(exact(block), lambda block: block(x.double(), residual.double()), UNITS[dtype])
+    live = ~want.isnan().any(1)
+    assert torch.equal(got.isnan().any(1), ~live) and live.sum() >= rows - 2
+    # Row by row: those of the residual have sizes of their own.
+    error, expected = ((e[live].norm(dim=1) / want[live].norm(dim=1)) for e in (got.double() - want, off))
+    assert float(error.max()) <= 4 * float(expected.max()), (float(error.max()), float(expected.max()))
+    assert dispatches(program, tmp_path).get("layer_norm") == 0
+
+
+def test_norms_that_are_dispatches(tmp_path) -> None:
+    """Of fp32 weights, and of rows without whole tiles."""
+    torch.manual_seed(7)
+    x = torch.randn(37, 192)
+    program = pumice.export(Block(192, 128, True), (x, x))
+    assert dispatches(program, tmp_path)["layer_norm"] == 2
+    x = torch.randn(37, 200).half()
+    program = pumice.export(Block(200, 128, False).half(), (x, x))
+    assert dispatches(program, tmp_path)["layer_norm"] == 2
