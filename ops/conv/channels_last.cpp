@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/divide.h"
+#include "glsl/conv2d_row_taps.h"
 #include "glsl/conv2d_to_channels_last.h"
 #include "glsl/conv2d_to_nchw.h"
 #include "ops/conv/channels_last_product.h"
@@ -74,6 +75,28 @@ Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
 
 Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
   return lay_out(graph, value, false, factors);
+}
+
+Tensor row_taps_as_channels_last(Graph& graph, const Convolution& c, int64_t border) {
+  const Tensor x = c.x, rows = graph.scratch(DType::i32, 1);
+  const Patches p = c.patches;
+  graph.dispatch({rows}, {x}, [=, op = c.op](Launch& launch) {
+    using namespace glsl::conv2d_row_taps;
+    const int64_t out_w = p.count(1, x.dim(3), op);
+    const int64_t vectors = channel_groups(p.kernel[1] * x.dim(1), x.dtype()) * group_words(x.dtype()) / 4;
+    const int64_t count = x.dim(0) * x.dim(2) * out_w * vectors;
+    rows.resize({count * 4});
+    if (count == 0) return;
+    launch.over(u32(count));
+    const uint32_t word = is_byte(x.dtype()) ? 0x01010101u * static_cast<uint8_t>(border) : 0;
+    launch.params(
+        Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word});
+    launch.spec.insert(launch.spec.end(),
+                       {u32(x.dim(1)), u32(p.kernel[1]), u32(vectors), u32(p.stride[1]), u32(p.dilation[1]),
+                        x.dtype() == DType::u8 ? 0x80u : 0u});
+    launch.shader = &variant(is_byte(x.dtype()) ? IN::i8 : x.dtype() == DType::f16 ? IN::f16 : IN::f32);
+  });
+  return rows;
 }
 
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {

@@ -21,6 +21,8 @@
 //    then the layouts are the same, but for u8, which is signed in the other one.
 // 6. Where such an x, NCHW, is the product of an image and factors of its channels that nothing else reads
 //    (ops/conv/scaled_image.h), the fp16 convolution, or that copy, multiplies while it loads.
+// 7. Where a pixel of x would be mostly padding, as of colors, that copy has what all taps of a row see instead
+//    (ConvFacts::row_taps).
 #pragma once
 
 #include <memory>
@@ -48,6 +50,9 @@ Tensor as_channels_last(Graph& graph, Tensor value);
 Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors);
 // A copy of f32, multiplied by `factors` of its channels.
 Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors);
+// What the taps of each row of the convolution's window see, as glsl/conv2d_row_taps.glsl says; `border`: what bytes in
+// the padding are.
+Tensor row_taps_as_channels_last(Graph& graph, const Convolution& convolution, int64_t border);
 // Adds the node that copies channels-last to NCHW.
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last);
 

@@ -11,15 +11,12 @@
 #include "glsl/conv2d_fragments_int8.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
-#include "glsl/conv2d_pack.h"
-#include "glsl/conv2d_pack_fragments.h"
-#include "glsl/conv2d_row_sums.h"
-#include "glsl/conv2d_row_units.h"
 #include "glsl/conv2d_split_k.h"
 #include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
+#include "ops/conv/product_weight.h"
 #include "ops/conv/scaled_image.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/quant/qparams.h"
@@ -29,11 +26,10 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kChunkGroups = 4;
 using Product = ConvProduct;
 
-bool is_padded(const Convolution& c) {
-  return c.patches.pads != std::array<int64_t, 4>{};
+bool is_padded(const Product& p) {
+  return p.window.pads != std::array<int64_t, 4>{};
 }
 
 ConvShape shape_of(const Product& p, int64_t pixels) {
@@ -44,52 +40,10 @@ ConvShape shape_of(const Product& p, int64_t pixels) {
   return {p.channels, pixels, p.taps * p.pixel_groups, p.integers ? DType::i8 : p.x.dtype(), packing};
 }
 
-Tensor pack(Graph& graph, const Product& p) {
-  const int64_t chunks = ceil_div(p.taps * p.pixel_groups, kChunkGroups), count = chunks * p.channels * kChunkGroups;
-  const std::string what = "conv2d_pack " + std::to_string(p.taps);
-  return graph.prepack(what, {p.weight}, DType::i32, {count * 4}, [=](Launch& launch) {
-    using namespace glsl::conv2d_pack;
-    launch.over(u32(count));
-    launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(count)});
-    launch.shader = &variant(p.integers ? WEIGHT::i8 : WEIGHT::f16);
-  });
-}
-
-Tensor row_units(Graph& graph, const Product& p) {
-  return graph.prepack("conv2d_row_units", {p.weight}, DType::f32, {p.channels}, [=](Launch& launch) {
-    launch.over_groups(static_cast<uint64_t>(p.channels), 64);
-    launch.params(glsl::conv2d_row_units::Params{u32(p.channels), u32(p.weight.dim(1))});
-    launch.shader = &glsl::conv2d_row_units::variant();
-  });
-}
-
-Tensor pack_fragments(Graph& graph, const Product& p) {
-  const int64_t tiles = ceil_div(p.taps * p.pixel_groups, 8), parts = p.units ? 2 : 1;
-  const int64_t count = row_panels(u32(p.channels)) * tiles * 128;  // steps of lanes
-  const std::string what = "conv2d_pack_fragments " + std::to_string(p.taps);
-  std::vector<Tensor> inputs = {p.weight};
-  if (p.units) inputs.push_back(p.units);
-  return graph.prepack(what, inputs, DType::i32, {count * parts * 4}, [=](Launch& launch) {
-    using namespace glsl::conv2d_pack_fragments;
-    launch.over(u32(count));
-    launch.params(
-        Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(tiles), u32(count)});
-    launch.shader = &variant(p.units ? WEIGHT::f32 : p.integers ? WEIGHT::i8 : WEIGHT::f16);
-  });
-}
-
-Tensor row_sums(Graph& graph, const Product& p) {
-  return graph.prepack("conv2d_row_sums", {p.weight}, DType::i32, {p.channels}, [=](Launch& launch) {
-    launch.over(u32(p.channels));
-    launch.params(glsl::conv2d_row_sums::Params{u32(p.channels), u32(p.weight.dim(1))});
-    launch.shader = &glsl::conv2d_row_sums::variant();
-  });
-}
-
 // Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
 template <class Params>
 void describe(Launch& launch, const Product& p, const Tile& tile) {
-  const Patches& patches = p.patches;
+  const Patches& window = p.window;
   const Addition& add = p.addition;
   const auto pair = [](int64_t y, int64_t x) { return u32(y) | u32(x) << 16; };
   Params params{};
@@ -98,14 +52,14 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
   params.plane = u32(p.out.dim(2) * p.out.dim(3));
   params.out_h = u32(p.out.dim(2));
   params.out_w = u32(p.out.dim(3));
-  params.in_channels = u32(p.in_channels);
+  params.in_channels = u32(p.columns);
   params.row_blocks = u32(ceil_div(p.channels, tile.bm));
   params.column_blocks = u32(ceil_div(p.pixels(), tile.bn));
   params.in_h = u32(p.x.dim(2));
-  params.in_w = u32(p.x.dim(3));
-  params.stride = pair(patches.stride[0], patches.stride[1]);
-  params.dilation = pair(patches.dilation[0], patches.dilation[1]);
-  params.pads = pair(patches.pads[0], patches.pads[1]);
+  params.in_w = u32(p.in_width());
+  params.stride = pair(window.stride[0], window.stride[1]);
+  params.dilation = pair(window.dilation[0], window.dilation[1]);
+  params.pads = pair(window.pads[0], window.pads[1]);
   if (p.integers) params.border = 0x01010101u * static_cast<uint8_t>(p.signed_zero());
   params.x_zero = static_cast<int32_t>(p.signed_zero());
   params.x_scale = static_cast<float>(p.x_scale);
@@ -128,7 +82,7 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
   const Tile& t = pick.kernel->tile;
   describe<Params>(launch, p, t);
   launch.shader = &variant(dtype(p.out.dtype()));
-  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.window.kernel[1]),
                                          u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
 }
 
@@ -150,7 +104,7 @@ void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& k
     describe<Params>(launch, p, t);
     launch.shader = &variant(p.units ? DTYPE::f32 : DTYPE::f16, channels_last_out ? OUT::channels_last : OUT::nchw);
   }
-  launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+  launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.window.kernel[1]),
                                          u32(p.taps * p.pixel_groups), is_padded(p), p.is_pointwise()});
   require_subgroups(launch);
 }
@@ -180,7 +134,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   launch.spec.insert(
       launch.spec.end(),
       {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
-       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
+       u32(p.window.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
   if (p.reads_nchw()) launch.spec.push_back(bool(p.factors));
   require_subgroups(launch);
 }
@@ -286,11 +240,21 @@ void offer(Graph& graph, const Product& product) {
 
 }  // namespace
 
+// What is left of a window when the taps of each row are one, of a pixel that is where the output's is.
+static Patches rows_of(const Patches& p) {
+  return {.kernel = {p.kernel[0], 1},
+          .stride = {p.stride[0], 1},
+          .dilation = {p.dilation[0], 1},
+          .pads = {p.pads[0], 0, p.pads[2], 0}};
+}
+
 ConvProduct::ConvProduct(const Convolution& c)
     : Convolution(c), integers(!is_float(x.dtype())), channels(weight.dim(0)) {
-  taps = patches.kernel[0] * patches.kernel[1];
-  in_channels = weight.dim(1) / taps;
-  pixel_groups = channel_groups(in_channels, x.dtype());
+  row_taps = facts().row_taps();
+  window = row_taps > 1 ? rows_of(patches) : patches;
+  taps = window.kernel[0] * window.kernel[1];
+  columns = weight.dim(1) / taps;
+  pixel_groups = channel_groups(columns, x.dtype());
 }
 
 // Whether a kernel reads it so where nothing wrote it channels-last.
@@ -301,7 +265,7 @@ static bool takes_nchw(const Product& p) {
 bool takes_matrices(const Convolution& c, const Features& features) {
   if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
   const Product p(c);
-  const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
+  const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.in_width();
   const auto bytes = static_cast<uint64_t>(pixels * p.pixel_groups * group_words(p.x.dtype()) * 4);
   return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
          ((takes_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
@@ -314,14 +278,14 @@ static void pack_weight(Graph& graph, Product& p) {
   const int64_t pixels = fixed ? p.pixels() : p.out.dim(2) * p.out.dim(3);
   const ConvPick pick = pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), graph.features());
   const bool fragments = pick.kernel->family == ConvFamily::fragments && !p.may_read_nchw;
+  if (p.integers) p.sums = row_sums(graph, p);
   if (p.x.dtype() == DType::f32) p.units = row_units(graph, p);
-  if (!fragments || (!fixed && !p.units)) p.chunks = pack(graph, p);
+  if (!fragments || (!fixed && !p.units)) p.chunks = pack_chunks(graph, p);
   if (fragments) p.fragments = pack_fragments(graph, p);
 }
 
 void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
-  if (p.integers) p.sums = row_sums(graph, p);
   const ScaledImage scaled = scaled_image(graph, p.x);
   const Tensor image = scaled.image ? scaled.image : p.x;
   p.may_read_nchw = takes_nchw(p) && !has_channels_last(graph, image);
@@ -330,6 +294,8 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
     p.x = image;
     p.factors = scaled.factors;
     p.x_channels_last = odd_as_channels_last(graph, image, p.factors);
+  } else if (p.row_taps > 1) {
+    p.x_channels_last = row_taps_as_channels_last(graph, p, p.signed_zero());
   } else if (scaled.image && p.x.dtype() == DType::f32 && !has_channels_last(graph, image)) {
     p.x = image;
     p.x_channels_last = scaled_as_channels_last(graph, image, scaled.factors);
