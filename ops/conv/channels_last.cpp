@@ -54,17 +54,17 @@ std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
 
 bool has_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
-  return known->tensor || is_pixel(graph, value) || (known->product && is_deferred(graph, value));
+  return known->tensor || is_pixel(graph, value) || (known->write && is_deferred(graph, value));
 }
 
 Tensor as_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
-  if (!known->product || !is_deferred(graph, value))
+  if (!known->write || !is_deferred(graph, value))
     return known->tensor = is_pixel(graph, value) ? value : lay_out(graph, value, false);
   const Tensor channels_last = known->tensor = graph.scratch(DType::i32, 1);
   write_deferred(
-      graph, value, [&] { write_product(graph, *known->product, channels_last); },
+      graph, value, [&] { known->write(channels_last); },
       [=, &graph] { from_channels_last(graph, value, channels_last); });
   return channels_last;
 }

@@ -229,7 +229,9 @@ bool is_factor(double scale) {
 // The first reader of the output decides its layout (ops/conv/channels_last.h).
 void offer(Graph& graph, const Product& product) {
   const auto p = std::make_shared<const Product>(product);
-  channels_last_of(graph, p->out)->product = p;
+  const auto known = channels_last_of(graph, p->out);
+  known->product = p;
+  known->write = [=, &graph](Tensor into) { write_product(graph, *p, into); };
   defer(graph, p->out, [=, &graph] {
     if (!p->addition.other) return write_product(graph, *p, p->out);
     const Tensor channels_last = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
@@ -321,15 +323,29 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   });
 }
 
+// Of a deferred convolution whose output has one reader, and that may be another one's; else null.
+static std::shared_ptr<const Product> sole_product(Graph& graph, Tensor value) {
+  const bool sole = is_deferred(graph, value) && uses_of(graph, value).size() == 1;
+  return sole ? channels_last_of(graph, value)->product : nullptr;
+}
+
+bool try_convolution_into(Graph& graph, Tensor out, Tensor x) {
+  const auto before = sole_product(graph, x);
+  if (!before || !same_shape(graph, x, out)) return false;
+  Product product = *before;
+  product.out = out;
+  offer(graph, product);
+  return true;
+}
+
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {
   if (add.act == ACT_RELU && is_byte(out.dtype())) {
     add.requantize = above_zero(add.requantize);
     add.act = ACT_NONE;
   }
   for (int side = 0; side < 2; ++side) {
-    const auto before = channels_last_of(graph, first)->product;
-    const bool mine =
-        before && is_deferred(graph, first) && uses_of(graph, first).size() == 1 && !before->addition.other;
+    const auto before = sole_product(graph, first);
+    const bool mine = before && !before->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && before &&
                       before->integers == is_byte(out.dtype());
     const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.requantize.is_extreme();
