@@ -32,12 +32,6 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
   return channels_last;
 }
 
-// One pixel of whole groups of channels: both layouts are the same. u8 is signed in the channels-last one.
-bool is_pixel(Graph& graph, Tensor x) {
-  return x.rank() == 4 && has_fixed_shape(graph, x) && x.dim(2) * x.dim(3) == 1 && x.dtype() != DType::u8 &&
-         x.dim(1) * device_bytes(x.dtype()) % (4 * group_words(x.dtype())) == 0;
-}
-
 }  // namespace
 
 int64_t channel_groups(int64_t channels, DType dtype) {
@@ -46,6 +40,11 @@ int64_t channel_groups(int64_t channels, DType dtype) {
 
 int64_t group_words(DType dtype) {
   return dtype == DType::f32 ? 8 : 4;
+}
+
+bool is_pixel(Graph& graph, Tensor x) {
+  return x.rank() == 4 && has_fixed_shape(graph, x) && x.dim(2) * x.dim(3) == 1 && x.dtype() != DType::u8 &&
+         x.dim(1) * device_bytes(x.dtype()) % (4 * group_words(x.dtype())) == 0;
 }
 
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {

@@ -94,6 +94,7 @@ void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& k
       std::max(fragment_lanes(kernel, shape, launch.features), channels_last_out ? 0 : kLeastNchwLanes);
   launch.over_groups(static_cast<uint64_t>(ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn)), lanes);
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.writes_once = channels_last_out;
   launch.arithmetic = p.units ? Arithmetic::split3 : p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (p.integers) {
     using namespace glsl::conv2d_fragments_int8;
@@ -118,6 +119,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
     fail(Code::Internal, Stage::plan, "", "%" PRId64 " tiles of a convolution in splits have no tickets", tiles);
   launch.over_groups(static_cast<uint64_t>(tiles * pick.splits), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.writes_once = channels_last_out;
   launch.arithmetic = p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (kernel.family == ConvFamily::dot) return multiply_by_dots(launch, p, pick);
   if (p.integers) {
@@ -163,6 +165,11 @@ std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool c
   return reads;
 }
 
+// Whether `into` gets the output channels-last, which that of one pixel is in any case.
+bool is_channels_last(const Product& p, Tensor into) {
+  return p.to_pixel || into.id() != p.out.id();
+}
+
 void set_sizes(const Product& p, Tensor into) {
   p.out.resize(p.out_shape());
   if (into.id() != p.out.id())
@@ -183,7 +190,7 @@ Splits splits_of_product(Graph& graph) {
 
 // The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
 void add_product(Graph& graph, const Product& p, Tensor into, Splits splits, bool nchw) {
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.chunks};
   if (nchw) reads.push_back(p.factors ? p.factors : p.x);
   graph.dispatch({into, splits.partial, splits.tickets}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
@@ -198,7 +205,7 @@ void add_product(Graph& graph, const Product& p, Tensor into, Splits splits, boo
 }
 
 void add_product_by_fragments(Graph& graph, const Product& p, Tensor into) {
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   graph.dispatch({into}, with_end(p, {p.x_channels_last, p.fragments}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     if (p.out.numel() == 0) return;
@@ -233,7 +240,7 @@ void offer(Graph& graph, const Product& product) {
   known->product = p;
   known->write = [=, &graph](Tensor into) { write_product(graph, *p, into); };
   defer(graph, p->out, [=, &graph] {
-    if (!p->addition.other) return write_product(graph, *p, p->out);
+    if (!p->addition.other || p->to_pixel) return write_product(graph, *p, p->out);
     const Tensor channels_last = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
     write_product(graph, *p, channels_last);
     from_channels_last(graph, p->out, channels_last);
@@ -304,7 +311,10 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   } else {
     p.x_channels_last = as_channels_last(graph, p.x);
   }
-  if (writes_channels_last(p, graph.features())) return offer(graph, p);
+  if (writes_channels_last(p, graph.features())) {
+    p.to_pixel = is_pixel(graph, p.out);
+    return offer(graph, p);
+  }
   write_product(graph, p, p.out);
 }
 
@@ -314,7 +324,7 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   const Splits splits = splits_of_product(graph);
   add_product(graph, p, into, splits, false);
   if (p.may_read_nchw) add_product(graph, p, into, splits, true);
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   graph.dispatch({into}, with_end(p, {splits.partial}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     if (p.out.numel() == 0) return;
