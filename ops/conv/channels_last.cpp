@@ -88,11 +88,9 @@ Tensor row_taps_as_channels_last(Graph& graph, const Convolution& c, int64_t bor
     if (count == 0) return;
     launch.over(u32(count));
     const uint32_t word = is_byte(x.dtype()) ? 0x01010101u * static_cast<uint8_t>(border) : 0;
-    launch.params(
-        Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word});
-    launch.spec.insert(launch.spec.end(),
-                       {u32(x.dim(1)), u32(p.kernel[1]), u32(vectors), u32(p.stride[1]), u32(p.dilation[1]),
-                        x.dtype() == DType::u8 ? 0x80u : 0u});
+    launch.params(Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word});
+    launch.spec.insert(launch.spec.end(), {u32(x.dim(1)), u32(p.kernel[1]), u32(vectors), u32(p.stride[1]),
+                                           u32(p.dilation[1]), x.dtype() == DType::u8 ? 0x80u : 0u});
     launch.shader = &variant(is_byte(x.dtype()) ? IN::i8 : x.dtype() == DType::f16 ? IN::f16 : IN::f32);
   });
   return rows;

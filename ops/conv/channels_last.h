@@ -46,8 +46,8 @@ struct ChannelsLast {
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value);
 int64_t channel_groups(int64_t channels, DType dtype);  // groups of channels in a pixel, the last one padded
 int64_t group_words(DType dtype);                       // of 32 bits
-// Whether images always are one pixel of whole groups of channels: both layouts are the same, but of u8, which is signed
-// in the channels-last one.
+// Whether images always are one pixel of whole groups of channels: both layouts are the same, but of u8, which is
+// signed in the channels-last one.
 bool is_pixel(Graph& graph, Tensor value);
 // Whether the value is channels-last, or can be written so without a copy.
 bool has_channels_last(Graph& graph, Tensor value);

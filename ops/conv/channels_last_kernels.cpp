@@ -180,11 +180,11 @@ static int64_t fragment_shared_bytes(const ConvKernel& kernel, int64_t slots) {
   return slots * bm * bn * 5 + bm * (bn + 1) * 4 + bm * 12;
 }
 
-// As few tiles of 128 bytes of columns for a subgroup as leave so many subgroups. H200, us: int8, of 1, 2 and 4 tiles, when
-// each slot still loaded one more: 16x2 1x1 1024 -> 256, 14x14 6.1, 6.3, 7.6; 1024 -> 512 (208 workgroups) 7.7, 7.5,
-// 7.9; 3x3 128 -> 128, 28x28 (196) 8.5, 8.2, 9.2; 8x2 3x3 512 -> 512, 7x7 (112) -, 8.4, 8.9; 3x3 256 -> 256, 14x14 (200)
-// 10.7, 8.9, 9.2; gemvf8 1x1 2048 -> 1000, one pixel 5.7, 6.0, 6.2. fp16, all of ResNet-50 at 3000 and 6000, and in
-// powers of two as gemv_lanes has it: 404, 426, 417.
+// As few tiles of 128 bytes of columns for a subgroup as leave so many subgroups. H200, us: int8, of 1, 2 and 4 tiles,
+// when each slot still loaded one more: 16x2 1x1 1024 -> 256, 14x14 6.1, 6.3, 7.6; 1024 -> 512 (208
+// workgroups) 7.7, 7.5, 7.9; 3x3 128 -> 128, 28x28 (196) 8.5, 8.2, 9.2; 8x2 3x3 512 -> 512, 7x7 (112) -, 8.4, 8.9; 3x3
+// 256 -> 256, 14x14 (200) 10.7, 8.9, 9.2; gemvf8 1x1 2048 -> 1000, one pixel 5.7, 6.0, 6.2. fp16, all of ResNet-50 at
+// 3000 and 6000, and in powers of two as gemv_lanes has it: 404, 426, 417.
 static int64_t slots_of(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
   const int64_t tiles = ceil_div(s.k_groups, 8);
   int64_t most = features.filling(kernel.x == DType::f16 ? 3000 : kernel.tile.bn == 16 ? 1536 : 2048);

@@ -56,8 +56,8 @@ void write_product(Graph& graph, const ConvProduct& product, Tensor into);
 // part of the convolution, and the operator adds no node.
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
 
-// For an operator whose `out` is x: true when x is the output of a deferred convolution without other readers. That then
-// writes `out`, and the operator adds no node.
+// For an operator whose `out` is x: true when x is the output of a deferred convolution without other readers. That
+// then writes `out`, and the operator adds no node.
 bool try_convolution_into(Graph& graph, Tensor out, Tensor x);
 
 }  // namespace pumice::engine

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling between convolutions: from channels-last to channels-last, where the values are so (ops/conv/channels_last.h).
+// Pooling between convolutions: from channels-last to channels-last, where the values are so
+// (ops/conv/channels_last.h).
 #pragma once
 
 #include "ops/shared/pooling.h"

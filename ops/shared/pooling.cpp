@@ -137,8 +137,8 @@ void launch_pool(Launch& launch, const Pooling& p, const glsl::pool::Params& par
   launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
 }
 
-// Of all pixels: as many lanes share them as leave each four; of many pixels 64, so that sums are no longer than those of
-// reduce.glsl.
+// Of all pixels: as many lanes share them as leave each four; of many pixels 64, so that sums are no longer than those
+// of reduce.glsl.
 void launch_by_channels(Launch& launch, const Pooling& p, const glsl::pool::Params& params, bool signed_out) {
   const bool all = is_adaptive(p);
   const uint32_t plane = params.in_size[1] * params.in_size[2], lanes = 128;

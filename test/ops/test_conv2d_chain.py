@@ -108,7 +108,7 @@ def test_chain(dtype) -> None:
 @pytest.mark.parametrize("sum_too", [False, True])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.float16], ids=str)
 def test_images_of_a_pixel_are_no_copies(dtype, sum_too) -> None:
-    """But for bytes without a sign, which channels-last values have. `sum_too`: y + y2 of two such convolutions of x."""
+    """But for bytes without a sign, which channels-last values have. `sum_too`: of two such convolutions of x."""
     torch.manual_seed(5)
     net, floats = Chain(dtype), dtype.is_floating_point
     net.program = OneCall()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling between convolutions by matrices: it reads and writes channels-last, and no copy stands between. Compared with
-the same file by kernels of NCHW, whose pooling test_pool.py compares with PyTorch."""
+"""Pooling between convolutions by matrices: it reads and writes channels-last, and no copy stands between. Compared
+with the same file by kernels of NCHW, whose pooling test_pool.py compares with PyTorch."""
 
 from __future__ import annotations
 
