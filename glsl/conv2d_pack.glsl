@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/matrix.glslh and conv2d_dot.glsl:
-// [chunk][channel][4 vectors], vectors of 16 bytes (8 fp16 or 16 int8 input channels) in order of (ky, kx, vector). Input channels
-// and taps past the last are 0. One invocation makes a vector.
+// [chunk][channel][4 vectors], vectors of 16 bytes (8 fp16 or 16 int8 columns of a tap) in order of (tap, vector). Columns and taps
+// past the last are 0; conv/weight_index.glslh says what they are. One invocation makes a vector.
 // Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -15,15 +15,21 @@ layout(set = 0, binding = 1) readonly buffer Weight { WORD(WEIGHT) weight_[]; };
 
 layout(push_constant) uniform Params {
   uint channels;
-  uint in_channels;
+  uint columns;   // of a tap
   uint taps;
-  uint vectors;  // of an input pixel
+  uint row_taps;  // that are one
+  uint vectors;  // of a tap
   uint count;  // of vectors
 } params;
 
-ONE(WEIGHT) weight_at(uint channel, uint c, uint tap) {
-  if (c >= params.in_channels || tap >= params.taps) return ONE(WEIGHT)(0);
-  return LOAD1(WEIGHT, weight_, (channel * params.in_channels + c) * params.taps + tap);
+#define COLUMNS params.columns
+#define TAPS params.taps
+#define ROW_TAPS params.row_taps
+#include "conv/weight_index.glslh"
+
+ONE(WEIGHT) weight_at(uint channel, uint column, uint tap) {
+  if (column >= COLUMNS || tap >= TAPS) return ONE(WEIGHT)(0);
+  return LOAD1(WEIGHT, weight_, weight_index(channel, column, tap));
 }
 
 void main() {

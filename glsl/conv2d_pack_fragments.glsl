@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs the weight [channels, (input channel, ky, kx)] of a convolution for conv/fragments.glslh: as linear/packed.glslh says of
-// fp16, with columns in order of (ky, kx, input channel), input channels padded with zeros to whole vectors of eight. Of fp32 each
-// vector of a step is two: of high parts and of low ones (math/split.glslh), after rows are multiplied by 2^14 / unit. Of int8
-// vectors have sixteen channels, and a column of fp16 is two of them. One invocation makes a step of a lane.
+// fp16, with columns in order of (tap, column of the tap), those padded with zeros to whole vectors of eight; conv/weight_index.glslh
+// says what they are. Of fp32 each vector of a step is two: of high parts and of low ones (math/split.glslh), after rows are
+// multiplied by 2^14 / unit. Of int8 vectors have sixteen columns, and one of fp16 is two of them. One invocation makes a step of a
+// lane.
 // Bindings: 0 out, 1 weight; WEIGHT f32: 2 units (conv2d_row_units.glsl).
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -22,12 +23,18 @@ layout(set = 0, binding = 2) readonly buffer Units { float units_[]; };
 
 layout(push_constant) uniform Params {
   uint channels;
-  uint in_channels;
+  uint columns;   // of a tap
   uint taps;
-  uint vectors;  // of an input pixel
+  uint row_taps;  // that are one
+  uint vectors;  // of a tap
   uint tiles;    // of a row panel
   uint count;    // of steps
 } params;
+
+#define COLUMNS params.columns
+#define TAPS params.taps
+#define ROW_TAPS params.row_taps
+#include "conv/weight_index.glslh"
 
 #if defined(WEIGHT_i8)
 #define FOURS 4u  // of a vector
@@ -39,9 +46,9 @@ layout(push_constant) uniform Params {
 VEC(WEIGHT) four(uint row, uint at) {
   const uint tap = at / FOURS / params.vectors, first = at % (FOURS * params.vectors) * 4u;
   VEC(WEIGHT) w = ZERO(WEIGHT);
-  if (row >= params.channels || tap >= params.taps) return w;
-  for (uint i = 0u; i < min(4u, params.in_channels - min(first, params.in_channels)); ++i) {
-    w[i] = LOAD1(WEIGHT, weight_, (row * params.in_channels + first + i) * params.taps + tap);
+  if (row >= params.channels || tap >= TAPS) return w;
+  for (uint i = 0u; i < min(4u, COLUMNS - min(first, COLUMNS)); ++i) {
+    w[i] = LOAD1(WEIGHT, weight_, weight_index(row, first + i, tap));
   }
   return w;
 }

@@ -10,13 +10,14 @@
 //   by_row    the same sizes, and rows of x and of the output are whole vec4 groups: an invocation loads those that the windows of
 //             four neighbouring outputs share
 //   by_lanes  means of elements without gaps: a workgroup computes a vec4 group, a quarter of its lanes each output
+//   by_channels  of images whose channels are last: pool/channels.glslh
 // Bindings: 0 out, 1 places, 2 x.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16 i8 u8 i32 i64
 #pragma choice POOL max mean adaptive_mean max_with_places
-#pragma choice WORK by_one by_one_small by_row by_lanes
+#pragma choice WORK by_one by_one_small by_row by_lanes by_channels
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "quant/quantize.glslh"
@@ -25,12 +26,17 @@
 layout(constant_id = 1) const uint POOL = 0;
 layout(constant_id = 2) const bool COUNT_PADDING = false;  // of a mean: elements in the padding count as zeros
 layout(constant_id = 3) const uint WORK = WORK_by_one;
-// Of by_one_small and by_row.
+// Of by_one_small, by_row and by_channels.
 layout(constant_id = 4) const uint KERNEL_H = 1u;
 layout(constant_id = 5) const uint KERNEL_W = 1u;
 layout(constant_id = 6) const uint STRIDE_W = 1u;
 layout(constant_id = 7) const uint DILATION_W = 1u;
 layout(constant_id = 8) const uint SHIFT = 0u;  // of by_row: columns from a whole vec4 group to the window of the first of four outputs
+// Of by_channels.
+layout(constant_id = 9) const uint PIXEL_WORDS = 1u;   // of four channels
+layout(constant_id = 10) const uint PARTS = 1u;        // lanes that share a mean of all pixels; 1: small windows
+layout(constant_id = 11) const uint PLANE = 1u;        // pixels of an image, where PARTS is not 1
+layout(constant_id = 12) const bool SIGNED_OUT = false;  // bytes of the output are signed, as those of x
 
 const bool kMean = POOL == POOL_mean || POOL == POOL_adaptive_mean;
 
@@ -87,17 +93,24 @@ void pool_by_one() {
 }
 
 const bool kShares = WORK == WORK_by_one_small || WORK == WORK_by_lanes;
-shared E values_[kShares ? LANES : 1u];
-shared int others_[kShares ? LANES : 1u];  // the high parts of sums, or the places
+const uint kShared = WORK == WORK_by_channels && PARTS > 1u ? 4u * LANES : kShares ? LANES : 1u;
+shared E values_[kShared];
+shared int others_[kShared];  // the high parts of sums, or the places
 
 #include "pool/small.glslh"
 #include "pool/lanes.glslh"
+#if !(defined(DTYPE_i32) || defined(DTYPE_i64))
+#include "pool/channels.glslh"
+#else
+void pool_by_channels() {}  // no convolution writes these
+#endif
 
 void main() {
   switch (WORK) {
     case WORK_by_one_small: pool_by_one_small(); break;
     case WORK_by_row: pool_by_row(); break;
     case WORK_by_lanes: pool_by_lanes(); break;
+    case WORK_by_channels: pool_by_channels(); break;
     default: pool_by_one();
   }
 }

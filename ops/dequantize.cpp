@@ -43,6 +43,7 @@ void dequantize(Graph& graph, Args args) {
     over_blocks(launch, params, b, out, scale, zero, !texture);
     if (texture) over_texels(launch, params, out);
     launch.params(params);
+    launch.writes_once = true;
     launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), integers});
     launch.shader = &shader;
   });

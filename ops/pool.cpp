@@ -4,9 +4,9 @@
 // of each dimension, then those after them.
 //
 // Error of means: |err| <= u |y| + 2^-24 * (elements of the window + 2) * mean|x|.
+#include "ops/conv/image_pooling.h"
 #include "ops/op.h"
 #include "ops/reference/images.h"
-#include "ops/shared/pooling.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -15,7 +15,7 @@ namespace {
 using glsl::pool::POOL;
 
 void max_pool(Graph& graph, Args args) {
-  pooling(graph, window_pooling(args, POOL::max, "max_pool"));
+  image_pooling(graph, window_pooling(args, POOL::max, "max_pool"));
 }
 
 void max_pool_with_places(Graph& graph, Args args) {
@@ -24,7 +24,7 @@ void max_pool_with_places(Graph& graph, Args args) {
   p.places = args.out(1);
   check(p.places.dtype() == DType::i64 || p.places.dtype() == DType::i32, "%s: the places are %s", kOp,
         name(p.places.dtype()));
-  pooling(graph, p);
+  image_pooling(graph, p);
 }
 
 const char* of_floats(const Args& args, const char* op) {
@@ -33,10 +33,10 @@ const char* of_floats(const Args& args, const char* op) {
 }
 
 void avg_pool(Graph& graph, Args args) {
-  pooling(graph, mean_pooling(args, of_floats(args, "avg_pool")));
+  image_pooling(graph, mean_pooling(args, of_floats(args, "avg_pool")));
 }
 void adaptive_avg_pool(Graph& graph, Args args) {
-  pooling(graph, adaptive_pooling(args, of_floats(args, "adaptive_avg_pool")));
+  image_pooling(graph, adaptive_pooling(args, of_floats(args, "adaptive_avg_pool")));
 }
 
 // The first dtypes of the shader's axis.

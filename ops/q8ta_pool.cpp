@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Means of 8-bit integers of a constant scale and zero point, requantized: q8ta_avg_pool, q8ta_adaptive_avg_pool.
 // Sums are exact; only a quotient very close to a tie may round to the other integer.
+#include "ops/conv/image_pooling.h"
 #include "ops/op.h"
 #include "ops/quant/requantize.h"
 #include "ops/reference/images.h"
-#include "ops/shared/pooling.h"
 
 namespace pumice::engine {
 namespace {
@@ -12,12 +12,12 @@ namespace {
 void q8ta_avg_pool(Graph& graph, Args args) {
   Pooling p = mean_pooling(args, "q8ta_avg_pool");
   put_numbers(p.numbers, args, 8, p.op);
-  pooling(graph, p);
+  image_pooling(graph, p);
 }
 void q8ta_adaptive_avg_pool(Graph& graph, Args args) {
   Pooling p = adaptive_pooling(args, "q8ta_adaptive_avg_pool");
   put_numbers(p.numbers, args, 2, p.op);
-  pooling(graph, p);
+  image_pooling(graph, p);
 }
 
 // The dtypes of bytes of the shader's axis.

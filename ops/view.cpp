@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // out = x under another shape; no data moves. One size may be -1: it is computed from the others.
+#include "ops/conv/channels_last_product.h"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
 
@@ -32,6 +33,7 @@ void view(Graph& graph, Args args) {
   const Tensor x = args.tensor(0), out = args.out();
   const std::vector<SymInt> sizes = args.sizes(1);
   check(x.dtype() == out.dtype(), "view: %s seen as %s", name(x.dtype()), name(out.dtype()));
+  if (try_convolution_into(graph, out, x)) return;
   graph.view(out, x, [=](const Launch& launch) { out.resize(resolve(launch, x, sizes)); });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/divide.h"
+#include "glsl/conv2d_row_taps.h"
 #include "glsl/conv2d_to_channels_last.h"
 #include "glsl/conv2d_to_nchw.h"
 #include "ops/conv/channels_last_product.h"
@@ -31,12 +32,6 @@ Tensor lay_out(Graph& graph, Tensor x, bool odd_only, Tensor factors = {}) {
   return channels_last;
 }
 
-// One pixel of whole groups of channels: both layouts are the same. u8 is signed in the channels-last one.
-bool is_pixel(Graph& graph, Tensor x) {
-  return x.rank() == 4 && has_fixed_shape(graph, x) && x.dim(2) * x.dim(3) == 1 && x.dtype() != DType::u8 &&
-         x.dim(1) * device_bytes(x.dtype()) % (4 * group_words(x.dtype())) == 0;
-}
-
 }  // namespace
 
 int64_t channel_groups(int64_t channels, DType dtype) {
@@ -47,23 +42,28 @@ int64_t group_words(DType dtype) {
   return dtype == DType::f32 ? 8 : 4;
 }
 
+bool is_pixel(Graph& graph, Tensor x) {
+  return x.rank() == 4 && has_fixed_shape(graph, x) && x.dim(2) * x.dim(3) == 1 && x.dtype() != DType::u8 &&
+         x.dim(1) * device_bytes(x.dtype()) % (4 * group_words(x.dtype())) == 0;
+}
+
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value) {
   return graph.shared<ChannelsLast>("channels last " + std::to_string(value.id()));
 }
 
 bool has_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
-  return known->tensor || is_pixel(graph, value) || (known->product && is_deferred(graph, value));
+  return known->tensor || is_pixel(graph, value) || (known->write && is_deferred(graph, value));
 }
 
 Tensor as_channels_last(Graph& graph, Tensor value) {
   const auto known = channels_last_of(graph, value);
   if (known->tensor) return known->tensor;
-  if (!known->product || !is_deferred(graph, value))
+  if (!known->write || !is_deferred(graph, value))
     return known->tensor = is_pixel(graph, value) ? value : lay_out(graph, value, false);
   const Tensor channels_last = known->tensor = graph.scratch(DType::i32, 1);
   write_deferred(
-      graph, value, [&] { write_product(graph, *known->product, channels_last); },
+      graph, value, [&] { known->write(channels_last); },
       [=, &graph] { from_channels_last(graph, value, channels_last); });
   return channels_last;
 }
@@ -74,6 +74,26 @@ Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
 
 Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
   return lay_out(graph, value, false, factors);
+}
+
+Tensor row_taps_as_channels_last(Graph& graph, const Convolution& c, int64_t border) {
+  const Tensor x = c.x, rows = graph.scratch(DType::i32, 1);
+  const Patches p = c.patches;
+  graph.dispatch({rows}, {x}, [=, op = c.op](Launch& launch) {
+    using namespace glsl::conv2d_row_taps;
+    const int64_t out_w = p.count(1, x.dim(3), op);
+    const int64_t vectors = channel_groups(p.kernel[1] * x.dim(1), x.dtype()) * group_words(x.dtype()) / 4;
+    const int64_t count = x.dim(0) * x.dim(2) * out_w * vectors;
+    rows.resize({count * 4});
+    if (count == 0) return;
+    launch.over(u32(count));
+    const uint32_t word = is_byte(x.dtype()) ? 0x01010101u * static_cast<uint8_t>(border) : 0;
+    launch.params(Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word});
+    launch.spec.insert(launch.spec.end(), {u32(x.dim(1)), u32(p.kernel[1]), u32(vectors), u32(p.stride[1]),
+                                           u32(p.dilation[1]), x.dtype() == DType::u8 ? 0x80u : 0u});
+    launch.shader = &variant(is_byte(x.dtype()) ? IN::i8 : x.dtype() == DType::f16 ? IN::f16 : IN::f32);
+  });
+  return rows;
 }
 
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last) {

@@ -21,8 +21,14 @@
 //    then the layouts are the same, but for u8, which is signed in the other one.
 // 6. Where such an x, NCHW, is the product of an image and factors of its channels that nothing else reads
 //    (ops/conv/scaled_image.h), the fp16 convolution, or that copy, multiplies while it loads.
+// 7. Pooling over two dimensions, of whole groups of channels, reads what rules 2 and 7 write channels-last, and is
+//    deferred like a convolution; the mean of all pixels of an x that is not read otherwise is written at once: its
+//    layouts are the same (ops/conv/image_pooling.h).
+// 8. Where a pixel of x would be mostly padding, as of colors, that copy has what all taps of a row see instead
+//    (ConvFacts::row_taps).
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ops/conv/convolution.h"
@@ -34,20 +40,27 @@ struct ConvProduct;  // ops/conv/channels_last_product.h
 // The channels-last form of a value.
 struct ChannelsLast {
   Tensor tensor = {};                               // i32: the value in that layout; empty: not written
-  std::shared_ptr<const ConvProduct> product = {};  // the deferred convolution that can write it so
+  std::function<void(Tensor into)> write = {};      // adds the nodes that write it so, of a deferred operator
+  std::shared_ptr<const ConvProduct> product = {};  // that operator, where it is a convolution
 };
 std::shared_ptr<ChannelsLast> channels_last_of(Graph& graph, Tensor value);
 int64_t channel_groups(int64_t channels, DType dtype);  // groups of channels in a pixel, the last one padded
 int64_t group_words(DType dtype);                       // of 32 bits
+// Whether images always are one pixel of whole groups of channels: both layouts are the same, but of u8, which is
+// signed in the channels-last one.
+bool is_pixel(Graph& graph, Tensor value);
 // Whether the value is channels-last, or can be written so without a copy.
 bool has_channels_last(Graph& graph, Tensor value);
-// The value as channels-last: as it was written, by its deferred convolution, or by a copy.
+// The value as channels-last: as it was written, by its deferred operator, or by a copy.
 Tensor as_channels_last(Graph& graph, Tensor value);
 // A copy, by `factors` of its channels where they are given, that is made only at live shapes whose images are no
 // multiple of 4 pixels; else empty.
 Tensor odd_as_channels_last(Graph& graph, Tensor value, Tensor factors);
 // A copy of f32, multiplied by `factors` of its channels.
 Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors);
+// What the taps of each row of the convolution's window see, as glsl/conv2d_row_taps.glsl says; `border`: what bytes in
+// the padding are.
+Tensor row_taps_as_channels_last(Graph& graph, const Convolution& convolution, int64_t border);
 // Adds the node that copies channels-last to NCHW.
 void from_channels_last(Graph& graph, Tensor out, Tensor channels_last);
 

@@ -180,20 +180,21 @@ static int64_t fragment_shared_bytes(const ConvKernel& kernel, int64_t slots) {
   return slots * bm * bn * 5 + bm * (bn + 1) * 4 + bm * 12;
 }
 
-// Of bytes: as few tiles of 128 columns for a subgroup as leave so many subgroups. H200, us with 1, 2 and 4 tiles: 16x2
-// 1x1 1024 -> 256, 14x14 6.1, 6.3, 7.6; 1024 -> 512 (208 workgroups) 7.7, 7.5, 7.9; 3x3 128 -> 128, 28x28 (196) 8.5,
-// 8.2, 9.2; 8x2 3x3 512 -> 512, 7x7 (112) -, 8.4, 8.9; 3x3 256 -> 256, 14x14 (200) 10.7, 8.9, 9.2; gemvf8 1x1 2048 ->
-// 1000, one pixel 5.7, 6.0, 6.2.
-static int64_t byte_slots(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+// As few tiles of 128 bytes of columns for a subgroup as leave so many subgroups. H200, us: int8, of 1, 2 and 4 tiles,
+// when each slot still loaded one more: 16x2 1x1 1024 -> 256, 14x14 6.1, 6.3, 7.6; 1024 -> 512 (208
+// workgroups) 7.7, 7.5, 7.9; 3x3 128 -> 128, 28x28 (196) 8.5, 8.2, 9.2; 8x2 3x3 512 -> 512, 7x7 (112) -, 8.4, 8.9; 3x3
+// 256 -> 256, 14x14 (200) 10.7, 8.9, 9.2; gemvf8 1x1 2048 -> 1000, one pixel 5.7, 6.0, 6.2. fp16, all of ResNet-50 at
+// 3000 and 6000, and in powers of two as gemv_lanes has it: 404, 426, 417.
+static int64_t slots_of(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
   const int64_t tiles = ceil_div(s.k_groups, 8);
-  int64_t most = features.filling(kernel.tile.bn == 16 ? 1536 : 2048) / workgroups(kernel.tile, s);
-  most = std::clamp<int64_t>(most, 1, std::min(32u, features.max_invocations / 32));
+  int64_t most = features.filling(kernel.x == DType::f16 ? 3000 : kernel.tile.bn == 16 ? 1536 : 2048);
+  most = std::clamp<int64_t>(most / workgroups(kernel.tile, s), 1, std::min(32u, features.max_invocations / 32));
   while (most > 1 && fragment_shared_bytes(kernel, most) > features.max_shared_bytes) --most;
   return ceil_div(tiles, ceil_div(tiles, most));
 }
 
 uint32_t fragment_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
-  if (kernel.x == DType::i8) return static_cast<uint32_t>(32 * byte_slots(kernel, s, features));
+  if (kernel.x != DType::f32) return static_cast<uint32_t>(32 * slots_of(kernel, s, features));
   uint32_t lanes = gemv_lanes(as_linear(kernel), s.pixels, s.channels, s.k_groups * 8, features);
   while (lanes > 32 && fragment_shared_bytes(kernel, lanes / 32) > features.max_shared_bytes) lanes /= 2;
   return lanes;

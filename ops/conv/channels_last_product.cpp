@@ -11,15 +11,12 @@
 #include "glsl/conv2d_fragments_int8.h"
 #include "glsl/conv2d_matrix.h"
 #include "glsl/conv2d_matrix_int8.h"
-#include "glsl/conv2d_pack.h"
-#include "glsl/conv2d_pack_fragments.h"
-#include "glsl/conv2d_row_sums.h"
-#include "glsl/conv2d_row_units.h"
 #include "glsl/conv2d_split_k.h"
 #include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
 #include "ops/conv/channels_last.h"
+#include "ops/conv/product_weight.h"
 #include "ops/conv/scaled_image.h"
 #include "ops/linear/packed_weight.h"
 #include "ops/quant/qparams.h"
@@ -29,11 +26,10 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kChunkGroups = 4;
 using Product = ConvProduct;
 
-bool is_padded(const Convolution& c) {
-  return c.patches.pads != std::array<int64_t, 4>{};
+bool is_padded(const Product& p) {
+  return p.window.pads != std::array<int64_t, 4>{};
 }
 
 ConvShape shape_of(const Product& p, int64_t pixels) {
@@ -44,52 +40,10 @@ ConvShape shape_of(const Product& p, int64_t pixels) {
   return {p.channels, pixels, p.taps * p.pixel_groups, p.integers ? DType::i8 : p.x.dtype(), packing};
 }
 
-Tensor pack(Graph& graph, const Product& p) {
-  const int64_t chunks = ceil_div(p.taps * p.pixel_groups, kChunkGroups), count = chunks * p.channels * kChunkGroups;
-  const std::string what = "conv2d_pack " + std::to_string(p.taps);
-  return graph.prepack(what, {p.weight}, DType::i32, {count * 4}, [=](Launch& launch) {
-    using namespace glsl::conv2d_pack;
-    launch.over(u32(count));
-    launch.params(Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(count)});
-    launch.shader = &variant(p.integers ? WEIGHT::i8 : WEIGHT::f16);
-  });
-}
-
-Tensor row_units(Graph& graph, const Product& p) {
-  return graph.prepack("conv2d_row_units", {p.weight}, DType::f32, {p.channels}, [=](Launch& launch) {
-    launch.over_groups(static_cast<uint64_t>(p.channels), 64);
-    launch.params(glsl::conv2d_row_units::Params{u32(p.channels), u32(p.weight.dim(1))});
-    launch.shader = &glsl::conv2d_row_units::variant();
-  });
-}
-
-Tensor pack_fragments(Graph& graph, const Product& p) {
-  const int64_t tiles = ceil_div(p.taps * p.pixel_groups, 8), parts = p.units ? 2 : 1;
-  const int64_t count = row_panels(u32(p.channels)) * tiles * 128;  // steps of lanes
-  const std::string what = "conv2d_pack_fragments " + std::to_string(p.taps);
-  std::vector<Tensor> inputs = {p.weight};
-  if (p.units) inputs.push_back(p.units);
-  return graph.prepack(what, inputs, DType::i32, {count * parts * 4}, [=](Launch& launch) {
-    using namespace glsl::conv2d_pack_fragments;
-    launch.over(u32(count));
-    launch.params(
-        Params{u32(p.channels), u32(p.in_channels), u32(p.taps), u32(p.pixel_groups), u32(tiles), u32(count)});
-    launch.shader = &variant(p.units ? WEIGHT::f32 : p.integers ? WEIGHT::i8 : WEIGHT::f16);
-  });
-}
-
-Tensor row_sums(Graph& graph, const Product& p) {
-  return graph.prepack("conv2d_row_sums", {p.weight}, DType::i32, {p.channels}, [=](Launch& launch) {
-    launch.over(u32(p.channels));
-    launch.params(glsl::conv2d_row_sums::Params{u32(p.channels), u32(p.weight.dim(1))});
-    launch.shader = &glsl::conv2d_row_sums::variant();
-  });
-}
-
 // Params of all shaders that end a convolution (glsl/include/conv/epilogue.glslh), and their first constants.
 template <class Params>
 void describe(Launch& launch, const Product& p, const Tile& tile) {
-  const Patches& patches = p.patches;
+  const Patches& window = p.window;
   const Addition& add = p.addition;
   const auto pair = [](int64_t y, int64_t x) { return u32(y) | u32(x) << 16; };
   Params params{};
@@ -98,14 +52,14 @@ void describe(Launch& launch, const Product& p, const Tile& tile) {
   params.plane = u32(p.out.dim(2) * p.out.dim(3));
   params.out_h = u32(p.out.dim(2));
   params.out_w = u32(p.out.dim(3));
-  params.in_channels = u32(p.in_channels);
+  params.in_channels = u32(p.columns);
   params.row_blocks = u32(ceil_div(p.channels, tile.bm));
   params.column_blocks = u32(ceil_div(p.pixels(), tile.bn));
   params.in_h = u32(p.x.dim(2));
-  params.in_w = u32(p.x.dim(3));
-  params.stride = pair(patches.stride[0], patches.stride[1]);
-  params.dilation = pair(patches.dilation[0], patches.dilation[1]);
-  params.pads = pair(patches.pads[0], patches.pads[1]);
+  params.in_w = u32(p.in_width());
+  params.stride = pair(window.stride[0], window.stride[1]);
+  params.dilation = pair(window.dilation[0], window.dilation[1]);
+  params.pads = pair(window.pads[0], window.pads[1]);
   if (p.integers) params.border = 0x01010101u * static_cast<uint8_t>(p.signed_zero());
   params.x_zero = static_cast<int32_t>(p.signed_zero());
   params.x_scale = static_cast<float>(p.x_scale);
@@ -128,7 +82,7 @@ void multiply_by_dots(Launch& launch, const Product& p, const ConvPick& pick) {
   const Tile& t = pick.kernel->tile;
   describe<Params>(launch, p, t);
   launch.shader = &variant(dtype(p.out.dtype()));
-  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+  launch.spec.insert(launch.spec.end(), {t.bm, t.bn, t.tm, t.tn, u32(p.pixel_groups), u32(p.window.kernel[1]),
                                          u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
 }
 
@@ -140,6 +94,7 @@ void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& k
       std::max(fragment_lanes(kernel, shape, launch.features), channels_last_out ? 0 : kLeastNchwLanes);
   launch.over_groups(static_cast<uint64_t>(ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn)), lanes);
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.writes_once = channels_last_out;
   launch.arithmetic = p.units ? Arithmetic::split3 : p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (p.integers) {
     using namespace glsl::conv2d_fragments_int8;
@@ -150,7 +105,7 @@ void multiply_by_fragments(Launch& launch, const Product& p, const ConvKernel& k
     describe<Params>(launch, p, t);
     launch.shader = &variant(p.units ? DTYPE::f32 : DTYPE::f16, channels_last_out ? OUT::channels_last : OUT::nchw);
   }
-  launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.patches.kernel[1]),
+  launch.spec.insert(launch.spec.end(), {t.bm / kPanelRows, t.bn / 8, u32(p.pixel_groups), u32(p.window.kernel[1]),
                                          u32(p.taps * p.pixel_groups), is_padded(p), p.is_pointwise()});
   require_subgroups(launch);
 }
@@ -164,6 +119,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
     fail(Code::Internal, Stage::plan, "", "%" PRId64 " tiles of a convolution in splits have no tickets", tiles);
   launch.over_groups(static_cast<uint64_t>(tiles * pick.splits), conv_lanes(kernel, features));
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.writes_once = channels_last_out;
   launch.arithmetic = p.integers ? Arithmetic::i8 : Arithmetic::f16;
   if (kernel.family == ConvFamily::dot) return multiply_by_dots(launch, p, pick);
   if (p.integers) {
@@ -180,7 +136,7 @@ void multiply(Launch& launch, const Product& p, const ConvPick& pick, bool chann
   launch.spec.insert(
       launch.spec.end(),
       {t.bm, t.bn, t.tm, t.tn, shape.m, shape.n, shape.k, conv_shared_bytes(kernel, features) / 16, u32(p.pixel_groups),
-       u32(p.patches.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
+       u32(p.window.kernel[1]), u32(p.taps * p.pixel_groups), pick.splits, is_padded(p), last_adds(pick)});
   if (p.reads_nchw()) launch.spec.push_back(bool(p.factors));
   require_subgroups(launch);
 }
@@ -209,6 +165,11 @@ std::vector<Tensor> with_end(const Product& p, std::vector<Tensor> reads, bool c
   return reads;
 }
 
+// Whether `into` gets the output channels-last, which that of one pixel is in any case.
+bool is_channels_last(const Product& p, Tensor into) {
+  return p.to_pixel || into.id() != p.out.id();
+}
+
 void set_sizes(const Product& p, Tensor into) {
   p.out.resize(p.out_shape());
   if (into.id() != p.out.id())
@@ -229,7 +190,7 @@ Splits splits_of_product(Graph& graph) {
 
 // The node that reads x as NCHW, or as channels-last. Of the two, only the one for the live shape runs.
 void add_product(Graph& graph, const Product& p, Tensor into, Splits splits, bool nchw) {
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   std::vector<Tensor> reads = {nchw ? p.x : p.x_channels_last, p.chunks};
   if (nchw) reads.push_back(p.factors ? p.factors : p.x);
   graph.dispatch({into, splits.partial, splits.tickets}, with_end(p, reads, channels_last_out), [=](Launch& launch) {
@@ -244,7 +205,7 @@ void add_product(Graph& graph, const Product& p, Tensor into, Splits splits, boo
 }
 
 void add_product_by_fragments(Graph& graph, const Product& p, Tensor into) {
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   graph.dispatch({into}, with_end(p, {p.x_channels_last, p.fragments}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     if (p.out.numel() == 0) return;
@@ -275,9 +236,11 @@ bool is_factor(double scale) {
 // The first reader of the output decides its layout (ops/conv/channels_last.h).
 void offer(Graph& graph, const Product& product) {
   const auto p = std::make_shared<const Product>(product);
-  channels_last_of(graph, p->out)->product = p;
+  const auto known = channels_last_of(graph, p->out);
+  known->product = p;
+  known->write = [=, &graph](Tensor into) { write_product(graph, *p, into); };
   defer(graph, p->out, [=, &graph] {
-    if (!p->addition.other) return write_product(graph, *p, p->out);
+    if (!p->addition.other || p->to_pixel) return write_product(graph, *p, p->out);
     const Tensor channels_last = channels_last_of(graph, p->out)->tensor = graph.scratch(DType::i32, 1);
     write_product(graph, *p, channels_last);
     from_channels_last(graph, p->out, channels_last);
@@ -286,11 +249,21 @@ void offer(Graph& graph, const Product& product) {
 
 }  // namespace
 
+// What is left of a window when the taps of each row are one, of a pixel that is where the output's is.
+static Patches rows_of(const Patches& p) {
+  return {.kernel = {p.kernel[0], 1},
+          .stride = {p.stride[0], 1},
+          .dilation = {p.dilation[0], 1},
+          .pads = {p.pads[0], 0, p.pads[2], 0}};
+}
+
 ConvProduct::ConvProduct(const Convolution& c)
     : Convolution(c), integers(!is_float(x.dtype())), channels(weight.dim(0)) {
-  taps = patches.kernel[0] * patches.kernel[1];
-  in_channels = weight.dim(1) / taps;
-  pixel_groups = channel_groups(in_channels, x.dtype());
+  row_taps = facts().row_taps();
+  window = row_taps > 1 ? rows_of(patches) : patches;
+  taps = window.kernel[0] * window.kernel[1];
+  columns = weight.dim(1) / taps;
+  pixel_groups = channel_groups(columns, x.dtype());
 }
 
 // Whether a kernel reads it so where nothing wrote it channels-last.
@@ -301,7 +274,7 @@ static bool takes_nchw(const Product& p) {
 bool takes_matrices(const Convolution& c, const Features& features) {
   if (!channels_last_unsupported_reason(c.facts()).empty()) return false;
   const Product p(c);
-  const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.x.dim(3);
+  const int64_t pixels = p.x.dim(0) * p.x.dim(2) * p.in_width();
   const auto bytes = static_cast<uint64_t>(pixels * p.pixel_groups * group_words(p.x.dtype()) * 4);
   return pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), features).kernel != nullptr &&
          ((takes_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
@@ -314,14 +287,14 @@ static void pack_weight(Graph& graph, Product& p) {
   const int64_t pixels = fixed ? p.pixels() : p.out.dim(2) * p.out.dim(3);
   const ConvPick pick = pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), graph.features());
   const bool fragments = pick.kernel->family == ConvFamily::fragments && !p.may_read_nchw;
+  if (p.integers) p.sums = row_sums(graph, p);
   if (p.x.dtype() == DType::f32) p.units = row_units(graph, p);
-  if (!fragments || (!fixed && !p.units)) p.chunks = pack(graph, p);
+  if (!fragments || (!fixed && !p.units)) p.chunks = pack_chunks(graph, p);
   if (fragments) p.fragments = pack_fragments(graph, p);
 }
 
 void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   auto p = Product(convolution);
-  if (p.integers) p.sums = row_sums(graph, p);
   const ScaledImage scaled = scaled_image(graph, p.x);
   const Tensor image = scaled.image ? scaled.image : p.x;
   p.may_read_nchw = takes_nchw(p) && !has_channels_last(graph, image);
@@ -330,13 +303,18 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
     p.x = image;
     p.factors = scaled.factors;
     p.x_channels_last = odd_as_channels_last(graph, image, p.factors);
+  } else if (p.row_taps > 1) {
+    p.x_channels_last = row_taps_as_channels_last(graph, p, p.signed_zero());
   } else if (scaled.image && p.x.dtype() == DType::f32 && !has_channels_last(graph, image)) {
     p.x = image;
     p.x_channels_last = scaled_as_channels_last(graph, image, scaled.factors);
   } else {
     p.x_channels_last = as_channels_last(graph, p.x);
   }
-  if (writes_channels_last(p, graph.features())) return offer(graph, p);
+  if (writes_channels_last(p, graph.features())) {
+    p.to_pixel = is_pixel(graph, p.out);
+    return offer(graph, p);
+  }
   write_product(graph, p, p.out);
 }
 
@@ -346,7 +324,7 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   const Splits splits = splits_of_product(graph);
   add_product(graph, p, into, splits, false);
   if (p.may_read_nchw) add_product(graph, p, into, splits, true);
-  const bool channels_last_out = into.id() != p.out.id();
+  const bool channels_last_out = is_channels_last(p, into);
   graph.dispatch({into}, with_end(p, {splits.partial}, channels_last_out), [=](Launch& launch) {
     set_sizes(p, into);
     if (p.out.numel() == 0) return;
@@ -355,15 +333,29 @@ void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
   });
 }
 
+// Of a deferred convolution whose output has one reader, and that may be another one's; else null.
+static std::shared_ptr<const Product> sole_product(Graph& graph, Tensor value) {
+  const bool sole = is_deferred(graph, value) && uses_of(graph, value).size() == 1;
+  return sole ? channels_last_of(graph, value)->product : nullptr;
+}
+
+bool try_convolution_into(Graph& graph, Tensor out, Tensor x) {
+  const auto before = sole_product(graph, x);
+  if (!before || !same_shape(graph, x, out)) return false;
+  Product product = *before;
+  product.out = out;
+  offer(graph, product);
+  return true;
+}
+
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition add) {
   if (add.act == ACT_RELU && is_byte(out.dtype())) {
     add.requantize = above_zero(add.requantize);
     add.act = ACT_NONE;
   }
   for (int side = 0; side < 2; ++side) {
-    const auto before = channels_last_of(graph, first)->product;
-    const bool mine =
-        before && is_deferred(graph, first) && uses_of(graph, first).size() == 1 && !before->addition.other;
+    const auto before = sole_product(graph, first);
+    const bool mine = before && !before->addition.other;
     const bool same = first.dtype() == add.other.dtype() && first.dtype() == out.dtype() && before &&
                       before->integers == is_byte(out.dtype());
     const bool small = is_factor(add.scale) && is_factor(add.other_scale) && !add.requantize.is_extreme();

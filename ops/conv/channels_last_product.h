@@ -21,16 +21,20 @@ struct Addition {
 struct ConvProduct : Convolution {
   bool integers;
   int64_t channels;                    // of the output
-  int64_t in_channels, taps;           // of x; of the kernel
-  int64_t pixel_groups;                // groups of channels in a pixel of x
+  int64_t row_taps;                    // that are one (ConvFacts::row_taps)
+  Patches window;                      // of x_channels_last: `patches`, or what is left of them then
+  int64_t taps, columns;               // of the window; of a tap
+  int64_t pixel_groups;                // groups of columns in a tap
   Tensor chunks = {}, fragments = {};  // the packed weight: for all other kernels, for conv/fragments.glslh, or both
   Tensor sums = {}, units = {};        // of its rows: sums of integers, powers of two of fp32
   Tensor x_channels_last = {};         // x in that layout
   bool may_read_nchw = false;          // x may be read as NCHW instead, in vec4 groups of pixels
+  bool to_pixel = false;               // is_pixel(out), which is then written by kernels that write channels-last
   Tensor factors = {};                 // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
   Addition addition = {};              // its `other` is channels-last
 
   explicit ConvProduct(const Convolution& convolution);
+  int64_t in_width() const { return row_taps > 1 ? patches.count(1, x.dim(3), op) : x.dim(3); }  // as `window` has it
   int64_t pixels() const { return out.dim(0) * out.dim(2) * out.dim(3); }
   bool reads_nchw() const { return may_read_nchw && x.dim(2) * x.dim(3) % 4 == 0; }
   Tensor weights() const { return chunks ? chunks : fragments; }
@@ -51,5 +55,9 @@ void write_product(Graph& graph, const ConvProduct& product, Tensor into);
 // deferred convolution without other readers and that convolution can add the other tensor itself: the addition is then
 // part of the convolution, and the operator adds no node.
 bool try_convolution_with(Graph& graph, Tensor out, Tensor first, Addition addition);
+
+// For an operator whose `out` is x: true when x is the output of a deferred convolution without other readers. That
+// then writes `out`, and the operator adds no node.
+bool try_convolution_into(Graph& graph, Tensor out, Tensor x);
 
 }  // namespace pumice::engine

@@ -36,10 +36,17 @@ int64_t ConvFacts::terms() const {
   return in_channels / groups * patches.kernel[0] * patches.kernel[1];
 }
 
+// Only of images of less than a group of channels, which no convolution writes channels-last.
+int64_t ConvFacts::row_taps() const {
+  const int64_t taps = patches.kernel[1];
+  const bool few = groups == 1 && !patches.transposed && channel_groups(2 * in_channels, x) == 1;
+  return few && channel_groups(taps * in_channels, x) < taps ? taps : 1;
+}
+
 ConvShape ConvFacts::shape() const {
   const DType stored = is_float(x) ? x : DType::i8;
-  const int64_t taps = patches.kernel[0] * patches.kernel[1];
-  return {channels, pixels, taps * channel_groups(in_channels / groups, x), stored};
+  const int64_t of_row = row_taps(), taps = patches.kernel[0] * patches.kernel[1] / of_row;
+  return {channels, pixels, taps * channel_groups(of_row * in_channels / groups, x), stored};
 }
 
 bool is_direct(int64_t groups, int64_t channels_of_group) {

@@ -22,7 +22,8 @@ struct ConvFacts {
   bool textures = false;          // x and the output are
   int64_t pixels = 1, width = 1;  // of the output: of the batch, and of a row
 
-  int64_t terms() const;  // of an output's sum
+  int64_t terms() const;     // of an output's sum
+  int64_t row_taps() const;  // of channels-last x: taps of a row that are one, where that leaves fewer columns; else 1
   ConvShape shape() const;
 };
 

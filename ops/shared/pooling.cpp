@@ -137,6 +137,31 @@ void launch_pool(Launch& launch, const Pooling& p, const glsl::pool::Params& par
   launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
 }
 
+// Of all pixels: as many lanes share them as leave each four; of many pixels 64, so that sums are no longer than those
+// of reduce.glsl.
+void launch_by_channels(Launch& launch, const Pooling& p, const glsl::pool::Params& params, bool signed_out) {
+  const bool all = is_adaptive(p);
+  const uint32_t plane = params.in_size[1] * params.in_size[2], lanes = 128;
+  const uint32_t parts = !all ? 1 : plane >= 64 ? 64 : std::max(2U, std::bit_ceil((plane + 3) / 4));
+  launch.over_groups(static_cast<uint64_t>(ceil_div(vec4_groups(p.out), lanes / parts)), lanes);
+  launch.params(params);
+  launch.spec.insert(launch.spec.end(),
+                     {static_cast<uint32_t>(p.pool), p.count_padding, static_cast<uint32_t>(WORK::by_channels),
+                      params.kernel[1], params.kernel[2], params.stride[2], params.dilation[2], 0, u32(p.x.dim(1) / 4),
+                      parts, all ? plane : 1, signed_out});
+  launch.shader = &glsl::pool::variant(glsl::pool::dtype(p.x.dtype()));
+}
+
+// Whether there is something to compute.
+bool fill(glsl::pool::Params& params, const Pooling& p) {
+  if (p.out.numel() == 0) return false;
+  u32(p.x.numel());
+  params.count = u32(p.out.numel());
+  params.divisor = static_cast<float>(p.divisor);
+  if (is_mean(p) && !is_float(p.x.dtype())) check_sums(p, params);
+  return true;
+}
+
 }  // namespace
 
 void pooling(Graph& graph, const Pooling& given) {
@@ -152,13 +177,31 @@ void pooling(Graph& graph, const Pooling& given) {
     const Shape shape = put_axes(params, p, launch);
     p.out.resize(shape);
     p.places.resize(has_places ? shape : Shape{0});
-    if (p.out.numel() == 0) return;
-    u32(p.x.numel());
-    params.count = u32(p.out.numel());
-    params.divisor = static_cast<float>(p.divisor);
-    if (is_mean(p) && !is_float(p.x.dtype())) check_sums(p, params);
+    if (!fill(params, p)) return;
     launch.outer = static_cast<uint32_t>(p.x.rank() - dims);
     launch_pool(launch, p, params);
+  });
+}
+
+bool suits_channels_last(const Pooling& p) {
+  if (dimensions(p) != 2 || p.places || p.x.rank() != 4 || p.x.dtype() != p.out.dtype()) return false;
+  if (is_adaptive(p)) return std::ranges::all_of(p.size, [](SymInt size) { return !size.is_expr && size.value == 1; });
+  glsl::pool::Params params{};
+  for (size_t i = 0; i < 2; ++i) put_axis(params, kAxes - 2 + i, p.axes[i], 1, 1);
+  return fits_registers(params, false);
+}
+
+void pooling_channels_last(Graph& graph, const Pooling& p, Tensor x, Tensor into) {
+  const Tensor places = graph.scratch(DType::i32, 1);
+  const bool signed_out = into.id() != p.out.id();
+  graph.dispatch({into, places}, {x}, [=](Launch& launch) {
+    glsl::pool::Params params = p.numbers;
+    Shape shape = put_axes(params, p, launch);
+    shape.resize(p.out.rank());  // of a mean that keeps no dimensions of size 1
+    p.out.resize(shape);
+    if (signed_out) into.resize({p.out.numel() * device_bytes(p.out.dtype()) / 4});
+    places.resize({0});
+    if (fill(params, p)) launch_by_channels(launch, p, params, signed_out);
   });
 }
 

@@ -22,6 +22,12 @@ struct Pooling {
 // Adds the node.
 void pooling(Graph& graph, const Pooling& pooling);
 
+// Whether there is a kernel for channels-last images: of small windows, and of the mean of all pixels.
+bool suits_channels_last(const Pooling& pooling);
+// Adds the node, from a channels-last x (ops/conv/channels_last.h) of whole groups of channels. `into`: an i32 scratch
+// that gets the output channels-last; or the output, where it has one pixel.
+void pooling_channels_last(Graph& graph, const Pooling& pooling, Tensor x, Tensor into);
+
 // Pooling over windows; arguments from 1 on: kernel, stride, pads, dilation, ceil_mode; of an average also
 // count_padding and divisor. Adaptive average pooling, to the size in argument 1.
 Pooling window_pooling(const Args& args, glsl::pool::POOL pool, const char* op);

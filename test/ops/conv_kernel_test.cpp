@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "ops/conv/kernels.h"
 
 namespace pumice::engine {
 namespace {
@@ -128,6 +129,36 @@ TEST(PickConv, GoesByThePackedWeight) {
   features.kernel = "conv_gemvf8";
   EXPECT_EQ(pick_conv({256, 196, 128}, features).kernel->name, "conv_gemvf8");
   EXPECT_EQ(pick_conv({256, 196, 128, DType::f16, Packing::chunks}, features).kernel->family, ConvFamily::matrix);
+}
+
+TEST(PickConv, SubgroupsOfFragmentsShareTheirTilesEvenly) {
+  const Features features = fragments();
+  const ConvShape shape{256, 196, 288};  // 36 tiles in 104 workgroups
+  EXPECT_EQ(fragment_lanes(*pick_conv(shape, features).kernel, shape, features), 32u * 18);
+  const ConvShape narrow{256, 196, 9};
+  EXPECT_EQ(fragment_lanes(*pick_conv(shape, features).kernel, narrow, features), 32u * 2);
+}
+
+TEST(ConvFacts, TapsOfARowAreOneWhereAPixelWouldBeMostlyPadding) {
+  ConvFacts facts{.x = DType::f16, .channels = 64, .in_channels = 3, .patches = {.kernel = {7, 7}}};
+  EXPECT_EQ(facts.row_taps(), 7);
+  EXPECT_EQ(facts.shape().k_groups, 7 * 3) << "of 21 columns";
+  facts.x = DType::u8;
+  EXPECT_EQ(facts.shape().k_groups, 7 * 2);
+  facts.in_channels = 8;
+  EXPECT_EQ(facts.row_taps(), 7);
+  facts.in_channels = 9;
+  EXPECT_EQ(facts.row_taps(), 1) << "of 16 bytes";
+  facts.in_channels = 3;
+  facts.patches.kernel = {3, 1};
+  EXPECT_EQ(facts.row_taps(), 1) << "there is one";
+  facts.patches.kernel = {1, 3};
+  EXPECT_EQ(facts.row_taps(), 3);
+  facts.groups = 3;
+  EXPECT_EQ(facts.row_taps(), 1);
+  facts.groups = 1;
+  facts.patches.transposed = true;
+  EXPECT_EQ(facts.row_taps(), 1);
 }
 
 TEST(PickConv, FragmentsOfBytes) {

@@ -105,22 +105,30 @@ def test_chain(dtype) -> None:
     assert ran.count("conv2d_to_channels_last") == 1 and ran.count("conv2d_to_nchw") == 1, ran
 
 
+@pytest.mark.parametrize("sum_too", [False, True])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.float16], ids=str)
-def test_images_of_a_pixel_are_no_copies(dtype) -> None:
-    """But for bytes without a sign, which channels-last values have."""
+def test_images_of_a_pixel_are_no_copies(dtype, sum_too) -> None:
+    """But for bytes without a sign, which channels-last values have. `sum_too`: of two such convolutions of x."""
     torch.manual_seed(5)
     net, floats = Chain(dtype), dtype.is_floating_point
     net.program = OneCall()
     x = net.program.input(dtype, [3, WIDE, 1, 1])
     constant, real = net.program.constant, torch.randn(NARROW, WIDE) * (2 / WIDE) ** 0.5
-    geometry = [[1, 1], [1, 1], [0] * 4, [1, 1], 1, False, 0]
-    if floats:
-        net.program.call("conv2d", [x, constant(real.half()), None, *geometry], dtype, [3, NARROW, 1, 1])
-    else:
-        weight, scale = (real * 40).round().to(torch.int8), torch.full((NARROW, 1), 1 / 40)
-        numbers = [SCALE, net.zero, SCALE, net.zero, net.low, net.low + 255]
-        args = [x, constant(weight), constant(scale), None, None, *geometry, *numbers]
-        net.program.call("q8ta_conv2d", args, dtype, [3, NARROW, 1, 1])
+    geometry, dims = [[1, 1], [1, 1], [0] * 4, [1, 1], 1, False, 0], [3, NARROW, 1, 1]
+
+    def conv(weight: torch.Tensor):
+        if floats:
+            return net.program.call("conv2d", [x, constant(weight.half()), None, *geometry], dtype, dims, sum_too)
+        scale = torch.full((NARROW, 1), 1 / 40)
+        numbers = [SCALE, net.zero, SCALE * 0.9, net.zero + 2, net.low, net.low + 255]
+        args = [x, constant((weight * 40).round().to(torch.int8)), constant(scale), None, None, *geometry, *numbers]
+        return net.program.call("q8ta_conv2d", args, dtype, dims, sum_too)
+
+    y = conv(real)
+    if sum_too:
+        numbers = [SCALE * 0.9, net.zero + 2] * 2 + [0, SCALE * 2, net.zero, net.low, net.low + 255]
+        args = [y, conv(real.flip(0)), *([1.0] if floats else numbers)]
+        net.program.call("add" if floats else "q8ta_add", args, dtype, dims)
     kernel = "conv32x32" if floats else "conv8_16x32" if is_llvmpipe() else "conv8_64x128"
     matrices, tiled = (pumice.load(net.program.bytes(), features=f"kernel={k}") for k in (kernel, "conv_tiled"))
     value = torch.randn(3, WIDE, 1, 1).half() if floats else torch.randint(0, 256, (3, WIDE, 1, 1)).to(torch.uint8)
@@ -128,9 +136,10 @@ def test_images_of_a_pixel_are_no_copies(dtype) -> None:
     got, want = matrices(value), tiled(value)
     limit = 2.0**-9 if floats else 0
     assert torch.allclose(got.float(), want.float(), rtol=limit, atol=limit), (got, want)
-    assert want.unique().numel() > 30
+    assert want.unique().numel() > 15
     ran = [row.kernel.split("[")[0] for row in matrices.profile(value)]
     assert ran.count("conv2d_to_channels_last") == (dtype is torch.uint8), ran
+    assert ran.count("conv2d_to_nchw") == (sum_too and dtype is torch.uint8), ran
 
 
 def pair(dtype: torch.dtype, kernel: int) -> tuple[bytes, torch.Tensor, torch.Tensor]:

@@ -111,7 +111,8 @@ constexpr const char* kConvUnsigned[] = {
     "b=2,c=20,o=19,h=6,w=7,in=u8,out=i8|u8",   "b=2,c=20,o=19,h=6,w=7,out=u8",
     "b=2,c=5,o=3,h=6,w=7,in=u8,out=i8|u8",     "b=2,c=5,o=3,h=6,w=7,out=u8",
     "b=2,c=6,o=6,h=7,w=8,g=6,in=u8,out=i8|u8", "b=2,c=6,o=6,h=7,w=8,g=6,out=u8",
-    "b=1,c=176,o=20,h=5,w=5,p=0,out=u8",  // sums in several parts
+    "b=1,c=176,o=20,h=5,w=5,p=0,out=u8",        // sums in several parts
+    "b=2,c=3,o=19,h=9,w=10,k=5,s=2,p=2,in=u8",  // the taps of a row are one
 };
 constexpr const char* kConvTextures = "b=3,c=5,o=17|3,h=7,w=9,bias=1,storage=texture3d";
 constexpr const char* kConvCpuBench[] = {"b=1,c=64,o=64,h=28,w=28", "b=1,c=64,o=64,g=64,h=28,w=28"};
