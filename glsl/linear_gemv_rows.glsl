@@ -34,8 +34,8 @@ shared float result_[PANELS * ROWS * 16u];
 shared float squares_[8];
 shared WORD(DTYPE) row_[NORM != 0u ? NORM : 1u];
 uint x_first_[ROWS];  // elements of x before the row
-vec2 sum_[ROWS];   // of weight rows g and g + 8
-vec2 part_[ROWS];  // of the group at hand, not scaled yet
+vec2 sum_[ROWS];      // of weight rows g and g + 8
+vec2 part_[ROWS];     // of the group at hand, not scaled yet
 
 // A lane stores the columns whose sums it has: no barrier, and no memory between. An element of fp16 shares a word with another
 // lane's; a gated product takes two row panels.
