@@ -43,6 +43,19 @@ void hold(uint row) {
   }
 }
 
+#define FEW_LANES 8u  // of a CPU driver: one SIMD vector, whose lanes are added one after the other, as a barrier costs more
+shared float sums_[LANES <= FEW_LANES ? LANES : 1u];
+
+float row_sum(float sum) {
+  if (LANES > FEW_LANES) return workgroup_sum(sum);
+  sums_[lane()] = sum;
+  barrier();
+  sum = 0.0;
+  for (uint i = 0u; i < LANES; ++i) sum += sums_[i];
+  barrier();
+  return sum;
+}
+
 // Mean of x - shift, or of its square, over a row.
 float row_mean(uint row, float shift, bool squares) {
   float sum = 0.0;
@@ -68,7 +81,7 @@ float row_mean(uint row, float shift, bool squares) {
       sum += squares ? x * x : x;
     }
   }
-  return workgroup_sum(sum) / float(params.width);
+  return row_sum(sum) / float(params.width);
 }
 
 // The element of the weight that belongs to element k of vec4 group q of the whole input.

@@ -2,6 +2,7 @@
 #include "graph/bind.h"
 
 #include <cinttypes>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -12,6 +13,19 @@ PipelineKey pipeline_key(const Dispatch& dispatch, bool in_pieces) {
           .spec = dispatch.spec,
           .subgroup_size = dispatch.subgroup_size,
           .in_pieces = in_pieces};
+}
+
+std::vector<std::byte> push_constants(const Memory& memory, const Dispatch& dispatch, std::span<const Slice> bindings) {
+  std::vector<std::byte> push = dispatch.push;
+  for (const BindingAddress& each : dispatch.addresses) {
+    const Slice& slice = bindings[each.binding];
+    if (slice.buffer == nullptr || each.bytes > slice.bytes)
+      fail(Code::Internal, Stage::encode, "", "%s reads %" PRIu64 " bytes by an address, of binding %zu of %" PRIu64,
+           dispatch.shader->name, each.bytes, each.binding, slice.bytes);
+    const uint64_t address = memory.address(slice);
+    std::memcpy(push.data() + each.push, &address, sizeof(address));
+  }
+  return push;
 }
 
 Slice binding_range(const Slice& tensor, const BindingRange& range) {

@@ -26,6 +26,15 @@ struct BindingRange {
   uint64_t begin = 0, bytes = 0;
 };
 
+// The address of what a dispatch binds, which its kernel finds in the push constants: two words, the lower one first.
+// Of a buffer, on a CPU driver with Feature::addresses. Nothing checks what a kernel reads there, so recording refuses
+// a binding of fewer than `bytes`: all that the kernel can read, by the sizes in its push constants.
+struct BindingAddress {
+  size_t push = 0;     // offset in the push constants
+  size_t binding = 0;  // also of Graph::dispatch's writes and reads, so that hazards are seen as those of others
+  uint64_t bytes = 0;
+};
+
 // What a dispatch computes, in the words of the operators, where it may become a part of a larger one: graph/merge.h.
 struct Phase {
   virtual ~Phase() = default;
@@ -45,6 +54,7 @@ struct Dispatch {
   uint64_t bytes = 0;  // for reports, read and written; 0: every tensor once, whole
   std::vector<std::byte> push = {};
   std::vector<BindingRange> binding_ranges = {};  // of the bindings, in their order; after the last: whole tensors
+  std::vector<BindingAddress> addresses = {};
   std::shared_ptr<const Phase> phase = {};
   // It writes each element of writes[0] once and reads none, so that this may be the host's memory, across a bus.
   bool writes_once = false;

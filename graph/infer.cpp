@@ -89,6 +89,11 @@ void check_dispatch(const Features& features, Dispatch& dispatch, size_t binding
     bug("binding_ranges", dispatch.binding_ranges.size(), shader.num_bindings);
   if (dispatch.push.size() != shader.push_bytes)
     bug("bytes of push constants", dispatch.push.size(), shader.push_bytes);
+  for (const BindingAddress& each : dispatch.addresses) {
+    if (each.binding >= bindings) bug("bindings up to one with an address", each.binding + 1, bindings);
+    if (each.push + sizeof(uint64_t) > shader.push_bytes)
+      bug("bytes of push constants up to an address", each.push + sizeof(uint64_t), shader.push_bytes);
+  }
   if (dispatch.spec.empty()) dispatch.spec.push_back(128);
   if (dispatch.spec.size() > shader.num_spec) bug("specialization constants", dispatch.spec.size(), shader.num_spec);
   for (int axis = 0; axis < 3; ++axis) {

@@ -174,8 +174,8 @@ void Prepack::run_batch(std::span<const Job> jobs) {
       fresh.clear();
     }
     if (job.dispatch.runs())
-      commands.dispatch(device_->pipelines().get(pipeline_key(job.dispatch)), bindings, job.dispatch.push,
-                        job.dispatch.groups);
+      commands.dispatch(device_->pipelines().get(pipeline_key(job.dispatch)), bindings,
+                        push_constants(device_->memory(), job.dispatch, bindings), job.dispatch.groups);
     fresh.insert(job.packed->key);
   }
   commands.end();

@@ -102,8 +102,8 @@ void dispatch(Device& device, const Node& node, const Piece& piece, const Resolv
         resolve(tensors[b], b < dispatch.binding_ranges.size() ? dispatch.binding_ranges[b] : BindingRange{}));
   std::array<uint32_t, 3> groups = piece.groups;
   if (device.features().lie == family_of(*dispatch.shader) && --groups[0] == 0) return;
-  commands.dispatch(device.pipelines().get(pipeline_key(dispatch, piece.is_cut)), bindings, dispatch.push, groups,
-                    piece.first);
+  commands.dispatch(device.pipelines().get(pipeline_key(dispatch, piece.is_cut)), bindings,
+                    push_constants(device.memory(), dispatch, bindings), groups, piece.first);
 }
 
 namespace {

@@ -82,7 +82,8 @@ Buffer Memory::buffer(uint64_t bytes, MemoryKind kind, const char* what) {
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = impl->bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (kind == MemoryKind::device && core.features.has(Feature::addresses))
+  // Of a CPU driver also the others: a kernel may then read an input where the caller put it.
+  if ((kind == MemoryKind::device || core.features.cpu) && core.features.has(Feature::addresses))
     info.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   const VmaAllocationCreateInfo allocation = allocation_info(core, kind);
   VmaAllocationInfo memory_info{};

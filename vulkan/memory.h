@@ -66,7 +66,8 @@ class Memory {
   Image image(const ImageShape& shape, const char* what);
   // What image() will allocate; nothing is.
   uint64_t image_bytes(const ImageShape& shape) const;
-  // Where a kernel finds the slice, of a buffer in device memory; with Feature::addresses alone.
+  // Where a kernel finds the slice, of a buffer in device memory or, on a CPU driver, of any; with Feature::addresses
+  // alone.
   uint64_t address(const Slice& slice) const;
   MemoryUse use() const;
   // True when MemoryKind::device buffers are mapped and cached: the host then reads and writes tensors in place.

@@ -104,7 +104,11 @@ void launch_gemv_rows(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_rows;
   describe_gemv<Params>(launch, l);
   launch.spec.insert(launch.spec.end(), {l.kernel.rows, l.kernel.panels, normed_groups(l), l.epilogue.gated});
-  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.type));
+  const bool by_address = launch.features.cpu && launch.features.has(Feature::addresses) && !l.epilogue.norm;
+  const uint64_t x_bytes = uint64_t{l.block.m} * x_columns(l.w, l.epilogue) * device_bytes(l.dtype);
+  if (by_address) launch.addresses = {{offsetof(Params, x_address), 1, x_bytes}};
+  launch.shader = &variant(glsl::linear_gemv_rows::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
+                           by_address ? X::address : X::bound);
 }
 
 void launch_block(Launch& launch, const Linear& l) {

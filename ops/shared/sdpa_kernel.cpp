@@ -11,9 +11,24 @@ namespace pumice::engine {
 namespace {
 
 uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_vec4s, uint32_t v_vec4s) {
-  constexpr uint32_t kLanes = SdpaBlocks::kLanes;
   const uint32_t staged = b.staged ? b.keys * (std::max(e_vec4s, v_vec4s) + 1) : 1;
-  return 16 * (b.rows * e_vec4s + staged + kLanes) + 4 * (b.rows * b.keys + 2 * kLanes + 3 * b.rows);
+  return 16 * (b.rows * e_vec4s + staged + b.lanes) + 4 * (b.rows * b.keys + 2 * b.lanes + 3 * b.rows);
+}
+
+// A CPU driver stops and resumes each of a workgroup's vectors of lanes at each barrier, so few lanes are faster, and so
+// are short blocks, of which no more than the keys there are is computed. llvmpipe, 2 cores, processor time in ms, of
+// 128 lanes, 16 rows and 64 keys (128 of one row) before, and of these:
+//   12 heads of 32, 16 rows, a mask        0.56, 0.34
+//   12 heads of 64, 128 rows, causal       23.8, 15.5
+//   12 heads of 64, 1 row of 500 keys      4.9, 1.9
+//   4 heads of 256, 40 rows                8.4, 6.5
+// With twice as many sums to a lane, drivers take twice as long to compile what is then unrolled.
+SdpaBlocks fit_to_cpu(SdpaBlocks b, uint32_t v_vec4s) {
+  constexpr uint32_t kVector = 8, kKeys = 16, kSums = 4;  // lanes; keys; vec4 groups of the output that a lane sums
+  b.rows = std::min(b.rows, kVector);
+  b.keys = kKeys;
+  b.lanes = std::clamp(std::bit_ceil(static_cast<uint32_t>(ceil_div(b.rows * v_vec4s, kSums))), kVector, b.lanes);
+  return b;
 }
 
 // More products than these are not worth their registers (heads of 128 are 64 at 16 x 16 x 16 and 64 keys) nor the time
@@ -99,7 +114,8 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   SdpaBlocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(shape.rows, 16))), shape.rows == 1 ? 128u : 64u,
                false};
   b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_vec4s, v_vec4s)))));
-  if (features.cpu || b.rows == 1) return b;
+  if (features.cpu) return fit_to_cpu(b, v_vec4s);
+  if (b.rows == 1) return b;
   for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
     if (shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
   return b;

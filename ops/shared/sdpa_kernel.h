@@ -18,12 +18,12 @@ struct SdpaShape {
   int64_t keys = 1 << 20;  // at most, of caches
 };
 
-// glsl/sdpa.glsl: query rows of a workgroup, keys of a block, and whether keys and values pass through shared memory (a
-// GPU; on a CPU driver that is one more copy).
+// glsl/sdpa.glsl: query rows of a workgroup, keys of a block, whether keys and values pass through shared memory (a
+// GPU; on a CPU driver that is one more copy), and invocations, of which each row has the same number.
 struct SdpaBlocks {
-  static constexpr uint32_t kLanes = 128;
   uint32_t rows, keys;
   bool staged;
+  uint32_t lanes = 128;
 };
 SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features);
 

@@ -84,7 +84,7 @@ void launch_blocks(Launch& launch, const Attention& a, const Part& part, const S
   const auto vec4s = u32((std::max(a.q.size, a.v.size) + 3) / 4);
   check(blocks.rows * vec4s <= 512, "sdpa: heads of %" PRId64 " elements; the limit is 2048",
         std::max(a.q.size, a.v.size));
-  describe<glsl::sdpa::Params>(launch, a, part, blocks.rows, blocks.keys, SdpaBlocks::kLanes);
+  describe<glsl::sdpa::Params>(launch, a, part, blocks.rows, blocks.keys, blocks.lanes);
   launch.spec.insert(launch.spec.end(), {blocks.staged, vec4s + 1});
   launch.shader =
       &glsl::sdpa::variant(glsl::sdpa::dtype(a.dtype), a.int8_rows ? glsl::sdpa::CACHE::i8 : glsl::sdpa::CACHE::own);
