@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -22,6 +23,17 @@ SWAPPED = [0, 2, 1, 3]
 _MOST_READ = 1 << 24  # elements of a constant mask that are looked at
 
 
+@dataclass(frozen=True)
+class Slices:
+    """Heads of queries, keys and values inside of tensors [B, L, H, E], as one product leaves them: `first` of each,
+    and how many."""
+
+    tensors: tuple[Ref, Ref, Ref]
+    first: tuple[int, int, int]
+    heads: int
+    kv_heads: int
+
+
 @lowers(SDPA)
 def sdpa(call: Call) -> None:
     """Attention over [batch, heads, rows, size]; lower ranks get dimensions of 1, higher ones one batch."""
@@ -34,8 +46,9 @@ def sdpa(call: Call) -> None:
         call.emit("view", four, list(out.shape))
 
 
-def emit(call: Call, out: Ref, out_swapped: bool) -> None:
-    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first."""
+def emit(call: Call, out: Ref, out_swapped: bool, slices: Slices | None = None) -> None:
+    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first. `slices`: where
+    its queries, keys and values are, if not in tensors of their own; the call has them with four dimensions."""
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     if call["dropout_p"] != 0:
         call.refuse("attention with dropout")
@@ -50,8 +63,13 @@ def emit(call: Call, out: Ref, out_swapped: bool) -> None:
         if isinstance(q.shape[-1], torch.SymInt):
             call.refuse("the size of a head changes from call to call")
         scale = 1 / math.sqrt(q.shape[-1])
+    options = (mask, call["is_causal"], scale)
+    if slices is not None:
+        where = (*slices.first, slices.heads, slices.kv_heads)
+        call.emit("sdpa_heads", *slices.tensors, *options, True, True, True, out_swapped, *where, out=out)
+        return
     (q, q_swapped), (k, k_swapped), (v, v_swapped) = (_four(call, ref, lead) for ref in (q, k, v))
-    call.emit("sdpa", q, k, v, mask, call["is_causal"], scale, q_swapped, k_swapped, v_swapped, out_swapped, out=out)
+    call.emit("sdpa", q, k, v, *options, q_swapped, k_swapped, v_swapped, out_swapped, out=out)
 
 
 def _four(call: Call, ref: Ref, lead: list[Size]) -> tuple[Ref, bool]:
