@@ -109,6 +109,19 @@ def test_lengths_that_change(most, is_merged) -> None:
             torch.testing.assert_close(session(x), module(x), atol=2e-5, rtol=2e-5)
 
 
+def test_bindings_of_parts() -> None:
+    """A batch at a time: the keys of a head reach through its rows of the merged result."""
+    module, x = layer(size=16), torch.randn(4, 60, 32)
+    program = bytes(pumice.export(module, (x,)))
+    assert torch.equal(pumice.load(program, features="max_storage=40960")(x), pumice.load(program)(x))
+
+
+def test_the_self_test_knows_it(tmp_path) -> None:
+    module, x = layer(heads=4, kv_heads=2, size=16), torch.randn(2, 9, 32)
+    session = pumice.load(bytes(pumice.export(module, (x,))), cache_dir=str(tmp_path), features="like_gpu")
+    assert {each.result for each in session.device.self_test if "sdpa" in each.kernel} == {"right"}
+
+
 class Reads(SelfAttention):
     """Keys that something else reads, too."""
 
