@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kKnown[] = {
     "linear",      "linear_q4gsw", "linear_q8csw",       "linear_q8gsw",       "fused_linear",
     "conv2d",      "conv2d_q8csw", "linear_dq8ca_q4gsw", "linear_dq8ca_q8csw", "linear_dq8ca_q8gsw",
-    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa", "sdpa_heads"};
+    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa",
+    "sdpa_heads"};
 // Inputs whose values may be anything; those of other names must be constants.
 constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask"};
 constexpr int64_t kFewRows = 16;

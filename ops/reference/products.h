@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of matmul, sdpa, sdpa_heads and squeeze_excite, with the bounds of their header comments or, where it is smaller, the
-// bound by chance of ops/shared/sum_error.h; and the activations at the end of a product.
+// References of matmul, sdpa, sdpa_heads and squeeze_excite, with the bounds of their header comments or, where it is
+// smaller, the bound by chance of ops/shared/sum_error.h; and the activations at the end of a product.
 #pragma once
 
 #include "ops/shared/host_call.h"

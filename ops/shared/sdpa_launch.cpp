@@ -162,12 +162,9 @@ void launch_attention(Launch& launch, const Attention& a) {
   if (a.positions || a.int8_rows || a.k.rows == 0) return launch_part(launch, a, all);
   const Touching touching{a.q.heads / a.k.heads, !a.causal && a.window == 0};
   const Touched q = touching.of(a.q, a.dtype, true);
-  const std::array touched{touching.of(a.out, a.dtype, true),
-                           q,
-                           touching.of(a.k, a.dtype, false),
-                           touching.of(a.v, a.dtype, false),
-                           a.mask ? touching.of(a) : q,
-                           q};
+  const std::array touched{touching.of(a.out, a.dtype, true), q,
+                           touching.of(a.k, a.dtype, false),  touching.of(a.v, a.dtype, false),
+                           a.mask ? touching.of(a) : q,       q};
   const std::vector<Box> cut = boxes({a.q.batch, a.k.heads, touching.by_rows ? a.q.rows : 1}, touched, launch.features);
   if (cut.size() == 1) return launch_part(launch, a, all);
   for (const Box& box : cut) {

@@ -45,7 +45,9 @@ UNFUSED = {"linear": 4, "sdpa": 1, "view": 4}
 
 
 @pytest.mark.parametrize("mask", [None, (2, 1, 1, 9), (1, 1, 9, 9)], ids=str)
-@pytest.mark.parametrize("options", [{}, {"bias": False}, {"heads": 4, "kv_heads": 2}, {"size": 7}, {"size": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"heads": 4, "kv_heads": 2}, {"size": 7}, {"size": 2}], ids=str
+)
 def test_merged_attention(options, mask) -> None:
     inputs = [torch.randn(2, 9, 32)] + ([] if mask is None else [torch.randn(mask)])
     fused = {"linear": 2, "sdpa_heads": 1, "view": 2}
@@ -62,9 +64,7 @@ class HeadsFirst(SelfAttention):
 def test_heads_first_and_causal() -> None:
     torch.manual_seed(2)
     fused, unfused = {"linear": 1, "sdpa_heads": 1, "view": 1}, {"linear": 3, "sdpa": 1, "view": 3}
-    check_pattern(
-        HeadsFirst().eval(), torch.randn(2, 9, 32), pattern=PATTERN, fused=fused, unfused=unfused, rtol=5e-6
-    )
+    check_pattern(HeadsFirst().eval(), torch.randn(2, 9, 32), pattern=PATTERN, fused=fused, unfused=unfused, rtol=5e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)

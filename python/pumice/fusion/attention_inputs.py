@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from pumice.fusion.interleaved_rope import interleaved
+from pumice.fusion.layer import layer_of_heads
 from pumice.fusion.merged_layers import emit_merged
-from pumice.fusion.product import product_of_heads
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
 from pumice.fusion.rope import Rotated, rotated
 from pumice.fusion.rope_table import table
@@ -104,8 +104,8 @@ def _angles(call: Call, rope: Rotated) -> list[Ref]:
 
 
 def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:
-    layers = [product_of_heads(call, heads.x) if heads.transposed else None for heads in parts]
-    merged = emit_merged(call, layers)
+    layers = [layer_of_heads(call, heads.x) if heads.transposed else None for heads in parts]
+    merged = emit_merged(call, [layer and layer.product for layer in layers])
     if merged is None:
         return [as_rows(call, heads.x) if heads.transposed else rows_of(call, heads.x) for heads in parts]
     sizes = [layer.weight.shape[0] for layer in layers]

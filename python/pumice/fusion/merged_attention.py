@@ -4,22 +4,17 @@ place: heads of queries, of keys and of values side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+from pumice.fusion.attention_slices import Slices, finds_slices
+from pumice.fusion.layer import layer_of_heads
 from pumice.fusion.merged_layers import emit_merged, merged
-from pumice.fusion.product import Product, product_of_heads
+from pumice.fusion.product import Product
 from pumice.lowering.call import Call
 from pumice.lowering.operands import Size
 from pumice.lowering.permuted import PERMUTES, permutation
-from pumice.lowering.ref import Ref
-from pumice.lowering.registry import fuses
-from pumice.lowering.sizes import largest, same_shape
+from pumice.lowering.sizes import same_shape
 from pumice.ops import sdpa
-
-# Of the merged result: 128 MiB in fp32, which one binding takes on every device. More would run in parts, and a size
-# without a bound is not known to stay below.
-_MOST_ELEMENTS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -30,20 +25,11 @@ class _Heads:
     product: Product
 
 
-@fuses(sdpa.SDPA)
-def merged_attention(call: Call) -> Callable[[], None] | None:
+@finds_slices
+def merged_attention(call: Call) -> Slices | None:
     """Matches an attention whose queries, keys and values are heads of three layers that fit together."""
     parts = _parts(call)
-    return None if parts is None else lambda: _emit(call, parts, call.out, False)
-
-
-def emit_attention(call: Call, out: Ref, out_swapped: bool) -> None:
-    """The attention of `call` as of `ops.sdpa.emit`, of one product where this pattern matches."""
-    parts = None if call.is_left_out("merged_attention") else _parts(call)
-    if parts is None:
-        sdpa.emit(call, out, out_swapped)
-    else:
-        _emit(call, parts, out, out_swapped)
+    return None if parts is None else lambda: _emit(call, parts)
 
 
 def _parts(call: Call) -> list[_Heads] | None:
@@ -53,10 +39,8 @@ def _parts(call: Call) -> list[_Heads] | None:
     batch, rows, heads, size = q.shape
     if not same_shape(k.shape, [batch, rows, k.shape[2], size]) or len({part.product.call.node for part in parts}) < 3:
         return None
-    most = largest(batch * rows * (heads + 2 * k.shape[2]) * size)
-    if most is None or most > _MOST_ELEMENTS or merged(call, [part.product for part in parts]) is None:
-        return None
-    return parts
+    fits = sdpa.can_be_sliced([batch, rows, heads + 2 * k.shape[2], size])
+    return parts if fits and merged(call, [part.product for part in parts]) is not None else None
 
 
 def _heads(call: Call, name: str) -> _Heads | None:
@@ -67,13 +51,13 @@ def _heads(call: Call, name: str) -> _Heads | None:
     inner = swap.tensor("self")
     if not all(isinstance(size, int) for size in inner.shape[2:]):
         return None
-    product = product_of_heads(swap, inner, single_use=True)
-    return None if product is None or product.x.dtype is not heads.dtype else _Heads(inner.shape, product)
+    layer = layer_of_heads(swap, inner, single_use=True)
+    product = layer and layer.product
+    return _Heads(inner.shape, product) if product is not None and product.x.dtype is heads.dtype else None
 
 
-def _emit(call: Call, parts: list[_Heads], out: Ref, out_swapped: bool) -> None:
+def _emit(call: Call, parts: list[_Heads]) -> list[sdpa.Slice]:
     (batch, rows, heads, size), kv_heads = parts[0].shape, parts[1].shape[2]
-    whole = emit_merged(call, [part.product for part in parts])
-    whole = call.view(whole, [batch, rows, heads + 2 * kv_heads, size])
-    first = (0, heads, heads + kv_heads)
-    sdpa.emit(call, out, out_swapped, sdpa.Slices((whole,) * 3, first, heads, kv_heads))
+    product = emit_merged(call, [part.product for part in parts])
+    whole = call.view(product, [batch, rows, heads + 2 * kv_heads, size])
+    return [sdpa.Slice(whole, first) for first in (0, heads, heads + kv_heads)]
