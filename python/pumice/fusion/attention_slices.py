@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scaled_dot_product_attention whose queries, keys or values are heads of a larger tensor -> attention that reads them in
-place. What is such a tensor the patterns know that are registered by `finds_slices`."""
+"""scaled_dot_product_attention whose queries, keys or values are heads of a larger tensor -> attention that reads them
+in place. What is such a tensor is known by the patterns that `finds_slices` registers."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def layer_before(call: Call, ref: Ref) -> Layer | None:
 
 
 def layer_of_heads(call: Call, heads: Ref, single_use: bool = False) -> Layer | None:
-    """The layer whose result [B, L, H * E] was viewed as `heads`, [B, L, H, E]; `single_use`: by views that nothing else
-    reads."""
+    """The layer whose result [B, L, H * E] was viewed as `heads`, [B, L, H, E]; `single_use`: by views that nothing
+    else reads."""
     rows = before_views(call, heads, rows=False, single_use=single_use)
     whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
     return layer_before(call, rows) if whole else None

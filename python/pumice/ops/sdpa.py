@@ -26,8 +26,8 @@ _MOST_READ = 1 << 24  # elements of a constant mask that are looked at
 
 @dataclass(frozen=True)
 class Slice:
-    """Heads that attention reads in place: those of `x` from number `first` on. x: [B, L, H, E], [B, H, L, E] where it is
-    not `swapped`."""
+    """Heads that attention reads in place: those of `x` from number `first` on. x: [B, L, H, E], [B, H, L, E] where
+    it is not `swapped`."""
 
     x: Ref
     first: int = 0
@@ -54,8 +54,8 @@ def sdpa(call: Call) -> None:
 
 
 def emit(call: Call, out: Ref, out_swapped: bool, slices: Sequence[Slice | None] = ()) -> None:
-    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first. `slices`: of
-    queries, keys and values, of a call with four dimensions; None: a tensor of its own."""
+    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first. `slices`:
+    of queries, keys and values, of a call with four dimensions; None: a tensor of its own."""
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     if call["dropout_p"] != 0:
         call.refuse("attention with dropout")
