@@ -2,6 +2,8 @@
 // out = softmax(q k^T * scale + mask) v for q [B, H, L, E], k [B, G, S, E], v [B, G, S, F], G divides H; mask: none,
 // bool (true = seen) or q's dtype, rank 4, each dimension full or 1; causal: key s is seen from row l >= s. A row that
 // sees no key is 0. q_blhd (and so on): the tensor is [B, L, H, E] in memory, and is read permuted.
+// sdpa_heads: q, k and v may have more heads, of which those from q_first, k_first, v_first on are read, `heads` of q
+// and `kv_heads` of k and v: three slices of one tensor where one product made them.
 //
 // Error, against fp64: |err| <= u * |y| + (2^-24 * (E + S + 8) + 4 * d) * max_s|v|, d = 2^-24 * (E + 2) * scale * max_s
 // sum|q k|, the error of a score, u of the output's type: glsl/sdpa.glsl has the roundings. By matrices all 2^-24 are
@@ -13,6 +15,7 @@
 #include "glsl/sdpa.h"
 
 #include <cinttypes>
+#include <functional>
 
 #include "ops/op.h"
 #include "ops/reference/products.h"
@@ -24,11 +27,15 @@
 namespace pumice::engine {
 namespace {
 
-void sdpa(Graph& graph, Args args) {
+// The heads of a call that are read, at its live shapes.
+struct Slices {
+  HeadSlice q, k, v;
+};
+
+void attend(Graph& graph, const Args& args, const std::function<Slices()>& slices) {
   const Tensor q = args.tensor(0), k = args.tensor(1), v = args.tensor(2), mask = args.tensor(3), out = args.out();
-  const bool causal = args.boolean(4);
+  const bool causal = args.boolean(4), out_blhd = args.boolean(9);
   const float scale = static_cast<float>(args.real(5));
-  const bool q_blhd = args.boolean(6), k_blhd = args.boolean(7), v_blhd = args.boolean(8), out_blhd = args.boolean(9);
   const DType dtype = q.dtype();
   for (const Tensor& t : {q, k, v, out})
     check(t.rank() == 4 && t.dtype() == dtype, "sdpa: q, k, v and the output must have rank 4 and one dtype");
@@ -36,8 +43,7 @@ void sdpa(Graph& graph, Args args) {
   check_attention_mask(mask, dtype);
 
   graph.dispatch({out}, {q, k, v, mask ? mask : q, q}, [=](Launch& launch) {
-    const AttentionSizes sq = attention_sizes(q, q_blhd), sk = attention_sizes(k, k_blhd),
-                         sv = attention_sizes(v, v_blhd);
+    const auto [sq, sk, sv] = slices();
     check(sk.batch == sq.batch && sv.batch == sq.batch, "sdpa: batches of %" PRId64 ", %" PRId64 " and %" PRId64,
           sq.batch, sk.batch, sv.batch);
     check(sk.heads == sv.heads && sk.rows == sv.rows, "sdpa: k and v differ in heads or rows");
@@ -45,10 +51,27 @@ void sdpa(Graph& graph, Args args) {
           sq.heads);
     check(sk.size == sq.size && sq.size >= 1 && sv.size >= 1, "sdpa: a query has %" PRId64 " elements, a key %" PRId64,
           sq.size, sk.size);
-    const AttentionSizes so = {sq.batch, sq.heads, sq.rows, sv.size};
+    const HeadSlice so = {sq.batch, sq.heads, sq.rows, sv.size, out_blhd};
     out.resize(out_blhd ? Shape{so.batch, so.rows, so.heads, so.size} : Shape{so.batch, so.heads, so.rows, so.size});
     if (out.numel() == 0) return;
-    launch_attention(launch, {sq, sk, sv, so, q_blhd, k_blhd, v_blhd, out_blhd, causal, scale, dtype, mask});
+    launch_attention(launch, {sq, sk, sv, so, causal, scale, dtype, mask});
+  });
+}
+
+void sdpa(Graph& graph, Args args) {
+  const Tensor q = args.tensor(0), k = args.tensor(1), v = args.tensor(2);
+  const bool q_blhd = args.boolean(6), k_blhd = args.boolean(7), v_blhd = args.boolean(8);
+  attend(graph, args, [=] { return Slices{all_heads(q, q_blhd), all_heads(k, k_blhd), all_heads(v, v_blhd)}; });
+}
+
+void sdpa_heads(Graph& graph, Args args) {
+  const Tensor q = args.tensor(0), k = args.tensor(1), v = args.tensor(2);
+  const bool q_blhd = args.boolean(6), k_blhd = args.boolean(7), v_blhd = args.boolean(8);
+  const int64_t q_first = args.integer(10), k_first = args.integer(11), v_first = args.integer(12);
+  const int64_t heads = args.integer(13), kv_heads = args.integer(14);
+  attend(graph, args, [=] {
+    return Slices{some_heads(q, q_blhd, q_first, heads), some_heads(k, k_blhd, k_first, kv_heads),
+                  some_heads(v, v_blhd, v_first, kv_heads)};
   });
 }
 
@@ -93,6 +116,28 @@ std::span<const Op> sdpa_ops() {
         "q=T[1,12,128,64] k=T[1,12,128,64] v=T[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0",
         reference::sdpa}},
+      {{"sdpa_heads", 1,
+        "Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal, float scale, bool q_blhd, bool k_blhd, bool v_blhd, "
+        "bool out_blhd, int q_first, int k_first, int v_first, int heads, int kv_heads -> Tensor"},
+       sdpa_heads,
+       glsl::sdpa::axes,
+       // Slices in any order, of sizes that are whole vectors and are not; heads shared by two queries; heads first.
+       {"q=T[2,9,7,8] k=T[2,11,7,8] v=T[2,11,7,8] causal=0|1 scale=0.25 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1 "
+        "q_first=0|2 k_first=5 v_first=1 heads=2 kv_heads=2 -> T[2,9,2,8]; "
+        "q=T[2,40,8,20] k=T[2,75,8,20] v=T[2,75,5,12] mask=T[2,1,40,75] causal=0 scale=0.2 q_blhd=1 k_blhd=1 v_blhd=1 "
+        "out_blhd=0 q_first=1 k_first=5 v_first=3 heads=4 kv_heads=2 -> T[2,4,40,12]; "
+        "q=T[2,5,37,31] k=T[2,5,70,31] v=T[2,5,70,31] causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=1 "
+        "q_first=3 k_first=1 v_first=2 heads=2 kv_heads=1 -> T[2,37,2,31]; "
+        "q=T[1,150,6,64] k=T[1,131,6,64] v=T[1,131,6,64] causal=0|1 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1 "
+        "q_first=0 k_first=2 v_first=4 heads=2 kv_heads=2 -> T[1,150,2,64]; "
+        "q=T[1,1,9,64] k=T[1,300,9,64] v=T[1,300,9,64] mask=bool[1,1,1,300] causal=0 scale=0.125 q_blhd=1 k_blhd=1 "
+        "v_blhd=1 out_blhd=1 q_first=0 k_first=3 v_first=6 heads=3 kv_heads=3 -> T[1,1,3,64]; "
+        // Workgroups for all of a large device, which then share keys.
+        "q=T[8,17,80,32] k=T[8,45,80,32] v=T[8,45,80,32] causal=0 scale=0.2 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1 "
+        "q_first=40 k_first=20 v_first=0 heads=40 kv_heads=20 -> T[8,17,40,32]",
+        "q=T[1,197,18,64] k=T[1,197,18,64] v=T[1,197,18,64] causal=0 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1 "
+        "q_first=0 k_first=6 v_first=12 heads=6 kv_heads=6 -> T[1,197,6,64]",
+        reference::sdpa_heads}},
   };
   return kOps;
 }

@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view kKnown[] = {
     "linear",      "linear_q4gsw", "linear_q8csw",       "linear_q8gsw",       "fused_linear",
     "conv2d",      "conv2d_q8csw", "linear_dq8ca_q4gsw", "linear_dq8ca_q8csw", "linear_dq8ca_q8gsw",
-    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa"};
+    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa",
+    "sdpa_heads"};
 // Inputs whose values may be anything; those of other names must be constants.
 constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask"};
 constexpr int64_t kFewRows = 16;
@@ -44,6 +45,15 @@ std::vector<std::byte> made_up(DType dtype, const Shape& shape, uint64_t seed) {
     if (device_bytes(dtype) == 1) bytes[i] = std::byte{byte};
   }
   return bytes;
+}
+
+// sdpa_heads as sdpa of tensors that have these heads alone: the same kernel over other strides.
+void as_sdpa(OpCall& call, std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < 3; ++i) shapes[i].at(call.args[6 + i].i != 0 ? 2 : 1) = call.args[i == 0 ? 13 : 14].i;
+  call.args.resize(10);
+  const auto signatures = op_signatures();
+  const auto sdpa = std::ranges::find(signatures, std::string_view("sdpa"), &Signature::name);
+  call.op = static_cast<uint32_t>(sdpa - signatures.begin());
 }
 
 }  // namespace
@@ -101,7 +111,6 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, bool small
   method.name = "self test";
   method.ops.push_back(impl.method().ops[call]);
   OpCall& only = method.ops[0];
-  one.parameters_ = parse(op_signatures()[only.op]);
   std::vector<uint32_t*> ids;
   std::vector<Shape> shapes;
   std::vector<size_t> params;  // of each tensor; that after the last one: the output
@@ -114,6 +123,8 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, bool small
     shapes.push_back(impl.tensors[static_cast<size_t>(only.args[i].i)].shape);
     params.push_back(i);
   }
+  if (op_signatures()[only.op].name == "sdpa_heads") as_sdpa(only, shapes);
+  one.parameters_ = parse(op_signatures()[only.op]);
   shapes.push_back(impl.tensors[only.outputs[0]].shape);
   params.push_back(only.args.size());
   if (small) one.make_small(shapes, params);

@@ -25,7 +25,7 @@ struct CallTensor {
 
 class OneCall {
  public:
-  // Whether the self test knows the operator: a linear layer, a 2D convolution or sdpa.
+  // Whether the self test knows the operator: a linear layer, a 2D convolution or attention.
   static bool is_known(const OpCall& call);
 
   // At the live shapes of the graph, where `small`: with fewer rows, images or heads. `graph` and the constants must

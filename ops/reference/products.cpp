@@ -20,6 +20,7 @@ double clamped(double y) {  // to 0..6; a NaN stays
 struct Permuted {
   const HostTensor& tensor;
   Shape shape, strides;
+  int64_t begin = 0;  // the element at coordinates of zeros
 
   Permuted(const HostTensor& given, std::vector<int64_t> perm) : tensor(given) {
     const Shape memory = contiguous_strides(given.shape);
@@ -35,7 +36,7 @@ struct Permuted {
   // The element at coordinates that count from the last dimension, as many as there are or more.
   const double* at(const Shape& coordinates) const {
     const size_t added = coordinates.size() - shape.size();
-    int64_t offset = 0;
+    int64_t offset = begin;
     for (size_t d = 0; d < shape.size(); ++d) offset += coordinates[added + d] * strides[d];
     return tensor.values.data() + offset;
   }
@@ -48,9 +49,10 @@ TermSums dot(const double* a, int64_t a_step, const double* b, int64_t b_step, i
   return sums;
 }
 
-// Rank 4: [batch, head, row, element], or [batch, row, head, element] in memory.
-Permuted heads(const HostTensor& tensor, bool blhd) {
-  return Permuted(tensor, blhd ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{});
+// q, k or v of sdpa, rank 4: [batch, head, row, element], or [batch, row, head, element] in memory.
+Permuted heads(const HostCall& call, size_t input) {
+  const bool blhd = call.integer(6 + input) != 0;
+  return Permuted(call.tensor(input), blhd ? std::vector<int64_t>{0, 2, 1, 3} : std::vector<int64_t>{});
 }
 
 // The scores of a query row, -infinity where a key is not seen, the largest, and what each of them may be off.
@@ -91,6 +93,39 @@ Scores scores_of(const HostCall& call, const Permuted& q, const Permuted& k, con
     scores.error = std::max(scores.error, in_f32(call.real(5)) * sum_error({.fixed = 2}, sums));
   }
   return scores;
+}
+
+void attend(HostCall& call, const Permuted& q, const Permuted& k, const Permuted& v) {
+  const bool out_blhd = call.integer(9) != 0;
+  const int64_t keys = k.shape[2], per_key = q.shape[1] / k.shape[1];
+  HostOutput& out = call.out();
+  out.elements.resize(out.count());
+  const auto e = static_cast<double>(q.shape[3]), s_count = static_cast<double>(keys);
+  for (int64_t n = 0; n < q.shape[0] * q.shape[1] * q.shape[2]; ++n) {
+    const Shape row = coordinates(static_cast<size_t>(n), {q.shape[0], q.shape[1], q.shape[2]});
+    const int64_t head = row[1] / per_key;
+    const Scores scores = scores_of(call, q, k, row, head);
+    double total = 0;
+    for (const double score : scores.all) total += std::isinf(scores.most) ? 0 : std::exp(score - scores.most);
+    double most = 0;
+    for (int64_t s = 0; s < keys; ++s)
+      most = std::max(most, largest_size(v.at({row[0], head, s, 0}), v.stride(1), v.shape[3]));
+    for (int64_t f = 0; f < v.shape[3]; ++f) {
+      TermSums sums;
+      double largest = 0;
+      for (int64_t s = 0; s < keys && total > 0; ++s) {
+        const double value = *v.at({row[0], head, s, f});
+        sums.add(std::exp(scores.all[static_cast<size_t>(s)] - scores.most) / total * value);
+        largest = std::max(largest, std::fabs(value));
+      }
+      const Shape at = out_blhd ? Shape{row[0], row[2], row[1], f} : Shape{row[0], row[1], row[2], f};
+      const double error = (sum_error(e + s_count + 8, 1) + 4 * scores.error) * largest;
+      const double more = out.dtype == DType::f32 ? split_attention(scores.split, error, s_count, total, largest, most)
+                                                  : error + halved_weights(sums, s_count, total, largest);
+      out.elements[index_at(at, out.shape)] = {sums.sum, error, more};
+    }
+  }
+  limit_errors(out);
 }
 
 }  // namespace
@@ -181,38 +216,17 @@ void conv2d_depthwise_channels_last(HostCall& call) {
 }
 
 void sdpa(HostCall& call) {
-  const Permuted q = heads(call.tensor(0), call.integer(6) != 0), k = heads(call.tensor(1), call.integer(7) != 0),
-                 v = heads(call.tensor(2), call.integer(8) != 0);
-  const bool out_blhd = call.integer(9) != 0;
-  const int64_t keys = k.shape[2], per_key = q.shape[1] / k.shape[1];
-  HostOutput& out = call.out();
-  out.elements.resize(out.count());
-  const auto e = static_cast<double>(q.shape[3]), s_count = static_cast<double>(keys);
-  for (int64_t n = 0; n < q.shape[0] * q.shape[1] * q.shape[2]; ++n) {
-    const Shape row = coordinates(static_cast<size_t>(n), {q.shape[0], q.shape[1], q.shape[2]});
-    const int64_t head = row[1] / per_key;
-    const Scores scores = scores_of(call, q, k, row, head);
-    double total = 0;
-    for (const double score : scores.all) total += std::isinf(scores.most) ? 0 : std::exp(score - scores.most);
-    double most = 0;
-    for (int64_t s = 0; s < keys; ++s)
-      most = std::max(most, largest_size(v.at({row[0], head, s, 0}), v.stride(1), v.shape[3]));
-    for (int64_t f = 0; f < v.shape[3]; ++f) {
-      TermSums sums;
-      double largest = 0;
-      for (int64_t s = 0; s < keys && total > 0; ++s) {
-        const double value = *v.at({row[0], head, s, f});
-        sums.add(std::exp(scores.all[static_cast<size_t>(s)] - scores.most) / total * value);
-        largest = std::max(largest, std::fabs(value));
-      }
-      const Shape at = out_blhd ? Shape{row[0], row[2], row[1], f} : Shape{row[0], row[1], row[2], f};
-      const double error = (sum_error(e + s_count + 8, 1) + 4 * scores.error) * largest;
-      const double more = out.dtype == DType::f32 ? split_attention(scores.split, error, s_count, total, largest, most)
-                                                  : error + halved_weights(sums, s_count, total, largest);
-      out.elements[index_at(at, out.shape)] = {sums.sum, error, more};
-    }
-  }
-  limit_errors(out);
+  attend(call, heads(call, 0), heads(call, 1), heads(call, 2));
+}
+
+void sdpa_heads(HostCall& call) {
+  const auto slice = [&](size_t input, size_t count) {
+    Permuted all = heads(call, input);
+    all.begin = call.integer(10 + input) * all.stride(3);
+    all.shape[1] = call.integer(count);
+    return all;
+  };
+  attend(call, slice(0, 13), slice(1, 14), slice(2, 14));
 }
 
 void squeeze_excite(HostCall& call) {

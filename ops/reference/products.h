@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of matmul, sdpa and squeeze_excite, with the bounds of their header comments or, where it is smaller, the
-// bound by chance of ops/shared/sum_error.h; and the activations at the end of a product.
+// References of matmul, sdpa, sdpa_heads and squeeze_excite, with the bounds of their header comments or, where it is
+// smaller, the bound by chance of ops/shared/sum_error.h; and the activations at the end of a product.
 #pragma once
 
 #include "ops/shared/host_call.h"
@@ -30,6 +30,7 @@ double split_attention(const SplitScores& scores, double error, double keys, dou
 void matmul(HostCall& call);
 void conv2d_depthwise_channels_last(HostCall& call);
 void sdpa(HostCall& call);
+void sdpa_heads(HostCall& call);
 void squeeze_excite(HostCall& call);
 
 }  // namespace pumice::engine::reference

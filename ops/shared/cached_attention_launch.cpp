@@ -196,14 +196,10 @@ void launch_few_rows(Launch& launch, const Caches& c, int64_t rows) {
 
 void launch_many_rows(Launch& launch, const Caches& c) {
   const int64_t b = c.batch(), l = c.rows(), s = c.capacity();
-  launch_attention(launch, {.q = {b, c.heads, l, c.key_size()},
+  launch_attention(launch, {.q = {b, c.heads, l, c.key_size(), true},
                             .k = {b, c.kv_heads(), s, c.key_size()},
                             .v = {b, c.kv_heads(), s, c.value_size()},
-                            .out = {b, c.heads, l, c.value_size()},
-                            .q_blhd = true,
-                            .k_blhd = false,
-                            .v_blhd = false,
-                            .out_blhd = true,
+                            .out = {b, c.heads, l, c.value_size(), true},
                             .causal = false,
                             .scale = c.scale,
                             .dtype = c.q.dtype(),

@@ -15,11 +15,9 @@
 namespace pumice::engine {
 namespace {
 
-// Strides of batch, head and row.
-void put_strides(uint32_t (&stride)[3], const AttentionSizes& s, bool blhd) {
-  stride[0] = u32(s.heads * s.rows * s.size);
-  stride[1] = u32(blhd ? s.size : s.rows * s.size);
-  stride[2] = u32(blhd ? s.heads * s.size : s.size);
+void put_strides(uint32_t (&stride)[3], const HeadSlice& slice) {
+  const std::array<int64_t, 3> strides = slice.strides();
+  std::transform(strides.begin(), strides.end(), stride, u32);
 }
 
 glsl::sdpa::MASK mask_of(const Tensor& mask, DType dtype) {
@@ -59,10 +57,13 @@ void describe(Launch& launch, const Attention& a, const Part& part, uint32_t row
   params.heads = u32(part.heads);
   params.per_key = u32(a.q.heads / a.k.heads);
   params.scale = a.scale;
-  put_strides(params.q_stride, a.q, a.q_blhd);
-  put_strides(params.k_stride, a.k, a.k_blhd);
-  put_strides(params.v_stride, a.v, a.v_blhd);
-  put_strides(params.out_stride, a.out, a.out_blhd);
+  put_strides(params.q_stride, a.q);
+  put_strides(params.k_stride, a.k);
+  put_strides(params.v_stride, a.v);
+  put_strides(params.out_stride, a.out);
+  params.q_begin = u32(a.q.begin());
+  params.k_begin = u32(a.k.begin());
+  params.v_begin = u32(a.v.begin());
   if (a.positions) params.mask_stride[0] = 1;
   if (a.mask && !a.positions) put_mask(params, a.mask, {a.q.batch, a.q.heads, a.q.rows, a.k.rows});
   params.window = a.window;
@@ -124,18 +125,21 @@ struct Touching {
   bool by_rows;
 
   // `stride`: of batch, head and row, in elements; `size`: elements of a row. `own`: with a row for each query.
-  Touched of(const uint32_t* stride, int64_t size, const AttentionSizes& s, uint32_t element, bool own) const {
+  Touched of(const uint32_t* stride, int64_t size, const HeadSlice& s, uint32_t element, bool own) const {
     const int64_t heads = own ? per_key : 1, rows = own && by_rows ? 1 : s.rows;
     Touched touched{.unit = static_cast<uint64_t>((heads - 1) * stride[1] + (rows - 1) * stride[2] + size) * element,
-                    .total = static_cast<uint64_t>(s.batch * s.heads * s.rows * s.size) * element,
+                    .total = static_cast<uint64_t>(s.elements()) * element,
                     .stride = {stride[0], heads * stride[1], own && by_rows ? stride[2] : 0}};
     for (int64_t& each : touched.stride) each *= element;
     return touched;
   }
-  Touched of(const AttentionSizes& s, bool blhd, DType dtype, bool own) const {
+  Touched of(const HeadSlice& s, DType dtype, bool own) const {
     uint32_t stride[3];
-    put_strides(stride, s, blhd);
-    return of(stride, s.size, s, device_bytes(dtype), own);
+    put_strides(stride, s);
+    Touched touched = of(stride, s.size, s, device_bytes(dtype), own);
+    // Bound from the tensor's first head on: the kernel skips those in front of the slice.
+    touched.unit += static_cast<uint64_t>(s.begin()) * device_bytes(dtype);
+    return touched;
   }
   Touched of(const Attention& a) const {
     glsl::sdpa::Params params{};
@@ -149,11 +153,6 @@ struct Touching {
 
 }  // namespace
 
-AttentionSizes attention_sizes(const Tensor& t, bool blhd) {
-  return blhd ? AttentionSizes{t.dim(0), t.dim(2), t.dim(1), t.dim(3)}
-              : AttentionSizes{t.dim(0), t.dim(1), t.dim(2), t.dim(3)};
-}
-
 void check_attention_mask(const Tensor& mask, DType dtype) {
   mask_of(mask, dtype);
 }
@@ -162,13 +161,10 @@ void launch_attention(Launch& launch, const Attention& a) {
   const Part all{a.q.batch, a.q.heads, a.q.rows};
   if (a.positions || a.int8_rows || a.k.rows == 0) return launch_part(launch, a, all);
   const Touching touching{a.q.heads / a.k.heads, !a.causal && a.window == 0};
-  const Touched q = touching.of(a.q, a.q_blhd, a.dtype, true);
-  const std::array touched{touching.of(a.out, a.out_blhd, a.dtype, true),
-                           q,
-                           touching.of(a.k, a.k_blhd, a.dtype, false),
-                           touching.of(a.v, a.v_blhd, a.dtype, false),
-                           a.mask ? touching.of(a) : q,
-                           q};
+  const Touched q = touching.of(a.q, a.dtype, true);
+  const std::array touched{touching.of(a.out, a.dtype, true), q,
+                           touching.of(a.k, a.dtype, false),  touching.of(a.v, a.dtype, false),
+                           a.mask ? touching.of(a) : q,       q};
   const std::vector<Box> cut = boxes({a.q.batch, a.k.heads, touching.by_rows ? a.q.rows : 1}, touched, launch.features);
   if (cut.size() == 1) return launch_part(launch, a, all);
   for (const Box& box : cut) {

@@ -2,21 +2,15 @@
 // The launch of attention by glsl/sdpa.glsl or sdpa_matrix.glsl, for every operator that has attention in it.
 #pragma once
 
-#include "graph/graph.h"
+#include "ops/shared/head_slice.h"
 
 namespace pumice::engine {
-
-// The sizes of q, k, v or the output. blhd: the tensor is [batch, rows, heads, size] in memory, not heads first.
-struct AttentionSizes {
-  int64_t batch, heads, rows, size;
-};
-AttentionSizes attention_sizes(const Tensor& t, bool blhd);
 
 // A call at one shape. `mask`: bool or floats, rank 4, each dimension full or 1; of a call over caches (`positions`)
 // the position of each sequence's first row, i32 [B], and `causal` is not set.
 struct Attention {
-  AttentionSizes q, k, v, out;
-  bool q_blhd, k_blhd, v_blhd, out_blhd, causal;
+  HeadSlice q, k, v, out;
+  bool causal;
   float scale;
   DType dtype;
   Tensor mask;

@@ -58,7 +58,7 @@ def test_minilm(tmp_path, scheme, linear, shapes) -> None:
     if shapes is ONE_SHAPE:
         args, dynamic_shapes = calls[0], None
     lowered = Lowered(tmp_path, module, args, {"strict": True}, dynamic_shapes=dynamic_shapes)
-    assert len(lowered.report.partitions) == 1 and lowered.report.operators[linear] == 36
+    assert len(lowered.report.partitions) == 1 and lowered.report.operators[linear] == 24
     method = lowered.load()
     session = pumice.load(lowered.blobs()[0], external=lowered.weights()) if scheme == "8da4w" else None
     gots = [method.execute(call)[0] for call in calls]

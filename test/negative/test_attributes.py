@@ -52,6 +52,13 @@ def sdpa(q=(1, 4, 5, 8), k=(1, 2, 7, 8), v=(1, 2, 7, 8), out=(1, 4, 5, 8)) -> Ma
     return call("sdpa", [q, k, v], [None, False, 0.5] + [False] * 4, out)
 
 
+def sdpa_heads(first=(0, 4, 6), heads=4, kv_heads=2) -> Make:
+    """Of 8 heads in all."""
+    x = (1, 5, 8, 8)
+    numbers = [None, False, 0.5, True, True, True, True, *first, heads, kv_heads]
+    return call("sdpa_heads", [x, x, x], numbers, (1, 5, max(heads, 0), 8))
+
+
 def cached(q=(1, 1, 32), k=(1, 1, 16), cache=(1, 2, 16, 8), heads=4, begin=(0, 0, 0), window=0) -> Make:
     """One row over caches of 16 positions; where it is written is data, and refused by the run (R14)."""
 
@@ -162,6 +169,13 @@ CASES: list[tuple[str, Make, str, str]] = [
     ("G17 heads of two sizes", sdpa(k=(1, 2, 7, 6)), "BadGraph", "a query has 8 elements, a key 6"),
     ("G17 k and v", sdpa(v=(1, 2, 6, 8)), "BadGraph", "k and v differ"),
     ("G17 batches", sdpa(k=(2, 2, 7, 8)), "BadGraph", "batches of 1, 2 and 1"),
+    ("G17 sdpa_heads", sdpa_heads(), "", ""),
+    ("G17 first head negative", sdpa_heads((0, -1, 6)), "BadGraph", "2 heads from number -1 on, of a tensor of 8"),
+    ("G17 first head beyond", sdpa_heads((0, 4, 7)), "BadGraph", "2 heads from number 7 on, of a tensor of 8"),
+    ("G17 first head of 63 bits", sdpa_heads((I64_MAX, 4, 6)), "BadGraph", "4 heads from number 9223372036854775807"),
+    ("G17 no heads of a slice", sdpa_heads(heads=0), "BadGraph", "0 heads from number 0 on"),
+    ("G17 heads of 63 bits", sdpa_heads(kv_heads=I64_MAX), "BadGraph", "9223372036854775807 heads from number 4 on"),
+    ("G17 slices of 3 and 2", sdpa_heads(heads=3), "BadGraph", "2 heads of k do not divide 3"),
     ("G17 cached_attention", cached(), "", ""),
     ("G17 cached heads 0", cached(heads=0), "BadGraph", "2 heads of the caches do not divide 0"),
     ("G17 cached heads negative", cached(heads=-4), "BadGraph", "do not divide -4"),

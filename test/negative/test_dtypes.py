@@ -37,6 +37,7 @@ ALSO = {
     "sum 0": f"bool {INTEGERS}",
     # Masks: bool, or the queries' dtype.
     "sdpa 3": f"bool {FLOATS}",
+    "sdpa_heads 3": f"bool {FLOATS}",
     # Between floats and integers. Zero points may be floats in torchao.
     "choose_qparams 0": FLOATS,
     "choose_qparams out0": FLOATS,

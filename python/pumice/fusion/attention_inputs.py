@@ -13,17 +13,15 @@ from dataclasses import dataclass
 import torch
 
 from pumice.fusion.interleaved_rope import interleaved
-from pumice.fusion.layer import layer_before
-from pumice.fusion.merged_layers import Product, emit_merged
+from pumice.fusion.layer import layer_of_heads
+from pumice.fusion.merged_layers import emit_merged
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
 from pumice.fusion.rope import Rotated, rotated
 from pumice.fusion.rope_table import table
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import look_through
-from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
-from pumice.lowering.sizes import same
 from pumice.ops.cached_attention import HEADS_FIRST, TARGETS, Prepared, Rows, as_rows, emit, rows_of
 
 aten = torch.ops.aten
@@ -106,19 +104,9 @@ def _angles(call: Call, rope: Rotated) -> list[Ref]:
 
 
 def _rows(call: Call, parts: list[_Heads]) -> list[Rows]:
-    layers = [_layer(call, heads.x) if heads.transposed else None for heads in parts]
-    merged = emit_merged(call, layers)
+    layers = [layer_of_heads(call, heads.x) if heads.transposed else None for heads in parts]
+    merged = emit_merged(call, [layer and layer.product for layer in layers])
     if merged is None:
         return [as_rows(call, heads.x) if heads.transposed else rows_of(call, heads.x) for heads in parts]
     sizes = [layer.weight.shape[0] for layer in layers]
     return [Rows(merged, sum(sizes[:index])) for index in range(3)]
-
-
-def _layer(call: Call, heads: Ref) -> Product | None:
-    """The layer whose result [B, L, H * E] was viewed as [B, L, H, E]; none of integers, which has its own scales."""
-    rows = before_views(call, heads, rows=False)
-    whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
-    layer = layer_before(call, rows) if whole else None
-    if layer is None or not isinstance(layer.weight, Ref):
-        return None
-    return Product(layer.call, layer.x, layer.weight, layer.bias)

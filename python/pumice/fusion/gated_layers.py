@@ -10,7 +10,8 @@ import torch
 
 from pumice.fusion.activation_names import ACTIVATION_TARGETS, activation_name
 from pumice.fusion.layer import layer_before
-from pumice.fusion.merged_layers import Product, can_fuse, emit_fused, merged, norm_in_front
+from pumice.fusion.merged_layers import can_fuse, emit_fused, merged, norm_in_front
+from pumice.fusion.product import Product
 from pumice.lowering.call import Call
 from pumice.lowering.operands import GATE_ROWS
 from pumice.lowering.ref import Ref
@@ -35,9 +36,7 @@ def gated_layers(call: Call) -> Callable[[], None] | None:
 
 def _product(call: Call, ref: Ref) -> Product | None:
     layer = layer_before(call, ref)
-    if layer is None or not isinstance(layer.weight, Ref) or not layer.fits(call.out):
-        return None
-    return Product(layer.call, layer.x, layer.weight, layer.bias)
+    return layer.product if layer is not None and layer.fits(call.out) else None
 
 
 def _emit(call: Call, act: str, gate: Product | None, up: Product | None) -> Callable[[], None] | None:

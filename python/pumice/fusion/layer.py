@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from pumice.fusion.int8_layer import Int8Layer, int8_layer, operands
+from pumice.fusion.product import Product
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS
 from pumice.lowering.permuted import look_through
 from pumice.lowering.quantized import quantized
 from pumice.lowering.quantized_activation import before_views
 from pumice.lowering.ref import Ref
-from pumice.lowering.sizes import same_shape
+from pumice.lowering.sizes import same, same_shape
 from pumice.ops.linear import emit_linear, emit_quantized
 
 aten = torch.ops.aten
@@ -36,6 +37,11 @@ class Layer:
     def fits(self, out: Ref) -> bool:
         """Whether it can write `out` itself."""
         return self.x.dtype is out.dtype and (self.bias is None or self.bias.dtype is out.dtype)
+
+    @property
+    def product(self) -> Product | None:
+        """The layer as a part of a larger product; None of one of integers, which has its own scales."""
+        return Product(self.call, self.x, self.weight, self.bias) if isinstance(self.weight, Ref) else None
 
     def emit(self, out: Ref, act: str = "none", residual: Ref | None = None) -> None:
         """The layer, act(x @ weight.T + bias) + residual, into `out`, [..., N]. `act`: a name of ACTIVATIONS."""
@@ -80,6 +86,14 @@ def layer_before(call: Call, ref: Ref) -> Layer | None:
     layer = layer_before(cast, cast.tensor("self")) if cast is not None else None
     # torchao's Int8 configurations compute in fp32 and come to the model's fp16 at the very end.
     return layer if layer is not None and isinstance(layer.weight, Int8Layer) and layer.x.dtype is ref.dtype else None
+
+
+def layer_of_heads(call: Call, heads: Ref, single_use: bool = False) -> Layer | None:
+    """The layer whose result [B, L, H * E] was viewed as `heads`, [B, L, H, E]; `single_use`: by views that nothing
+    else reads."""
+    rows = before_views(call, heads, rows=False, single_use=single_use)
+    whole = rows.rank >= 2 and same(rows.shape[-1], heads.shape[-1] * heads.shape[-2])
+    return layer_before(call, rows) if whole else None
 
 
 def _constant(layer: Layer) -> Layer | None:

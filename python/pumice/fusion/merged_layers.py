@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from pumice.fusion.product import Product
 from pumice.fusion.rms_norm import RmsNorm, rms_norm_made
 from pumice.lowering.call import Call
 from pumice.lowering.operands import ACTIVATIONS
@@ -16,16 +17,6 @@ from pumice.lowering.quantized_activation import Chosen, before_views, quantized
 from pumice.lowering.quantized_weight import QuantizedWeight, quantized_weight
 from pumice.lowering.ref import Ref
 from pumice.ops.linear import emit_quantized
-
-
-@dataclass(frozen=True)
-class Product:
-    """x @ weight.T + bias of the node of `call`: x [..., K]; weight [N, K], also dequantized; bias [N], or None."""
-
-    call: Call
-    x: Ref
-    weight: Ref
-    bias: Ref | None
 
 
 @dataclass(frozen=True)

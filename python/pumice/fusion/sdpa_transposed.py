@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pumice.fusion.attention_slices import slices_of
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import PERMUTES, permutation
 from pumice.lowering.registry import fuses
@@ -17,4 +18,5 @@ def sdpa_transposed(call: Call) -> Callable[[], None] | None:
     before = call.producer(call.tensor("self"), sdpa.SDPA, single_use=True)
     if before is None or permutation(call) != sdpa.SWAPPED:
         return None
-    return lambda: sdpa.emit(before, call.out, True)
+    slices = slices_of(before)
+    return lambda: sdpa.emit(before, call.out, True, slices() if slices is not None else ())

@@ -44,6 +44,14 @@ def same_shape(a: Any, b: Any) -> bool:
     return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
 
 
+def largest(size: int | torch.SymInt) -> int | None:
+    """The most that a size can be, from the bounds of its symbols; None without one. Adds no guard."""
+    if not isinstance(size, torch.SymInt):
+        return int(size)
+    upper = size.node.shape_env.bound_sympy(size.node.expr).upper
+    return int(upper) if upper.is_Integer else None
+
+
 def affine(expr: sympy.Expr) -> tuple[sympy.Symbol, int, int] | None:
     """(symbol, factor, offset) when the expression is factor * symbol + offset in integers."""
     if len(expr.free_symbols) != 1:

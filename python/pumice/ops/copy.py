@@ -14,6 +14,15 @@ from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 
 aten = torch.ops.aten
+SPLITS = (
+    aten.split.Tensor,
+    aten.split.sizes,
+    aten.split_copy.Tensor,
+    aten.split_with_sizes.default,
+    aten.split_with_sizes_copy.default,
+    aten.chunk.default,
+)
+UNBINDS = (aten.unbind.int, aten.unbind_copy.int)
 
 
 def _permute(call: Call, x: Ref, dims: Sequence[int]) -> None:
@@ -132,21 +141,14 @@ def _parts(call: Call, x: Ref, dim: int) -> None:
         start = end
 
 
-@lowers(
-    aten.split.Tensor,
-    aten.split.sizes,
-    aten.split_copy.Tensor,
-    aten.split_with_sizes.default,
-    aten.split_with_sizes_copy.default,
-    aten.chunk.default,
-)
+@lowers(*SPLITS)
 def split(call: Call) -> None:
     """Consecutive parts along one dimension; only those that are read."""
     x = call.tensor("self")
     _parts(call, x, axis(call["dim"], x.rank))
 
 
-@lowers(aten.unbind.int, aten.unbind_copy.int)
+@lowers(*UNBINDS)
 def unbind(call: Call) -> None:
     """All indices of one dimension; only those that are read."""
     x = call.tensor("self")

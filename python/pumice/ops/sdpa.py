@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -14,12 +16,29 @@ from pumice.lowering.operands import Size, broadcast, is_one, numel
 from pumice.lowering.permuted import look_through
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
-from pumice.lowering.sizes import same_shape
+from pumice.lowering.sizes import largest, same_shape
 
 aten = torch.ops.aten
 SDPA = aten.scaled_dot_product_attention.default
 SWAPPED = [0, 2, 1, 3]
 _MOST_READ = 1 << 24  # elements of a constant mask that are looked at
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Heads that attention reads in place: those of `x` from number `first` on. x: [B, L, H, E], [B, H, L, E] where
+    it is not `swapped`."""
+
+    x: Ref
+    first: int = 0
+    swapped: bool = True
+
+
+def can_be_sliced(shape: Sequence[Size]) -> bool:
+    """Whether attention may read a part of a tensor of this shape in place: one binding is known to take it on every
+    device, which is 128 MiB. It is cut by its batch alone, heads of their own by heads, too."""
+    most = largest(numel(shape))
+    return most is not None and 4 * most <= 1 << 27
 
 
 @lowers(SDPA)
@@ -34,8 +53,9 @@ def sdpa(call: Call) -> None:
         call.emit("view", four, list(out.shape))
 
 
-def emit(call: Call, out: Ref, out_swapped: bool) -> None:
-    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first."""
+def emit(call: Call, out: Ref, out_swapped: bool, slices: Sequence[Slice | None] = ()) -> None:
+    """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first. `slices`:
+    of queries, keys and values, of a call with four dimensions; None: a tensor of its own."""
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     if call["dropout_p"] != 0:
         call.refuse("attention with dropout")
@@ -50,20 +70,22 @@ def emit(call: Call, out: Ref, out_swapped: bool) -> None:
         if isinstance(q.shape[-1], torch.SymInt):
             call.refuse("the size of a head changes from call to call")
         scale = 1 / math.sqrt(q.shape[-1])
-    (q, q_swapped), (k, k_swapped), (v, v_swapped) = (_four(call, ref, lead) for ref in (q, k, v))
-    call.emit("sdpa", q, k, v, mask, call["is_causal"], scale, q_swapped, k_swapped, v_swapped, out_swapped, out=out)
+    options = (mask, call["is_causal"], scale)
+    read = [slices[i] if slices and slices[i] else _four(call, ref, lead) for i, ref in enumerate((q, k, v))]
+    swapped = (*(each.swapped for each in read), out_swapped)
+    heads = (*(each.first for each in read), q.shape[-3], k.shape[-3]) if slices else ()
+    call.emit("sdpa_heads" if slices else "sdpa", *(each.x for each in read), *options, *swapped, *heads, out=out)
 
 
-def _four(call: Call, ref: Ref, lead: list[Size]) -> tuple[Ref, bool]:
-    """`ref` with four dimensions, and whether heads and rows of what is returned are swapped. `lead`: the dimensions
-    before the last three, which become the batch."""
+def _four(call: Call, ref: Ref, lead: list[Size]) -> Slice:
+    """`ref` with four dimensions. `lead`: the dimensions before the last three, which become the batch."""
     if ref.rank == 4:
         inner, dims = look_through(call, ref)
-        return (inner, True) if dims == SWAPPED else (ref, False)
+        return Slice(inner) if dims == SWAPPED else Slice(ref, swapped=False)
     if not same_shape(ref.shape[:-3], lead):
         shape = [*lead, *ref.shape[-3:]]
         ref = call.emit("expand", ref, shape, out=call.temp(ref.dtype, shape))
-    return call.view(ref, _as_four(ref)), False
+    return Slice(call.view(ref, _as_four(ref)), swapped=False)
 
 
 def _as_four(ref: Ref) -> list[Size]:
@@ -89,7 +111,7 @@ def _mask(call: Call, q: Ref, lead: list[Size]) -> Ref | None:
         return call.view(mask, [*padded[:-2], *[1] * (4 - q.rank), *padded[-2:]])
     if all(map(is_one, padded[:-3])):
         return call.view(mask, [1, *padded[-3:]])
-    return _four(call, call.view(mask, padded), lead)[0]
+    return _four(call, call.view(mask, padded), lead).x
 
 
 def _leaves_all_in(call: Call, mask: Ref) -> bool:
