@@ -15,9 +15,9 @@ uint32_t shared_bytes(const SdpaBlocks& b, uint32_t e_vec4s, uint32_t v_vec4s) {
   return 16 * (b.rows * e_vec4s + staged + b.lanes) + 4 * (b.rows * b.keys + 2 * b.lanes + 3 * b.rows);
 }
 
-// A CPU driver stops and resumes each of a workgroup's vectors of lanes at each barrier, so few lanes are faster, and so
-// are short blocks, of which no more than the keys there are is computed. llvmpipe, 2 cores, processor time in ms, of
-// 128 lanes, 16 rows and 64 keys (128 of one row) before, and of these:
+// A CPU driver stops and resumes each of a workgroup's vectors of lanes at each barrier, so few lanes are faster, and
+// so are short blocks, of which no more than the keys there are is computed. llvmpipe, 2 cores, processor time in ms,
+// of 128 lanes, 16 rows and 64 keys (128 of one row) before, and of these:
 //   12 heads of 32, 16 rows, a mask        0.56, 0.34
 //   12 heads of 64, 128 rows, causal       23.8, 15.5
 //   12 heads of 64, 1 row of 500 keys      4.9, 1.9

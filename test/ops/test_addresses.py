@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products whose kernel reads x by its address, as those of CPU drivers do, beside the same ones by descriptors. What is
-recorded has the address of a buffer that may grow, and of a part of one."""
+"""Products whose kernel reads x by its address, as those of CPU drivers do, beside the same ones by descriptors. What
+is recorded has the address of a buffer that may grow, and of a part of one."""
 
 from __future__ import annotations
 
