@@ -22,5 +22,4 @@
 // Norms, likewise; those of products with fp32 weights were faster as dispatches of their own.
 #pragma without DTYPE=f32 X=normed
 #pragma without DTYPE=f16 X=split_normed
-#pragma without X=split_normed WEIGHT=f32
 #include "linear/gemv_fragments.glslh"

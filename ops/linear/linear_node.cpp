@@ -100,14 +100,16 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
     how.rows = split->rows;
     add_product(split_form(graph, weight), split->x, how, by_split);
   }
+  const bool split_weight = known.split_weight;
+  const PackedWeight passes_weight = split_weight ? pre_split_form(graph, weight) : weight;
+  const Condition norms =
+      textures ? nullptr : add_normed_products(graph, op, out, x, passes_weight, epilogue, live_shape);
+  const auto normed = [=](const Launch& launch) { return norms && norms(launch); };
   const auto by_splits = [=](const Launch& launch) {
-    return known.split_weight && kernel_for(launch).input == Input::splits;
+    return split_weight && kernel_for(launch).input == Input::splits && !normed(launch);
   };
-  if (known.split_weight) add_product(pre_split_form(graph, weight), x, epilogue, by_splits);
-  const Condition norms = textures ? nullptr : add_normed_products(graph, op, out, x, weight, epilogue, live_shape);
-  const auto plain = [=](const Launch& launch) {
-    return !by_split(launch) && !by_splits(launch) && !(norms && norms(launch));
-  };
+  if (split_weight) add_product(passes_weight, x, epilogue, by_splits);
+  const auto plain = [=](const Launch& launch) { return !by_split(launch) && !by_splits(launch) && !normed(launch); };
   if (textures || weight.k % 8 == 0) return add_product(weight, x, epilogue, plain);
   const auto tail = [=](const Launch& launch) { return takes_tail(kernel_for(launch), u32(x.numel() / weight.k)); };
   const auto others = [=](const Launch& launch) { return !tail(launch) && plain(launch); };

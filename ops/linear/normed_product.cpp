@@ -47,7 +47,7 @@ LayerNorms::Norm reads_of(Graph& graph, const LayerNormX& norm) {
 
 Condition add_normed_products(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight,
                               const Epilogue& epilogue, const std::function<LinearShape()>& live_shape) {
-  if (!graph.features().has(Feature::fragments) || weight.type == WeightType::f32) return nullptr;
+  if (!graph.features().has(Feature::fragments) || (weight.type == WeightType::f32 && !weight.scale)) return nullptr;
   LayerNormX *const of_x = noted(graph, x), *const of_residual =
                                                 epilogue.residual ? noted(graph, epilogue.residual) : nullptr;
   const bool may_leave = is_layer_normed(graph, out);

@@ -164,8 +164,17 @@ constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", true, 4.3, 0.052},
                                            {"split_gemvf16x2", true, 5.6, 0.031},
                                            {"split_gemvf8", false, 4.9, 0.0625},
                                            {"split_gemvf8x2", false, 5.6, 0.047},
-                                           {"split_gemvf16x2", false, 6.7, 0.0365}};
+                                           {"split_gemvf16x2", false, 6.2, 0.0365}};
 constexpr int64_t kLeastOwnSplitRows = 16;
+
+// fp32 weights by 16 rows a pass and two panels: not of so few workgroups (two for each multiprocessor), which wait,
+// nor, with a layer norm of x in their registers, of more than run at once (four). H200, 197 rows, us of split_gemvf8x2
+// and split_gemvf16x2: 1536 -> 384 12.5, 14.9; with the norm 384 -> 1152 13.9, 11.8, 384 -> 1536 14.6, 18.4 (without it
+// and 5.2 of its dispatch 12.1).
+bool suits_16_rows(const LinearShape& s, const Features& features) {
+  const int64_t groups = ceil_div(s.m, 16) * ceil_div(s.n, 32);
+  return groups > features.filling(264) && (!s.layer_norm || groups <= features.filling(528));
+}
 
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
   const LinearKernel* best = nullptr;
@@ -174,6 +183,7 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
     const LinearKernel& kernel = linear_kernel(cost.kernel);
     const double us = cost.wait_us + cost.us * millions;
     if (cost.quantized != quantized(s.weight) || s.m < kLeastOwnSplitRows || us >= best_us ||
+        (!cost.quantized && kernel.rows == 16 && !suits_16_rows(s, features)) ||
         !unsupported_reason(kernel, s, features).empty())
       continue;
     best = &kernel, best_us = us;

@@ -44,7 +44,10 @@ TEST(FusedNorm, LayerNormsOfFewRowsAreMadeByTheirReaders) {
   EXPECT_FALSE(fuses(passes, layer(1, 384, 384), kLeft, 1)) << "no measured gain";
   EXPECT_TRUE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kLeft, 1));
   EXPECT_FALSE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kFound, 1));
-  EXPECT_FALSE(fuses(split, layer(197, 384, 384, WeightType::f32, DType::f32), kLeft, 1));
+  LinearShape floats = layer(197, 384, 384, WeightType::f32, DType::f32);
+  EXPECT_FALSE(fuses(split, floats, kLeft, 1)) << "no copy of the weight in two parts";
+  floats.split_weight = true;
+  EXPECT_TRUE(fuses(split, floats, kLeft, 1));
   EXPECT_FALSE(fuses(tile, layer(197, 384, 384), kLeft, 1));
 }
 

@@ -203,9 +203,16 @@ TEST(PickLinear, Fp32WeightsAsTwoHalvesByKernelsThatSplitX) {
   Features features = matrices();
   for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
   LinearShape shape{.m = 197, .n = 384, .k = 1536, .may_split = true, .split_weight = true};
-  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf16x2");
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8x2");
   shape.k = 384;
   EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8");
+  shape.n = 1536;
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf16x2");
+  shape.layer_norm = true;
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8x2");
+  shape.n = 1152;
+  EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf16x2");
+  shape.layer_norm = false;
   shape.m = 128, shape.n = shape.k = 768;
   EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8x2");
   shape.m = 8;

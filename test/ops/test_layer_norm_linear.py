@@ -110,8 +110,8 @@ class Sum(nn.Module):
 
 
 class Block(nn.Module):
-    """The feed-forward half of a transformer's layer after a product, with the norms after the sums (BERT) or before the
-    products (ViT); `t` is what the sums add up to."""
+    """The feed-forward half of a transformer's layer after a product, with the norms after the sums (BERT) or before
+    the products (ViT); `t` is what the sums add up to."""
 
     def __init__(self, columns: int, inner: int, post: bool) -> None:
         super().__init__()
@@ -156,9 +156,12 @@ def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:
 UNITS = {torch.float16: 2.0**-11, torch.float32: 2.0**-22}  # fp32 may be split
 
 
+CASES = [(None, torch.float16), ("int4", torch.float16), ("int8", torch.float32), (None, torch.float32)]
+
+
 @pytest.mark.parametrize("kind", ["plain", "mean", "outlier", "sizes", "special"])
 @pytest.mark.parametrize("post", [True, False], ids=["post", "pre"])
-@pytest.mark.parametrize(("scheme", "dtype"), [(None, torch.float16), ("int4", torch.float16), ("int8", torch.float32)])
+@pytest.mark.parametrize(("scheme", "dtype"), CASES)
 def test_moments(scheme, dtype, post, kind, tmp_path) -> None:
     """The residual, its norm and the sums have rows far from 0, of all sizes and of NaN."""
     torch.manual_seed(6)
@@ -179,9 +182,9 @@ def test_moments(scheme, dtype, post, kind, tmp_path) -> None:
 
 
 def test_norms_that_are_dispatches(tmp_path) -> None:
-    """Of fp32 weights, and of rows without whole tiles."""
+    """Of rows without whole tiles, and of few rows in fp32."""
     torch.manual_seed(7)
-    x = torch.randn(37, 192)
+    x = torch.randn(9, 192)
     program = pumice.export(Block(192, 128, True), (x, x))
     assert dispatches(program, tmp_path)["layer_norm"] == 2
     x = torch.randn(37, 200).half()
