@@ -69,12 +69,13 @@ LayerNormX& note_layer_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, T
 
 Tensor pack_layer_norm(Graph& graph, const LayerNormX& norm) {
   const int64_t k = norm.weight.numel();
+  const DType dtype = norm.weight.dtype();
   const std::vector<Tensor> parts = {norm.weight, norm.bias, norm.bias, norm.bias};  // the last two are never read
-  return graph.prepack("layer norm", parts, norm.weight.dtype(), {2, k}, [=](Launch& launch) {
+  return graph.prepack("layer norm", parts, dtype, {2, k}, [=](Launch& launch) {
     using namespace glsl::cat;
     const uint32_t one = u32(k), both = u32(2 * k);
     launch.params(Params{.count = both, .end0 = one, .end1 = both, .end2 = both, .end3 = both});
-    launch.shader = &variant(bits<BITS>(norm.weight.dtype()));
+    launch.shader = &variant(bits<BITS>(dtype));
     launch.over((both + 3) / 4);
     launch.spec.push_back(one % 4 == 0);
   });

@@ -48,8 +48,8 @@ LayerNorms::Norm reads_of(Graph& graph, const LayerNormX& norm) {
 Condition add_normed_products(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight,
                               const Epilogue& epilogue, const std::function<LinearShape()>& live_shape) {
   if (!graph.features().has(Feature::fragments) || (weight.type == WeightType::f32 && !weight.scale)) return nullptr;
-  LayerNormX *const of_x = noted(graph, x), *const of_residual =
-                                                epilogue.residual ? noted(graph, epilogue.residual) : nullptr;
+  LayerNormX* const of_x = noted(graph, x);
+  LayerNormX* const of_residual = epilogue.residual ? noted(graph, epilogue.residual) : nullptr;
   const bool may_leave = is_layer_normed(graph, out);
   if (of_x == nullptr && of_residual == nullptr && !may_leave) return nullptr;
 
@@ -61,13 +61,15 @@ Condition add_normed_products(Graph& graph, const char* op, Tensor out, Tensor x
         product.kernel_if([](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
           return leaves_moments(kernel, shape, launch.features);
         });
-  for (const auto& [norm, fuses] : {std::pair{of_x, &fuses_layer_norm}, std::pair{of_residual, &fuses_residual_norm}}) {
-    if (norm == nullptr) continue;
+  const auto note = [&](LayerNormX* norm, auto fuses) {
+    if (norm == nullptr) return;
     norm->normed.push_back(
-        product.kernel_if([norm, fuses](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
+        product.kernel_if([=](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
           return fuses(kernel, shape, norm->moments_at(launch), norm->readers, launch.features);
         }));
-  }
+  };
+  note(of_x, fuses_layer_norm);
+  note(of_residual, fuses_residual_norm);
   const auto steps_at = [=, &moments](const Launch& launch) {
     const auto fused = [&](const LayerNormX* norm) { return norm != nullptr && norm->is_fused(launch); };
     return Steps{fused(of_x), fused(of_residual), moments.left(launch)};
