@@ -118,8 +118,13 @@ def test_bindings_of_parts() -> None:
 
 def test_the_self_test_knows_it(tmp_path) -> None:
     module, x = layer(heads=4, kv_heads=2, size=16), torch.randn(2, 9, 32)
-    session = pumice.load(bytes(pumice.export(module, (x,))), cache_dir=str(tmp_path), features="like_gpu")
-    assert {each.result for each in session.device.self_test if "sdpa" in each.kernel} == {"right"}
+    program, found = bytes(pumice.export(module, (x,))), set()
+    for _ in range(10):  # a load tests as long as it has time, and the next one goes on
+        session = pumice.load(program, cache_dir=str(tmp_path), features="like_gpu")
+        found = {each.result for each in session.device.self_test if "sdpa" in each.kernel}
+        if found == {"right"}:
+            return
+    raise AssertionError(f"attention was not tested, or is wrong: {found}")
 
 
 class Reads(SelfAttention):

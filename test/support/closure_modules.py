@@ -45,6 +45,18 @@ class DepthwiseChannelsLast(nn.Module):
         return self.conv(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
 
 
+class SelfAttention(nn.Module):
+    """Two heads of size 8, of three linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 16) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (layer(x).unflatten(-1, (2, 8)).transpose(1, 2) for layer in self.layers)
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 class Draw(nn.Module):
     """The most probable token."""
 

@@ -258,8 +258,15 @@ def _patterns() -> Iterator[Sample]:
             )
 
 
+def _heads() -> Iterator[Sample]:
+    for dtype in FLOATS:
+        attention = modules.SelfAttention().to(dtype), normal(1, 5, 32, dtype=dtype)
+        yield Sample(f"sdpa_heads {_name(dtype)}", partial(_given, *attention), tolerance=PRODUCTS)
+
+
 def samples() -> dict[str, Sample]:
     """All of them by name."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(16)
-        return {sample.name: sample for kind in (_elements, _tensors, _layers, _patterns) for sample in kind()}
+        kinds = (_elements, _tensors, _layers, _patterns, _heads)
+        return {sample.name: sample for kind in kinds for sample in kind()}
