@@ -19,7 +19,7 @@
 #pragma without DTYPE=f16 X=split
 #pragma without DTYPE=f16 WEIGHT=f32
 #pragma without X=whole WEIGHT=f32
-// Norms, likewise; those of products with fp32 weights were faster as dispatches of their own.
+// With layer norms, likewise.
 #pragma without DTYPE=f32 X=normed
 #pragma without DTYPE=f16 X=split_normed
 #include "linear/gemv_fragments.glslh"

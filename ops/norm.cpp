@@ -2,7 +2,7 @@
 // layer_norm and rms_norm over the last `count` dimensions; group_norm over the channels of a group (dimension 1) and
 // all dimensions after them.
 //
-// Error, of a row of n elements, r = 1 / sqrt(var + eps), weight w, bias b: a row is summed by 32 lanes or more, so
+// Error, of a row of n elements, r = 1 / sqrt(var + eps), weight w, bias b: a row is summed as 32 sums or more, so
 // that a term has s = ceil(n / 32) + 10 roundings, and the mean is off by d = 2^-24 * s * mean|x| (0 for rms_norm):
 //   |err| <= u |y| + |w| r d + (2^-24 * (s / 2 + 12) + (d r)^2 / 2) * |y - b| + 2^-24 |b|
 // and at most 2^-18 of the largest result.

@@ -127,7 +127,7 @@ def test_images_of_a_pixel_are_no_copies(dtype, sum_too) -> None:
     y = conv(real)
     if sum_too:
         numbers = [SCALE * 0.9, net.zero + 2] * 2 + [0, SCALE * 2, net.zero, net.low, net.low + 255]
-        args = [y, conv(real.flip(0)), *([1.0] if floats else numbers)]
+        args = [y, conv(real.flip(1)), *([1.0] if floats else numbers)]
         net.program.call("add" if floats else "q8ta_add", args, dtype, dims)
     kernel = "conv32x32" if floats else "conv8_16x32" if is_llvmpipe() else "conv8_64x128"
     matrices, tiled = (pumice.load(net.program.bytes(), features=f"kernel={k}") for k in (kernel, "conv_tiled"))
@@ -136,7 +136,7 @@ def test_images_of_a_pixel_are_no_copies(dtype, sum_too) -> None:
     got, want = matrices(value), tiled(value)
     limit = 2.0**-9 if floats else 0
     assert torch.allclose(got.float(), want.float(), rtol=limit, atol=limit), (got, want)
-    assert want.unique().numel() > 15
+    assert want.unique().numel() > 30
     ran = [row.kernel.split("[")[0] for row in matrices.profile(value)]
     assert ran.count("conv2d_to_channels_last") == (dtype is torch.uint8), ran
     assert ran.count("conv2d_to_nchw") == (sum_too and dtype is torch.uint8), ran
