@@ -12,7 +12,7 @@ PATTERN = "position_embedding"
 
 
 class Embeddings(nn.Module):
-    """Of vision transformers: a class token in front of the patches, `last`: and one behind them."""
+    """Of vision transformers: a class token before the patches, `last`: and two after them."""
 
     def __init__(self, batch: int = 1, last: bool = False) -> None:
         super().__init__()
