@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat. Each
+// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat, patches. Each
 // computes the strides with which the output walks over the input; one kernel copies.
 #include "glsl/copy.h"
 
@@ -23,6 +23,7 @@ struct Reading {
   Shape sizes;  // of the walk; as many elements as `shape`
   Shape strides;
   int64_t base = 0;
+  int64_t zeros = 0;  // elements of the output in front of those
 };
 
 uint32_t path(const Walk& walk) {
@@ -32,10 +33,12 @@ uint32_t path(const Walk& walk) {
   return walk.stride[walk.rank - 1] == 1 && offsets % 4 == 0 ? COPY_VEC4 : COPY_ROW;
 }
 
-void walk_over(Launch& launch, DType dtype, const Walk& walk) {
+void walk_over(Launch& launch, DType dtype, const Walk& walk, uint32_t zeros = 0) {
   glsl::copy::Params params{};
   params.count = 1;
   for (uint32_t d = 0; d < walk.rank; ++d) params.count *= walk.size[d];
+  params.count += zeros;
+  params.zeros = zeros;
   params.rank = walk.rank;
   params.base = walk.base;
   params.step = walk.rank > 0 ? walk.stride[walk.rank - 1] : 0;
@@ -45,7 +48,7 @@ void walk_over(Launch& launch, DType dtype, const Walk& walk) {
   launch.writes_once = true;
   launch.shader = &glsl::copy::variant(bits<glsl::copy::BITS>(dtype));
   launch.over((params.count + 3) / 4);
-  launch.spec.push_back(path(walk));
+  launch.spec.insert(launch.spec.end(), {path(walk), zeros > 0});
 }
 
 // The same where one of the tensors is larger than a binding.
@@ -84,9 +87,10 @@ void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launc
     out.resize(reading.shape);
     if (out.numel() == 0) return;
     const Walk walk = collapse(reading.sizes, reading.strides, reading.base);
-    if (std::max(in.bytes(), out.bytes()) > launch.features.max_storage_bytes) return walk_boxes(launch, out, in, walk);
+    if (reading.zeros == 0 && std::max(in.bytes(), out.bytes()) > launch.features.max_storage_bytes)
+      return walk_boxes(launch, out, in, walk);
     launch.bytes = out.bytes() + std::min(in.bytes(), out.bytes());
-    walk_over(launch, out.dtype(), walk);
+    walk_over(launch, out.dtype(), walk, u32(reading.zeros));
   });
 }
 
@@ -199,6 +203,43 @@ void repeat(Graph& graph, Args args) {
   });
 }
 
+// Whole patches of an image, a row each, with the order of a convolution's weight inside.
+void patches(Graph& graph, Args args) {
+  constexpr int64_t kMostZeros = 65535;
+  const Tensor x = args.tensor(0);
+  const std::vector<int64_t> kernel = args.ints(1);
+  const int64_t zeros = args.integer(2);
+  const bool channels_last = args.boolean(3);
+  check(x.rank() == 4, "patches: an image has rank 4, not %u", x.rank());
+  check(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0, "patches: a kernel is two sizes of at least 1");
+  check(zeros >= 0 && zeros <= kMostZeros, "patches: %lld rows of zeros, of 0 to %lld", static_cast<long long>(zeros),
+        static_cast<long long>(kMostZeros));
+  copy(graph, args.out(), x, [=](const Launch&) {
+    const uint32_t of_y = channels_last ? 1 : 2, of_c = channels_last ? 3 : 1;
+    const int64_t batch = x.dim(0), channels = x.dim(of_c);
+    const int64_t ky = kernel[0], kx = kernel[1], y = x.dim(of_y) / ky, w = x.dim(of_y + 1) / kx;
+    check(y > 0 && w > 0 && y * ky == x.dim(of_y) && w * kx == x.dim(of_y + 1),
+          "patches: an image of %lld x %lld is no whole patches of %lld x %lld", static_cast<long long>(x.dim(of_y)),
+          static_cast<long long>(x.dim(of_y + 1)), static_cast<long long>(ky), static_cast<long long>(kx));
+    const Shape strides = contiguous_strides(x.shape());
+    const int64_t sy = strides[of_y], sx = strides[of_y + 1], sc = strides[of_c];
+    Reading reading{.shape = {batch, zeros + y * w, channels * ky * kx}};
+    reading.sizes = {batch, y, w};
+    reading.strides = {strides[0], ky * sy, kx * sx};
+    if (channels_last) {
+      reading.sizes.insert(reading.sizes.end(), {ky, kx, channels});
+      reading.strides.insert(reading.strides.end(), {sy, sx, sc});
+    } else {
+      reading.sizes.insert(reading.sizes.end(), {channels, ky, kx});
+      reading.strides.insert(reading.strides.end(), {sc, sy, sx});
+    }
+    reading.zeros = zeros * reading.shape[2];
+    check(zeros == 0 || (batch == 1 && reading.shape[2] % 4 == 0),
+          "patches: rows of zeros are of one image, and of whole vec4 groups");
+    return reading;
+  });
+}
+
 }  // namespace
 
 std::span<const Op> copy_ops() {
@@ -232,6 +273,15 @@ std::span<const Op> copy_ops() {
        repeat,
        glsl::copy::axes,
        {"x=T[3,5] repeats=[2,1,3] -> T[2,3,15]", "", reference::repeat}},
+      {{"patches", 1, "Tensor x, ints kernel, int zeros, bool channels_last -> Tensor"},
+       patches,
+       glsl::copy::axes,
+       {"x=T[2,3,6,10] kernel=[3,5] zeros=0 channels_last=0 -> T[2,4,45]; "
+        "x=T[2,6,10,3] kernel=[3,5] zeros=0 channels_last=1 -> T[2,4,45]; "
+        "x=T[1,3,8,12] kernel=[4,4] zeros=2 channels_last=0 -> T[1,8,48]; "
+        "x=T[1,2,6,8] kernel=[3,2] zeros=1 channels_last=0 -> T[1,9,12]; "
+        "x=T[1,8,12,3] kernel=[4,4] zeros=1 channels_last=1 -> T[1,7,48]",
+        "x=f16[1,3,224,224] kernel=[16,16] zeros=1 channels_last=0 -> f16[1,197,768]", reference::patches}},
   };
   return kOps;
 }

@@ -41,6 +41,20 @@ void permute(HostCall& call) {
   });
 }
 
+void patches(HostCall& call) {
+  const HostTensor& x = call.tensor(0);
+  const int64_t ky = call.ints(1)[0], kx = call.ints(1)[1], zeros = call.integer(2);
+  const bool channels_last = call.integer(3) != 0;
+  const int64_t channels = x.shape[channels_last ? 3 : 1], width = x.shape[channels_last ? 2 : 3] / kx;
+  for (size_t i = 0; i < call.out().count(); ++i) {
+    const Shape at = coordinates(i, call.out().shape);
+    const int64_t patch = at[1] - zeros, y = patch / width * ky, w = patch % width * kx;
+    const Shape in = coordinates(at[2], channels_last ? Shape{ky, kx, channels} : Shape{channels, ky, kx});
+    const Shape from = channels_last ? Shape{at[0], y + in[0], w + in[1], in[2]} : Shape{at[0], in[0], y + in[1], w + in[2]};
+    call.out().push(patch < 0 ? 0 : x.values.at(index_at(from, x.shape)));
+  }
+}
+
 void expand(HostCall& call) {
   for (size_t i = 0; i < call.out().count(); ++i)
     call.out().push(broadcast_to(call.args[0], coordinates(i, call.out().shape)));

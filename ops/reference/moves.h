@@ -7,6 +7,7 @@
 namespace pumice::engine::reference {
 
 void permute(HostCall& call);
+void patches(HostCall& call);
 void expand(HostCall& call);
 void slice(HostCall& call);
 void select(HostCall& call);

@@ -12,14 +12,15 @@ PATTERN = "position_embedding"
 
 
 class Embeddings(nn.Module):
-    """Of vision transformers: a class token before the patches, `last`: and two after them."""
+    """Of vision transformers: tokens before the patches, as many as `first` says, and after them."""
 
-    def __init__(self, batch: int = 1, last: bool = False) -> None:
+    def __init__(self, batch: int = 1, first: tuple[int, ...] = (1,), last: int = 0, **conv) -> None:
         super().__init__()
-        self.patches = nn.Conv2d(3, 12, 4, stride=4)
-        self.token, self.last = (nn.Parameter(torch.randn(1, rows, 12)) for rows in (1, 2))
-        self.positions = nn.Parameter(torch.randn(batch, 9 if last else 7, 12))
-        self.tokens = lambda x: [self.token, x, self.last] if last else [self.token, x]
+        self.patches = nn.Conv2d(**{"in_channels": 3, "out_channels": 12, "kernel_size": 4, "stride": 4, **conv})
+        self.first = nn.ParameterList(torch.randn(1, rows, 12) for rows in first)
+        self.last = nn.Parameter(torch.randn(1, last, 12))
+        self.positions = nn.Parameter(torch.randn(batch, sum(first) + 6 + last, 12))
+        self.tokens = lambda x: [*self.first, x, self.last] if last else [*self.first, x]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         patches = self.patches(x).flatten(2).transpose(1, 2)
@@ -27,22 +28,52 @@ class Embeddings(nn.Module):
         return torch.cat(tokens, 1) + self.positions
 
 
-@pytest.mark.parametrize("last", [False, True])
+AS_ROWS, JOINED = {"patches": 1, "linear": 1}, {"patches": 1, "linear": 1, "cat": 1}
+UNFUSED = {**JOINED, "add": 1}
+
+
+@pytest.mark.parametrize(
+    ("fused", "options"),
+    [
+        (AS_ROWS, {}),
+        (AS_ROWS, {"first": (1, 4)}),  # registers
+        (AS_ROWS, {"bias": False}),
+        (JOINED, {"last": 2}),
+        (JOINED, {"first": (), "last": 1}),
+    ],
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-def test_position_embedding(dtype, last) -> None:
-    """In fp16 the sum is rounded once, where eager rounds it twice."""
+def test_position_embedding(dtype, fused, options) -> None:
+    """In fp16 a patch's position is rounded with the bias, where eager rounds the convolution, then the sum: an error
+    of 2^-11 of the largest for each."""
     torch.manual_seed(0)
-    module, image = Embeddings(last=last).to(dtype).eval(), torch.randn(1, 3, 8, 12).to(dtype)
-    fused = {"view": 2, "permute": 1, "linear": 1, "cat": 1}
+    module, image = Embeddings(**options).to(dtype).eval(), torch.randn(1, 3, 8, 12).to(dtype)
     rtol = 4e-6 if dtype is torch.float32 else 2**-10
-    check_pattern(module, image, pattern=PATTERN, fused=fused, unfused={**fused, "add": 1}, rtol=rtol)
+    check_pattern(module, image, pattern=PATTERN, fused=fused, unfused=UNFUSED, rtol=rtol)
 
 
 def test_positions_of_each_image() -> None:
     torch.manual_seed(1)
-    ops = {"view": 2, "permute": 1, "linear": 1, "cat": 1}
     module = Embeddings(batch=2).eval()
-    check_pattern(module, torch.randn(2, 3, 8, 12), pattern=PATTERN, fused=ops, unfused={**ops, "add": 1}, rtol=4e-6)
+    image = torch.randn(2, 3, 8, 12)
+    check_pattern(module, image, pattern=PATTERN, fused=JOINED, unfused=UNFUSED, rtol=4e-6)
+
+
+def test_patches_of_odd_columns() -> None:
+    """A row of zeros is of whole vec4 groups."""
+    torch.manual_seed(3)
+    module, image = Embeddings(kernel_size=3, stride=3).eval(), torch.randn(1, 3, 6, 9)
+    check_pattern(module, image, pattern=PATTERN, fused=JOINED, unfused=UNFUSED, rtol=4e-6)
+
+
+def test_tokens_are_exact_beside_infinite_patches() -> None:
+    """Their rows read nothing of the image."""
+    torch.manual_seed(4)
+    module, image = Embeddings().eval(), torch.full((1, 3, 8, 12), float("inf"))
+    image[..., 4:] = float("nan")
+    got = pumice.load(bytes(pumice.export(module, (image,))))(image)
+    torch.testing.assert_close(got[:, 0], (module.first[0] + module.positions[:, :1])[:, 0], rtol=0, atol=0)
+    assert not torch.isfinite(got[:, 1:]).any()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +81,7 @@ def test_positions_of_each_image() -> None:
     [
         lambda module, x: module(torch.cat((x, x))),  # positions that broadcast
         lambda module, x: torch.add(module(x), module.positions, alpha=2),
-        lambda module, x: torch.cat((module.token * x.sum(), module.patches(x).flatten(2).mT), 1) + module.positions,
+        lambda module, x: torch.cat((module.first[0] * x.sum(), module.patches(x).flatten(2).mT), 1) + module.positions,
         lambda module, x: torch.cat((module.patches(x).flatten(2).mT,) * 2, 1) + module.positions[:, :1],
     ],
 )

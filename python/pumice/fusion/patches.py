@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pumice.lowering.call import Call
@@ -11,6 +12,15 @@ from pumice.lowering.operands import numel
 from pumice.lowering.ref import Ref
 from pumice.ops.conv2d import Convolution
 from pumice.ops.linear import emit_linear
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """`count` rows in front of those of one image's patches, [1, count + patches, channels]. `rows`, of the same
+    shape: what these are, and then what is added to each patch, the bias in it."""
+
+    count: int
+    rows: Ref
 
 
 def is_of_patches(conv: Convolution) -> bool:
@@ -25,21 +35,21 @@ def is_of_patches(conv: Convolution) -> bool:
 
 
 def emit_patches(
-    call: Call, conv: Convolution, given: tuple[Ref, Sequence[Any]] | None, out: Ref, residual: Ref | None = None
+    call: Call, conv: Convolution, given: tuple[Ref, Sequence[Any]] | None, out: Ref, tokens: Tokens | None = None
 ) -> None:
-    """The convolution into `out`, [.., channels], plus the residual of the same shape. `given`: the tensor whose
-    channels are last that x is a permutation of. `order`: of the patches' dimensions, those of a window last."""
+    """The convolution into `out`, [.., channels]. `given`: the tensor whose channels are last that x is a permutation
+    of."""
     weight, (ky, kx) = conv.weight, conv.kernel
     batch, channels, height, width = conv.x.shape
-    y, x = (height // ky, ky), (width // kx, kx)
-    if given is None:
-        source, shape, order, name = conv.x, [batch, channels, *y, *x], [0, 2, 4, 1, 3, 5], "patches"
-        values = lambda: call.value(weight).flatten(1)  # noqa: E731
-    else:
-        source, shape, order, name = given[0], [batch, *y, *x, channels], [0, 1, 3, 2, 4, 5], "patches, channels last"
-        values = lambda: call.value(weight).permute(0, 2, 3, 1).flatten(1)  # noqa: E731
-    patches = call.temp(source.dtype, [shape[dim] for dim in order])
-    call.emit("permute", call.view(source, shape), order, out=patches)
-    columns = channels * ky * kx
+    source, name = (conv.x, "patches") if given is None else (given[0], "patches, channels last")
+    order = [0, 1, 2, 3] if given is None else [0, 2, 3, 1]
+    zeros, columns = tokens.count if tokens else 0, channels * ky * kx
+    patches = call.temp(source.dtype, [batch, zeros + height // ky * (width // kx), columns])
+    call.emit("patches", source, [ky, kx], zeros, given is not None, out=patches)
+    values = lambda: call.value(weight).permute(order).flatten(1)  # noqa: E731
     rows = call.constant(f"{weight.key}:{name}", weight.dtype, (weight.shape[0], columns), values)
-    emit_linear(call, call.view(patches, [*out.shape[:-1], columns]), rows, conv.bias, out, residual=residual)
+    x = call.view(patches, [*out.shape[:-1], columns])
+    if tokens is None:
+        emit_linear(call, x, rows, conv.bias, out)
+    else:
+        emit_linear(call, x, rows, None, out, residual=tokens.rows)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cat([tokens, patches]) + positions, with constant tokens and positions -> the layer of the patches adds their
-positions, and the tokens have theirs already."""
+"""cat([tokens, patches]) + positions, with constant tokens and positions -> the layer of the patches alone.
+
+Tokens in front of the patches of one image are rows of it, too, of patches that are zero: what it adds to each row is
+the token and its position, or a patch's position and the bias. Others are joined to them afterwards."""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from dataclasses import dataclass
 import torch
 
 from pumice.fusion.convolution import convolution_with_channels_last, input_with_channels_last
-from pumice.fusion.patches import emit_patches, is_of_patches
+from pumice.fusion.patches import Tokens, emit_patches, is_of_patches
 from pumice.lowering.call import Call
-from pumice.lowering.operands import axis
+from pumice.lowering.operands import axis, numel
 from pumice.lowering.permuted import PERMUTES
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
@@ -21,6 +23,7 @@ from pumice.ops.binary import pair
 from pumice.ops.conv2d import Convolution
 
 aten = torch.ops.aten
+_MOST_TOKENS = 65535  # that the operator takes, ops/copy.cpp
 
 
 @dataclass(frozen=True)
@@ -55,24 +58,51 @@ def _parts(call: Call, joined: Ref) -> list[_Rows] | None:
             return None
         permute = None if x.is_constant else cat.producer(x, *PERMUTES, single_use=True)
         conv = None if permute is None else convolution_with_channels_last(permute)
-        if not x.is_constant and (conv is None or not is_of_patches(conv)):
+        if not x.is_constant and not _is_of_patches(conv):
             return None
         parts.append(_Rows(x, conv, first))
         first += x.shape[1]
     return parts if sum(part.conv is not None for part in parts) == 1 else None
 
 
+def _is_of_patches(conv: Convolution | None) -> bool:
+    return conv is not None and is_of_patches(conv) and (conv.bias is None or conv.bias.is_constant)
+
+
 def _emit(call: Call, parts: list[_Rows], positions: Ref) -> None:
-    call.emit("cat", [_with_positions(call, part, positions) for part in parts], 1)
+    conv, count = parts[-1].conv, parts[-1].first
+    one_image = conv is not None and conv.x.shape[0] == 1 and conv.x.shape[1] * numel(conv.kernel) % 4 == 0
+    if one_image and count <= _MOST_TOKENS:
+        _emit_as_rows(call, parts, positions)
+    else:
+        _emit_joined(call, parts, positions)
+
+
+def _emit_as_rows(call: Call, parts: list[_Rows], positions: Ref) -> None:
+    conv, count = parts[-1].conv, parts[-1].first
+    each = [_with_positions(call, part, positions) for part in parts]
+    key = "cat " + ", ".join(part.key for part in each)
+    joined = lambda: torch.cat([call.value(part) for part in each], 1)  # noqa: E731
+    rows = call.constant(key, positions.dtype, positions.shape, joined)
+    emit_patches(call, conv, input_with_channels_last(conv), call.out, Tokens(count, rows))
+
+
+def _emit_joined(call: Call, parts: list[_Rows], positions: Ref) -> None:
+    each = []
+    for part in parts:
+        rows = _with_positions(call, part, positions)
+        each.append(rows if part.conv is None else call.temp(part.x.dtype, part.x.shape))
+        if part.conv is not None:
+            emit_patches(call, part.conv, input_with_channels_last(part.conv), each[-1], Tokens(0, rows))
+    call.emit("cat", each, 1)
 
 
 def _with_positions(call: Call, part: _Rows, positions: Ref) -> Ref:
-    x, end = part.x, part.first + part.x.shape[1]
-    rows = f"{positions.key}[:, {part.first}:{end}]"
-    read = lambda: call.value(positions)[:, part.first : end]  # noqa: E731
-    if part.conv is None:
-        return call.constant(f"{x.key} + {rows}", x.dtype, x.shape, lambda: call.value(x) + read())
-    out = call.temp(x.dtype, x.shape)
-    residual = call.constant(rows, x.dtype, x.shape, read)
-    emit_patches(call, part.conv, input_with_channels_last(part.conv), out, residual)
-    return out
+    """The constant rows: tokens, or the bias of the patches, and their positions."""
+    added = part.x if part.conv is None else part.conv.bias
+    begin, end = part.first, part.first + part.x.shape[1]
+    key = f"{positions.key}[:, {begin}:{end}]"
+    read = lambda: call.value(positions)[:, begin:end]  # noqa: E731
+    if added is None:
+        return call.constant(key, part.x.dtype, part.x.shape, read)
+    return call.constant(f"{added.key} + {key}", part.x.dtype, part.x.shape, lambda: call.value(added) + read())

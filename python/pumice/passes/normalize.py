@@ -4,8 +4,9 @@
     clone(x) -> x        _to_copy(x, same dtype) -> x        slice(x, 0, 0, whole) -> x        cat([x]) -> x
     two equal nodes -> one
 
-and brings numbers that are read from tensors, ExecuTorch's operators for language models, and images whose channels are
-last into forms that the lowerings and patterns know (items.py, llama.py, channels_last.py).
+and brings numbers that are read from tensors, ExecuTorch's operators for language models, images whose channels are
+last, and rows that are read alone into forms that the lowerings and patterns know (items.py, llama.py, channels_last.py,
+needed_rows.py).
 Nodes stay in the graph, without arguments and users, so that the report can speak of them. Values are single-assignment
 here (the graph is functional), so an alias and a copy are the same thing.
 """
@@ -22,6 +23,7 @@ from pumice.lowering.sizes import same_shape
 from pumice.passes.channels_last import keep_channels_last
 from pumice.passes.items import rewrite_items
 from pumice.passes.llama import rewrite_llama
+from pumice.passes.needed_rows import compute_needed_rows
 
 aten = torch.ops.aten
 SameDtype = Callable[[torch.dtype, torch.dtype], bool]
@@ -52,7 +54,7 @@ def normalize(program: Any, device_dtype: Callable[[torch.dtype], Any]) -> dict[
     _merge(graph, equal, out)
     _drop_dead(graph, out)
     rewritten, gone = rewrite_items(graph), rewrite_llama(program)
-    rewritten |= keep_channels_last(graph)
+    rewritten |= keep_channels_last(graph) | compute_needed_rows(graph)
     if rewritten or gone:
         out.update(gone)
         _merge(graph, equal, out)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that nothing reads are not computed (passes/needed_rows.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from support.unfused import Function
+from torch import nn
+from torch.nn import functional as F
+
+import pumice
+
+
+class Block(nn.Module):
+    """The end of a vision transformer or of BERT: attention, a layer after it, norms, a feed-forward network."""
+
+    def __init__(self, size: int = 32, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm, self.after, self.last = (nn.LayerNorm(size) for _ in range(3))
+        self.q, self.k, self.v, self.o = (nn.Linear(size, size) for _ in range(4))
+        self.up, self.down = nn.Linear(size, 3 * size), nn.Linear(3 * size, size)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(x)
+        q, k, v = (layer(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        x = x + self.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return self.last(x + self.down(F.gelu(self.up(self.after(x)))))
+
+
+class Ends(nn.Module):
+    """A block, and what is read of it."""
+
+    def __init__(self, end: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.block, self.head, self.end = Block(), nn.Linear(32, 5), end
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.end(self.head, self.block(x))
+
+
+def check(module: nn.Module, x: torch.Tensor, **options) -> dict[str, int]:
+    """Runs it; the operators that were called."""
+    module.eval()
+    program = pumice.export(module, (x,), **options)
+    with torch.no_grad():
+        want = module(x)
+    torch.testing.assert_close(pumice.load(bytes(program))(x), want, rtol=1e-5, atol=2e-5)
+    return program.report.operators
+
+
+CUT = {
+    "the first": lambda head, y: head(y[:, 0]),
+    "the last": lambda head, y: head(y[:, -1]),
+    "of all layers": lambda head, y: head(y)[:, 3],
+    "two": lambda head, y: head(y[:, 2:4]),
+    "the last three, flat": lambda head, y: head(y)[:, -3:].flatten(1),
+    "from the fourth on": lambda head, y: head(y[:, 4:]),
+}
+
+
+@pytest.mark.parametrize("end", CUT.values(), ids=CUT)
+def test_rows_that_are_read(end) -> None:
+    """The attention and what is added to it are cut: two slices, and no select."""
+    operators = check(Ends(end), torch.randn(2, 7, 32))
+    assert operators["slice"] == 2 and "select" not in operators
+
+
+WHOLE = {
+    "every row": lambda head, y: head(y).sum(1),
+    "two kinds of rows": lambda head, y: head(y[:, 0]) + head(y[:, 1]),
+    "rows that are read otherwise, too": lambda head, y: head(y[:, 0]) + y.mean(),
+    "columns": lambda head, y: head(y)[..., 2],
+    "steps": lambda head, y: head(y[:, ::2]),
+    "mixed rows": lambda head, y: head(y.softmax(1))[:, 0],
+}
+
+
+@pytest.mark.parametrize("end", WHOLE.values(), ids=WHOLE)
+def test_rows_that_stay(end) -> None:
+    """The block is computed for all rows."""
+    operators = check(Ends(end), torch.randn(2, 7, 32))
+    block = pumice.export(Block().eval(), (torch.randn(2, 7, 32),)).report.operators
+    assert operators.get("slice", 0) + operators.get("select", 0) <= 2
+    assert operators["layer_norm"] == block["layer_norm"]
+
+
+@pytest.mark.parametrize("end", list(CUT.values())[:4], ids=list(CUT)[:4])
+def test_lengths_that_change(end) -> None:
+    """Of BERT: the row is the same, its sequence is not."""
+    module = Ends(end).eval()
+    length = torch.export.Dim("length", min=4, max=64)
+    program = pumice.export(module, (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},))
+    assert program.report.operators["slice"] == 2
+    loaded = pumice.load(bytes(program))
+    for rows in (7, 4, 64):
+        x = torch.randn(1, rows, 32)
+        with torch.no_grad():
+            torch.testing.assert_close(loaded(x), module(x), rtol=1e-5, atol=2e-5)
+
+
+def test_quantized_layers() -> None:
+    module = Ends(CUT["the first"]).eval()
+    pumice.quantize(module, "int8")
+    operators = check(module, torch.randn(2, 7, 32))
+    assert operators["slice"] == 2 and operators["linear_q8csw"] >= 4
+
+
+def test_rows_of_other_dimensions() -> None:
+    """Through a permutation, a view and operands that broadcast; a batch of one image of two."""
+    layer = nn.Linear(6, 6)
+
+    def of(x: torch.Tensor) -> torch.Tensor:
+        rows = layer(x.transpose(0, 1) * x.new_ones(5, 1, 6)).unflatten(-1, (2, 3)).permute(0, 2, 1, 3)
+        return rows[:, :, 1]
+
+    module = Function(lambda layer, x: of(x), layer)
+    operators = check(module, torch.randn(4, 5, 6))
+    assert "select" not in operators
+
+
+def test_no_layer_no_change() -> None:
+    """Sums alone are not worth a slice of each operand."""
+    operators = check(Function(lambda x: (x + x.flip(0)).relu()[1]), torch.randn(4, 6))
+    assert operators["select"] == 1 and "slice" not in operators
