@@ -203,7 +203,11 @@ void repeat(Graph& graph, Args args) {
   });
 }
 
-// Whole patches of an image, a row each, with the order of a convolution's weight inside.
+constexpr std::string_view kFloatTypes[] = {"f32", "f16"};
+constexpr Axis kFloats[] = {{"DTYPE", kFloatTypes}};
+
+// Whole patches of an image, a row each, with the order of a convolution's weight inside. Of floats: no layer of others
+// reads them.
 void patches(Graph& graph, Args args) {
   constexpr int64_t kMostZeros = 65535;
   const Tensor x = args.tensor(0);
@@ -211,6 +215,7 @@ void patches(Graph& graph, Args args) {
   const int64_t zeros = args.integer(2);
   const bool channels_last = args.boolean(3);
   check(x.rank() == 4, "patches: an image has rank 4, not %u", x.rank());
+  check(is_float(x.dtype()), "patches: an image is of floats, not %s", name(x.dtype()));
   check(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0, "patches: a kernel is two sizes of at least 1");
   check(zeros >= 0 && zeros <= kMostZeros, "patches: %lld rows of zeros, of 0 to %lld", static_cast<long long>(zeros),
         static_cast<long long>(kMostZeros));
@@ -275,7 +280,7 @@ std::span<const Op> copy_ops() {
        {"x=T[3,5] repeats=[2,1,3] -> T[2,3,15]", "", reference::repeat}},
       {{"patches", 1, "Tensor x, ints kernel, int zeros, bool channels_last -> Tensor"},
        patches,
-       glsl::copy::axes,
+       kFloats,
        {"x=T[2,3,6,10] kernel=[3,5] zeros=0 channels_last=0 -> T[2,4,45]; "
         "x=T[2,6,10,3] kernel=[3,5] zeros=0 channels_last=1 -> T[2,4,45]; "
         "x=T[1,3,8,12] kernel=[4,4] zeros=2 channels_last=0 -> T[1,8,48]; "

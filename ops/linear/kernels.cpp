@@ -207,7 +207,7 @@ constexpr uint32_t kNormedBuffers = 13;          // of linear_gemv_fragments[...
 
 static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family != Family::gemv_fragments || features.max_storage_buffers < kNormedBuffers) return false;
-  if (s.textures || s.integers || s.m < 1 || s.k % 64 != 0) return false;
+  if (s.textures || s.integers || s.m < 2 || s.k % 64 != 0) return false;
   return (kernel.input == Input::floats && s.dtype == DType::f16) ||
          (kernel.input == Input::splits && (s.weight != WeightType::f32 || s.split_weight));
 }

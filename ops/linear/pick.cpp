@@ -166,7 +166,6 @@ constexpr OwnSplitCost kOwnSplitCosts[] = {{"split_gemvf8", true, 4.3, 0.052},
                                            {"split_gemvf8x2", false, 5.6, 0.047},
                                            {"split_gemvf16x2", false, 6.2, 0.0365}};
 constexpr int64_t kLeastOwnSplitRows = 16;
-constexpr int64_t kSmallWeight = int64_t{1} << 22;
 
 // fp32 weights by 16 rows a pass and two panels: not of so few workgroups (two for each multiprocessor), which wait,
 // nor, with a layer norm of x in their registers, of more than run at once (four). H200, 197 rows, us of split_gemvf8x2
@@ -178,10 +177,6 @@ bool suits_16_rows(const LinearShape& s, const Features& features) {
 }
 
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
-  if (s.m < kLeastOwnSplitRows && s.weight == WeightType::f32 && s.n * s.k <= kSmallWeight) {
-    const LinearKernel& kernel = linear_kernel("split_gemvf8");
-    return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
-  }
   const LinearKernel* best = nullptr;
   const double millions = 1e-6 * 132 / features.units() * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
   for (const OwnSplitCost& cost : kOwnSplitCosts) {

@@ -106,7 +106,7 @@ def product(op: str, weight: torch.dtype) -> Make:
     return make
 
 
-VECTOR, MATRIX = (4,), (4, 6)
+VECTOR, MATRIX, IMAGE = (4,), (4, 6), (1, 4, 8, 8)
 PRODUCTS = ("linear", "fused_linear", "expert_linear")
 
 # id and what it is, the file, the code, a part of the message. Each operator's first line is right: only its number is
@@ -150,6 +150,16 @@ CASES: list[tuple[str, Make, str, str]] = [
     ("G13 permute", call("permute", [MATRIX], [[1, -2]], (6, 4)), "", ""),
     ("G13 axis twice", call("permute", [MATRIX], [[0, 0]], (4, 4)), "BadGraph", "no permutation"),
     ("G13 axis missing", call("permute", [MATRIX], [[0]], (4,)), "BadGraph", "no permutation"),
+    ("G13 patches", call("patches", [IMAGE], [[4, 2], 1, False], (1, 9, 32)), "", ""),
+    ("G13 patches of 0", call("patches", [IMAGE], [[4, 0], 0, False], (1, 8, 32)), "BadGraph", "at least 1"),
+    ("G13 patches of 3 sizes", call("patches", [IMAGE], [[4, 2, 1], 0, False], (1, 8, 32)), "BadGraph", "two sizes"),
+    ("G13 no whole patches", call("patches", [IMAGE], [[3, 2], 0, False], (1, 8, 24)), "BadGraph", "8 x 8 is no whole"),
+    ("G13 patches of 63 bits", call("patches", [IMAGE], [[I64_MAX, 2], 0, False], (1, 8, 8)), "BadGraph", "no whole"),
+    ("G13 zeros negative", call("patches", [IMAGE], [[4, 2], -1, False], (1, 7, 32)), "BadGraph", "-1 rows of zeros"),
+    ("G13 zeros of 63 bits", call("patches", [IMAGE], [[4, 2], I64_MAX, False], (1, 9, 32)), "BadGraph", "rows of zeros"),
+    ("G13 patches of a matrix", call("patches", [MATRIX], [[2, 2], 0, False], (1, 6, 4)), "BadGraph", "rank 4, not 2"),
+    ("G13 zeros of two", call("patches", [(2, 4, 8, 8)], [[4, 2], 1, False], (2, 9, 32)), "BadGraph", "of one image"),
+    ("G13 zeros of odd rows", call("patches", [(1, 3, 4, 4)], [[1, 1], 1, False], (1, 17, 3)), "BadGraph", "whole vec4"),
     ("G13 slice", call("slice", [MATRIX], [1, 0, 6, 2], (4, 3)), "", ""),
     ("G13 step 0", call("slice", [MATRIX], [1, 0, 6, 0], (4, 6)), "BadGraph", "step 0 must be positive"),
     ("G13 step negative", call("slice", [MATRIX], [1, 0, 6, -1], (4, 6)), "BadGraph", "step -1"),

@@ -57,6 +57,17 @@ class SelfAttention(nn.Module):
         return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
 
+class Patches(nn.Module):
+    """Of 4 x 4 pixels, a row each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 4, stride=4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x).flatten(2).transpose(1, 2)
+
+
 class Draw(nn.Module):
     """The most probable token."""
 

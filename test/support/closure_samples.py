@@ -264,9 +264,15 @@ def _heads() -> Iterator[Sample]:
         yield Sample(f"sdpa_heads {_name(dtype)}", partial(_given, *attention), tolerance=PRODUCTS)
 
 
+def _patches() -> Iterator[Sample]:
+    for dtype in FLOATS:
+        patches = modules.Patches().to(dtype), normal(1, 3, 4, 8, dtype=dtype)
+        yield Sample(f"patches {_name(dtype)}", partial(_given, *patches), tolerance=PRODUCTS)
+
+
 def samples() -> dict[str, Sample]:
     """All of them by name."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(16)
-        kinds = (_elements, _tensors, _layers, _patterns, _heads)
+        kinds = (_elements, _tensors, _layers, _patterns, _heads, _patches)
         return {sample.name: sample for kind in kinds for sample in kind()}
