@@ -5,10 +5,12 @@
 // first. STEPS_F64: PyTorch's scales are fp64 tensors that hold fp32 numbers.
 #include "glsl/quantize.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "glsl/include/core/modes.glslh"
 #include "glsl/quantize_f64.h"
+#include "ops/conv/quantized_image.h"
 #include "ops/op.h"
 #include "ops/quant/blocks.h"
 #include "ops/reference/integers.h"
@@ -65,21 +67,31 @@ void quantize(Graph& graph, Args args) {
   const auto bind = [&](const Parameter& parameter) {
     return parameter.tensor ? parameter.tensor : texture ? Tensor() : x;
   };
-  graph.dispatch({out}, {x, bind(scale), bind(zero)}, [=, &shader](Launch& launch) {
-    out.resize(x.shape());
-    const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
-    check_count(scale, b, kOp, "scales");
-    check_count(zero, b, kOp, "zero points");
-    if (out.numel() == 0) return;
-    glsl::quantize::Params params{};
-    over_blocks(launch, params, b, out, scale, zero, !texture);
-    if (texture) over_texels(launch, params, out);
-    params.low = static_cast<float>(low);
-    params.high = static_cast<float>(high);
-    launch.params(params);
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_vec4s % 2 == 0});
-    launch.shader = &shader;
-  });
+  const auto write = [=, &graph, &shader, reads = std::vector<Tensor>{x, bind(scale), bind(zero)}] {
+    graph.dispatch({out}, reads, [=, &shader](Launch& launch) {
+      out.resize(x.shape());
+      const QuantBlocks b = quant_blocks(x.shape(), block, kOp);
+      check_count(scale, b, kOp, "scales");
+      check_count(zero, b, kOp, "zero points");
+      if (out.numel() == 0) return;
+      glsl::quantize::Params params{};
+      over_blocks(launch, params, b, out, scale, zero, !texture);
+      if (texture) over_texels(launch, params, out);
+      params.low = static_cast<float>(low);
+      params.high = static_cast<float>(high);
+      launch.params(params);
+      launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(steps), last, params.block_vec4s % 2 == 0});
+      launch.shader = &shader;
+    });
+  };
+  const bool of_tensor = !scale.tensor && !zero.tensor && std::ranges::all_of(block, [](int64_t b) { return b == -1; });
+  const QuantizedImage image{.x = x,
+                             .inverse = scale.number,
+                             .zero = zero.number,
+                             .low = static_cast<float>(low),
+                             .high = static_cast<float>(high),
+                             .steps = static_cast<uint32_t>(steps)};
+  if (!of_tensor || last || !same_shape(graph, x, out) || !defer_quantized_image(graph, out, image, write)) write();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "glsl/conv2d_to_channels_last.h"
 #include "glsl/conv2d_to_nchw.h"
 #include "ops/conv/channels_last_product.h"
+#include "ops/conv/quantized_image.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -79,7 +80,8 @@ Tensor scaled_as_channels_last(Graph& graph, Tensor value, Tensor factors) {
 Tensor row_taps_as_channels_last(Graph& graph, const Convolution& c, int64_t border) {
   const Tensor x = c.x, rows = graph.scratch(DType::i32, 1);
   const Patches p = c.patches;
-  graph.dispatch({rows}, {x}, [=, op = c.op](Launch& launch) {
+  const QuantizedImage image = quantized_image(graph, x);  // in whose place x is read
+  graph.dispatch({rows}, {image.x ? image.x : x}, [=, op = c.op](Launch& launch) {
     using namespace glsl::conv2d_row_taps;
     const int64_t out_w = p.count(1, x.dim(3), op);
     const int64_t vectors = channel_groups(p.kernel[1] * x.dim(1), x.dtype()) * group_words(x.dtype()) / 4;
@@ -88,10 +90,15 @@ Tensor row_taps_as_channels_last(Graph& graph, const Convolution& c, int64_t bor
     if (count == 0) return;
     launch.over(u32(count));
     const uint32_t word = is_byte(x.dtype()) ? 0x01010101u * static_cast<uint8_t>(border) : 0;
-    launch.params(Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word});
+    launch.params(Params{u32(count), u32(x.dim(2)), u32(x.dim(3)), u32(out_w), static_cast<int32_t>(p.pads[1]), word,
+                         image.inverse, image.zero, image.low, image.high});
     launch.spec.insert(launch.spec.end(), {u32(x.dim(1)), u32(p.kernel[1]), u32(vectors), u32(p.stride[1]),
-                                           u32(p.dilation[1]), x.dtype() == DType::u8 ? 0x80u : 0u});
-    launch.shader = &variant(is_byte(x.dtype()) ? IN::i8 : x.dtype() == DType::f16 ? IN::f16 : IN::f32);
+                                           u32(p.dilation[1]), x.dtype() == DType::u8 ? 0x80u : 0u, image.steps});
+    const DType in = image.x ? image.x.dtype() : x.dtype();
+    launch.shader = &variant(is_byte(in)        ? IN::i8
+                             : in == DType::f16 ? IN::f16
+                                                : IN::f32,
+                             image.x ? OUT::i8 : OUT::same);
   });
   return rows;
 }

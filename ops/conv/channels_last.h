@@ -25,7 +25,8 @@
 //    deferred like a convolution; the mean of all pixels of an x that is not read otherwise is written at once: its
 //    layouts are the same (ops/conv/image_pooling.h).
 // 8. Where a pixel of x would be mostly padding, as of colors, that copy has what all taps of a row see instead
-//    (ConvFacts::row_taps).
+//    (ConvFacts::row_taps). Where nothing else reads an x that is quantized from floats, that copy quantizes it
+//    (ops/conv/quantized_image.h).
 #pragma once
 
 #include <functional>
