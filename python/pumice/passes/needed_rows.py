@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes only those rows that are read in the end, as the first token's of an image classifier.
+"""Computes only those rows that are read in the end, as the first token's of an image classifier, or the last one's of a
+language model.
 
     select(f(x), dim, i)  ->  squeeze(f(slice(x, dim, i, i + 1)), dim)        f: whatever makes each row of its own row
 
@@ -154,6 +155,12 @@ def _norm(node: Node, dim: int) -> _Operands | None:
     return _first(node, dim if dim < value_of(node).dim() - len(node.args[1]) else None)
 
 
+def _mean(node: Node, dim: int) -> _Operands | None:
+    """Over dimensions after the rows, as a root mean square has it."""
+    given, rank = arguments(node), value_of(node.args[0]).dim()
+    return _first(node, dim if given["dim"] and all(dim < each % rank for each in given["dim"]) else None)
+
+
 def _transpose(node: Node, dim: int) -> _Operands | None:
     dims = list(range(value_of(node).dim()))
     a, b = (d % len(dims) for d in node.args[1:])
@@ -178,6 +185,7 @@ _BY_ROWS: dict[Any, Callable[[Node, int], _Operands | None]] = {
     aten.linear.default: _linear,
     aten.layer_norm.default: _norm,
     aten.rms_norm.default: _norm,
+    aten.mean.dim: _mean,
     aten.transpose.int: _transpose,
     aten.permute.default: _permute,
     aten._to_copy.default: _first,
