@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "glsl/include/core/modes.glslh"
 #include "ops/linear/int8_kernels.h"
+#include "ops/linear/registers.h"
 
 namespace pumice::engine {
 namespace {
@@ -295,6 +296,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k) * parts;
     if (products >= 64)
       return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
+    if (std::string reason = sums_unsupported_reason(t, features); !reason.empty()) return reason;
   }
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {

@@ -8,6 +8,7 @@
 #include "ops/conv/channels_last_kernels.h"
 #include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/pick_int8.h"
+#include "ops/linear/registers.h"
 #include "ops/linear/tuned.h"
 
 // Every threshold says which measurement set it.
@@ -232,16 +233,6 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
 }
 
 }  // namespace
-
-// Few on Adreno, and fewer in small subgroups, on Apple's and Intel's GPUs.
-uint32_t most_sums(const Features& features) {
-  if (!features.few_registers) return 128;
-  return features.subgroup_size > 32 ? 64 : 32;
-}
-
-bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
-  return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
-}
 
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.

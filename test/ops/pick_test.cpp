@@ -73,6 +73,34 @@ TEST(PickLinear, FewRegistersHoldFewSumsOfIntegers) {
   EXPECT_EQ(name(small, 32), "int8g_64x128");
 }
 
+// Compilers would spill most of them for seconds, also when a program forces the kernel or `pumice tune` tries it.
+TEST(PickLinear, NoKernelKeepsManyTimesTheSumsThatRegistersHold) {
+  Features intel = gpu();
+  intel.bits |= bit(Feature::int_dot) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8) |
+                bit(Feature::float16);
+  intel.few_registers = true, intel.subgroup_size = intel.min_subgroup_size = 8;
+  intel.matrix_s8 = {MatrixShape{8, 8, 32}}, intel.matrix_f16 = {MatrixShape{8, 8, 16}};
+  Features roomy = intel;
+  roomy.few_registers = false;
+  const auto reason = [](const char* kernel, uint32_t group, const Features& features) {
+    const LinearShape integers = {512, 14336, 4096, group, WeightType::q4, DType::f32, false, true};
+    const LinearShape halves = {512, 14336, 4096, group, WeightType::q4, DType::f16, true};
+    const LinearKernel& named = linear_kernel(kernel);
+    return unsupported_reason(named, named.family == Family::matrix ? halves : integers, features);
+  };
+  EXPECT_EQ(reason("dot_tile64x128", 32, intel),
+            "keeps 128 sums an invocation, where this GPU has registers for about 32");
+  EXPECT_EQ(reason("dot_tile64x128", 0, intel), "");
+  EXPECT_EQ(reason("dot_tile64x64", 32, intel), "");
+  for (const auto& [kernel, group] :
+       {std::pair{"int8g_64x128", 32u}, {"int8_128x128", 0u}, {"int8_64x64", 0u}, {"matrix64x64", 32u}}) {
+    EXPECT_NE(reason(kernel, group, intel).find("sums an invocation"), std::string::npos) << kernel;
+    EXPECT_EQ(reason(kernel, group, roomy), "") << kernel;
+  }
+  for (const auto& [kernel, group] : {std::pair{"int8g_32x32", 32u}, {"int8_32x32", 0u}, {"matrix32x32", 32u}})
+    EXPECT_EQ(reason(kernel, group, intel), "") << kernel;
+}
+
 TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
   EXPECT_EQ(pick_linear({128, 384, 384}, gpu()).rows, 4u);  // 24 tiles at most: too few
   EXPECT_EQ(pick_linear({128, 1536, 384}, gpu()).rows, 4u);

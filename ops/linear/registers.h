@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many sums the registers of a GPU hold, by what compilers spill (docs/fleet.md). Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ops/linear/kernels.h"
+
+namespace pumice::engine {
+
+// Numbers that an invocation may sum in its registers before compilers spill.
+uint32_t most_sums(const Features& features);
+// Whether an invocation holds its part of a subgroup's matrices of sums, `sums` numbers for an output.
+bool holds_sums(const Tile& tile, const Features& features, uint32_t sums = 1);
+// Why registers hold so few of them that a compiler takes seconds to spill the others, as the end of "it ...".
+std::string sums_unsupported_reason(const Tile& tile, const Features& features, uint32_t sums = 1);
+
+}  // namespace pumice::engine
