@@ -46,11 +46,13 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   const int64_t enough = features.filling(1 << 16);
   const LinearKernel* one = nullptr;
+  while (!holds_pass(rows, s.dtype, features)) rows /= 2;
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.panels == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
-    if (kernel.panels == 2 && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
+    const bool held = holds_pass(rows * kernel.panels, s.dtype, features);
+    if (kernel.panels == 2 && held && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
   }
   return *one;
 }

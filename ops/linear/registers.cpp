@@ -3,14 +3,32 @@
 
 namespace pumice::engine {
 
-// Few on Adreno, and fewer in small subgroups, on Apple's and Intel's GPUs.
+// Adreno 630 has fewer than its successors, by what compilers spill. Its driver says what theirs say, but for 16-bit
+// storage. Another GPU where that is switched off is taken for one, too, and gets smaller tiles.
+static bool has_least(const Features& features) {
+  return features.few_registers && features.subgroup_size > 32 && !features.has(Feature::storage16);
+}
+
+// Few on Adreno, and fewer on Adreno 630 and in small subgroups, on Apple's and Intel's GPUs.
 uint32_t most_sums(const Features& features) {
   if (!features.few_registers) return 128;
-  return features.subgroup_size > 32 ? 64 : 32;
+  return features.subgroup_size > 32 && !has_least(features) ? 64 : 32;
 }
 
 bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
   return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
+}
+
+// Spills of linear_gemv.glsl on Adreno 630, int4 in fp32 and in fp16: 8 rows 683 and 116, 4 rows 105 and 0, of two
+// panels 161 and 17, 2 rows none. Adreno 660 to 830: none in all but 4 rows of two panels.
+bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
+  return !has_least(features) || rows <= (dtype == DType::f16 ? 4 : 2);
+}
+
+// Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 also among 512: 114 of one row in fp32.
+uint32_t most_pass_lanes(const Features& features) {
+  if (features.cpu || (features.subgroup_size <= 32 && !features.few_registers)) return features.max_invocations;
+  return has_least(features) ? 256 : 512;
 }
 
 // Mesa's compiler for Intel, processor time of a pipeline by how many times the sums are more than what is held: 2
