@@ -134,13 +134,9 @@ void multiply_step(uint run, uint t) {
   }
 }
 
+// A loop: Mesa's compilers load the words of all unrolled steps first, where they can, and spill them on RDNA and Intel's GPUs.
 void multiply_run(uint run) {
-  if (TM * TN > 16u) {
-    [[unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
-  } else {
-    // For GPUs of few registers: Mesa's compiler for Intel loads the words of all steps first, where it can, and spills them.
-    [[dont_unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
-  }
+  [[dont_unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
 }
 
 // Adds the integer sums of a tile's run of columns to the fp32 sums.
