@@ -112,28 +112,31 @@ void store_tile() {
 uint b_row(uint j) { return ((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW; }
 uint a_row(uint i) { return (i * LANES_M + lane_m()) * ROW; }
 
-void multiply_run(uint run) {
-  [[unroll]] for (uint t = 0u; t < 4u; ++t) {
-    uvec4 b[TN];
+void multiply_step(uint run, uint t) {
+  uvec4 b[TN];
+  [[unroll]] for (uint j = 0u; j < TN; ++j) {
+    if (RUNS == 1u) b[j] = b_[b_row(j) + t];
+    else b[j].xy = run == 0u ? b_[b_row(j) + t].xy : b_[b_row(j) + t].zw;
+  }
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    uvec4 a;
+    if (RUNS == 1u) a = a_[a_row(i) + t];
+    else a.xy = run == 0u ? a_[a_row(i) + t].xy : a_[a_row(i) + t].zw;
     [[unroll]] for (uint j = 0u; j < TN; ++j) {
-      if (RUNS == 1u) b[j] = b_[b_row(j) + t];
-      else b[j].xy = run == 0u ? b_[b_row(j) + t].xy : b_[b_row(j) + t].zw;
-    }
-    [[unroll]] for (uint i = 0u; i < TM; ++i) {
-      uvec4 a;
-      if (RUNS == 1u) a = a_[a_row(i) + t];
-      else a.xy = run == 0u ? a_[a_row(i) + t].xy : a_[a_row(i) + t].zw;
-      [[unroll]] for (uint j = 0u; j < TN; ++j) {
-        const uint at = i * TN + j;
-        whole_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
-        whole_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
-        if (RUNS == 1u) {
-          whole_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
-          whole_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
-        }
+      const uint at = i * TN + j;
+      whole_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
+      whole_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
+      if (RUNS == 1u) {
+        whole_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
+        whole_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
       }
     }
   }
+}
+
+// A loop: Mesa's compilers load the words of all unrolled steps first, where they can, and spill them on RDNA and Intel's GPUs.
+void multiply_run(uint run) {
+  [[dont_unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
 }
 
 // Adds the integer sums of a tile's run of columns to the fp32 sums.

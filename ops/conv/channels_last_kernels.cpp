@@ -6,6 +6,7 @@
 #include "base/divide.h"
 #include "ops/linear/packed_weight.h"  // kPanelRows
 #include "ops/linear/pick.h"
+#include "ops/linear/registers.h"
 
 namespace pumice::engine {
 namespace {
@@ -144,7 +145,7 @@ static std::string matrix_unsupported_reason(const ConvKernel& kernel, const Fea
   // A driver writes every product out: lavapipe takes a minute and more to compile so many.
   const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (chunk / shape.k);
   if (products > 64) return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
-  return "";
+  return sums_unsupported_reason(t, features);
 }
 
 static std::string int8_fragments_unsupported_reason(const Features& features) {

@@ -8,6 +8,7 @@
 #include "glsl/gate_multiply.h"
 #include "ops/linear/launch.h"
 #include "ops/linear/pick.h"
+#include "ops/linear/registers.h"
 #include "ops/linear/split_x.h"
 #include "ops/shared/norm_launch.h"
 #include "ops/shared/shape.h"
@@ -57,7 +58,9 @@ Fusion Layer::fusion(const Launch& launch, const LinearShape& shape, const Linea
   // Kernels gate and norm whole weights and outputs only, not blocks that fit a binding.
   const bool whole = is_one_launch(launch, *kernel, x.dtype(), weight, rows(), how);
   const LinearKernel* gated = epilogue.gated && whole ? gated_kernel(*kernel) : nullptr;
-  const bool gate = gated != nullptr && unsupported_reason(*gated, shape, launch.features).empty();
+  const bool gate =
+      gated != nullptr && unsupported_reason(*gated, shape, launch.features).empty() &&
+      (gated->family != Family::gemv || holds_pass(gated->rows * gated->panels, shape.dtype, launch.features));
   if (gate) kernel = gated;
   // Sums without their gate are scratch, whose product reads the normed row: no dispatch norms without gating.
   const bool norm = epilogue.norm && whole && gate == epilogue.gated && fuses_norm(*kernel, shape, launch.features);

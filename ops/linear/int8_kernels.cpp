@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/divide.h"
+#include "ops/linear/registers.h"
 
 namespace pumice::engine {
 namespace {
@@ -62,7 +63,7 @@ std::string tile_unsupported_reason(const LinearKernel& kernel, const LinearShap
   if (lanes > features.max_invocations || bytes > features.max_shared_bytes)
     return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
                   features.max_invocations, features.max_shared_bytes);
-  return "";
+  return sums_unsupported_reason(kernel.tile, features, (s.group != 0 ? 2 : 1) * features.subgroup_size);
 }
 
 std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
@@ -86,7 +87,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   // lavapipe writes every product of a tile out: more of them take half a minute and more to compile.
   if (features.cpu && t.tm / shape.m * (t.tn / shape.n) > 2)
     return "has more matrices a subgroup than a CPU driver compiles in a reasonable time";
-  return "";
+  return sums_unsupported_reason(t, features, groups ? 2 : 1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "glsl/include/core/modes.glslh"
 #include "ops/linear/int8_kernels.h"
+#include "ops/linear/registers.h"
 
 namespace pumice::engine {
 namespace {
@@ -94,9 +95,7 @@ constexpr int64_t kMostSplitSubgroups = 2112;
 // Whether a workgroup of a GEMV may have so many times 32 invocations.
 static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
   const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 80 : 256);
-  // Among 1024 lanes, registers are few on Adreno and Apple: their compilers spill.
-  const bool few = !features.cpu && (features.subgroup_size > 32 || features.few_registers);
-  const uint32_t most = kernel.input == Input::splits ? kMostSplitLanes : few ? 512 : features.max_invocations;
+  const uint32_t most = kernel.input == Input::splits ? kMostSplitLanes : most_pass_lanes(features);
   return slots * 32 <= std::min(most, features.max_invocations) && sums + 16 + kNormBytes <= features.max_shared_bytes;
 }
 
@@ -295,6 +294,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     const uint32_t products = t.tm / shape.m * (t.tn / shape.n) * (32 / shape.k) * parts;
     if (products >= 64)
       return format("would make %u products of %ux%ux%u a chunk", products, shape.m, shape.n, shape.k);
+    if (std::string reason = sums_unsupported_reason(t, features); !reason.empty()) return reason;
   }
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {

@@ -8,6 +8,7 @@
 #include "ops/conv/channels_last_kernels.h"
 #include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/pick_int8.h"
+#include "ops/linear/registers.h"
 #include "ops/linear/tuned.h"
 
 // Every threshold says which measurement set it.
@@ -45,11 +46,13 @@ uint32_t pass_rows(int64_t m, int64_t n, int64_t k) {
 const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& features) {
   const int64_t enough = features.filling(1 << 16);
   const LinearKernel* one = nullptr;
+  while (!holds_pass(rows, s.dtype, features)) rows /= 2;
   for (const LinearKernel& kernel : linear_kernels()) {
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.panels == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
-    if (kernel.panels == 2 && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
+    const bool held = holds_pass(rows * kernel.panels, s.dtype, features);
+    if (kernel.panels == 2 && held && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
   }
   return *one;
 }
@@ -232,16 +235,6 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
 }
 
 }  // namespace
-
-// Few on Adreno, and fewer in small subgroups, on Apple's and Intel's GPUs.
-uint32_t most_sums(const Features& features) {
-  if (!features.few_registers) return 128;
-  return features.subgroup_size > 32 ? 64 : 32;
-}
-
-bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
-  return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
-}
 
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.

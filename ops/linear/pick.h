@@ -23,11 +23,6 @@ bool is_tuned(const LinearShape& shape, const Features& features);
 // so few that one more tile would be a waste; else null.
 const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
 
-// Numbers that an invocation may sum in its registers before compilers spill.
-uint32_t most_sums(const Features& features);
-// Whether an invocation holds its part of a subgroup's matrices of sums, `sums` numbers for an output.
-bool holds_sums(const Tile& tile, const Features& features, uint32_t sums = 1);
-
 // The tile for `batch` products of m x k and k x n by linear/gemm.glslh. `sums`: numbers that an output needs
 // meanwhile.
 Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1);

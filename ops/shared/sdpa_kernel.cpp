@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/divide.h"
-#include "ops/linear/pick.h"
+#include "ops/linear/registers.h"
 
 namespace pumice::engine {
 namespace {

@@ -35,44 +35,6 @@ TEST(PickLinear, ManyRowsAreTiled) {
   EXPECT_EQ(pick_linear({512, 14336, 4096}, baseline_features()).tile, (Tile{64, 128, 8, 8}));
 }
 
-TEST(PickLinear, FewRegistersHoldFewSums) {
-  const auto tile = [](const Features& features, uint32_t sums) { return pick_tile(1, 512, 14336, features, sums); };
-  Features few = gpu();
-  few.few_registers = true;
-  Features wide = few;
-  wide.subgroup_size = 128;
-  EXPECT_EQ(tile(few, 1), (Tile{64, 64, 8, 4}));
-  EXPECT_EQ(tile(few, 2), (Tile{32, 64, 4, 4}));
-  EXPECT_EQ(tile(wide, 1), (Tile{64, 128, 8, 8}));
-  EXPECT_EQ(tile(wide, 2), (Tile{64, 64, 8, 4}));
-  EXPECT_EQ(tile(gpu(), 2), (Tile{64, 128, 8, 8}));
-  const LinearKernel& kernel = linear_kernel("gemv1x2");
-  EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, gpu()), 1024u);
-  for (const Features& features : {few, wide})
-    EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, features), 512u) << features.subgroup_size;
-}
-
-// Sums of whole numbers, and where groups are scaled, as many of floats; of matrices, the part of each lane.
-TEST(PickLinear, FewRegistersHoldFewSumsOfIntegers) {
-  const auto name = [](const Features& features, uint32_t group) {
-    return pick_linear({512, 14336, 4096, group, WeightType::q4, DType::f32, false, true}, features).name;
-  };
-  Features dots = gpu();
-  dots.bits = (dots.bits | bit(Feature::int_dot)) & ~(bit(Feature::coopmat) | bit(Feature::fragments));
-  EXPECT_EQ(name(dots, 32), "dot_tile64x128");
-  EXPECT_EQ(name(dots, 0), "dot_tile64x128");
-  dots.few_registers = true;
-  EXPECT_EQ(name(dots, 32), "dot_tile32x64");
-  EXPECT_EQ(name(dots, 0), "dot_tile64x64");
-  Features small = dots;
-  small.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8) | bit(Feature::float16);
-  small.matrix_s8 = {MatrixShape{8, 8, 32}}, small.subgroup_size = small.min_subgroup_size = 8;
-  EXPECT_EQ(name(small, 32), "int8g_16x32");
-  EXPECT_EQ(name(small, 0), "int8_32x32");
-  small.few_registers = false;
-  EXPECT_EQ(name(small, 32), "int8g_64x128");
-}
-
 TEST(PickLinear, SmallProductsDoNotStarveAGpu) {
   EXPECT_EQ(pick_linear({128, 384, 384}, gpu()).rows, 4u);  // 24 tiles at most: too few
   EXPECT_EQ(pick_linear({128, 1536, 384}, gpu()).rows, 4u);

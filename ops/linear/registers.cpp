@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/linear/registers.h"
+
+namespace pumice::engine {
+
+// Adreno 630 has fewer than its successors, by what compilers spill. Its driver says what theirs say, but for 16-bit
+// storage. Another GPU where that is switched off is taken for one, too, and gets smaller tiles.
+static bool has_least(const Features& features) {
+  return features.few_registers && features.subgroup_size > 32 && !features.has(Feature::storage16);
+}
+
+// Few on Adreno, and fewer on Adreno 630 and in small subgroups, on Apple's and Intel's GPUs.
+uint32_t most_sums(const Features& features) {
+  if (!features.few_registers) return 128;
+  return features.subgroup_size > 32 && !has_least(features) ? 64 : 32;
+}
+
+bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
+  return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
+}
+
+// Spills of linear_gemv.glsl on Adreno 630, int4 in fp32 and in fp16: 8 rows 683 and 116, 4 rows 105 and 0, of two
+// panels 161 and 17, 2 rows none. Adreno 660 to 830: none in all but 4 rows of two panels.
+bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
+  return !has_least(features) || rows <= (dtype == DType::f16 ? 4 : 2);
+}
+
+// Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 also among 512: 114 of one row in fp32.
+uint32_t most_pass_lanes(const Features& features) {
+  if (features.cpu || (features.subgroup_size <= 32 && !features.few_registers)) return features.max_invocations;
+  return has_least(features) ? 256 : 512;
+}
+
+// Mesa's compiler for Intel, processor time of a pipeline by how many times the sums are more than what is held: 2
+// times 0.1 to 0.4 s, 4 times 0.6 to 3.5 s, 8 times 0.8 to 1.0 s, 16 times 4 to 8 s. No table picks such a kernel.
+std::string sums_unsupported_reason(const Tile& tile, const Features& features, uint32_t sums) {
+  constexpr uint32_t kTooMany = 4;
+  const uint32_t held = most_sums(features), each = sums * tile.tm * tile.tn / features.subgroup_size;
+  if (!features.few_registers || each < kTooMany * held) return "";
+  return format("keeps %u sums an invocation, where this GPU has registers for about %u", each, held);
+}
+
+}  // namespace pumice::engine

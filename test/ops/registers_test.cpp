@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels where registers are few.
+#include "ops/linear/registers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/linear/kernels.h"
+#include "ops/linear/pick.h"
+#include "test/ops/pick_cases.h"
+
+namespace pumice::engine {
+namespace {
+
+TEST(Registers, FewHoldFewSums) {
+  const auto tile = [](const Features& features, uint32_t sums) { return pick_tile(1, 512, 14336, features, sums); };
+  Features few = gpu();
+  few.few_registers = true;
+  Features wide = few;
+  wide.subgroup_size = 128, wide.bits |= bit(Feature::storage16);
+  EXPECT_EQ(tile(few, 1), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(tile(few, 2), (Tile{32, 64, 4, 4}));
+  EXPECT_EQ(tile(wide, 1), (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(tile(wide, 2), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(tile(gpu(), 2), (Tile{64, 128, 8, 8}));
+  const LinearKernel& kernel = linear_kernel("gemv1x2");
+  EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, gpu()), 1024u);
+  for (const Features& features : {few, wide})
+    EXPECT_EQ(gemv_lanes(kernel, 1, 1024, 4096, features), 512u) << features.subgroup_size;
+}
+
+// Sums of whole numbers, and where groups are scaled, as many of floats; of matrices, the part of each lane.
+TEST(Registers, FewHoldFewSumsOfIntegers) {
+  const auto name = [](const Features& features, uint32_t group) {
+    return pick_linear({512, 14336, 4096, group, WeightType::q4, DType::f32, false, true}, features).name;
+  };
+  Features dots = gpu();
+  dots.bits = (dots.bits | bit(Feature::int_dot)) & ~(bit(Feature::coopmat) | bit(Feature::fragments));
+  EXPECT_EQ(name(dots, 32), "dot_tile64x128");
+  EXPECT_EQ(name(dots, 0), "dot_tile64x128");
+  dots.few_registers = true;
+  EXPECT_EQ(name(dots, 32), "dot_tile32x64");
+  EXPECT_EQ(name(dots, 0), "dot_tile64x64");
+  Features small = dots;
+  small.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8) | bit(Feature::float16);
+  small.matrix_s8 = {MatrixShape{8, 8, 32}}, small.subgroup_size = small.min_subgroup_size = 8;
+  EXPECT_EQ(name(small, 32), "int8g_16x32");
+  EXPECT_EQ(name(small, 0), "int8_32x32");
+  small.few_registers = false;
+  EXPECT_EQ(name(small, 32), "int8g_64x128");
+}
+
+// Compilers would spill most of them for seconds, also when a program forces the kernel or `pumice tune` tries it.
+TEST(Registers, NoKernelKeepsManyTimesTheSumsThatTheyHold) {
+  Features intel = gpu();
+  intel.bits |= bit(Feature::int_dot) | bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8) |
+                bit(Feature::float16);
+  intel.few_registers = true, intel.subgroup_size = intel.min_subgroup_size = 8;
+  intel.matrix_s8 = {MatrixShape{8, 8, 32}}, intel.matrix_f16 = {MatrixShape{8, 8, 16}};
+  Features roomy = intel;
+  roomy.few_registers = false;
+  const auto reason = [](const char* kernel, uint32_t group, const Features& features) {
+    const LinearShape integers = {512, 14336, 4096, group, WeightType::q4, DType::f32, false, true};
+    const LinearShape halves = {512, 14336, 4096, group, WeightType::q4, DType::f16, true};
+    const LinearKernel& named = linear_kernel(kernel);
+    return unsupported_reason(named, named.family == Family::matrix ? halves : integers, features);
+  };
+  EXPECT_EQ(reason("dot_tile64x128", 32, intel),
+            "keeps 128 sums an invocation, where this GPU has registers for about 32");
+  EXPECT_EQ(reason("dot_tile64x128", 0, intel), "");
+  EXPECT_EQ(reason("dot_tile64x64", 32, intel), "");
+  for (const auto& [kernel, group] :
+       {std::pair{"int8g_64x128", 32u}, {"int8_128x128", 0u}, {"int8_64x64", 0u}, {"matrix64x64", 32u}}) {
+    EXPECT_NE(reason(kernel, group, intel).find("sums an invocation"), std::string::npos) << kernel;
+    EXPECT_EQ(reason(kernel, group, roomy), "") << kernel;
+  }
+  for (const auto& [kernel, group] : {std::pair{"int8g_32x32", 32u}, {"int8_32x32", 0u}, {"matrix32x32", 32u}})
+    EXPECT_EQ(reason(kernel, group, intel), "") << kernel;
+}
+
+// Those of Adreno 630, by the features and subgroups of its profile.
+TEST(Registers, TheFewestHoldTwoRowsOfAPass) {
+  Features adreno = gpu();
+  adreno.bits = bit(Feature::float16) | bit(Feature::storage16);
+  adreno.cpu = false;
+  adreno.subgroup_size = adreno.max_subgroup_size = 128, adreno.min_subgroup_size = 64;
+  Features least = adreno;
+  least.bits &= ~bit(Feature::storage16);
+  adreno.guess_registers();
+  least.guess_registers();
+  EXPECT_TRUE(adreno.few_registers && least.few_registers);
+  const auto rows = [](const Features& features, int64_t m, DType dtype) {
+    const LinearKernel& kernel = pick_linear({m, 384, 384, 32, WeightType::q4, dtype}, features);
+    EXPECT_EQ(kernel.family, Family::gemv);
+    EXPECT_TRUE(holds_pass(kernel.rows * kernel.panels, dtype, features)) << kernel.name;
+    return kernel.rows;
+  };
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const uint32_t most = dtype == DType::f16 ? 4 : 2;
+    for (const int64_t m : {1, 2, 3, 8, 16}) {
+      const uint32_t before = rows(adreno, m, dtype);
+      EXPECT_EQ(rows(least, m, dtype), std::min(before, most)) << m;
+    }
+  }
+  EXPECT_EQ(pick_linear({1, 14336, 4096, 32, WeightType::q4, DType::f32}, least).name, "gemv1x2");
+  EXPECT_EQ(pick_linear({2, 14336, 4096, 32, WeightType::q4, DType::f32}, least).name, "gemv2");
+  EXPECT_EQ(pick_linear({2, 14336, 4096, 32, WeightType::q4, DType::f32}, adreno).name, "gemv2x2");
+  const LinearKernel& gemv1 = linear_kernel("gemv1");
+  EXPECT_EQ(gemv_lanes(gemv1, 1, 1024, 4096, adreno), 512u);
+  EXPECT_EQ(gemv_lanes(gemv1, 1, 1024, 4096, least), 256u);
+  EXPECT_EQ(pick_tile(1, 512, 14336, adreno), (Tile{64, 128, 8, 8}));
+  EXPECT_EQ(pick_tile(1, 512, 14336, least), (Tile{64, 64, 8, 4}));
+}
+
+}  // namespace
+}  // namespace pumice::engine
