@@ -57,6 +57,7 @@ void ConstantFacts::over_pieces(size_t bytes, const std::function<void(size_t fi
 }
 
 bool ConstantFacts::is_zero(const Program& program, uint32_t index) {
+  const std::lock_guard guard(mutex_);
   if (const auto known = zeros_.find(index); known != zeros_.end()) return known->second;
   bool zero = false;
   if (has_bytes(program, index)) {
@@ -75,6 +76,7 @@ bool ConstantFacts::is_zero(const Program& program, uint32_t index) {
 }
 
 std::optional<Graph::Exponents> ConstantFacts::half_exponents(const Program& program, uint32_t index) {
+  const std::lock_guard guard(mutex_);
   if (const auto known = exponents_.find(index); known != exponents_.end()) return known->second;
   std::optional<Graph::Exponents> result;
   if (has_bytes(program, index)) {
@@ -100,6 +102,7 @@ std::optional<Graph::Exponents> ConstantFacts::half_exponents(const Program& pro
 }
 
 std::optional<Graph::Scale> ConstantFacts::bad_scale(const Program& program, uint32_t index, DType dtype) {
+  const std::lock_guard guard(mutex_);
   if (const auto known = scales_.find(index); known != scales_.end()) return known->second;
   std::optional<Graph::Scale> result;
   if (has_bytes(program, index)) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/thread_pool.h"
 #include "graph/graph.h"
@@ -21,12 +22,14 @@ class ConstantFacts {
   ExternalData external;
 
   // As the functions of Graph, for constant `index`; half_exponents is for f16, bad_scale for f16 and f32.
+  // Several threads may ask.
   bool is_zero(const Program& program, uint32_t index);
   std::optional<Graph::Exponents> half_exponents(const Program& program, uint32_t index);
   std::optional<Graph::Scale> bad_scale(const Program& program, uint32_t index, DType dtype);
 
   // The program is loaded: the bytes go, and threads end.
   void loaded() {
+    const std::lock_guard lock(mutex_);
     external = {};
     pool_.reset();
   }
@@ -37,6 +40,7 @@ class ConstantFacts {
   void over_pieces(size_t bytes, const std::function<void(size_t first, size_t count)>& work);
 
   const size_t threads_;
+  std::mutex mutex_;                  // of what follows
   std::unique_ptr<ThreadPool> pool_;  // made for the first constant of several pieces
   std::map<uint32_t, bool> zeros_;
   std::map<uint32_t, std::optional<Graph::Exponents>> exponents_;

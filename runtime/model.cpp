@@ -71,6 +71,22 @@ void begin_pipelines(Device& device, std::span<const std::unique_ptr<Graph>> gra
   device.pipelines().begin(std::move(keys));
 }
 
+// Those of runs at other sizes, of which the first then need not wait for the driver. The graphs are made anew, in the
+// thread that needs them: a launch changes its graph. All facts are known.
+void begin_other_pipelines(Device& device, const std::shared_ptr<const Program>& program, const Features& features,
+                           const std::shared_ptr<ConstantFacts>& facts) {
+  const auto& methods = program->methods;
+  if (features.cpu || std::ranges::all_of(methods, [](const Method& each) { return each.symbols.empty(); })) return;
+  device.pipelines().begin_idle([program, features, facts] {
+    std::vector<PipelineKey> keys;
+    for (uint32_t m = 0; m < program->methods.size(); ++m) {
+      if (program->methods[m].symbols.empty()) continue;
+      std::ranges::move(bound_pipelines(*build_method(*program, m, features, facts)), std::back_inserter(keys));
+    }
+    return keys;
+  });
+}
+
 // Does it now in another thread, where there is one to be had, else when the result is asked for.
 template <class F>
 auto beside(bool now, F function) -> std::future<decltype(function())> {
@@ -146,6 +162,7 @@ uint64_t Model::load_weights(const ExternalData& external, SelfTest& test, const
     require_memory(need_, budget_);
     test.begin(graphs);
     begin_pipelines(*device_, graphs);
+    begin_other_pipelines(*device_, program_, features_, facts_);
     lying = test.run(graphs);
     return lying == 0;
   };

@@ -15,6 +15,7 @@
 
 #include "base/append_line.h"
 #include "base/log.h"
+#include "base/on_threads.h"
 #include "base/process_end.h"
 #include "glsl/spirv.h"
 #include "vulkan/cache_file.h"
@@ -29,6 +30,14 @@ using namespace std::chrono_literals;
 
 constexpr size_t kMaxThreads = 16;
 constexpr double kForever = 1e9;  // seconds
+
+size_t cores() {
+  return std::max(std::thread::hardware_concurrency(), 1u);
+}
+
+size_t threads_for(size_t pipelines) {
+  return std::min({pipelines, cores(), kMaxThreads});
+}
 
 struct Layouts {
   VkDescriptorSetLayout set = VK_NULL_HANDLE;
@@ -67,6 +76,9 @@ struct Pipelines::Impl {
   void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline);
   void keep(const PipelineKey& key, const Pipeline& pipeline);
   void begin(std::vector<PipelineKey> keys);
+  void begin_idle(const std::function<std::vector<PipelineKey>()>& keys);
+  void make_idle(std::span<const PipelineKey> keys);
+  void go_on(std::function<void()> work);
   void prepare(std::span<const PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
 
   std::shared_ptr<Core> core;
@@ -80,6 +92,7 @@ struct Pipelines::Impl {
   std::unordered_map<PipelineKey, std::unique_ptr<Pipeline>, PipelineKeyHash> pipelines;
   std::map<std::tuple<uint32_t, uint64_t, uint32_t>, Layouts> all_layouts;  // by bindings, their kinds and push bytes
   std::atomic<uint32_t> created{0};
+  std::atomic<size_t> making{0};  // threads that do
   std::atomic<bool> closing{false};
   std::vector<std::future<void>> begun;
 };
@@ -196,10 +209,9 @@ void Pipelines::Impl::keep(const PipelineKey& key, const Pipeline& pipeline) {
   made.notify_all();
 }
 
-// The calling thread works, too, so that pipelines are made where no thread can be started.
 void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline) {
   SpirvBlocks blocks;
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> next{0}, left{threads_for(keys.size())};
   std::exception_ptr first;
   std::mutex first_mutex;
   const auto work = [&] {
@@ -214,17 +226,11 @@ void Pipelines::Impl::create_all(std::span<const PipelineKey> keys, std::span<Pi
         next = keys.size();
       }
     }
+    --left;
+    --making;
   };
-  const size_t wanted = std::min({keys.size(), size_t{std::max(std::thread::hardware_concurrency(), 1u)}, kMaxThreads});
-  std::vector<std::thread> threads;
-  try {
-    threads.reserve(wanted);
-    while (threads.size() + 1 < wanted) threads.emplace_back(work);
-  } catch (const std::exception& error) {
-    log(LogLevel::debug, "pipelines are made on %zu threads: %s", threads.size() + 1, error.what());
-  }
-  work();
-  for (std::thread& each : threads) each.join();
+  on_threads(left, work);
+  making -= left;  // that could not be started
   if (first) std::rethrow_exception(first);
 }
 
@@ -257,6 +263,7 @@ void Pipelines::Impl::make(const std::vector<PipelineKey>& keys, const Deadline&
       const Layouts& both = layouts(*keys[i].shader);
       out[i] = {VK_NULL_HANDLE, both.pipeline, both.set, keys[i].shader};
     }
+    making += threads_for(keys.size());
     lock.unlock();
     create_all(keys, out, deadline);
   } catch (...) {
@@ -288,13 +295,51 @@ void Pipelines::Impl::begin(std::vector<PipelineKey> keys) {
   const Deadline open(kForever, [this] {
     if (closing) fail(Code::Cancelled, Stage::encode, "pipeline", "the device is closed");
   });
-  std::lock_guard lock(mutex);
-  std::erase_if(begun, [](const std::future<void>& each) { return each.wait_for(0s) == std::future_status::ready; });
-  begun.push_back(std::async(std::launch::async, [this, open, keys = std::move(keys)] {
+  go_on([this, open, keys = std::move(keys)] {
     const Inside inside;
     std::unique_lock working(mutex);
     prepare(keys, open, working);  // an error stays in the future: prepare() has it again where they are needed
-  }));
+  });
+}
+
+// In another thread; the device waits for its end.
+void Pipelines::Impl::go_on(std::function<void()> work) {
+  std::lock_guard lock(mutex);
+  std::erase_if(begun, [](const std::future<void>& each) { return each.wait_for(0s) == std::future_status::ready; });
+  begun.push_back(std::async(std::launch::async, std::move(work)));
+}
+
+void Pipelines::Impl::begin_idle(const std::function<std::vector<PipelineKey>()>& keys) {
+  go_on([this, keys] {
+    std::vector<PipelineKey> each;
+    {
+      const Inside inside;
+      each = keys();
+    }
+    std::unordered_set<PipelineKey, PipelineKeyHash> known;
+    std::erase_if(each, [&](const PipelineKey& key) { return !known.insert(key).second; });
+    make_idle(each);
+  });
+}
+
+// A pipeline is claimed when its turn has come: until then, whoever needs it makes it. The end of the process waits for
+// those that are being made, and no other is begun then.
+void Pipelines::Impl::make_idle(std::span<const PipelineKey> keys) {
+  std::atomic<size_t> next{0};
+  const size_t most = std::max(cores() / 4, size_t{1});  // those that are waited for get the others at once
+  on_threads(std::min(threads_for(keys.size()), most), [&] {
+    std::unique_lock lock(mutex);
+    for (size_t i = next++; i < keys.size(); i = next++) {
+      while (making >= cores() && !closing) made.wait_for(lock, 10ms);
+      if (closing) return;
+      try {
+        const Inside inside;
+        if (const std::vector<PipelineKey> claimed = claim({&keys[i], 1}); !claimed.empty()) make(claimed, {}, lock);
+      } catch (const std::exception& error) {
+        log(LogLevel::debug, "a pipeline made ahead: %s", error.what());
+      }
+    }
+  });
 }
 
 Pipelines::Pipelines(std::shared_ptr<Core> core, const std::string& cache_dir)
@@ -309,6 +354,12 @@ void Pipelines::begin(std::vector<PipelineKey> keys) noexcept try {
   impl_->begin(std::move(keys));
 } catch (const std::exception& error) {
   log(LogLevel::debug, "pipelines are made when they are needed: %s", error.what());
+}
+
+void Pipelines::begin_idle(std::function<std::vector<PipelineKey>()> keys) noexcept try {
+  impl_->begin_idle(keys);
+} catch (const std::exception& error) {
+  log(LogLevel::debug, "no pipelines are made ahead: %s", error.what());
 }
 
 void Pipelines::prepare(std::span<const PipelineKey> keys, const Deadline& deadline) {

@@ -153,12 +153,12 @@ std::span<const LinearKernel> linear_kernels() {
   return kKernels;
 }
 
+// A pick asks for several, at each new shape of each product: only an error makes the list.
 const LinearKernel& linear_kernel(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const LinearKernel& kernel : kKernels) {
+  for (const LinearKernel& kernel : kKernels)
     if (kernel.name == name) return kernel;
-    known.push_back(kernel.name);
-  }
+  std::vector<std::string_view> known;
+  for (const LinearKernel& kernel : kKernels) known.push_back(kernel.name);
   std::string list;
   for (const std::string_view each : known) list += (list.empty() ? "" : ", ") + std::string(each);
   fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",

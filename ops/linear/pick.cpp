@@ -102,6 +102,7 @@ bool may_make_norms(const LinearShape& s, const Features& features) {
 // that tiles of fragments do not take: int8, gemvf16x2 and the best of matrix*: 4096 -> 14336, 64 rows 55, 66; 100 rows
 // 88, 94; 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
+  if (s.dtype != DType::f16 && !s.integers) return nullptr;  // none takes it, and a reason why takes long to write
   const int64_t enough = features.filling(1 << 16);
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
   const auto invocations = [&](int64_t rows, int64_t panels) {
@@ -239,7 +240,7 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
 // H200, as above: 64 rows 64 us in tiles of 64 x 64, 102 of 128 x 128; 128 rows 101, 104; 256 rows 167, 137; 512 rows
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.
 const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
-  if (s.m <= 16) return nullptr;
+  if (s.m <= 16 || s.dtype != DType::f16) return nullptr;
   for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     if (!unsupported_reason(kernel, s, features).empty()) continue;

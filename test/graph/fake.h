@@ -38,6 +38,7 @@ inline SymInt expr(int64_t node) {
 struct Fake {
   Program program;
   uint32_t launches = 0;
+  uint32_t (*local_size)(int64_t numel) = nullptr;  // of copies
 
   Fake() {
     program.methods.emplace_back();
@@ -72,7 +73,8 @@ struct Fake {
       ++launches;
       out.resize(in[0].shape());
       run.shader = in.size() == 1 ? &kOne : &kTwo;
-      run.over(static_cast<uint64_t>(out.numel()));
+      const auto count = static_cast<uint64_t>(out.numel());
+      run.over(count, local_size != nullptr ? local_size(out.numel()) : 128);
     };
     if (call.op == kCopy) graph.dispatch({out}, in, launch);
     if (call.op == kInPlace) graph.dispatch_in_place({out}, in, launch);

@@ -149,6 +149,49 @@ TEST_F(PipelinesOfThreads, ADeviceWaitsForThem) {
   later.join();
 }
 
+TEST_F(PipelinesOfThreads, IdleOnesAreMadeOnceAndHoldNobodyUp) {
+  const auto device = test::open();
+  const PipelineKey slow{&test::kAdd, {kSlow}, 0}, other{&test::kAdd, {2 * kSlow}, 0};
+  device->pipelines().begin_idle([&] { return std::vector{slow, slow, other, slow}; });
+  ASSERT_TRUE(mine.await(1));
+  device->pipelines().prepare({&other, 1}, Deadline(60));  // whoever makes it
+  EXPECT_EQ(mine.made, 0);
+  mine.let_go();
+  device->pipelines().get(slow);
+  EXPECT_EQ(mine.made, 1);
+  EXPECT_EQ(device->pipelines().created(), 2u);
+}
+
+TEST_F(PipelinesOfThreads, IdleOnesWaitForACore) {
+  const auto device = test::open();
+  std::vector<PipelineKey> busy;  // one for each core
+  for (uint32_t i = 0; i < std::max(std::thread::hardware_concurrency(), 1u); ++i)
+    busy.push_back({&test::kAdd, {kSlow}, 0, i % 2 == 1});
+  if (busy.size() > 2) GTEST_SKIP() << "there are only two slow pipelines";
+  device->pipelines().begin(busy);
+  ASSERT_TRUE(mine.await(static_cast<int>(busy.size())));
+  const PipelineKey other{&test::kAdd, {2 * kSlow}, 0};
+  device->pipelines().begin_idle([&] { return std::vector{other}; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(device->pipelines().created(), 0u);
+  mine.let_go();
+  while (device->pipelines().created() != busy.size() + 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_F(PipelinesOfThreads, WhatFailsAheadIsMadeWhereItIsNeeded) {
+  const auto device = test::open();
+  mine.fails = true;
+  device->pipelines().begin_idle([] {
+    return std::vector<PipelineKey>{{&test::kAdd, {kSlow}, 0}, {&test::kAdd, {~0u}, 0}, {&test::kAdd, {2 * kSlow}, 0}};
+  });
+  ASSERT_TRUE(mine.await(1));
+  mine.let_go();
+  while (device->pipelines().created() != 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  mine.fails = false;
+  device->pipelines().get({&test::kAdd, {kSlow}, 0});
+  EXPECT_EQ(device->pipelines().created(), 2u);
+}
+
 TEST(Pipelines, ADeadlineStopsBetweenTwo) {
   const auto device = test::open("-int_dot");
   std::vector<PipelineKey> keys;
