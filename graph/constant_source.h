@@ -29,6 +29,7 @@ class ConstantSource {
   const std::string& content(uint32_t constant);
   // Throws BadGraph for an element that the device's form of the type cannot hold.
   void upload(const ConstantRange& range, Slice target);
+  void expect(uint64_t bytes) { uploader_.expect(bytes); }  // of all that is uploaded, padded
   void submit() { uploader_.submit(); }
   void flush() { uploader_.flush(); }
   void wait() noexcept { uploader_.wait(); }

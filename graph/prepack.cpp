@@ -104,6 +104,10 @@ MemoryNeed Prepack::need() {
 }
 
 void Prepack::run(const Deadline& deadline) {
+  uint64_t bytes = 0;
+  for (const auto& [constant, kept] : kept_) bytes += padded(kept, 16);
+  for (const PackBatch& batch : batches_) bytes += batch.bytes;
+  source_.expect(bytes);
   try {
     upload_kept(deadline);
     pack_all(deadline);

@@ -2,6 +2,7 @@
 #include "runtime/expected.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/reference/products.h"
@@ -37,8 +38,8 @@ Expected::Expected(const OneCall& call)
   const double steps = static_cast<double>(call.integer("qmax") - call.integer("qmin"));
   if (call.knows("mapping")) x_step_ = 4 / steps;
   if (call.has("x_scale")) {
+    // OneCall::fill makes up numbers of which each has one step that is the nearest.
     quantized_ = {call.real("x_scale"), call.real("x_zero"), call.real("qmin"), call.real("qmax")};
-    if (is_float(x_.dtype)) x_step_ = quantized_->scale;
   }
   for (size_t i = 0; call.knows("kernel") && i < 2; ++i)
     windows_.push_back({size_at(call, "kernel", i), size_at(call, "stride", i), size_at(call, "dilation", i),
@@ -46,6 +47,7 @@ Expected::Expected(const OneCall& call)
 }
 
 int64_t Expected::terms() const {
+  if (call_.is_channels_last()) return weight_.dim(0);
   return weight_.shape.empty() ? call_.tensor("k").shape.at(2) * 128 : weight_.dim(1) * (call_.has("gated") ? 3 : 1);
 }
 
@@ -60,10 +62,11 @@ double Expected::input(int64_t index) const {
 
 Expected::Sum Expected::product(const std::vector<double>& x, int64_t n, uint32_t act) const {
   const auto k = static_cast<int64_t>(x.size()), group = scale_.shape.empty() ? k : k / scale_.dim(1);
+  const bool columns = call_.is_channels_last();  // of the weight, for channels
   TermSums sums;
   double squares = 0;
   for (int64_t i = 0; i < k; ++i) {
-    double w = weight_.at(n * k + i);
+    double w = weight_.at(columns ? i * weight_.dim(1) + n : n * k + i);
     if (!scale_.shape.empty()) {
       const int64_t at = (n * k + i) / group;
       w = (w - (zero_.shape.empty() ? 0 : zero_.at(at))) * scale_.at(at);
@@ -108,8 +111,22 @@ Expected::Sum Expected::linear(int64_t index) const {
   return {a.value * b.value, std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error + rounded};
 }
 
+// Of an image, with its channels before or after rows and columns.
+struct Expected::Pixels {
+  const Shape& shape;
+  bool channels_last;
+  int64_t channels() const { return shape[channels_last ? 3 : 1]; }
+  int64_t rows() const { return shape[channels_last ? 1 : 2]; }
+  int64_t columns() const { return shape[channels_last ? 2 : 3]; }
+  int64_t at(int64_t image, int64_t c, int64_t y, int64_t x) const {
+    return channels_last ? ((image * rows() + y) * columns() + x) * channels() + c
+                         : ((image * channels() + c) * rows() + y) * columns() + x;
+  }
+};
+
 std::vector<double> Expected::patch(int64_t image, int64_t group, int64_t y, int64_t x) const {
-  const int64_t channels = x_.dim(1) / call_.integer("groups", 1), height = x_.dim(2), width = x_.dim(3);
+  const Pixels in{x_.shape, call_.is_channels_last()};
+  const int64_t channels = in.channels() / groups();
   const Window &rows = windows_[0], &columns = windows_[1];
   std::vector<double> patch;
   for (int64_t c = group * channels; c < (group + 1) * channels; ++c) {
@@ -117,19 +134,27 @@ std::vector<double> Expected::patch(int64_t image, int64_t group, int64_t y, int
       for (int64_t kx = 0; kx < columns.kernel; ++kx) {
         const int64_t at_y = y * rows.stride + ky * rows.dilation - rows.pad,
                       at_x = x * columns.stride + kx * columns.dilation - columns.pad;
-        const bool inside = at_y >= 0 && at_y < height && at_x >= 0 && at_x < width;
-        patch.push_back(inside ? input(((image * x_.dim(1) + c) * height + at_y) * width + at_x) : 0);
+        const bool inside = at_y >= 0 && at_y < in.rows() && at_x >= 0 && at_x < in.columns();
+        patch.push_back(inside ? input(in.at(image, c, at_y, at_x)) : 0);
       }
     }
   }
   return patch;
 }
 
+int64_t Expected::groups() const {
+  return call_.is_channels_last() ? weight_.dim(1) : call_.integer("groups", 1);
+}
+
 Expected::Sum Expected::conv(int64_t index) const {
-  const Shape& out = call_.out_shape();
-  const int64_t x = index % out[3], y = index / out[3] % out[2], channel = index / (out[3] * out[2]) % out[1];
-  const int64_t of_group = out[1] / call_.integer("groups", 1);
-  return product(patch(index / (out[3] * out[2] * out[1]), channel / of_group, y, x), channel,
+  const Pixels out{call_.out_shape(), call_.is_channels_last()};
+  const int64_t inner = out.channels_last ? out.channels() : out.columns(), first = index % inner;
+  const int64_t second = index / inner % (out.channels_last ? out.columns() : out.rows());
+  const int64_t outer = out.channels_last ? out.columns() : out.rows();
+  const int64_t third = index / (inner * outer) % (out.channels_last ? out.rows() : out.channels());
+  const int64_t image = index / (out.channels() * out.rows() * out.columns());
+  const auto [channel, y, x] = out.channels_last ? std::array{first, third, second} : std::array{third, second, first};
+  return product(patch(image, channel / (out.channels() / groups()), y, x), channel,
                  static_cast<uint32_t>(call_.integer("act")));
 }
 

@@ -30,6 +30,8 @@ class Expected {
   Sum product(const std::vector<double>& x, int64_t row_of_weight, uint32_t act) const;
   std::vector<double> row(int64_t index) const;
   std::vector<double> patch(int64_t image, int64_t group, int64_t y, int64_t x) const;
+  struct Pixels;
+  int64_t groups() const;  // of a convolution
   double input(int64_t index) const;
   Sum linear(int64_t index) const;
   Sum conv(int64_t index) const;

@@ -2,6 +2,7 @@
 #include "runtime/one_call.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "ops/op.h"
@@ -10,14 +11,25 @@
 namespace pumice::engine {
 namespace {
 
-constexpr std::string_view kKnown[] = {
-    "linear",      "linear_q4gsw", "linear_q8csw",       "linear_q8gsw",       "fused_linear",
-    "conv2d",      "conv2d_q8csw", "linear_dq8ca_q4gsw", "linear_dq8ca_q8csw", "linear_dq8ca_q8gsw",
-    "q8ta_linear", "q8ta_conv2d",  "conv2d_q8ta_q8csw",  "linear_q8ta_q8csw",  "sdpa",
-    "sdpa_heads"};
+constexpr std::string_view kKnown[] = {"linear",
+                                       "linear_q4gsw",
+                                       "linear_q8csw",
+                                       "linear_q8gsw",
+                                       "fused_linear",
+                                       "conv2d",
+                                       "conv2d_q8csw",
+                                       "linear_dq8ca_q4gsw",
+                                       "linear_dq8ca_q8csw",
+                                       "linear_dq8ca_q8gsw",
+                                       "q8ta_linear",
+                                       "q8ta_conv2d",
+                                       "conv2d_q8ta_q8csw",
+                                       "linear_q8ta_q8csw",
+                                       "sdpa",
+                                       "sdpa_heads",
+                                       "conv2d_depthwise_channels_last"};
 // Inputs whose values may be anything; those of other names must be constants.
 constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask"};
-constexpr int64_t kFewRows = 16;
 
 template <class List>
 bool is_in(const List& list, std::string_view name) {
@@ -98,7 +110,8 @@ bool OneCall::is_known(const OpCall& call) {
   return is_in(kKnown, op_signatures()[call.op].name);
 }
 
-std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, bool small, const ExternalData& external) {
+std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
+                                   const ExternalData& external) {
   const Graph::Impl& impl = graph.impl();
   OneCall one;
   one.external_ = &external;
@@ -127,7 +140,7 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, bool small
   one.parameters_ = parse(op_signatures()[only.op]);
   shapes.push_back(impl.tensors[only.outputs[0]].shape);
   params.push_back(only.args.size());
-  if (small) one.make_small(shapes, params);
+  if (most) one.make_small(shapes, params, *most);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto id = static_cast<uint32_t>(*arguments[i]);
     const bool made_up = is_in(kAnything, one.parameters_.params[params[i]].name);
@@ -160,15 +173,55 @@ bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shap
     value.kind = ValueKind::input;
     value.ref = -1;
     method.inputs.push_back(static_cast<uint32_t>(method.values.size()));
-    data_.back() = made_up(value.dtype, shape, shapes_.size());
-    others_.back() = made_up(value.dtype, shape, shapes_.size() + 0x100);
   }
   method.values.push_back(std::move(value));
   return true;
 }
 
-// Of convolutions one image; of sdpa one head of keys of one image; else `kFewRows` rows at most.
-void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params) const {
+void OneCall::fill() {
+  for (const uint32_t id : program_->methods[0].inputs) {
+    const DType dtype = program_->methods[0].values[id].dtype;
+    const bool quantized = has("x_scale") && id == static_cast<uint32_t>(arg("x")->i) && is_float(dtype);
+    const auto make = [&](uint64_t seed) {
+      std::vector<std::byte> bytes = made_up(dtype, shapes_[id], seed);
+      if (quantized) quantizable(bytes, dtype);
+      return bytes;
+    };
+    data_[id] = make(id + 1);
+    others_[id] = make(id + 0x101);
+  }
+}
+
+// Of x that is quantized by parameters of the call: numbers up to 32 steps from zero and a quarter of a step beyond
+// one, so that it is clear which step is theirs.
+void OneCall::quantizable(std::vector<std::byte>& bytes, DType dtype) const {
+  const double scale = real("x_scale"), zero = real("x_zero");
+  const double low = std::max(real("qmin") - zero, -32.0), high = std::min(real("qmax") - zero, 32.0);
+  const std::vector<float> values = CallTensor{dtype, {}, bytes}.values();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double part = static_cast<double>(values[i]) / 4 + 0.5;  // 0 to 1
+    const auto number = static_cast<float>((std::floor(low + part * (high - low)) + 0.25) * scale);
+    const uint16_t half = half_bits(number);
+    if (dtype == DType::f32) std::memcpy(&bytes[i * 4], &number, 4);
+    if (dtype == DType::f16) std::memcpy(&bytes[i * 2], &half, 2);
+  }
+}
+
+// A row or column of the output stands for `stride` of x; transposed, one of x for `stride` of the output.
+void OneCall::crop(Shape& x, Shape& out, int64_t most) const {
+  const bool transposed = integer("transposed") != 0;
+  const size_t first = is_channels_last() ? 1 : 2;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t stride = arg("stride")->list.at(i);
+    int64_t &fine = (transposed ? out : x).at(first + i), &coarse = (transposed ? x : out).at(first + i);
+    const int64_t less = std::min(std::max<int64_t>(coarse - most, 0), (fine - 1) / stride);
+    coarse -= less;
+    fine -= less * stride;
+  }
+}
+
+// Of sdpa one head of keys of one image.
+void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const {
   const bool attention = knows("q"), conv = knows("kernel");
   const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {
     return params[i] == parameters_.params.size() || is_in(names, parameters_.params[params[i]].name);
@@ -192,9 +245,10 @@ void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& 
     } else if (!conv) {
       int64_t rows = 1;
       for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d], shape[d] = 1;
-      shape[shape.size() - 2] = std::min(rows, kFewRows);
+      shape[shape.size() - 2] = std::min(rows, most);
     }
   }
+  if (conv) crop(shapes.front(), shapes.back(), most);
 }
 
 std::vector<InputView> OneCall::inputs(bool other) const {
@@ -203,6 +257,10 @@ std::vector<InputView> OneCall::inputs(bool other) const {
   for (const uint32_t id : program_->methods[0].inputs)
     views.push_back({program_->methods[0].values[id].dtype, shapes_[id], data[id].data(), data[id].size()});
   return views;
+}
+
+bool OneCall::is_channels_last() const {
+  return op_signatures()[call().op].name == "conv2d_depthwise_channels_last";
 }
 
 bool OneCall::knows(std::string_view param) const {

@@ -28,9 +28,13 @@ class OneCall {
   // Whether the self test knows the operator: a linear layer, a 2D convolution or attention.
   static bool is_known(const OpCall& call);
 
-  // At the live shapes of the graph, where `small`: with fewer rows, images or heads. `graph` and the constants must
-  // outlive it. Empty where the call has inputs that cannot be made up.
-  static std::optional<OneCall> of(const Graph& graph, uint32_t call, bool small, const ExternalData& external);
+  // At the live shapes of the graph; with `most`, at smaller ones: so many rows at most, of a convolution one image of
+  // so many rows and columns, of attention one head. `graph` and the constants must outlive it. Empty where the call
+  // has inputs that cannot be made up.
+  static std::optional<OneCall> of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
+                                   const ExternalData& external);
+  // Makes up the inputs, which all below may read.
+  void fill();
 
   const std::shared_ptr<Program>& program() const { return program_; }
   const OpCall& call() const { return program_->methods[0].ops[0]; }
@@ -41,6 +45,7 @@ class OneCall {
   bool has(std::string_view param) const;
   bool knows(std::string_view param) const;  // whether the signature has it
   const Arg* arg(std::string_view param) const;
+  bool is_channels_last() const;  // [batch, height, width, channels]
   int64_t integer(std::string_view param, int64_t otherwise = 0) const;
   double real(std::string_view param, double otherwise = 0) const;
   CallTensor tensor(std::string_view param) const;
@@ -50,7 +55,9 @@ class OneCall {
  private:
   OneCall() = default;
   bool add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, Method& method);
-  void make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params) const;
+  void make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const;
+  void quantizable(std::vector<std::byte>& bytes, DType dtype) const;
+  void crop(Shape& x, Shape& out, int64_t most) const;
 
   std::shared_ptr<Program> program_;
   Parameters parameters_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
+#include <utility>
 
 #include "base/log.h"
 #include "vulkan/kernel_verdicts.h"
@@ -16,6 +18,13 @@ using std::chrono::milliseconds;
 // After runs of so long no other test begins.
 milliseconds time_of(const Device& device) {
   return device.info().kind == "cpu" ? milliseconds(150) : milliseconds(50);
+}
+
+// Sizes that a smaller call is tried at: rows, or rows and columns of an image.
+constexpr int64_t kSizes[] = {8, 16, 32, 64, 128};
+
+double volume(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>());
 }
 
 // Calls function(node) of all nodes with a dispatch that runs.
@@ -81,22 +90,36 @@ std::vector<SelfTest::Candidate> SelfTest::candidates(std::span<const std::uniqu
   return sorted;
 }
 
-// With the pipelines of the model; at fewer rows, images or heads where those are picked for them, too. Between others
-// a convolution has another variant than alone, for its neighbours' layouts: then the variant of the call alone stands
-// for it.
-std::optional<Trial> SelfTest::trial_of(const Candidate& candidate) const {
-  const bool portable = family_of(candidate.shaders) == KernelFamily::portable;
-  const std::vector<PipelineKey> wanted = pipelines_of(*candidate.graph, candidate.call);
-  for (const bool small : {true, false}) {
-    std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, small, external_);
-    if (!call) continue;
-    Trial trial(std::move(*call), candidate.graph->features(), facts_, portable);
-    const std::vector<PipelineKey> pipelines = pipelines_of(*trial.graph, 0);
-    const auto files = files_of(shaders_of(pipelines)), needed = files_of(candidate.shaders);
-    const bool stands_for_it = std::ranges::includes(files, needed);
-    if (pipelines == wanted || (!small && stands_for_it)) return trial;
+// A smaller call, where it has the pipelines that the whole one has when it is alone. Selection counts what fills the
+// device: a smaller one that is as much smaller.
+std::optional<Trial> SelfTest::smaller(const Candidate& candidate, const Trial& whole) const {
+  const std::vector<PipelineKey> wanted = pipelines_of(*whole.graph, 0);
+  const double of = volume(whole.call.out_shape());
+  Shape last = whole.call.out_shape();
+  for (const int64_t most : kSizes) {
+    std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, most, external_);
+    if (!call || call->out_shape() == std::exchange(last, call->out_shape())) continue;
+    Features features = candidate.graph->features();
+    features.as_if_units = std::max(1u, static_cast<uint32_t>(features.units() * volume(last) / of));
+    Trial trial(std::move(*call), features, facts_);
+    if (pipelines_of(*trial.graph, 0) == wanted) return trial;
   }
   return std::nullopt;
+}
+
+// With the pipelines of the model. Between others a convolution has another variant than alone, for its neighbours'
+// layouts: then the variant of the call alone stands for it.
+std::optional<Trial> SelfTest::trial_of(const Candidate& candidate) const {
+  std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, {}, external_);
+  if (!call) return std::nullopt;
+  Trial whole(std::move(*call), candidate.graph->features(), facts_);
+  const std::vector<PipelineKey> alone = pipelines_of(*whole.graph, 0);
+  const auto files = files_of(shaders_of(alone)), needed = files_of(candidate.shaders);
+  if (!std::ranges::includes(files, needed)) return std::nullopt;
+  std::optional<Trial> small = smaller(candidate, whole);
+  Trial trial = small ? std::move(*small) : std::move(whole);
+  if (family_of(candidate.shaders) != KernelFamily::portable) trial.add_portable(facts_);
+  return trial;
 }
 
 void SelfTest::guarded(const Candidate& candidate, const std::function<void()>& body) const {
@@ -126,7 +149,9 @@ bool SelfTest::is_on(std::span<const std::unique_ptr<Graph>> graphs) const {
 
 void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs) {
   trials_.clear();
+  planning_ = {};
   if (!is_on(graphs)) return;
+  const auto begin = Clock::now();
   std::vector<PipelineKey> pipelines;
   Shaders covered;
   for (const Candidate& each : candidates(graphs)) {
@@ -140,15 +165,15 @@ void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs) {
       trials_.emplace_back(each, std::move(*trial));
     });
   }
+  planning_ = Clock::now() - begin;
   if (!pipelines.empty()) device_->pipelines().begin(std::move(pipelines));
 }
 
 // The pipelines of the next calls are made meanwhile.
 void SelfTest::test() {
-  using Clock = std::chrono::steady_clock;
   if (trials_.empty()) return;
   const auto begin = Clock::now();
-  Clock::duration ran{}, left = time_of(*device_);
+  Clock::duration ran = planning_, left = time_of(*device_);
   size_t calls = 0;
   for (auto& each : trials_) {  // no structured binding: clang 14 captures none
     if (ran > left) break;
@@ -161,9 +186,9 @@ void SelfTest::test() {
       ++calls;
     });
   }
-  const std::chrono::duration<double, std::milli> all = Clock::now() - begin, of_runs = ran;
-  log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, %.1f ms of them waiting for pipelines", calls,
-      trials_.size(), all.count(), (all - of_runs).count());
+  const std::chrono::duration<double, std::milli> all = Clock::now() - begin + planning_, of_runs = ran;
+  log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, and %.1f ms waiting for pipelines", calls,
+      trials_.size(), of_runs.count(), (all - of_runs).count());
   trials_.clear();
   device_->verdicts().save();
 }

@@ -3,6 +3,7 @@
 // docs/decisions/0006-self-test.md.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ class SelfTest {
   std::vector<KernelTest> kernels() const { return kernels_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Shaders = std::set<const Shader*>;
   struct Candidate {  // a call, and its kernels
     const Graph* graph;
@@ -50,6 +52,7 @@ class SelfTest {
   };
   std::vector<Candidate> candidates(std::span<const std::unique_ptr<Graph>> graphs) const;
   bool is_tested(const Shader& shader) const;
+  std::optional<Trial> smaller(const Candidate& candidate, const Trial& whole) const;
   std::optional<Trial> trial_of(const Candidate& candidate) const;
   // Calls `body`; what the model cannot do on the device, its own load says.
   void guarded(const Candidate& candidate, const std::function<void()>& body) const;
@@ -64,6 +67,7 @@ class SelfTest {
   const Budget& budget_;
   const Deadline& deadline_;
   std::vector<std::pair<Candidate, Trial>> trials_;
+  Clock::duration planning_{};  // time that begin() took for them
   std::vector<KernelTest> kernels_;
   std::set<std::string> known_;  // of kernels_
 };

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
+#include <queue>
 
 #include "graph/bind.h"
 #include "graph/layout.h"
 #include "graph/need.h"
 #include "graph/pipelines.h"
+#include "ops/shared/shape.h"
 #include "runtime/expected.h"
 #include "runtime/model.h"
 
@@ -17,8 +18,8 @@ namespace pumice::engine {
 namespace {
 
 constexpr uint32_t kReplays = 20, kLeastReplays = 4;
-constexpr int64_t kPlaces = 48, kDoubtful = 24;    // outputs compared with fp64: spread over all, and by doubt
-constexpr int64_t kTerms = 2'000'000, kLeast = 8;  // multiplications of them, and outputs at least
+constexpr int64_t kPlaces = 72;  // outputs compared with fp64: a third by doubt, the others spread over all
+constexpr int64_t kTerms = 100'000, kLeast = 8;  // multiplications of them, and outputs at least
 
 using Bytes = std::vector<std::byte>;
 
@@ -60,36 +61,40 @@ Features without_any(Features features) {
   return features;
 }
 
-std::vector<int64_t> spread(int64_t count, int64_t of) {
+// `most` outputs, spread over all; of integers, over those that no limit cut off, as most of the others are alike.
+std::vector<int64_t> spread(int64_t most, const CallTensor& out, int64_t count) {
+  std::vector<int64_t> open;
+  const bool integers = !is_float(out.dtype);
+  const double low = out.dtype == DType::i8 ? -128 : 0;
+  for (int64_t i = 0; i < count && integers; ++i)
+    if (out.at(i) > low && out.at(i) < low + 255) open.push_back(i);
+  const int64_t of = std::ssize(open) < most ? count : std::ssize(open);
+  most = std::min(most, count);
   std::vector<int64_t> places;
-  for (int64_t i = 0; i < count; ++i) places.push_back(count < 2 ? 0 : (of - 1) * i / (count - 1));
+  for (int64_t i = 0; i < most; ++i) places.push_back(most < 2 ? 0 : (of - 1) * i / (most - 1));
+  if (of == std::ssize(open))
+    std::ranges::transform(places, places.begin(), [&](int64_t i) { return open[static_cast<size_t>(i)]; });
   return places;
 }
 
-// Those where both differ most.
-std::vector<int64_t> doubtful(const CallTensor& a, const CallTensor& b, int64_t of) {
-  std::vector<int64_t> order(static_cast<size_t>(of));
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<float> doubts = a.values();
-  const std::vector<float> others = b.values();
-  for (size_t i = 0; i < doubts.size(); ++i) {
-    const float d = std::fabs(doubts[i] - others[i]);
-    doubts[i] = std::isnan(d) ? INFINITY : d;
+// `most` of `count` outputs, where both differ most.
+std::vector<int64_t> doubtful(const CallTensor& a, const CallTensor& b, int64_t count, size_t most) {
+  using Doubt = std::pair<double, int64_t>;
+  std::priority_queue<Doubt, std::vector<Doubt>, std::greater<>> doubts;
+  for (int64_t i = 0; i < count; ++i) {
+    const double off = std::fabs(a.at(i) - b.at(i)), doubt = std::isnan(off) ? INFINITY : off;
+    if (doubts.size() == most && doubt <= doubts.top().first) continue;
+    doubts.emplace(doubt, i);
+    if (doubts.size() > most) doubts.pop();
   }
-  const auto most = order.begin() + std::min(of, kDoubtful);
-  const auto more = [&](int64_t i, int64_t j) {
-    return doubts[static_cast<size_t>(i)] > doubts[static_cast<size_t>(j)];
-  };
-  std::partial_sort(order.begin(), most, order.end(), more);
-  order.erase(most, order.end());
-  return order;
+  std::vector<int64_t> places;
+  for (; !doubts.empty(); doubts.pop()) places.push_back(doubts.top().second);
+  return places;
 }
 
-std::optional<std::string> judge(const CallTensor& got, const Expected& expected, std::vector<int64_t> places) {
+std::optional<std::string> judge(const CallTensor& got, const Expected& expected, const std::vector<int64_t>& places) {
   std::optional<Expected::Element> first;
   int64_t telling = 0, known = 0;
-  places.resize(
-      std::min<size_t>(places.size(), std::max<int64_t>(kTerms / std::max<int64_t>(expected.terms(), 1), kLeast)));
   for (const int64_t place : places) {
     const auto want = expected.element(place);
     if (!want) continue;
@@ -126,9 +131,11 @@ std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call) {
   return keys;
 }
 
-Trial::Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts, bool is_portable)
-    : call(std::move(one_call)), graph(build_method(*call.program(), 0, features, facts)) {
-  if (!is_portable) portable = build_method(*call.program(), 0, without_any(features), facts);
+Trial::Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts)
+    : call(std::move(one_call)), graph(build_method(*call.program(), 0, features, facts)) {}
+
+void Trial::add_portable(const std::shared_ptr<ConstantFacts>& facts) {
+  portable = build_method(*call.program(), 0, without_any(graph->features()), facts);
 }
 
 std::vector<PipelineKey> Trial::pipelines() const {
@@ -143,22 +150,23 @@ std::vector<PipelineKey> Trial::pipelines() const {
 
 std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
                                       Budget budget, std::chrono::steady_clock::time_point end) {
-  const OneCall& call = trial.call;
+  OneCall& call = trial.call;
+  call.fill();
   Runner tested(call, std::move(trial.graph), device, external, budget);
   const Bytes first = tested.run();
   const Expected expected(call);
   const auto count = static_cast<int64_t>(first.size() / device_bytes(call.out_dtype()));
   const CallTensor got{call.out_dtype(), call.out_shape(), first};
-  const int64_t most = trial.portable == nullptr ? kPlaces + kDoubtful : kPlaces;
-  std::vector<int64_t> places = spread(std::min(count, most), count);
+  const int64_t most = std::clamp(kTerms / std::max<int64_t>(expected.terms(), 1), kLeast, kPlaces);
   std::optional<std::string> wrong;
   if (trial.portable == nullptr) {
-    wrong = expected.is_known() ? judge(got, expected, places) : "";  // then by replays alone
+    wrong = expected.is_known() ? judge(got, expected, spread(most, got, count)) : "";  // then by replays alone
   } else {
     const Bytes other = Runner(call, std::move(trial.portable), device, external, budget).run();
     const CallTensor by_others{call.out_dtype(), call.out_shape(), other};
-    const std::vector<int64_t> doubts = doubtful(got, by_others, count);
-    places.insert(places.begin(), doubts.begin(), doubts.end());
+    std::vector<int64_t> places = doubtful(got, by_others, count, static_cast<size_t>(most / 3));
+    const std::vector<int64_t> others = spread(most - most / 3, by_others, count);
+    places.insert(places.end(), others.begin(), others.end());
     wrong = expected.is_known() ? judge(got, expected, places) : compare(got, by_others, count);
   }
   if (!wrong || !wrong->empty()) return wrong;

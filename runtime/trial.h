@@ -19,8 +19,9 @@ struct Trial {
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Graph> portable;  // with portable kernels; null where those of `graph` are
 
-  // The call with kernels by `features`; `portable`: they are.
-  Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts, bool portable);
+  // The call with kernels by `features`.
+  Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts);
+  void add_portable(const std::shared_ptr<ConstantFacts>& facts);
   // The pipelines that it needs.
   std::vector<PipelineKey> pipelines() const;
 };

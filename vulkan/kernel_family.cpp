@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vulkan/kernel_family.h"
 
+#include <string_view>
+
 namespace pumice::engine {
 
 const char* name(KernelFamily family) {
@@ -8,17 +10,27 @@ const char* name(KernelFamily family) {
   return kNames[static_cast<uint32_t>(family)];
 }
 
+// A kernel that packs for others has the word, too, but no matrices. Those that probe find out where elements lie.
+uint64_t needs(const Shader& shader) {
+  const std::string_view name = shader.name;
+  const bool knows_places = (shader.features & bit(Feature::coopmat)) != 0 && !name.starts_with("probe_");
+  if (!knows_places || name.find("fragments") == name.npos) return shader.features;
+  const bool bytes = name.find("fragments_int8") != name.npos;
+  return shader.features | bit(bytes ? Feature::fragments_int8 : Feature::fragments);
+}
+
 KernelFamily family_of(const Shader& shader) {
+  const uint64_t needed = needs(shader);
   for (const KernelFamily each :
        {KernelFamily::fragments, KernelFamily::matrix, KernelFamily::dot, KernelFamily::subgroups})
-    if ((shader.features & needs(each)) != 0) return each;
+    if ((needed & needs(each)) != 0) return each;
   return KernelFamily::portable;
 }
 
 uint64_t needs(KernelFamily family) {
   switch (family) {
     case KernelFamily::fragments:
-      return bit(Feature::fragments);
+      return bit(Feature::fragments) | bit(Feature::fragments_int8);  // the same assumption, probed alike
     case KernelFamily::matrix:
       return bit(Feature::coopmat);
     case KernelFamily::dot:

@@ -12,6 +12,9 @@ enum class KernelFamily : uint8_t { portable, subgroups, dot, matrix, fragments 
 inline constexpr uint32_t kKernelFamilies = 5;
 
 const char* name(KernelFamily family);
+// Bits of Feature: those of its capabilities, and `fragments` or `fragments_int8` of a kernel that knows the places of
+// matrix elements in registers. No capability of SPIR-V says so; such a kernel has the word in its name.
+uint64_t needs(const Shader& shader);
 KernelFamily family_of(const Shader& shader);
 uint64_t needs(KernelFamily family);  // bits of Feature without which no kernel of the family runs; portable: 0
 

@@ -41,7 +41,7 @@ struct Uploader::Impl {
 
   std::shared_ptr<Device> device;
   Core& core;
-  const uint64_t chunk_bytes;
+  uint64_t chunk_bytes;
   const size_t max_chunks;
   std::vector<std::unique_ptr<Chunk>> chunks;  // made as they are needed
   size_t current = 0;
@@ -116,6 +116,11 @@ void Uploader::Impl::put(std::span<const std::byte> source, Slice target, const 
 Uploader::Uploader(std::shared_ptr<Device> device, uint64_t chunk_bytes, uint32_t chunks)
     : impl_(std::make_unique<Impl>(std::move(device), chunk_bytes, chunks)) {}
 Uploader::~Uploader() = default;
+
+void Uploader::expect(uint64_t bytes) {
+  constexpr uint64_t kLeast = 64 << 10;
+  impl_->chunk_bytes = std::min(impl_->chunk_bytes, std::max((bytes + 15) / 16 * 16, kLeast));
+}
 
 void Uploader::put(std::span<const std::byte> source, Slice target) {
   static const Conversion kPlain{

@@ -3,8 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "glsl/conv2d_fragments.h"
+#include "glsl/conv2d_fragments_int8.h"
+#include "glsl/conv2d_pack_fragments.h"
+#include "glsl/decoder_layers.h"
 #include "glsl/linear_dot_gemv.h"
+#include "glsl/linear_gemv_fragments.h"
 #include "glsl/linear_matrix.h"
+#include "glsl/probe_fragments.h"
+#include "glsl/sdpa_fragments.h"
 #include "vulkan/kernel_family.h"
 
 namespace pumice::engine {
@@ -60,6 +67,21 @@ TEST(KernelFamily, IsWhatAKernelNeedsMost) {
     EXPECT_EQ(engine::apply(Features{}, std::string("lie=") + name(static_cast<KernelFamily>(f))).lie,
               static_cast<KernelFamily>(f));
   EXPECT_THROW(engine::apply(Features{}, "lie=all"), Error);
+}
+
+TEST(KernelFamily, FragmentsAreThoseThatKnowPlaces) {
+  const Shader& bytes = glsl::conv2d_fragments_int8::kVariants[0];
+  for (const Shader* shader :
+       {&glsl::linear_gemv_fragments::kVariants[0], &glsl::conv2d_fragments::kVariants[0], &bytes,
+        &glsl::sdpa_fragments::kVariants[0], &glsl::decoder_layers::variant(glsl::decoder_layers::PRODUCT::fragments)})
+    EXPECT_EQ(family_of(*shader), KernelFamily::fragments) << shader->name;
+  EXPECT_EQ(needs(bytes) & ~bytes.features, bit(Feature::fragments_int8));
+  EXPECT_EQ(needs(kMatrix), kMatrix.features);
+  // What packs for them, and what probes whether there may be any.
+  EXPECT_EQ(family_of(glsl::conv2d_pack_fragments::kVariants[0]), KernelFamily::portable);
+  EXPECT_EQ(family_of(glsl::probe_fragments::variant()), KernelFamily::matrix);
+  // Without them, kernels of matrices take over.
+  EXPECT_EQ(needs(KernelFamily::fragments) & needs(KernelFamily::matrix), 0u);
 }
 
 }  // namespace

@@ -127,6 +127,17 @@ TEST_P(Upload, ArrivesWholeThroughASmallRing) {
   EXPECT_EQ(download(device, buffer, wanted.size()), wanted);
 }
 
+TEST_P(Upload, ArrivesWholeWhereLessWasExpected) {
+  const auto device = test::open();
+  const std::vector<std::byte> data = noise(300'001);
+  const Buffer buffer = device->memory().buffer(data.size() + 3, MemoryKind::device, "target");
+  Uploader uploader(device);
+  uploader.expect(1);  // a ring of the least chunks
+  uploader.put(data, whole(buffer));
+  uploader.flush();
+  EXPECT_EQ(download(device, buffer, data.size()), data);
+}
+
 TEST_P(Upload, ALaterRunSeesWhatWasSubmitted) {
   const auto device = test::open();
   const std::vector<std::byte> data = noise(1 << 16);

@@ -23,15 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// Kernels that know the places of matrix elements have it in their names: no capability of SPIR-V says so.
-uint64_t features_of(const Shader& shader) {
-  const std::string_view name = shader.name;
-  const bool places = name.find("fragments") != std::string_view::npos;
-  const Feature feature = name.find("fragments_int8") == name.npos ? Feature::fragments : Feature::fragments_int8;
-  return shader.features | (places ? bit(feature) : 0);
-}
-
-json needs(uint64_t features) {
+json names_of(uint64_t features) {
   json names = json::array();
   for (uint32_t f = 0; f < kNumFeatures; ++f) {
     if (features & bit(static_cast<Feature>(f))) names.push_back(name(static_cast<Feature>(f)));
@@ -42,8 +34,8 @@ json needs(uint64_t features) {
 json variants(const ShaderFile& file, const Features& features) {
   json rows = json::array();
   for (const Shader& shader : file.variants) {
-    const uint64_t needed = features_of(shader);
-    rows.push_back({{"variant", shader.name}, {"needs", needs(needed)}, {"runs", (needed & ~features.bits) == 0}});
+    const uint64_t needed = needs(shader);
+    rows.push_back({{"variant", shader.name}, {"needs", names_of(needed)}, {"runs", (needed & ~features.bits) == 0}});
   }
   return rows;
 }
