@@ -56,9 +56,10 @@ std::vector<PipelineKey> run_pipelines(const Graph& graph) {
   return keys;
 }
 
-std::vector<PipelineKey> bound_pipelines(Graph& graph) {
+std::vector<PipelineKey> bound_pipelines(Graph& graph, const Deadline& deadline) {
   std::vector<PipelineKey> keys;
   for (const std::vector<int64_t>& symbols : corners(graph.impl().method())) {
+    deadline.require(Stage::plan, "the pipelines of other sizes");
     try {
       infer(graph, symbols);
       check_pipelines(graph);

@@ -15,7 +15,7 @@ std::vector<PipelineKey> pack_pipelines(const Graph& graph);
 // is known when a session runs.
 std::vector<PipelineKey> run_pipelines(const Graph& graph);
 // Those of runs at other sizes: each symbol at its largest, its least and its hint. Kernels are picked by size, so that
-// most sizes in between run some of these. The graph is left at any of them.
-std::vector<PipelineKey> bound_pipelines(Graph& graph);
+// most sizes in between run some of these. The graph is left at any of them. Throws what the deadline does.
+std::vector<PipelineKey> bound_pipelines(Graph& graph, const Deadline& deadline);
 
 }  // namespace pumice::engine

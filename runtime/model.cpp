@@ -77,11 +77,11 @@ void begin_other_pipelines(Device& device, const std::shared_ptr<const Program>&
                            const std::shared_ptr<ConstantFacts>& facts) {
   const auto& methods = program->methods;
   if (features.cpu || std::ranges::all_of(methods, [](const Method& each) { return each.symbols.empty(); })) return;
-  device.pipelines().begin_idle([program, features, facts] {
+  device.pipelines().begin_idle([program, features, facts](const Deadline& deadline) {
     std::vector<PipelineKey> keys;
     for (uint32_t m = 0; m < program->methods.size(); ++m) {
       if (program->methods[m].symbols.empty()) continue;
-      std::ranges::move(bound_pipelines(*build_method(*program, m, features, facts)), std::back_inserter(keys));
+      std::ranges::move(bound_pipelines(*build_method(*program, m, features, facts), deadline), std::back_inserter(keys));
     }
     return keys;
   });

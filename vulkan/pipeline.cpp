@@ -76,7 +76,8 @@ struct Pipelines::Impl {
   void create_all(std::span<const PipelineKey> keys, std::span<Pipeline> out, const Deadline& deadline);
   void keep(const PipelineKey& key, const Pipeline& pipeline);
   void begin(std::vector<PipelineKey> keys);
-  void begin_idle(const std::function<std::vector<PipelineKey>()>& keys);
+  Deadline until_closed(double seconds);
+  void begin_idle(const std::function<std::vector<PipelineKey>(const Deadline&)>& keys);
   void make_idle(std::span<const PipelineKey> keys);
   void go_on(std::function<void()> work);
   void prepare(std::span<const PipelineKey> keys, const Deadline& deadline, std::unique_lock<std::mutex>& lock);
@@ -291,11 +292,14 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys, const Deadline&
 }
 
 // Ends between two pipelines where the device is closed.
-void Pipelines::Impl::begin(std::vector<PipelineKey> keys) {
-  const Deadline open(kForever, [this] {
+Deadline Pipelines::Impl::until_closed(double seconds) {
+  return Deadline(seconds, [this] {
     if (closing) fail(Code::Cancelled, Stage::encode, "pipeline", "the device is closed");
   });
-  go_on([this, open, keys = std::move(keys)] {
+}
+
+void Pipelines::Impl::begin(std::vector<PipelineKey> keys) {
+  go_on([this, open = until_closed(kForever), keys = std::move(keys)] {
     const Inside inside;
     std::unique_lock working(mutex);
     prepare(keys, open, working);  // an error stays in the future: prepare() has it again where they are needed
@@ -309,12 +313,13 @@ void Pipelines::Impl::go_on(std::function<void()> work) {
   begun.push_back(std::async(std::launch::async, std::move(work)));
 }
 
-void Pipelines::Impl::begin_idle(const std::function<std::vector<PipelineKey>()>& keys) {
+void Pipelines::Impl::begin_idle(const std::function<std::vector<PipelineKey>(const Deadline&)>& keys) {
+  constexpr double kMostSeconds = 1;
   go_on([this, keys] {
     std::vector<PipelineKey> each;
     {
       const Inside inside;
-      each = keys();
+      each = keys(until_closed(kMostSeconds));
     }
     std::unordered_set<PipelineKey, PipelineKeyHash> known;
     std::erase_if(each, [&](const PipelineKey& key) { return !known.insert(key).second; });
@@ -356,7 +361,7 @@ void Pipelines::begin(std::vector<PipelineKey> keys) noexcept try {
   log(LogLevel::debug, "pipelines are made when they are needed: %s", error.what());
 }
 
-void Pipelines::begin_idle(std::function<std::vector<PipelineKey>()> keys) noexcept try {
+void Pipelines::begin_idle(std::function<std::vector<PipelineKey>(const Deadline&)> keys) noexcept try {
   impl_->begin_idle(keys);
 } catch (const std::exception& error) {
   log(LogLevel::debug, "no pipelines are made ahead: %s", error.what());

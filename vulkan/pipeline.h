@@ -51,8 +51,9 @@ class Pipelines {
   // Begins to make those that are missing on other threads, and returns. What fails is said by prepare() or get().
   void begin(std::vector<PipelineKey> keys) noexcept;
   // Likewise those that `keys` returns, which is called on another thread and must not use the device: what may be
-  // needed later. Each is begun only while fewer threads make pipelines than there are cores; what fails is left.
-  void begin_idle(std::function<std::vector<PipelineKey>()> keys) noexcept;
+  // needed later. Each is begun only while fewer threads make pipelines than there are cores; what fails is left. The
+  // deadline that `keys` gets is over after a second, or when the device is closed: what it throws ends this.
+  void begin_idle(std::function<std::vector<PipelineKey>(const Deadline&)> keys) noexcept;
   // Makes it if missing. The reference stays valid as long as the device.
   const Pipeline& get(const PipelineKey& key);
   // Writes the cache file when something new was made (temporary name, then rename). Never throws: one warning.

@@ -25,8 +25,7 @@ class Uploader {
     uint32_t in_bytes, out_bytes;  // of one element
     std::function<void(std::byte* out, const std::byte* in, size_t count)> function;
   };
-  // Before the first put: so many bytes will come, in pieces padded to 16. Chunks need not be larger: on an H200 a
-  // chunk of 8 MiB takes 4 ms to allocate.
+  // Before the first put: so many bytes will come, in pieces padded to 16. Chunks need not be larger.
   void expect(uint64_t bytes);
   void put(std::span<const std::byte> source, Slice target);
   void put(std::span<const std::byte> source, Slice target, const Conversion& conversion);

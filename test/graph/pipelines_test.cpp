@@ -24,7 +24,7 @@ std::vector<uint32_t> local_sizes(const std::vector<Symbol>& symbols) {
   const uint32_t x = fake.value(ValueKind::input, dims), y = fake.value(ValueKind::output, dims);
   fake.call(kCopy, {x}, y);
   std::vector<uint32_t> sizes;
-  for (const PipelineKey& key : bound_pipelines(*fake.build())) sizes.push_back(key.spec[0]);
+  for (const PipelineKey& key : bound_pipelines(*fake.build(), Deadline())) sizes.push_back(key.spec[0]);
   return sizes;
 }
 

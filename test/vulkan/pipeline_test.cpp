@@ -152,7 +152,7 @@ TEST_F(PipelinesOfThreads, ADeviceWaitsForThem) {
 TEST_F(PipelinesOfThreads, IdleOnesAreMadeOnceAndHoldNobodyUp) {
   const auto device = test::open();
   const PipelineKey slow{&test::kAdd, {kSlow}, 0}, other{&test::kAdd, {2 * kSlow}, 0};
-  device->pipelines().begin_idle([&] { return std::vector{slow, slow, other, slow}; });
+  device->pipelines().begin_idle([&](const Deadline&) { return std::vector{slow, slow, other, slow}; });
   ASSERT_TRUE(mine.await(1));
   device->pipelines().prepare({&other, 1}, Deadline(60));  // whoever makes it
   EXPECT_EQ(mine.made, 0);
@@ -171,7 +171,7 @@ TEST_F(PipelinesOfThreads, IdleOnesWaitForACore) {
   device->pipelines().begin(busy);
   ASSERT_TRUE(mine.await(static_cast<int>(busy.size())));
   const PipelineKey other{&test::kAdd, {2 * kSlow}, 0};
-  device->pipelines().begin_idle([&] { return std::vector{other}; });
+  device->pipelines().begin_idle([&](const Deadline&) { return std::vector{other}; });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(device->pipelines().created(), 0u);
   mine.let_go();
@@ -181,7 +181,7 @@ TEST_F(PipelinesOfThreads, IdleOnesWaitForACore) {
 TEST_F(PipelinesOfThreads, WhatFailsAheadIsMadeWhereItIsNeeded) {
   const auto device = test::open();
   mine.fails = true;
-  device->pipelines().begin_idle([] {
+  device->pipelines().begin_idle([](const Deadline&) {
     return std::vector<PipelineKey>{{&test::kAdd, {kSlow}, 0}, {&test::kAdd, {~0u}, 0}, {&test::kAdd, {2 * kSlow}, 0}};
   });
   ASSERT_TRUE(mine.await(1));
