@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat, patches. Each
-// computes the strides with which the output walks over the input; one kernel copies.
+// Operators whose output is the input read in another order: permute, expand, slice, select, flip, repeat, patches.
+// Each computes the strides with which the output walks over the input; one kernel copies.
 #include "glsl/copy.h"
 
 #include <algorithm>

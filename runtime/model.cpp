@@ -81,7 +81,8 @@ void begin_other_pipelines(Device& device, const std::shared_ptr<const Program>&
     std::vector<PipelineKey> keys;
     for (uint32_t m = 0; m < program->methods.size(); ++m) {
       if (program->methods[m].symbols.empty()) continue;
-      std::ranges::move(bound_pipelines(*build_method(*program, m, features, facts), deadline), std::back_inserter(keys));
+      std::ranges::move(bound_pipelines(*build_method(*program, m, features, facts), deadline),
+                        std::back_inserter(keys));
     }
     return keys;
   });

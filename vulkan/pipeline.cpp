@@ -291,7 +291,6 @@ void Pipelines::Impl::prepare(std::span<const PipelineKey> keys, const Deadline&
   }
 }
 
-// Ends between two pipelines where the device is closed.
 Deadline Pipelines::Impl::until_closed(double seconds) {
   return Deadline(seconds, [this] {
     if (closing) fail(Code::Cancelled, Stage::encode, "pipeline", "the device is closed");
@@ -321,8 +320,6 @@ void Pipelines::Impl::begin_idle(const std::function<std::vector<PipelineKey>(co
       const Inside inside;
       each = keys(until_closed(kMostSeconds));
     }
-    std::unordered_set<PipelineKey, PipelineKeyHash> known;
-    std::erase_if(each, [&](const PipelineKey& key) { return !known.insert(key).second; });
     make_idle(each);
   });
 }

@@ -50,7 +50,8 @@ void patches(HostCall& call) {
     const Shape at = coordinates(i, call.out().shape);
     const int64_t patch = at[1] - zeros, y = patch / width * ky, w = patch % width * kx;
     const Shape in = coordinates(at[2], channels_last ? Shape{ky, kx, channels} : Shape{channels, ky, kx});
-    const Shape from = channels_last ? Shape{at[0], y + in[0], w + in[1], in[2]} : Shape{at[0], in[0], y + in[1], w + in[2]};
+    const Shape from =
+        channels_last ? Shape{at[0], y + in[0], w + in[1], in[2]} : Shape{at[0], in[0], y + in[1], w + in[2]};
     call.out().push(patch < 0 ? 0 : x.values.at(index_at(from, x.shape)));
   }
 }
