@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <future>
 #include <map>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -315,11 +316,9 @@ void Pipelines::Impl::go_on(std::function<void()> work) {
 void Pipelines::Impl::begin_idle(const std::function<std::vector<PipelineKey>(const Deadline&)>& keys) {
   constexpr double kMostSeconds = 1;
   go_on([this, keys] {
-    std::vector<PipelineKey> each;
-    {
-      const Inside inside;
-      each = keys(until_closed(kMostSeconds));
-    }
+    std::optional<Inside> inside(std::in_place);
+    const std::vector<PipelineKey> each = keys(until_closed(kMostSeconds));
+    inside.reset();
     make_idle(each);
   });
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes only those rows that are read in the end, as the first token's of an image classifier, or the last one's of a
-language model.
+"""Computes only those rows that are read in the end, as the first token's of an image classifier, or the last token's
+of a language model.
 
     select(f(x), dim, i)  ->  squeeze(f(slice(x, dim, i, i + 1)), dim)        f: whatever makes each row of its own row
 
@@ -29,8 +29,11 @@ _Operands = dict[Node, int | None]  # the dimension of each that has the rows; N
 
 def compute_needed_rows(graph: Graph) -> bool:
     """Rewrites the graph in place; whether anything was changed."""
-    found = (_rows_of(node) for node in list(graph.nodes))
-    return any([_Cut(graph, rows).run() for rows in found if rows is not None])
+    changed = False
+    for node in list(graph.nodes):
+        rows = _rows_of(node)
+        changed |= rows is not None and _Cut(graph, rows).run()
+    return changed
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,10 @@ def _broadcast(node: Node, dim: int) -> _Operands | None:
 
 
 def _first(node: Node, at: int | None) -> _Operands | None:
-    """The first operand has the rows, the others are weights."""
-    return None if at is None else {**dict.fromkeys(node.all_input_nodes), node.args[0]: at}
+    """The first operand has the rows, the others are weights: None where it is one of these, too."""
+    others = list[Node]()
+    map_arg((node.args[1:], node.kwargs), others.append)
+    return None if at is None or node.args[0] in others else {**dict.fromkeys(others), node.args[0]: at}
 
 
 def _linear(node: Node, dim: int) -> _Operands | None:
@@ -152,7 +157,7 @@ def _linear(node: Node, dim: int) -> _Operands | None:
 
 
 def _norm(node: Node, dim: int) -> _Operands | None:
-    return _first(node, dim if dim < value_of(node).dim() - len(node.args[1]) else None)
+    return _first(node, dim if dim < value_of(node).dim() - len(arguments(node)["normalized_shape"]) else None)
 
 
 def _mean(node: Node, dim: int) -> _Operands | None:
@@ -163,13 +168,14 @@ def _mean(node: Node, dim: int) -> _Operands | None:
 
 def _transpose(node: Node, dim: int) -> _Operands | None:
     dims = list(range(value_of(node).dim()))
-    a, b = (d % len(dims) for d in node.args[1:])
+    given = arguments(node)
+    a, b = (given[name] % len(dims) for name in ("dim0", "dim1"))
     dims[a], dims[b] = dims[b], dims[a]
     return _first(node, dims[dim])
 
 
 def _permute(node: Node, dim: int) -> _Operands | None:
-    return _first(node, node.args[1][dim] % value_of(node).dim())
+    return _first(node, arguments(node)["dims"][dim] % value_of(node).dim())
 
 
 def _view(node: Node, dim: int) -> _Operands | None:
