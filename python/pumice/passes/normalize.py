@@ -5,9 +5,9 @@
     two equal nodes -> one
 
 and brings numbers that are read from tensors, ExecuTorch's operators for language models, images whose channels are
-last, and rows that are read alone into forms that the lowerings and patterns know (items.py, llama.py, channels_last.py,
-needed_rows.py). Nodes stay in the graph, without arguments and users, so that the report can speak of them. Values are
-single-assignment here (the graph is functional), so an alias and a copy are the same thing.
+last, and rows that are read alone into forms that the lowerings and patterns know (items.py, llama.py,
+channels_last.py, needed_rows.py). Nodes stay in the graph, without arguments and users, so that the report can speak of
+them. Values are single-assignment here (the graph is functional), so an alias and a copy are the same thing.
 """
 
 from __future__ import annotations
