@@ -76,6 +76,7 @@ WHOLE = {  # and the slices and selects that are left: one for each that is writ
     "rows that are read otherwise, too": (lambda head, y: head(y[:, 0]) + y.mean(), 1),
     "columns": (lambda head, y: head(y)[..., 2], 1),
     "steps": (lambda head, y: head(y[:, ::2]), 1),
+    "all but the first": (lambda head, y: head(y[:, 1:]), 1),
     "mixed rows": (lambda head, y: head(y.softmax(1))[:, 0], 1),
 }
 
@@ -94,6 +95,10 @@ def test_lengths_that_change(end) -> None:
     length = torch.export.Dim("length", min=4, max=64)
     program = pumice.export(module, (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},))
     assert program.report.operators["slice"] == 2
+    rest = pumice.export(
+        Ends(WHOLE["all but the first"][0]).eval(), (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},)
+    )
+    assert rest.report.operators["slice"] == 1
     loaded = pumice.load(bytes(program))
     for rows in (7, 4, 64):
         x = torch.randn(1, rows, 32)

@@ -4,8 +4,8 @@ of a language model.
 
     select(f(x), dim, i)  ->  squeeze(f(slice(x, dim, i, i + 1)), dim)        f: whatever makes each row of its own row
 
-The same of a slice. All of f is changed where nothing else reads it and a layer or a norm is part of it; what has other
-readers is cut. Attention mixes rows: it ends there."""
+The same of a slice of few rows. All of f is changed where nothing else reads it and a layer or a norm is part of it;
+what has other readers is cut. Attention mixes rows: it ends there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from pumice.lowering.sizes import same
+from pumice.lowering.sizes import plain, same
 from pumice.passes.rewrite import Before, arguments, change, value_of
 
 aten = torch.ops.aten
@@ -61,7 +61,14 @@ def _rows_of(node: Node) -> _Rows | None:
         if given["step"] != 1:
             return None
     known = type(begin) is int and type(end) is int and source.op == "call_function"
-    return _Rows(node, source, dim, begin, end) if known else None
+    return _Rows(node, source, dim, begin, end) if known and _are_few(node, source, dim) else None
+
+
+def _are_few(node: Node, source: Node, dim: int) -> bool:
+    """Whether they are half of the rows at most: each operand is cut, which is a copy, where one was."""
+    count = 1 if node.target in _SELECTS else plain(value_of(node).shape[dim])
+    size = plain(value_of(source).shape[dim])
+    return isinstance(count, int) and (not isinstance(size, int) or 2 * count <= size)
 
 
 class _Cut:
@@ -89,7 +96,7 @@ class _Cut:
     def _find(self) -> None:
         wanted = {self._rows.source: self._rows.dim}
         node = self._rows.reader
-        while wanted and (node := node.prev).op != "placeholder":
+        while wanted and (node := node.prev).op not in ("placeholder", "root"):
             dim = wanted.pop(node, None)
             if dim is None or not all(user is self._rows.reader or user in self._dims for user in node.users):
                 continue
