@@ -91,7 +91,8 @@ void quantize(Graph& graph, Args args) {
                              .low = static_cast<float>(low),
                              .high = static_cast<float>(high),
                              .steps = static_cast<uint32_t>(steps)};
-  if (!of_tensor || last || !same_shape(graph, x, out) || !defer_quantized_image(graph, out, image, write)) write();
+  const bool plain = of_tensor && !last && !texture && same_shape(graph, x, out);
+  if (!plain || !defer_quantized_image(graph, out, image, write)) write();
 }
 
 }  // namespace
