@@ -31,8 +31,7 @@ bool has_sole_convolution(const Graph& graph, Tensor out) {
 }  // namespace
 
 bool defer_quantized_image(Graph& graph, Tensor out, const QuantizedImage& image, std::function<void()> write) {
-  const bool buffers = image.x.storage() == StorageType::buffer && out.storage() == StorageType::buffer;
-  if (!is_byte(out.dtype()) || !buffers || !is_usual(image) || !has_sole_convolution(graph, out)) return false;
+  if (!is_byte(out.dtype()) || !is_usual(image) || !has_sole_convolution(graph, out)) return false;
   *known(graph, out) = image;
   defer(graph, out, std::move(write));
   return true;

@@ -17,9 +17,9 @@ struct QuantizedImage {
   uint32_t steps = 0;
 };
 
-// For the operator that quantizes: true where `out` has bytes, its only reader is a convolution of bytes, and the
-// numbers need no care (is_usual in glsl/include/quant/quantize.glslh). It is then deferred (graph/deferred.h), and
-// `write` adds the operator's node where the convolution reads it as it is.
+// For the operator that quantizes, buffers of the file both: true where `out` has bytes, its only reader is a
+// convolution of bytes, and the numbers need no care (is_usual in glsl/include/quant/quantize.glslh). It is then
+// deferred (graph/deferred.h), and `write` adds the operator's node where the convolution reads it as it is.
 bool defer_quantized_image(Graph& graph, Tensor out, const QuantizedImage& image, std::function<void()> write);
 // Of an image that was deferred so; `x` is empty for other values.
 QuantizedImage quantized_image(Graph& graph, Tensor value);

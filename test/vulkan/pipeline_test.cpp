@@ -149,6 +149,13 @@ TEST_F(PipelinesOfThreads, ADeviceWaitsForThem) {
   later.join();
 }
 
+// Within a minute, on other threads.
+bool will_have_created(Device& device, uint32_t count) {
+  for (int i = 0; i < 60'000 && device.pipelines().created() != count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return device.pipelines().created() == count;
+}
+
 TEST_F(PipelinesOfThreads, IdleOnesAreMadeOnceAndHoldNobodyUp) {
   const auto device = test::open();
   const PipelineKey slow{&test::kAdd, {kSlow}, 0}, other{&test::kAdd, {2 * kSlow}, 0};
@@ -175,7 +182,7 @@ TEST_F(PipelinesOfThreads, IdleOnesWaitForACore) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(device->pipelines().created(), 0u);
   mine.let_go();
-  while (device->pipelines().created() != busy.size() + 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(will_have_created(*device, static_cast<uint32_t>(busy.size()) + 1));
 }
 
 TEST_F(PipelinesOfThreads, WhatFailsAheadIsMadeWhereItIsNeeded) {
@@ -186,7 +193,7 @@ TEST_F(PipelinesOfThreads, WhatFailsAheadIsMadeWhereItIsNeeded) {
   });
   ASSERT_TRUE(mine.await(1));
   mine.let_go();
-  while (device->pipelines().created() != 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(will_have_created(*device, 1));
   mine.fails = false;
   device->pipelines().get({&test::kAdd, {kSlow}, 0});
   EXPECT_EQ(device->pipelines().created(), 2u);

@@ -32,7 +32,7 @@ def compute_needed_rows(graph: Graph) -> bool:
     changed = False
     for node in list(graph.nodes):
         rows = _rows_of(node)
-        changed |= rows is not None and _Cut(graph, rows).run()
+        changed |= rows is not None and _Cut(rows).run()
     return changed
 
 
@@ -74,8 +74,8 @@ def _are_few(node: Node, source: Node, dim: int) -> bool:
 class _Cut:
     """What is changed for the sake of some rows."""
 
-    def __init__(self, graph: Graph, rows: _Rows) -> None:
-        self._graph, self._rows = graph, rows
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
         self._dims: dict[Node, int] = {}  # of each node of f, the dimension with the rows
         self._made: dict[Node, Node] = {}  # with these rows only
 
