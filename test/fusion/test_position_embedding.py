@@ -66,6 +66,16 @@ def test_patches_of_odd_columns() -> None:
     check_pattern(module, image, pattern=PATTERN, fused=JOINED, unfused=UNFUSED, rtol=4e-6)
 
 
+def test_an_image_larger_than_a_binding(monkeypatch) -> None:
+    """Rows of zeros come in one dispatch, the patches alone in several."""
+    module, image = Embeddings().eval(), torch.randn(1, 3, 8, 12)
+    limited = "pumice.fusion.position_embedding.fits_a_binding"
+    asked = []
+    monkeypatch.setattr(limited, lambda shape: asked.append(list(shape)))
+    assert pumice.export(module, (image,)).report.operators == JOINED
+    assert asked == [[7, 48]]
+
+
 def test_tokens_are_exact_beside_infinite_patches() -> None:
     """Their rows read nothing of the image."""
     torch.manual_seed(4)

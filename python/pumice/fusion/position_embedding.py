@@ -14,7 +14,7 @@ import torch
 from pumice.fusion.convolution import convolution_with_channels_last, input_with_channels_last
 from pumice.fusion.patches import Tokens, emit_patches, is_of_patches
 from pumice.lowering.call import Call
-from pumice.lowering.operands import axis, numel
+from pumice.lowering.operands import axis, fits_a_binding, numel
 from pumice.lowering.permuted import PERMUTES
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import fuses
@@ -69,10 +69,16 @@ def _is_of_patches(conv: Convolution | None) -> bool:
     return conv is not None and is_of_patches(conv) and (conv.bias is None or conv.bias.is_constant)
 
 
+def _can_be_rows(conv: Convolution | None, count: int, rows: int) -> bool:
+    """Whether `patches` takes the patches, the last of the rows, with `count` rows of zeros: those it does not cut."""
+    if conv is None or conv.x.shape[0] != 1 or count > _MOST_TOKENS:
+        return False
+    columns = conv.x.shape[1] * numel(conv.kernel)
+    return columns % 4 == 0 and fits_a_binding([rows, columns])
+
+
 def _emit(call: Call, parts: list[_Rows], positions: Ref) -> None:
-    conv, count = parts[-1].conv, parts[-1].first
-    one_image = conv is not None and conv.x.shape[0] == 1 and conv.x.shape[1] * numel(conv.kernel) % 4 == 0
-    if one_image and count <= _MOST_TOKENS:
+    if _can_be_rows(parts[-1].conv, parts[-1].first, positions.shape[1]):
         _emit_as_rows(call, parts, positions)
     else:
         _emit_joined(call, parts, positions)

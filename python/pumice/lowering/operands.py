@@ -93,6 +93,12 @@ def numel(shape: Iterable[Size]) -> Size:
     return sizes.plain(count)
 
 
+def fits_a_binding(shape: Sequence[Size]) -> bool:
+    """Whether one binding is known to take such a tensor of numbers of up to four bytes on every device: 128 MiB."""
+    most = sizes.largest(numel(shape))
+    return most is not None and 4 * most <= 1 << 27
+
+
 def broadcast(a: Sequence[Size], b: Sequence[Size]) -> list[Size]:
     """The shape two shapes broadcast to; that they do was checked by torch."""
     rank = max(len(a), len(b))

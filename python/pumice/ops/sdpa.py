@@ -12,11 +12,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from pumice.format.ir import DType
 from pumice.lowering.call import Call
-from pumice.lowering.operands import Size, broadcast, is_one, numel
+from pumice.lowering.operands import Size, broadcast, fits_a_binding, is_one, numel
 from pumice.lowering.permuted import look_through
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
-from pumice.lowering.sizes import largest, same_shape
+from pumice.lowering.sizes import same_shape
 
 aten = torch.ops.aten
 SDPA = aten.scaled_dot_product_attention.default
@@ -35,10 +35,9 @@ class Slice:
 
 
 def can_be_sliced(shape: Sequence[Size]) -> bool:
-    """Whether attention may read a part of a tensor of this shape in place: one binding is known to take it on every
-    device, which is 128 MiB. It is cut by its batch alone, heads of their own by heads, too."""
-    most = largest(numel(shape))
-    return most is not None and 4 * most <= 1 << 27
+    """Whether attention may read a part of a tensor of this shape in place: it is then cut by its batch alone, heads of
+    their own by heads, too."""
+    return fits_a_binding(shape)
 
 
 @lowers(SDPA)
