@@ -113,6 +113,10 @@ class Graph {
   bool shares(Tensor a, Tensor b) const;  // whether both have the same memory, at the live shapes
   // `out` is `in` under another shape; nothing runs. `shape` resizes out (same numel).
   void view(Tensor out, Tensor in, ShapeFunction shape);
+  // The same of the first elements of `in`, as many as `shape` says.
+  void view_first(Tensor out, Tensor in, ShapeFunction shape);
+  // A dimension's size where no shape of a call changes it. Empty for temporaries.
+  std::optional<int64_t> fixed_size(Tensor value, uint32_t axis) const;
 
   // The texture of a value that an operator reads. It is copied from the value's buffer where that was written instead.
   Tensor texture(Tensor value);
@@ -178,6 +182,7 @@ class Graph {
   const Impl& impl() const { return *impl_; }
 
  private:
+  void add_view(Tensor out, Tensor in, ShapeFunction shape, bool first);
   std::shared_ptr<void>& shared_slot(const std::string& key);
   std::unique_ptr<Impl> impl_;
 };

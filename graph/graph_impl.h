@@ -58,6 +58,7 @@ struct Node {
   std::vector<uint32_t> writes = {}, reads = {};
   LaunchFunction launch = {};
   ShapeFunction shape = {};
+  bool first = false;  // of a view: it may have fewer elements, the first ones
   uint32_t level = 0;  // nodes of one level do not depend on each other
   bool inferred = false;
   std::vector<uint32_t> used_tensors = {}, used_exprs = {};  // whose live sizes the launch read

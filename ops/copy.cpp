@@ -137,12 +137,28 @@ void expand(Graph& graph, Args args) {
   });
 }
 
+// Whether nothing is in front of the places of dimension `dim` from `begin` on: they are then the tensor's first
+// elements.
+bool are_first(const Graph& graph, const Tensor& x, uint32_t dim, const SymInt& begin) {
+  bool first = !begin.is_expr && begin.value == 0 && x.dtype() != DType::i4;
+  for (uint32_t d = 0; first && d < dim; ++d) first = graph.fixed_size(x, d) == 1;
+  return first;
+}
+
 // Position of index `at` in a dimension, as in PyTorch: negative ones count from the end, others are clamped.
 void slice(Graph& graph, Args args) {
   const Tensor x = args.tensor(0);
   const uint32_t dim = axis(args.integer(1), x.rank(), "slice");
   const SymInt start = args.size(2), end = args.size(3);
   const int64_t step = slice_step(args.integer(4), "slice");
+  if (step == 1 && are_first(graph, x, dim, start)) {
+    check(x.dtype() == args.out().dtype(), "slice: input is %s, output %s", name(x.dtype()), name(args.out().dtype()));
+    return graph.view_first(args.out(), x, [=, out = args.out()](const Launch& launch) {
+      Shape shape = x.shape();
+      shape[dim] = bounded(launch.place(end), shape[dim]);
+      out.resize(shape);
+    });
+  }
   copy(graph, args.out(), x, [=](const Launch& launch) {
     const int64_t size = x.dim(dim), first = bounded(launch.place(start), size);
     const int64_t count = ceil_div(std::max(bounded(launch.place(end), size), first) - first, step);

@@ -65,9 +65,10 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
   return std::nullopt;
 }
 
-bool takes_matrices(const SdpaShape& shape, const Features& features) {
-  constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
-  if (features.cpu || shape.rows < kFewRows) return false;
+constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
+
+bool has_matrices(const Features& features) {
+  if (features.cpu) return false;
   return features.has(Feature::coopmat) && features.has(Feature::memory_model) && features.has(Feature::float16);
 }
 
@@ -91,6 +92,10 @@ bool takes_matrices(const SdpaShape& shape, const Features& features) {
 //   8 heads of 64, 512 rows                32.1; 31.3, 31.7, 27.6
 //   32 heads of 64, 128 rows               14.4; 15.0, 17.0, 12.4
 //   12 heads of 32, 128 rows, a mask       11.8; 8.0, 8.7, -
+// One row of queries, heads of 64, us of sdpa.glsl and of these; 6 and 32 heads take the same:
+//   197 keys    13.3, 5.4; fp32 16.1, 10.0
+//   1024 keys   45.6, 10.0; 57.8, 29.2
+//   4096 keys   172, 25.4; 221, 103
 std::optional<SdpaFragments> own_keys(const SdpaShape& s, const Features& features, uint32_t row_sums) {
   const bool split = s.dtype == DType::f32;
   const int64_t most = std::max(s.e, s.ev), groups = s.heads * ceil_div(s.rows, 16);
@@ -124,7 +129,7 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
 std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& features) {
   const bool split = s.dtype == DType::f32;
   const int64_t most = split ? 64 : 128;  // elements whose sums stay in registers
-  if (!takes_matrices(s, features) || !features.has(Feature::fragments) || features.subgroup_size != 32 ||
+  if (!has_matrices(features) || !features.has(Feature::fragments) || features.subgroup_size != 32 ||
       !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > most)
     return std::nullopt;
   if (split && (s.int8_rows || !features.has(Feature::split))) return std::nullopt;
@@ -143,6 +148,7 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // sdpa.glsl.
   const bool wide = std::max(s.e, s.ev) > 64;
   if (const auto own = own_keys(s, features, 2 * v_pitch - 1)) return own;
+  if (s.rows < kFewRows) return std::nullopt;
   for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
     const bool alone = subgroups == 4 && !wide && !split && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
     SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};
@@ -159,7 +165,7 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
 }
 
 std::optional<SdpaMatrices> sdpa_matrices(const SdpaShape& shape, const Features& features) {
-  if (!takes_matrices(shape, features) || shape.dtype != DType::f16) return std::nullopt;
+  if (!has_matrices(features) || shape.rows < kFewRows || shape.dtype != DType::f16) return std::nullopt;
   for (const bool roomy : {true, false}) {
     for (const MatrixShape& m : features.matrix_f16) {
       if (m.m == 0) break;

@@ -41,7 +41,8 @@ TEST(FusedNorm, LayerNormsOfFewRowsAreMadeByTheirReaders) {
   EXPECT_FALSE(fuses(passes, layer(197, 1536, 384), kLeft, 9));
   EXPECT_FALSE(fuses(passes, layer(197, 384, 392), kLeft, 1)) << "no whole tiles";
   EXPECT_FALSE(fuses(passes, layer(197, 384, 1088), kLeft, 1)) << "more than lanes load at once";
-  EXPECT_FALSE(fuses(passes, layer(1, 384, 384), kLeft, 1)) << "no measured gain";
+  EXPECT_TRUE(fuses(passes, layer(1, 384, 384), kLeft, 1));
+  EXPECT_FALSE(fuses(split, layer(1, 384, 384, WeightType::q4, DType::f32), kLeft, 1)) << "not proved";
   EXPECT_TRUE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kLeft, 1));
   EXPECT_FALSE(fuses(split, layer(197, 384, 384, WeightType::q4, DType::f32), kFound, 1));
   LinearShape floats = layer(197, 384, 384, WeightType::f32, DType::f32);
@@ -65,7 +66,7 @@ TEST(FusedNorm, MomentsAreLeftOfWholeGroupsOfColumns) {
   const LinearKernel& passes = linear_kernel("gemvf16x2");
   EXPECT_TRUE(leaves_moments(passes, layer(128, 384, 1536), features));
   EXPECT_FALSE(leaves_moments(passes, layer(128, 392, 1536), features));
-  EXPECT_FALSE(leaves_moments(passes, layer(1, 384, 1536), features));
+  EXPECT_TRUE(leaves_moments(passes, layer(1, 384, 1536), features));
   EXPECT_FALSE(leaves_moments(linear_kernel("gemv8"), layer(8, 384, 1536), features));
   features.max_storage_buffers = 12;
   EXPECT_FALSE(leaves_moments(passes, layer(128, 384, 1536), features)) << "the shader binds 13";

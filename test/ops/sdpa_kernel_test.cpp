@@ -111,6 +111,8 @@ TEST(SdpaKernel, SubgroupsDivideKeysWhereWorkgroupsWouldBeFew) {
   EXPECT_EQ(sdpa_fragments(other, fragments())->keys, 32u);
   EXPECT_EQ(parts({12, 197, 64, 64, DType::f16}, fragments()), 4u);
   EXPECT_EQ(parts({24, 197, 64, 64, DType::f16}, fragments()), 1u);
+  EXPECT_EQ(parts({6, 1, 64, 64, DType::f16, false, 197}, fragments()), 8u);
+  EXPECT_FALSE(sdpa_fragments({1000, 1, 64, 64, DType::f16}, fragments())) << "one row of 16, and nothing to divide";
   EXPECT_EQ(parts({48, 128, 32, 32, DType::f16}, fragments()), 4u);
   EXPECT_EQ(parts({8, 256, 128, 128, DType::f16}, fragments()), 4u);
   EXPECT_EQ(parts({6, 197, 64, 16, DType::f16}, fragments()), 1u) << "two matrices are stored at once";

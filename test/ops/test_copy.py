@@ -123,3 +123,72 @@ def test_diagonal(e2e, dtype) -> None:
     runs = [(normal(64, 3, 4, dtype=dtype),)]
     e2e.check(Many([lambda x: x.diagonal(0, 1, 2)]), normal(5, 3, 4, dtype=dtype),
               dynamic_shapes={"inputs": ({0: rows},)}, runs=runs)  # fmt: skip
+
+
+def _kernels(program: pumice.Program, *inputs: torch.Tensor) -> set[str]:
+    return {row.kernel.split("[")[0] for row in pumice.load(bytes(program)).profile(*inputs)}
+
+
+class Table(torch.nn.Module):
+    """Reads the first rows of a table of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Parameter(normal(9, 7))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.table[: x.shape[1]]
+
+
+FIRST = {  # of x [1, 5, 7]
+    "rows": lambda x: (x + 1)[:, :2],
+    "elements": lambda x: (x + 1).flatten()[:3],
+    "none": lambda x: (x + 1)[:, :0],
+    "of an input": lambda x: (x[:, :3], x),
+    "of first rows": lambda x: (x * 2)[:, :4][:, :3][:, :1].flatten()[:5],
+    "in place": lambda x: torch.relu((x + 1)[:, :2]) * 3,
+    "others read more": lambda x: (lambda y: (torch.relu(y[:, :3]), y * 2, y[:, :1]))(x + 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("function", FIRST.values(), ids=FIRST)
+def test_first_elements_stay_where_they_are(e2e, function, dtype) -> None:
+    """A slice from 0 on, with nothing in front of it, is memory that is there."""
+    x = normal(1, 5, 7, dtype=dtype)
+    program = e2e.check(Many([function]), x, reference="eager", all_features=True)
+    assert program.report.operators["slice"] >= 1 and "copy" not in _kernels(program, x)
+
+
+def test_first_rows_of_a_constant(e2e) -> None:
+    x = normal(1, 5, 7)
+    program = e2e.check(Table(), x, dynamic_shapes=({1: torch.export.Dim("rows", min=2, max=9)},))
+    assert "copy" not in _kernels(program, x)
+
+
+def test_first_rows_of_batches_are_copied(e2e) -> None:
+    """Also where the batch is 1 at export only."""
+    x = normal(2, 5, 7)
+    batch = (({0: torch.export.Dim("batch", min=1, max=4)},),)
+    program = e2e.check(Many([lambda x: (x + 1)[:, :2]]), x, dynamic_shapes=batch)
+    assert "copy" in _kernels(program, x) and "copy" in _kernels(program, x[:1])
+
+
+class Last(torch.nn.Module):
+    """Keeps the first rows of what it computes from those of the last call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(1, 2, 7))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + self.kept[:, :1]
+        self.kept.copy_(y[:, :2])
+        return y.mean(1)
+
+
+def test_first_rows_of_a_state() -> None:
+    model, xs = Last().eval(), normal(3, 1, 5, 7)
+    session = pumice.load(bytes(pumice.export(model, (xs[0],))))
+    for x in xs:
+        torch.testing.assert_close(session(x), model(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pumice.fusion.attention_slices import slices_of
+from pumice.fusion import attention_rows
 from pumice.lowering.call import Call
 from pumice.lowering.permuted import PERMUTES, permutation
 from pumice.lowering.registry import fuses
@@ -14,9 +14,9 @@ from pumice.ops import sdpa
 
 @fuses(*PERMUTES)
 def sdpa_transposed(call: Call) -> Callable[[], None] | None:
-    """Matches a permutation that alone reads an attention's result."""
-    before = call.producer(call.tensor("self"), sdpa.SDPA, single_use=True)
-    if before is None or permutation(call) != sdpa.SWAPPED:
+    """Matches a permutation that alone reads an attention's result, or rows of it."""
+    found = attention_rows.attention_before(call, call.tensor("self"))
+    if found is None or permutation(call) != sdpa.SWAPPED:
         return None
-    slices = slices_of(before)
-    return lambda: sdpa.emit(before, call.out, True, slices() if slices is not None else ())
+    before, rows = found
+    return lambda: attention_rows.emit(before, call.out, True, rows)

@@ -9,7 +9,7 @@ import torch
 
 from pumice.lowering import sizes
 from pumice.lowering.call import Call
-from pumice.lowering.operands import END, axis, is_one, numel, used_outputs
+from pumice.lowering.operands import END, Size, axis, is_one, numel, used_outputs
 from pumice.lowering.ref import Ref
 from pumice.lowering.registry import lowers
 
@@ -113,12 +113,15 @@ def repeat_interleave(call: Call) -> None:
     call.emit("view", call.emit("expand", apart, shape, out=call.temp(x.dtype, shape)), list(call.out.shape))
 
 
+def bounds(call: Call) -> tuple[Size, Size, int]:
+    """Start, end and step of a slice."""
+    return call["start"] if call.has("start") else 0, call["end"] if call.has("end") else END, call["step"]
+
+
 @lowers(aten.slice.Tensor, aten.slice_copy.Tensor)
 def slice_(call: Call) -> None:
     """start:end:step of one dimension."""
-    start = call["start"] if call.has("start") else 0
-    end = call["end"] if call.has("end") else END
-    call.emit("slice", call.tensor("self"), call["dim"], start, end, call["step"])
+    call.emit("slice", call.tensor("self"), call["dim"], *bounds(call))
 
 
 @lowers(aten.select.int, aten.select_copy.int)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -52,9 +52,16 @@ def sdpa(call: Call) -> None:
         call.emit("view", four, list(out.shape))
 
 
-def emit(call: Call, out: Ref, out_swapped: bool, slices: Sequence[Slice | None] = ()) -> None:
+def emit(
+    call: Call,
+    out: Ref,
+    out_swapped: bool,
+    slices: Sequence[Slice | None] = (),
+    rows: tuple[Size, Size, int] | None = None,
+) -> None:
     """The attention of `call` into `out`. `out_swapped`: [batch, rows, heads, size] instead of heads first. `slices`:
-    of queries, keys and values, of a call with four dimensions; None: a tensor of its own."""
+    of queries, keys and values, of a call with four dimensions; None: a tensor of its own. `rows`: start, end and step
+    of the rows of queries that `out` has, of an attention that is not causal."""
     q, k, v = (call.tensor(name) for name in ("query", "key", "value"))
     if call["dropout_p"] != 0:
         call.refuse("attention with dropout")
@@ -69,11 +76,22 @@ def emit(call: Call, out: Ref, out_swapped: bool, slices: Sequence[Slice | None]
         if isinstance(q.shape[-1], torch.SymInt):
             call.refuse("the size of a head changes from call to call")
         scale = 1 / math.sqrt(q.shape[-1])
-    options = (mask, call["is_causal"], scale)
     read = [slices[i] if slices and slices[i] else _four(call, ref, lead) for i, ref in enumerate((q, k, v))]
+    if rows is not None:
+        count = out.shape[1 if out_swapped else 2]
+        read[0] = replace(read[0], x=_rows(call, read[0].x, 1 if read[0].swapped else 2, rows, count))
+        if mask is not None and not is_one(mask.shape[2]):
+            mask = _rows(call, mask, 2, rows, count)
+    options = (mask, call["is_causal"], scale)
     swapped = (*(each.swapped for each in read), out_swapped)
     heads = (*(each.first for each in read), q.shape[-3], k.shape[-3]) if slices else ()
     call.emit("sdpa_heads" if slices else "sdpa", *(each.x for each in read), *options, *swapped, *heads, out=out)
+
+
+def _rows(call: Call, ref: Ref, dim: int, rows: tuple[Size, Size, int], count: Size) -> Ref:
+    """`count` rows of `ref`, which are dimension `dim`."""
+    shape = [*ref.shape[:dim], count, *ref.shape[dim + 1 :]]
+    return call.emit("slice", ref, dim, *rows, out=call.temp(ref.dtype, shape))
 
 
 def _four(call: Call, ref: Ref, lead: list[Size]) -> Slice:
