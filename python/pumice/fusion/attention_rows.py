@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""slice(scaled_dot_product_attention(q, k, v), rows) -> attention of those rows of q: each row of queries has a result of
-its own. Such a slice is what pumice.passes.needed_rows leaves of a classifier, which reads one token."""
+"""slice(scaled_dot_product_attention(q, k, v), rows) -> attention of those rows of q: each row of queries has a result
+of its own. Such a slice is what pumice.passes.needed_rows leaves of a classifier, which reads one token."""
 
 from __future__ import annotations
 
