@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three convolutions of 8-bit integers that are one dispatch (ops/conv/chain.h), where matrices of bytes have their
-elements in known places. Which ones are, by the plan for such a GPU; and `./dev test-gpu` runs them on NVIDIA's: bit for
-bit what three dispatches give, which are compared with fp64 elsewhere."""
+elements in known places. Which ones are, by the plan for such a GPU; and `./dev test-gpu` runs them on NVIDIA's: bit
+for bit what three dispatches give, which are compared with fp64 elsewhere."""
 
 from __future__ import annotations
 
