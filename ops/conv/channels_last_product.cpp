@@ -15,6 +15,7 @@
 #include "glsl/conv2d_split_k_int8.h"
 #include "glsl/include/math/activation.glslh"
 #include "graph/deferred.h"
+#include "ops/conv/chain.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/product_weight.h"
 #include "ops/conv/scaled_image.h"
@@ -216,10 +217,10 @@ void add_product_by_fragments(Graph& graph, const Product& p, Tensor into) {
 
 // Whether it can write its output channels-last: by cooperative matrices, only whole groups of channels, with scales
 // that need no more than one multiplication, and by subgroups that divide the channels of a matrix.
-bool writes_channels_last(const Product& p, const Features& features) {
+bool writes_channels_last(const Product& p, bool chunks, const Features& features) {
   if (p.channels % (is_byte(p.out.dtype()) ? 16 : 8) != 0) return false;
   if (p.integers && (p.out.dtype() == DType::f32 || p.requantize.is_extreme())) return false;
-  if (!p.chunks) return true;
+  if (!chunks) return true;
   ConvShape by_others = shape_of(p, 1);
   by_others.packing = ConvShape::Packing::chunks;
   if (pick_conv(by_others, features).kernel->family == ConvFamily::dot) return false;
@@ -280,17 +281,27 @@ bool takes_matrices(const Convolution& c, const Features& features) {
          ((takes_nchw(p) && pixels % 4 == 0) || bytes <= features.max_storage_bytes);
 }
 
+// How the weight is packed.
+struct Packings {
+  bool fragments, chunks;
+};
+
 // For the kernels that are picked. Of few pixels they are others than of many: where the shape may change, and one
 // image has few, the weight is packed for both.
-static void pack_weight(Graph& graph, Product& p) {
+static Packings packings_of(const Graph& graph, const Product& p) {
   const bool fixed = has_fixed_shape(graph, p.out);
   const int64_t pixels = fixed ? p.pixels() : p.out.dim(2) * p.out.dim(3);
   const ConvPick pick = pick_conv(shape_of(p, std::max<int64_t>(1, pixels)), graph.features());
   const bool fragments = pick.kernel->family == ConvFamily::fragments && !p.may_read_nchw;
+  return {fragments, !fragments || (!fixed && p.x.dtype() != DType::f32)};
+}
+
+static void pack_weight(Graph& graph, Product& p) {
+  const Packings packings = packings_of(graph, p);
   if (p.integers) p.sums = row_sums(graph, p);
   if (p.x.dtype() == DType::f32) p.units = row_units(graph, p);
-  if (!fragments || (!fixed && !p.units)) p.chunks = pack_chunks(graph, p);
-  if (fragments) p.fragments = pack_fragments(graph, p);
+  if (packings.chunks) p.chunks = pack_chunks(graph, p);
+  if (packings.fragments) p.fragments = pack_fragments(graph, p);
 }
 
 void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
@@ -298,8 +309,9 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   const ScaledImage scaled = scaled_image(graph, p.x);
   const Tensor image = scaled.image ? scaled.image : p.x;
   p.may_read_nchw = takes_nchw(p) && !has_channels_last(graph, image);
-  pack_weight(graph, p);
-  if (p.may_read_nchw) {
+  if (waits_for_chain(graph, p)) {
+    p.waits = true;
+  } else if (p.may_read_nchw) {
     p.x = image;
     p.factors = scaled.factors;
     p.x_channels_last = odd_as_channels_last(graph, image, p.factors);
@@ -311,14 +323,18 @@ void convolution_by_matrices(Graph& graph, const Convolution& convolution) {
   } else {
     p.x_channels_last = as_channels_last(graph, p.x);
   }
-  if (writes_channels_last(p, graph.features())) {
+  if (writes_channels_last(p, packings_of(graph, p).chunks, graph.features())) {
     p.to_pixel = is_pixel(graph, p.out);
     return offer(graph, p);
   }
   write_product(graph, p, p.out);
 }
 
-void write_product(Graph& graph, const ConvProduct& p, Tensor into) {
+void write_product(Graph& graph, const ConvProduct& product, Tensor into) {
+  if (try_chain(graph, product, into)) return;
+  Product p = product;
+  if (p.waits) p.x_channels_last = as_channels_last(graph, p.x);
+  pack_weight(graph, p);
   if (p.fragments) add_product_by_fragments(graph, p, into);
   if (!p.chunks) return;
   const Splits splits = splits_of_product(graph);

@@ -29,6 +29,7 @@ struct ConvProduct : Convolution {
   Tensor sums = {}, units = {};        // of its rows: sums of integers, powers of two of fp32
   Tensor x_channels_last = {};         // x in that layout
   bool may_read_nchw = false;          // x may be read as NCHW instead, in vec4 groups of pixels
+  bool waits = false;                  // until it is written, with x_channels_last: ops/conv/chain.h
   bool to_pixel = false;               // is_pixel(out), which is then written by kernels that write channels-last
   Tensor factors = {};                 // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
   Addition addition = {};              // its `other` is channels-last
