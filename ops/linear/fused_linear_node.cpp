@@ -42,7 +42,7 @@ struct Layer {
 // What was tuned is a product alone: it is taken where it leaves no more dispatches than the table's choice.
 Fusion Layer::fusion(const Launch& launch) const {
   LinearShape shape = product_shape(weight, x.dtype(), std::max<int64_t>(rows(), 1));
-  shape.may_split = true;
+  shape.may_split = shape.fused = true;
   Fusion chosen = fusion(launch, shape, &choose_linear(shape, launch.features));
   if (!is_tuned(shape, launch.features)) return chosen;
   const Fusion other = fusion(launch, shape, &pick_linear(shape, launch.features));

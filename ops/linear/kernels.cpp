@@ -14,6 +14,8 @@
 namespace pumice::engine {
 namespace {
 
+constexpr uint32_t kPairRows = 4;
+
 constexpr LinearKernel kKernels[] = {
     {"gemv1", Family::gemv, 1, 1},
     {"gemv2", Family::gemv, 2, 1},
@@ -41,9 +43,13 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"split_gemvf4", Family::gemv_fragments, kPairRows, 1, {}, Input::splits},
+    {"split_gemvf4x2", Family::gemv_fragments, kPairRows, 2, {}, Input::splits},
     {"split_gemvf8", Family::gemv_fragments, 8, 1, {}, Input::splits},
     {"split_gemvf8x2", Family::gemv_fragments, 8, 2, {}, Input::splits},
+    {"split_gemvf8x4", Family::gemv_fragments, 8, 4, {}, Input::splits},
     {"split_gemvf16x2", Family::gemv_fragments, 16, 2, {}, Input::splits},
+    {"split_gemvf16x4", Family::gemv_fragments, 16, 4, {}, Input::splits},
     {"gemvr1", Family::gemv_rows, 1, 1},
     {"gemvr2", Family::gemv_rows, 2, 1},
     {"gemvr4", Family::gemv_rows, 4, 1},
@@ -73,7 +79,19 @@ constexpr LinearKernel kKernels[] = {
     {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},
 };
 
+// Whether high and low parts are two matrices.
+bool takes_two_matrices(const LinearKernel& kernel) {
+  return kernel.input == Input::splits && kernel.rows != kPairRows;
+}
+
+// Of the columns that a subgroup splits at once, and then of its sums.
+constexpr uint32_t kPairBytes = 1024;
+
 }  // namespace
+
+bool takes_pairs(const LinearKernel& kernel) {
+  return kernel.input == Input::splits && kernel.rows == kPairRows;
+}
 
 bool fits(const LinearKernel& kernel, WeightType weight, const Features& features) {
   return tile_lanes(kernel, features) <= features.max_invocations &&
@@ -94,9 +112,11 @@ constexpr int64_t kMostSplitSubgroups = 2112;
 
 // Whether a workgroup of a GEMV may have so many times 32 invocations.
 static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
-  const uint32_t sums = kernel.rows * kernel.panels * slots * (kernel.family == Family::gemv_fragments ? 80 : 256);
-  const uint32_t most = kernel.input == Input::splits ? kMostSplitLanes : most_pass_lanes(features);
-  return slots * 32 <= std::min(most, features.max_invocations) && sums + 16 + kNormBytes <= features.max_shared_bytes;
+  const uint32_t row = kernel.family == Family::gemv_fragments ? 80 : 256;
+  const uint32_t each = takes_pairs(kernel) ? kPairBytes : kernel.rows * kernel.panels * row;
+  const uint32_t most = takes_two_matrices(kernel) ? kMostSplitLanes : most_pass_lanes(features);
+  return slots * 32 <= std::min(most, features.max_invocations) &&
+         slots * each + 16 + kNormBytes <= features.max_shared_bytes;
 }
 
 // 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
@@ -106,7 +126,7 @@ static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const
   const int64_t tiles = ceil_div(k, 64);
   uint32_t slots = std::min(
       std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
-  if (kernel.input == Input::splits) slots = std::min(slots, kManySplitLanes / 32);
+  if (takes_two_matrices(kernel)) slots = std::min(slots, kManySplitLanes / 32);
   while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
   return slots * 32;
 }
@@ -132,11 +152,11 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k,
   const uint32_t least = gemv_least_lanes(kernel, k, features);
   if (features.cpu || kernel.family == Family::gemv_rows) return least;
   // About 46 for each multiprocessor.
-  const int64_t most = features.filling(kernel.input == Input::splits ? kMostSplitSubgroups : 6144);
+  const int64_t most = features.filling(takes_two_matrices(kernel) ? kMostSplitSubgroups : 6144);
   const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
   uint32_t slots = least / 32;
   const auto is_heavy = [&](uint32_t s) {
-    return kernel.input == Input::splits && kernel.rows > 8 && s * 32 > kManySplitLanes;
+    return takes_two_matrices(kernel) && kernel.rows > 8 && s * 32 > kManySplitLanes;
   };
   while (slots < 32 && groups * slots * (is_heavy(slots * 2) ? 4 : 2) <= most && tiles >= int64_t{slots} * 4 &&
          has_slots(kernel, slots * 2, features))
@@ -207,6 +227,7 @@ constexpr uint32_t kNormedBuffers = 13;          // of linear_gemv_fragments[...
 
 static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family != Family::gemv_fragments || features.max_storage_buffers < kNormedBuffers) return false;
+  if (takes_pairs(kernel) || kernel.panels > 2) return false;
   const int64_t least = kernel.input == Input::splits ? 2 : 1;  // rows; one row of fp32 has not been proved
   if (s.textures || s.integers || s.m < least || s.k % 64 != 0) return false;
   return (kernel.input == Input::floats && s.dtype == DType::f16) ||
@@ -301,6 +322,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
     if (split && s.k % 64 != 0) return "takes whole tiles of 64 columns";
+    if (split && !quantized && (takes_pairs(kernel) || kernel.panels > 2)) return "takes quantized weights";
     if (split && !quantized && !s.split_weight)
       return "takes fp32 weights only of an operator that keeps them as two fp16, too";
     if (s.weight == WeightType::f32 && !split) return "takes fp16 and quantized weights";

@@ -33,6 +33,7 @@ struct LinearShape {
   bool may_split = false;     // the operator has nodes for Input::split (ops/linear/split_x.h)
   bool split_weight = false;  // weights of f32 are there as two fp16, too (pre_split_form)
   bool layer_norm = false;    // x is the result of a layer norm, which the kernel may make (fuses_layer_norm)
+  bool fused = false;         // the operator also norms or gates, which fuses_norm and gated_kernel have kernels for
   bool textures = false;      // x and out are
   bool weight_texture = false;
   std::string_view op = {};  // of integers: the operator, which says how x becomes them
@@ -75,6 +76,8 @@ struct LinearKernel {
 std::span<const LinearKernel> linear_kernels();
 // The kernel of that name; throws InvalidArgument with the nearest name.
 const LinearKernel& linear_kernel(std::string_view name);
+// Whether it takes both parts of an fp32 row as columns of one matrix (glsl/include/linear/gemv_pairs.glslh).
+bool takes_pairs(const LinearKernel& kernel);
 // What it reads at that shape of integers.
 Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.

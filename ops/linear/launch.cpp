@@ -82,13 +82,17 @@ void launch_tiled(Launch& launch, const Linear& l) {
 void launch_gemv_fragments(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_fragments;
   describe_gemv<Params>(launch, l);
-  const uint32_t live = l.kernel.rows == 8 ? std::min(l.block.m, 8u) : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels, l.kernel.rows / 8,
-                                         live, normed_groups(l), l.epilogue.gated});
+  const bool pairs = takes_pairs(l.kernel);
+  const uint32_t live = pairs                ? std::bit_ceil(std::min(l.block.m, l.kernel.rows))
+                        : l.kernel.rows == 8 ? std::min(l.block.m, 8u)
+                                             : 8;
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels,
+                                         pairs ? 1 : l.kernel.rows / 8, live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
   const LayerNorms& norms = l.epilogue.norms;
   const bool split = l.kernel.input == Input::splits;
   const X x = norms.any()                                           ? (split ? X::split_normed : X::normed)
+              : pairs                                               ? X::pairs
               : split                                               ? X::split
               : x_columns(l.w, l.epilogue) % kTileColumns == 0      ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail

@@ -195,6 +195,34 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
   return best;
 }
 
+// Up to 16 rows and quantized weights. H200, int4 in groups of 32 with fp32 scales, us of the best gemv*, split_gemvf4,
+// split_gemvf4x2 and the best of 8 or 16 rows a pass (with more than four rows split_gemvf4* take two passes):
+//   rows  4096 -> 14336             14336 -> 4096             4096 -> 4096         2048 -> 2048
+//   1     18.6  18.1  15.2          19.3  19.1  14.9                7.7  7.6       5.4  5.0  5.3  6.7
+//   4     31.3  22.2  18.0                                                         6.4  5.4  5.8  6.8
+//   8     54.2        34.5  20.1    53.0  42.9  30.9  31.2    19.6 13.8 10.6 12.0  7.8  6.2  6.0  7.0
+//   16    113               31.4
+// (20.1 and 31.4: split_gemvf8x4 and split_gemvf16x4; split_gemvf8x2 24.2, split_gemvf16x2 37.7). One row: 2048 ->
+// 128256 57.5, 46.3 of split_gemvf4x2; int8 with one scale a row, 4096 -> 14336, 21.8, 17.7; in groups of
+// 32 22.3, 19.6; int4, 384 -> 1536 4.0, 4.8 of split_gemvf4, 512 -> 2048 4.3, 4.5.
+constexpr int64_t kLeastFewSplitWeights = 1 << 21, kMostFewSplitRows = 16;
+const LinearKernel* pick_few_split(const LinearShape& s, const Features& features) {
+  if (s.m > kMostFewSplitRows || s.n * s.k < kLeastFewSplitWeights || s.fused) return nullptr;
+  if (!quantized(s.weight) || (s.m > 4 && s.weight != WeightType::q4)) return nullptr;
+  const bool many = ceil_div(s.n, 64) >= features.filling(200);
+  const int64_t lanes = ceil_div(s.n, 32) * gemv_least_lanes(linear_kernel("split_gemvf4x2"), s.k, features);
+  const char* name = "split_gemvf4x2";
+  if (s.m > 8) {
+    name = many ? "split_gemvf16x4" : "split_gemvf16x2";
+  } else if (s.m > 4 && many) {
+    name = "split_gemvf8x4";
+  } else if (s.m <= 4 && lanes < features.filling(1 << 16)) {
+    name = "split_gemvf4";
+  }
+  const LinearKernel& kernel = linear_kernel(name);
+  return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
+}
+
 // Of those the fastest, or null where the others are. The dispatch before them, and their ends, take 8 us; the others
 // take 0.12 us or more for a million products where that matters. H200, us of the pick without these kernels and of the
 // best of them. int4 in groups of 32:
@@ -216,6 +244,7 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
 // int8 in groups of 32, split_matrix64x128, 4096 -> 14336: 128 rows 179, 512 rows 651, 2048 rows 2277.
 const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
   if (!features.has(Feature::fragments)) return nullptr;  // devices that were measured
+  if (const LinearKernel* few = pick_few_split(s, features)) return few;
   const LinearKernel* best = nullptr;
   double best_us =
       0.12e-6 * 132 / features.units() * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);

@@ -105,7 +105,7 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_EQ(pick(128, 384, 1536).name, "split_gemvf16x2");
   EXPECT_EQ(pick(512, 384, 1536).name, "split_gemvf16x2");
   EXPECT_EQ(pick(128, 384, 384).name, "split_gemvf8");
-  EXPECT_EQ(pick(8, 2048, 2048).family, Family::gemv) << "the weight is read once";
+  EXPECT_EQ(pick(8, 512, 2048).family, Family::gemv) << "the weight is read once";
   EXPECT_EQ(pick(16, 384, 384).family, Family::gemv);
   EXPECT_EQ(pick(512, 1536, 384).name, "split_gemvf16x2");
   EXPECT_EQ(pick(512, 14336, 4096).name, "split64x128");
@@ -132,6 +132,40 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   shape.group = 0;
   shape.weight = WeightType::q8;
   EXPECT_NE(unsupported_reason(split, shape, features), "");
+}
+
+// Of few rows both parts are columns of one matrix.
+TEST(PickLinear, FewRowsOfFp32AsTwoHalves) {
+  Features features = matrices();
+  features.bits |= bit(Feature::split);
+  LinearShape shape = int4(1, 14336, 4096);
+  shape.dtype = DType::f32;
+  const auto pick = [&](int64_t m, int64_t n, int64_t k) {
+    shape.m = m, shape.n = n, shape.k = k;
+    return std::string(pick_linear(shape, features).name);
+  };
+  for (const int64_t m : {1, 2, 4}) EXPECT_EQ(pick(m, 14336, 4096), "split_gemvf4x2") << m;
+  EXPECT_EQ(pick(1, 4096, 14336), "split_gemvf4x2");
+  EXPECT_EQ(pick(1, 2048, 2048), "split_gemvf4") << "few workgroups";
+  EXPECT_EQ(pick(8, 2048, 2048), "split_gemvf4x2") << "two passes";
+  EXPECT_EQ(pick(5, 14336, 4096), "split_gemvf8x4");
+  EXPECT_EQ(pick(9, 14336, 4096), "split_gemvf16x4");
+  EXPECT_EQ(pick(16, 4096, 4096), "split_gemvf16x2");
+  EXPECT_EQ(pick(1, 2048, 512), "gemv1") << "a small weight";
+  EXPECT_EQ(pick(1, 14336, 4072), "gemv1x2") << "no whole tiles";
+  shape.weight = WeightType::q8;
+  EXPECT_EQ(pick(4, 14336, 4096), "split_gemvf4x2");
+  EXPECT_EQ(pick(8, 14336, 4096), "gemv8") << "not measured";
+  shape.weight = WeightType::q4, shape.fused = true;
+  EXPECT_EQ(pick(1, 14336, 4096), "gemv1x2") << "which norms and gates";
+  shape.fused = false;
+  features.bits &= ~bit(Feature::split);
+  EXPECT_EQ(pick(1, 14336, 4096), "gemv1x2");
+  const LinearKernel& pairs = linear_kernel("split_gemvf4x2");
+  EXPECT_FALSE(fuses_norm(pairs, shape, features));
+  EXPECT_EQ(gated_kernel(pairs), nullptr);
+  EXPECT_EQ(gemv_lanes(pairs, 1, 14336, 4096, matrices()), 256u);
+  EXPECT_EQ(gemv_lanes(pairs, 1, 64, 16384, matrices()), 1024u) << "32 KiB of shared memory";
 }
 
 TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
@@ -183,6 +217,8 @@ TEST(PickLinear, Fp32WeightsAsTwoHalvesByKernelsThatSplitX) {
   EXPECT_NE(pick_linear(shape, features).input, Input::splits);
   EXPECT_EQ(unsupported_reason(linear_kernel("split_gemvf8"), shape, features),
             "takes fp32 weights only of an operator that keeps them as two fp16, too");
+  for (const char* name : {"split_gemvf4", "split_gemvf8x4", "split_gemvf16x4"})
+    EXPECT_EQ(unsupported_reason(linear_kernel(name), shape, features), "takes quantized weights") << name;
 }
 
 TEST(LinearError, OfSplitWeights) {
