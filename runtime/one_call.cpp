@@ -220,12 +220,14 @@ void OneCall::crop(Shape& x, Shape& out, int64_t most) const {
   }
 }
 
-// Of sdpa one head of keys of one image.
+// Of sdpa one head of keys of one image: `most` rows, and keys for more than one block of any kernel's, the last of them
+// not full.
 void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const {
   const bool attention = knows("q"), conv = knows("kernel");
   const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {
     return params[i] == parameters_.params.size() || is_in(names, parameters_.params[params[i]].name);
   };
+  constexpr int64_t kKeys = 150;
   int64_t shared = 1;  // query heads of a head of keys
   if (attention) {
     const auto heads = [&](size_t i, std::string_view flag) { return shapes[i].at(arg(flag)->i != 0 ? 2 : 1); };
@@ -240,8 +242,11 @@ void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& 
       const char* flags[] = {"q_blhd", "k_blhd", "v_blhd"};
       const bool mask = i == 3 && i + 1 < shapes.size();
       const char* flag = i + 1 == shapes.size() ? "out_blhd" : i < 3 ? flags[i] : nullptr;
-      int64_t& heads = shape.at(!mask && flag != nullptr && arg(flag)->i != 0 ? 2 : 1);
+      const bool rows_first = !mask && flag != nullptr && arg(flag)->i != 0;
+      int64_t &heads = shape.at(rows_first ? 2 : 1), &rows = shape.at(rows_first ? 1 : 2);
       heads = std::min(heads, of_keys ? 1 : shared);
+      rows = std::min(rows, of_keys ? std::max(most, kKeys) : most);
+      if (mask) shape.at(3) = std::min(shape.at(3), std::max(most, kKeys));
     } else if (!conv) {
       int64_t rows = 1;
       for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d], shape[d] = 1;

@@ -99,6 +99,42 @@ def test_convolutions_of_a_smaller_image(name: str, tmp_path) -> None:
     assert is_right(session, image.numpy(), module(image).detach().numpy())
 
 
+class Attention(nn.Module):
+    """Of queries [batch, heads, rows, size], with keys of `kv_heads` and a mask or causal."""
+
+    def __init__(self, causal: bool, masked: bool):
+        super().__init__()
+        self.causal, self.masked = causal, masked
+
+    def forward(self, q, k, v, mask):
+        mask = mask if self.masked else None
+        grouped = q.shape[1] != k.shape[1]
+        return nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal, enable_gqa=grouped)
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "rows", "keys", "causal", "masked"),
+    [(3, 3, 197, 197, False, False), (4, 2, 200, 200, True, False), (2, 2, 40, 260, False, True), (2, 2, 1, 300, False, False)],
+)
+def test_attention_of_fewer_rows(heads, kv_heads, rows, keys, causal, masked, tmp_path) -> None:
+    """16 queries, as many as a workgroup has, and 150 keys of one head of keys stand for all."""
+    torch.manual_seed(0)
+    q = torch.randn(2, heads, rows, 32)
+    k, v, mask = torch.randn(2, kv_heads, keys, 32), torch.randn(2, kv_heads, keys, 32), torch.randn(1, 1, rows, keys)
+    given = (q, k, v, mask)
+    pumice.export(Attention(causal, masked).eval(), given).save(tmp_path / "m.pumice")
+    spoilt = load(tmp_path / "m.pumice", tmp_path, "lie=portable")
+    assert {each.result for each in spoilt.device.self_test} == {"wrong"}
+    own = {"PUMICE_LOG": "debug", "PUMICE_CACHE_DIR": "off", "PUMICE_FEATURES": "like_gpu"}
+    log = run(BIN / "pumice-rt", "warm", tmp_path / "m.pumice", **own).stderr
+    size = f"[1, {heads // kv_heads}, {min(rows, 16)}, 32]"
+    assert [line for line in log.splitlines() if "self test of sdpa[f32,own]" in line and size in line], log
+    session = load(tmp_path / "m.pumice", tmp_path)
+    assert {each.result for each in session.device.self_test} == {"right"}
+    want = Attention(causal, masked)(*given).numpy()
+    assert np.allclose(session(*(each.numpy() for each in given)), want, rtol=0.001, atol=0.001)
+
+
 def test_quantized_constants_tell(tmp_path) -> None:
     """Of a layer whose steps are coarse, numbers made up at random would be quantized to either of two."""
     torch.manual_seed(0)
