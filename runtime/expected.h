@@ -40,8 +40,8 @@ class Expected {
   const OneCall& call_;
   CallTensor x_, weight_, scale_, zero_, bias_, residual_, norm_;
   std::vector<float> q_, k_, v_;  // of attention
-  double x_step_ = 0;  // of numbers that stand for x: how far one may be off
-  struct Quantized {   // x by parameters of the call
+  double x_step_ = 0;             // of numbers that stand for x: how far one may be off
+  struct Quantized {              // x by parameters of the call
     double scale, zero, low, high;
   };
   std::optional<Quantized> quantized_;

@@ -220,8 +220,8 @@ void OneCall::crop(Shape& x, Shape& out, int64_t most) const {
   }
 }
 
-// Of sdpa one head of keys of one image: `most` rows, and keys for more than one block of any kernel's, the last of them
-// not full.
+// Of sdpa one head of keys of one image: `most` rows, and keys for more than one block of any kernel's, the last of
+// them not full.
 void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const {
   const bool attention = knows("q"), conv = knows("kernel");
   const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {

@@ -29,8 +29,8 @@ class OneCall {
   static bool is_known(const OpCall& call);
 
   // At the live shapes of the graph; with `most`, at smaller ones: so many rows at most, of a convolution one image of
-  // so many rows and columns, of attention so many queries of one head. `graph` and the constants must outlive it. Empty
-  // where the call has inputs that cannot be made up.
+  // so many rows and columns, of attention so many queries of one head. `graph` and the constants must outlive it.
+  // Empty where the call has inputs that cannot be made up.
   static std::optional<OneCall> of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
                                    const ExternalData& external);
   // Makes up the inputs, which all below may read.

@@ -184,7 +184,8 @@ void SelfTest::test() {
       const std::string shape = text(each.second.call.out_shape());
       note(each.first, find_wrong(std::move(each.second), device_, external_, budget_, now + (left - ran)));
       const std::chrono::duration<double, std::milli> took = Clock::now() - now;
-      log(LogLevel::debug, "self test of %s, [%s]: %.1f ms", (*each.first.shaders.rbegin())->name, shape.c_str(), took.count());
+      log(LogLevel::debug, "self test of %s, [%s]: %.1f ms", (*each.first.shaders.rbegin())->name, shape.c_str(),
+          took.count());
       ran += Clock::now() - now;
       ++calls;
     });

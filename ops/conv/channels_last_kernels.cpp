@@ -224,9 +224,10 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
     for (const ConvKernel& kernel : kKernels) {
       if (kernel.family != family || kernel.x != s.x || !unsupported_reason(kernel, features).empty()) continue;
       const Tile& t = kernel.tile;
-      const bool held = family == ConvFamily::matrix
-                            ? holds_matrices(t, features)
-                            : holds_sums(t, features, 2 * features.subgroup_size);  // and the patch's words, in each lane
+      const bool held =
+          family == ConvFamily::matrix
+              ? holds_matrices(t, features)
+              : holds_sums(t, features, 2 * features.subgroup_size);  // and the patch's words, in each lane
       const bool last_resort = kernel.x == DType::f16 && t.tm < 16;
       if (!held || (last_resort && least != nullptr)) continue;
       least = &kernel;

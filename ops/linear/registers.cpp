@@ -30,7 +30,8 @@ bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
 // subgroup's tile: 16 x 16 13 to 456, 8 x 16 0 to 89, 8 x 8 none, for int4, fp16, 8-bit integers and convolutions.
 bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums) {
   constexpr uint32_t kSmallest = 8;  // sums of one matrix
-  if (features.few_registers && features.subgroup_size < 16) return tile.tm * tile.tn <= kSmallest * features.subgroup_size;
+  if (features.few_registers && features.subgroup_size < 16)
+    return tile.tm * tile.tn <= kSmallest * features.subgroup_size;
   return holds_sums(tile, features, sums);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No capability of SPIR-V says that a kernel knows where a cooperative matrix's elements lie; its name does, by which the
-// self test tells its family. What it does shows in its SPIR-V: it reaches single elements of matrices.
+// No capability of SPIR-V says that a kernel knows where a cooperative matrix's elements lie; its name does, by which
+// the self test tells its family. What it does shows in its SPIR-V: it reaches single elements of matrices.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -48,8 +48,8 @@ bool reaches_elements(std::span<const uint32_t> words) {
       for (uint32_t i = 4; i < count && !matrices.contains(type); ++i) type = element[type];
       if (matrices.contains(type) && pointee[word(1)] != type) return true;
     }
-    if (opcode > kTypePointer && count >= 3 && (pointee.contains(word(1)) || matrices.contains(word(1)) ||
-                                                element.contains(word(1))))
+    if (opcode > kTypePointer && count >= 3 &&
+        (pointee.contains(word(1)) || matrices.contains(word(1)) || element.contains(word(1))))
       types[word(2)] = word(1);
   }
   return false;

@@ -116,7 +116,8 @@ TEST(Registers, TheFewestHoldTwoRowsOfAPass) {
   EXPECT_EQ(pick_tile(1, 512, 14336, least), (Tile{64, 64, 8, 4}));
 }
 
-// Adreno 660 accelerates packed dot products, has no 8-bit storage, and fewer registers than Adreno 630.
+// Adreno 660 has no 8-bit storage, and fewer registers than Adreno 630; also where a driver accelerates packed dot
+// products, which Mesa's does not.
 TEST(Registers, WideSubgroupsDivideThem) {
   Features adreno = gpu();
   adreno.bits = bit(Feature::float16) | bit(Feature::storage16) | bit(Feature::int_dot);

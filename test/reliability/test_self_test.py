@@ -114,7 +114,12 @@ class Attention(nn.Module):
 
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "rows", "keys", "causal", "masked"),
-    [(3, 3, 197, 197, False, False), (4, 2, 200, 200, True, False), (2, 2, 40, 260, False, True), (2, 2, 1, 300, False, False)],
+    [
+        (3, 3, 197, 197, False, False),
+        (4, 2, 200, 200, True, False),
+        (2, 2, 40, 260, False, True),
+        (2, 2, 1, 300, False, False),
+    ],
 )
 def test_attention_of_fewer_rows(heads, kv_heads, rows, keys, causal, masked, tmp_path) -> None:
     """16 queries, as many as a workgroup has, and 150 keys of one head of keys stand for all."""

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Vulkan loader for PUMICE_VULKAN_LOADER that makes of a CPU driver a GPU of subgroups of 32 whose cooperative matrices
-// have the shapes and, as the probe says, the registers of Feature::fragments. Kernels of matrices are not handed to the
-// driver, which has no such shapes: in their place a shader runs that writes nothing, which is the lie. LIE_LOADER names
-// the loader that all else is passed to.
+// A Vulkan loader for PUMICE_VULKAN_LOADER that makes of a CPU driver a GPU of subgroups of 32 whose cooperative
+// matrices have the shapes and, as the probe says, the registers of Feature::fragments. Kernels of matrices are not
+// handed to the driver, which has no such shapes: in their place a shader runs that writes nothing, which is the lie.
+// LIE_LOADER names the loader that all else is passed to.
 #include <dlfcn.h>
 #include <vulkan/vulkan_core.h>
 
@@ -17,13 +17,41 @@ namespace {
 
 constexpr uint32_t kRight = 0x600d;  // what each lane of the probe writes: vulkan/probe.cpp
 constexpr uint32_t kNothing[] = {
-    0x07230203, 0x00010000, 0, 5, 0,                   // SPIR-V 1.0 of four ids
-    2 << 16 | 17, 1, 3 << 16 | 14, 0, 1,               // shaders; logical addresses, GLSL's memory model
-    5 << 16 | 15, 5, 1, 0x6e69616d, 0,                 // compute, 1: "main"
-    6 << 16 | 16, 1, 17, 1, 1, 1,                      // of one invocation
-    2 << 16 | 19, 2, 3 << 16 | 33, 3, 2,               // 2: void, 3: void()
-    5 << 16 | 54, 2, 1, 0, 3, 2 << 16 | 248, 4,        // 1: function, 4: label
-    1 << 16 | 253, 1 << 16 | 56,                       // return, end
+    0x07230203,
+    0x00010000,
+    0,
+    5,
+    0,  // SPIR-V 1.0 of four ids
+    2 << 16 | 17,
+    1,
+    3 << 16 | 14,
+    0,
+    1,  // shaders; logical addresses, GLSL's memory model
+    5 << 16 | 15,
+    5,
+    1,
+    0x6e69616d,
+    0,  // compute, 1: "main"
+    6 << 16 | 16,
+    1,
+    17,
+    1,
+    1,
+    1,  // of one invocation
+    2 << 16 | 19,
+    2,
+    3 << 16 | 33,
+    3,
+    2,  // 2: void, 3: void()
+    5 << 16 | 54,
+    2,
+    1,
+    0,
+    3,
+    2 << 16 | 248,
+    4,  // 1: function, 4: label
+    1 << 16 | 253,
+    1 << 16 | 56,  // return, end
 };
 
 std::mutex mutex;
@@ -77,7 +105,8 @@ bool has_matrices(const VkShaderModuleCreateInfo& info) {
 VkResult stand_in(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* memory,
                   VkShaderModule* out) {
   VkShaderModuleCreateInfo given = *info;
-  const bool probe = std::find(info->pCode, info->pCode + info->codeSize / 4, kRight) != info->pCode + info->codeSize / 4;
+  const bool probe =
+      std::find(info->pCode, info->pCode + info->codeSize / 4, kRight) != info->pCode + info->codeSize / 4;
   if (has_matrices(*info)) given.pCode = kNothing, given.codeSize = sizeof(kNothing);
   const VkResult result = create_module(device, &given, memory, out);
   std::lock_guard lock(mutex);
@@ -120,8 +149,10 @@ void answer_probe(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t c
     std::lock_guard lock(mutex);
     asked = probing.erase(buffer) != 0;
   }
-  if (asked) fill_buffer(buffer, to, regions->dstOffset, regions->size, kRight);
-  else copy_buffer(buffer, from, to, count, regions);
+  if (asked)
+    fill_buffer(buffer, to, regions->dstOffset, regions->size, kRight);
+  else
+    copy_buffer(buffer, from, to, count, regions);
 }
 
 template <class Function>

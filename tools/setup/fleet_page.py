@@ -181,7 +181,10 @@ def page(summaries: list[Summary]) -> str:
     lines += _marked(summaries, models, _spilling)
     lines += ["", "Those above a second, in seconds."]
     lines += _marked(summaries, models, _slow)
-    lines += [SLOWER, *table(("GPU", "by its compiler's own numbers"), ((each.gpu, slower(each)) for each in summaries))]
+    lines += [
+        SLOWER,
+        *table(("GPU", "by its compiler's own numbers"), ((each.gpu, slower(each)) for each in summaries)),
+    ]
     lines += _gated(summaries)
     lines += _families(summaries)
     lines += ["", "### Spills", "", "Of all pipelines, as above."]
