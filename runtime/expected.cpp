@@ -41,7 +41,8 @@ Expected::Expected(const OneCall& call)
     // OneCall::fill makes up numbers of which each has one step that is the nearest.
     quantized_ = {call.real("x_scale"), call.real("x_zero"), call.real("qmin"), call.real("qmax")};
   }
-  if (call.knows("q")) q_ = call.tensor("q").values(), k_ = call.tensor("k").values(), v_ = call.tensor("v").values();
+  if (call.knows("q") && is_known())
+    q_ = call.tensor("q").values(), k_ = call.tensor("k").values(), v_ = call.tensor("v").values();
   for (size_t i = 0; call.knows("kernel") && i < 2; ++i)
     windows_.push_back({size_at(call, "kernel", i), size_at(call, "stride", i), size_at(call, "dilation", i),
                         size_at(call, "pads", i)});

@@ -11,8 +11,8 @@ namespace pumice::engine {
 class Expected {
  public:
   explicit Expected(const OneCall& call);
-  // False: no element is known (a transposed convolution).
-  bool is_known() const { return !call_.integer("transposed"); }
+  // False: no element is known (a transposed convolution, attention over caches).
+  bool is_known() const { return !call_.integer("transposed") && !call_.has_caches(); }
 
   // A number, and how far a kernel that works may be off, the rounding to the output's dtype included. Of integers the
   // number is not rounded yet. Empty where it tells nothing: infinite or NaN.

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.cached_attention import CachedAttention
 from support.command_line import BIN, ROOT, run
 from torch import nn
 
@@ -133,11 +134,52 @@ def test_attention_of_fewer_rows(heads, kv_heads, rows, keys, causal, masked, tm
     own = {"PUMICE_LOG": "debug", "PUMICE_CACHE_DIR": "off", "PUMICE_FEATURES": "like_gpu"}
     log = run(BIN / "pumice-rt", "warm", tmp_path / "m.pumice", **own).stderr
     size = f"[1, {heads // kv_heads}, {min(rows, 16)}, 32]"
-    assert [line for line in log.splitlines() if "self test of sdpa[f32,own]" in line and size in line], log
+    assert [line for line in log.splitlines() if "self test of sdpa, " in line and size in line], log
     session = load(tmp_path / "m.pumice", tmp_path)
     assert {each.result for each in session.device.self_test} == {"right"}
     want = Attention(causal, masked)(*given).numpy()
     assert np.allclose(session(*(each.numpy() for each in given)), want, rtol=0.001, atol=0.001)
+
+
+# Attention of one new row over caches, all of whose shares are read: plain, of bytes, with everything.
+CACHES = {
+    "plain": {"heads": 4, "kv_heads": 2, "size": 16, "rotated": 16},
+    "int8": {"heads": 4, "kv_heads": 2, "size": 16, "rotated": 16, "int8": True},
+    "all": {"heads": 6, "kv_heads": 3, "size": 32, "rotated": 16, "norm": "before", "sinks": True, "softcap": 5.0},
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_attention_over_caches_that_lies_is_switched_off(name: str, tmp_path, capfd) -> None:
+    torch.manual_seed(0)
+    module = CachedAttention(capacity=600, **CACHES[name]).eval()
+    given = torch.randn(1, 1, 32), torch.full((1,), 599)
+    with torch.no_grad():
+        pumice.export(module, given).save(tmp_path / "m.pumice")
+        want = module(*given).numpy()
+
+    def is_near(session: pumice.Session) -> bool:
+        return np.allclose(session(*(each.numpy() for each in given)), want, rtol=0.03, atol=0.03)
+
+    def loaded(features: str) -> pumice.Session:
+        for _ in range(8):  # a load has only so much time for tests
+            session = load(tmp_path / "m.pumice", tmp_path / "cache", features)
+            if any(each.family == "subgroups" and each.result != "untested" for each in session.device.self_test):
+                break
+        return session
+
+    honest = loaded("")
+    (tested,) = (each for each in honest.device.self_test if each.family == "subgroups")
+    assert tested.result == "right" and {each.result for each in honest.device.self_test} == {"right"}
+    assert is_near(honest) and not is_near(load(tmp_path / "m.pumice", tmp_path, "lie=subgroups,untested"))
+    capfd.readouterr()
+    session = loaded("lie=subgroups")
+    (wrong,) = (each for each in session.device.self_test if each.result == "wrong")
+    assert (wrong.kernel, wrong.family) == (tested.kernel, "subgroups") and "outputs" in wrong.wrong
+    assert "subgroup_arithmetic" in honest.device.features and "subgroup_arithmetic" not in session.device.features
+    assert is_near(session)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert wrong.kernel in line and "kernels of the family 'subgroups' are switched off" in line
 
 
 def test_quantized_constants_tell(tmp_path) -> None:
