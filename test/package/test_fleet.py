@@ -132,7 +132,11 @@ def test_the_page_is_that_of_the_summaries() -> None:
     kept = fleet_summary.kept()
     assert {each.gpu for each in kept} >= {"navi31", "adreno740", "tgl", "m1", "ampere"}, "one a vendor"
     assert fleet_page.PAGE.read_text() == fleet_page.page(kept), "./dev fleet writes both"
-    assert [(each.gpu, each.failed, each.models.slow) for each in kept] == [(each.gpu, {}, 0) for each in kept]
+    # NVK for Pascal knows no code for these, which are made for CPU drivers: nothing picks them there.
+    unknown = {f"linear_gemv_rows[f16,{weight},address] []" for weight in ("q4", "q8")}
+    failed = {(each.gpu, what) for each in kept for what in each.failed}
+    assert failed <= {("pascal", what) for what in unknown}
+    assert [(each.gpu, each.models.slow) for each in kept] == [(each.gpu, 0) for each in kept]
 
 
 def test_a_pipeline_of_several_models_counts_once(results) -> None:
@@ -217,6 +221,22 @@ def test_gpus_are_compiled_for_on_all_cores(fleet, monkeypatch) -> None:
 
     with pytest.raises(IndexError):
         fleet_known.at_once(gpus[:1], fails)
+
+
+def test_of_slow_pipelines_the_shorter_time_counts(fleet, tmp_path: Path) -> None:
+    class Compiler:
+        log = tmp_path / "again.jsonl"
+
+        def listed(self, wanted: list, failed: dict) -> None:
+            assert [each.shader for each in wanted] == ["conv2d[f32]", "scan[f32]"]
+            times = zip(wanted, (900, 1700), strict=True)
+            rows = [{"shader": each.shader, "spec": each.spec, "subgroup_size": 0, "ms": ms} for each, ms in times]
+            self.log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    result = fleet.Result("m1", "Honeykrisp", "abc", 3)
+    result.add([pipeline(fleet, name, ms) for name, ms in (("conv2d[f32]", 1100), ("scan[f32]", 1600), ("tri[b8]", 9))])
+    fleet.again(Compiler(), result)
+    assert [each.ms for each in result.pipelines] == [900, 1600, 9]
 
 
 def test_a_result_of_older_spirv_is_not_known(fleet, results) -> None:

@@ -22,6 +22,7 @@ from setup.progress import Progress, StepFailed
 FOLDER = BUILD / "fleet"  # NAME.json: a Result
 SETS = ("gpus", "intel-shim")  # of the prefix
 MODELS = ROOT / "test/bench/fleet.toml"
+SLOW_MS = 1000
 SECONDS = 600  # for the kernels of an operator, or for a call of a model
 
 
@@ -265,7 +266,18 @@ def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Re
         rest = unmade(_variants(listed, result), result.pipelines, matrices(listed))
         compiler.listed(rest, result.failed)
         result.add(read_log(compiler.log))
+        at = "those that took longest, again"
+        again(compiler, result)
     return result
+
+
+def again(compiler: Compiler, result: Result) -> None:
+    """The slow pipelines once more: of both times the shorter counts, as others may use the processor, too."""
+    slow = {each.key: each for each in result.pipelines if each.ms > SLOW_MS}
+    compiler.listed(list(slow.values()), {})
+    for each in read_log(compiler.log):
+        if first := slow.get(each.key):
+            first.ms = min(first.ms, each.ms)
 
 
 def matrices(listed: dict) -> set[str]:
