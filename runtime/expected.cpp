@@ -41,6 +41,8 @@ Expected::Expected(const OneCall& call)
     // OneCall::fill makes up numbers of which each has one step that is the nearest.
     quantized_ = {call.real("x_scale"), call.real("x_zero"), call.real("qmin"), call.real("qmax")};
   }
+  if (call.knows("q") && is_known())
+    q_ = call.tensor("q").values(), k_ = call.tensor("k").values(), v_ = call.tensor("v").values();
   for (size_t i = 0; call.knows("kernel") && i < 2; ++i)
     windows_.push_back({size_at(call, "kernel", i), size_at(call, "stride", i), size_at(call, "dilation", i),
                         size_at(call, "pads", i)});
@@ -177,13 +179,17 @@ Expected::Sum Expected::attention(int64_t index) const {
   const int64_t first = outer / inner % (out.blhd ? out.rows() : out.heads()), second = outer % inner;
   const int64_t h = out.blhd ? second : first, l = out.blhd ? first : second;
   const int64_t kv = h / (in_q.heads() / in_k.heads());
+  const auto number = [](const std::vector<float>& of, int64_t at) { return double{of[static_cast<size_t>(at)]}; };
+  const double scale = call_.real("scale");
+  const bool causal = call_.integer("causal") != 0;
   std::vector<double> scores;
   double most = -INFINITY, score_error = 0;
   for (int64_t s = 0; s < in_k.rows(); ++s) {
     TermSums sums;
-    for (int64_t e = 0; e < q.shape[3]; ++e) sums.add(q.at(in_q.at(b, h, l) + e) * k.at(in_k.at(b, kv, s) + e));
-    double score = sums.sum * call_.real("scale");
-    bool seen = call_.integer("causal") == 0 || s <= l;
+    for (int64_t e = 0; e < q.shape[3]; ++e)
+      sums.add(number(q_, in_q.at(b, h, l) + e) * number(k_, in_k.at(b, kv, s) + e));
+    double score = sums.sum * scale;
+    bool seen = !causal || s <= l;
     if (!mask.shape.empty()) {
       const Shape& m = mask.shape;
       const int64_t at = (((b % m[0]) * m[1] + h % m[1]) * m[2] + l % m[2]) * m[3] + s % m[3];
@@ -194,13 +200,13 @@ Expected::Sum Expected::attention(int64_t index) const {
     }
     scores.push_back(seen ? score : -INFINITY);
     most = std::max(most, scores.back());
-    score_error = std::max(score_error, call_.real("scale") * sum_error({.fixed = 2, .unit = 0x1p-23}, sums));
+    score_error = std::max(score_error, scale * sum_error({.fixed = 2, .unit = 0x1p-23}, sums));
   }
   double total = 0, largest = 0;
   for (const double score : scores) total += std::isinf(most) ? 0 : std::exp(score - most);
   TermSums sums;
   for (int64_t s = 0; s < in_k.rows() && total > 0; ++s) {
-    const double value = v.at(in_v.at(b, kv, s) + f);
+    const double value = number(v_, in_v.at(b, kv, s) + f);
     sums.add(std::exp(scores[static_cast<size_t>(s)] - most) / total * value);
     largest = std::max(largest, std::fabs(value));
   }

@@ -11,8 +11,8 @@ namespace pumice::engine {
 class Expected {
  public:
   explicit Expected(const OneCall& call);
-  // False: no element is known (a transposed convolution).
-  bool is_known() const { return !call_.integer("transposed"); }
+  // False: no element is known (a transposed convolution, attention over caches).
+  bool is_known() const { return !call_.integer("transposed") && !call_.has_caches(); }
 
   // A number, and how far a kernel that works may be off, the rounding to the output's dtype included. Of integers the
   // number is not rounded yet. Empty where it tells nothing: infinite or NaN.
@@ -39,8 +39,9 @@ class Expected {
 
   const OneCall& call_;
   CallTensor x_, weight_, scale_, zero_, bias_, residual_, norm_;
-  double x_step_ = 0;  // of numbers that stand for x: how far one may be off
-  struct Quantized {   // x by parameters of the call
+  std::vector<float> q_, k_, v_;  // of attention
+  double x_step_ = 0;             // of numbers that stand for x: how far one may be off
+  struct Quantized {              // x by parameters of the call
     double scale, zero, low, high;
   };
   std::optional<Quantized> quantized_;

@@ -27,9 +27,15 @@ constexpr std::string_view kKnown[] = {"linear",
                                        "linear_q8ta_q8csw",
                                        "sdpa",
                                        "sdpa_heads",
-                                       "conv2d_depthwise_channels_last"};
+                                       "conv2d_depthwise_channels_last",
+                                       "cached_attention",
+                                       "cached_attention_interleaved",
+                                       "cached_attention_int8",
+                                       "cached_attention_int8_interleaved"};
 // Inputs whose values may be anything; those of other names must be constants.
-constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask"};
+constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask", "cos", "sin"};
+// Of attention over caches: its states, in the order of its further results, and the position of its first new row.
+constexpr std::string_view kCaches[] = {"key_cache", "value_cache", "scales"}, kFirst = "first";
 
 template <class List>
 bool is_in(const List& list, std::string_view name) {
@@ -143,9 +149,10 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, std::optio
   if (most) one.make_small(shapes, params, *most);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto id = static_cast<uint32_t>(*arguments[i]);
-    const bool made_up = is_in(kAnything, one.parameters_.params[params[i]].name);
+    const std::string_view name = one.parameters_.params[params[i]].name;
+    const bool made_up = is_in(kAnything, name) || is_in(kCaches, name) || name == kFirst;
     if (impl.method().values[id].kind != ValueKind::constant && !made_up) return std::nullopt;
-    if (!one.add_value(impl, id, shapes[i], method)) return std::nullopt;
+    if (!one.add_value(impl, id, shapes[i], name)) return std::nullopt;
     *arguments[i] = static_cast<int64_t>(method.values.size()) - 1;
   }
   Value out = impl.method().values[only.outputs[0]];
@@ -155,11 +162,24 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, std::optio
   for (const int64_t size : shapes.back()) out.dims.push_back({false, size});
   method.outputs = only.outputs = {static_cast<uint32_t>(method.values.size())};
   method.values.push_back(std::move(out));
+  for (uint32_t id = 0; id + 1 < method.values.size(); ++id) one.add_update(id);
   one.out_shape_ = shapes.back();
   return one;
 }
 
-bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, Method& method) {
+// The call's next result is the new value of a state.
+void OneCall::add_update(uint32_t state) {
+  Method& method = program_->methods[0];
+  if (method.values[state].kind != ValueKind::state) return;
+  Value value = method.values[state];
+  value.kind = ValueKind::scratch, value.ref = -1;
+  method.ops[0].outputs.push_back(static_cast<uint32_t>(method.values.size()));
+  method.updates.push_back({state, method.ops[0].outputs.back()});
+  method.values.push_back(std::move(value));
+}
+
+bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, std::string_view name) {
+  Method& method = program_->methods[0];
   Value value = graph.method().values[id];
   value.dims.clear();
   for (const int64_t size : shape) value.dims.push_back({false, size});
@@ -168,6 +188,15 @@ bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shap
   others_.emplace_back();
   if (value.kind == ValueKind::constant) {
     if (shape != graph.tensors[id].shape) return false;
+  } else if (is_in(kCaches, name)) {
+    value.kind = ValueKind::state;
+    value.ref = static_cast<int32_t>(program_->states.size());
+    program_->states.push_back({std::string(name), -1});
+  } else if (name == kFirst) {
+    value.kind = ValueKind::input;
+    value.ref = -1;
+    first_ = static_cast<uint32_t>(method.values.size());
+    method.inputs.push_back(*first_);
   } else {
     if (value.dtype == DType::i32 || value.dtype == DType::i64 || checked_elements(shape).value() == 0) return false;
     value.kind = ValueKind::input;
@@ -181,6 +210,10 @@ bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shap
 void OneCall::fill() {
   for (const uint32_t id : program_->methods[0].inputs) {
     const DType dtype = program_->methods[0].values[id].dtype;
+    if (id == first_) {
+      data_[id] = others_[id] = std::vector<std::byte>(file_bytes(dtype, shapes_[id]));
+      continue;
+    }
     const bool quantized = has("x_scale") && id == static_cast<uint32_t>(arg("x")->i) && is_float(dtype);
     const auto make = [&](uint64_t seed) {
       std::vector<std::byte> bytes = made_up(dtype, shapes_[id], seed);
@@ -190,6 +223,23 @@ void OneCall::fill() {
     data_[id] = make(id + 1);
     others_[id] = make(id + 0x101);
   }
+}
+
+std::vector<int64_t> OneCall::positions() const {
+  constexpr int64_t kMost = 40;  // more than a subgroup has lanes; the others are zeros
+  if (!first_) return {};
+  const int64_t last = tensor("key_cache").dim(2) - tensor("q").dim(1), steps = std::min(last, kMost);
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < steps; ++i) found.push_back(last * i / steps);
+  found.push_back(last);
+  return found;
+}
+
+void OneCall::set_position(int64_t position) {
+  const Value& value = program_->methods[0].values[*first_];
+  const size_t bytes = value.dtype == DType::i64 ? 8 : 4;  // of a little-endian number
+  for (auto* data : {&data_[*first_], &others_[*first_]})
+    for (size_t at = 0; at < data->size(); at += bytes) std::memcpy(&(*data)[at], &position, bytes);
 }
 
 // Of x that is quantized by parameters of the call: numbers up to 32 steps from zero and a quarter of a step beyond
@@ -220,12 +270,15 @@ void OneCall::crop(Shape& x, Shape& out, int64_t most) const {
   }
 }
 
-// Of sdpa one head of keys of one image.
+// Of sdpa one head of keys of one image: `most` rows, and keys for more than one block of any kernel's, the last of
+// them not full.
 void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const {
+  if (has_caches()) return;  // a head's rows follow from their sizes
   const bool attention = knows("q"), conv = knows("kernel");
   const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {
     return params[i] == parameters_.params.size() || is_in(names, parameters_.params[params[i]].name);
   };
+  constexpr int64_t kKeys = 150;
   int64_t shared = 1;  // query heads of a head of keys
   if (attention) {
     const auto heads = [&](size_t i, std::string_view flag) { return shapes[i].at(arg(flag)->i != 0 ? 2 : 1); };
@@ -240,8 +293,11 @@ void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& 
       const char* flags[] = {"q_blhd", "k_blhd", "v_blhd"};
       const bool mask = i == 3 && i + 1 < shapes.size();
       const char* flag = i + 1 == shapes.size() ? "out_blhd" : i < 3 ? flags[i] : nullptr;
-      int64_t& heads = shape.at(!mask && flag != nullptr && arg(flag)->i != 0 ? 2 : 1);
+      const bool rows_first = !mask && flag != nullptr && arg(flag)->i != 0;
+      int64_t &heads = shape.at(rows_first ? 2 : 1), &rows = shape.at(rows_first ? 1 : 2);
       heads = std::min(heads, of_keys ? 1 : shared);
+      rows = std::min(rows, of_keys ? std::max(most, kKeys) : most);
+      if (mask) shape.at(3) = std::min(shape.at(3), std::max(most, kKeys));
     } else if (!conv) {
       int64_t rows = 1;
       for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d], shape[d] = 1;
@@ -261,6 +317,10 @@ std::vector<InputView> OneCall::inputs(bool other) const {
 
 bool OneCall::is_channels_last() const {
   return op_signatures()[call().op].name == "conv2d_depthwise_channels_last";
+}
+
+bool OneCall::has_caches(const OpCall& call) {
+  return op_signatures()[call.op].name.starts_with("cached_attention");
 }
 
 bool OneCall::knows(std::string_view param) const {

@@ -28,9 +28,12 @@ class OneCall {
   // Whether the self test knows the operator: a linear layer, a 2D convolution or attention.
   static bool is_known(const OpCall& call);
 
+  // Attention over states, which keep what was written to them.
+  static bool has_caches(const OpCall& call);
+
   // At the live shapes of the graph; with `most`, at smaller ones: so many rows at most, of a convolution one image of
-  // so many rows and columns, of attention one head. `graph` and the constants must outlive it. Empty where the call
-  // has inputs that cannot be made up.
+  // so many rows and columns, of attention so many queries of one head. `graph` and the constants must outlive it.
+  // Empty where the call has inputs that cannot be made up.
   static std::optional<OneCall> of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
                                    const ExternalData& external);
   // Makes up the inputs, which all below may read.
@@ -38,6 +41,10 @@ class OneCall {
 
   const std::shared_ptr<Program>& program() const { return program_; }
   const OpCall& call() const { return program_->methods[0].ops[0]; }
+  // Of new rows, from the first place of the caches to the last, where a call runs so that there is something to read.
+  // None of a call without caches.
+  std::vector<int64_t> positions() const;
+  void set_position(int64_t position);
   // `other`: of other values. Both by turns show a run that wrote nothing.
   std::vector<InputView> inputs(bool other = false) const;
 
@@ -46,6 +53,7 @@ class OneCall {
   bool knows(std::string_view param) const;  // whether the signature has it
   const Arg* arg(std::string_view param) const;
   bool is_channels_last() const;  // [batch, height, width, channels]
+  bool has_caches() const { return has_caches(call()); }
   int64_t integer(std::string_view param, int64_t otherwise = 0) const;
   double real(std::string_view param, double otherwise = 0) const;
   CallTensor tensor(std::string_view param) const;
@@ -54,7 +62,8 @@ class OneCall {
 
  private:
   OneCall() = default;
-  bool add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, Method& method);
+  bool add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, std::string_view name);
+  void add_update(uint32_t state);
   void make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const;
   void quantizable(std::vector<std::byte>& bytes, DType dtype) const;
   void crop(Shape& x, Shape& out, int64_t most) const;
@@ -64,6 +73,7 @@ class OneCall {
   const ExternalData* external_ = nullptr;
   std::vector<Shape> shapes_;                          // of the values
   std::vector<std::vector<std::byte>> data_, others_;  // of the inputs, by value
+  std::optional<uint32_t> first_;                      // the input that is the position of new rows
   Shape out_shape_;
 };
 

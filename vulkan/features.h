@@ -64,10 +64,12 @@ struct Features {
   uint32_t units() const { return as_if_units != 0 ? as_if_units : compute_units != 0 ? compute_units : 32; }
   // How many workgroups, subgroups or invocations fill this device as `measured` of them fill 132 units (H200).
   int64_t filling(int64_t measured) const { return std::max<int64_t>(1, measured * units() / 132); }
-  // No Vulkan property tells how many there are. By what Mesa's compilers spill (docs/fleet.md), GPUs without packed
-  // dot products or with subgroups of fewer than 32 have few. Call it with the device's own features, before any is
-  // switched off.
-  void guess_registers() { few_registers = !cpu && (!has(Feature::int_dot) || min_subgroup_size < 32); }
+  // No Vulkan property tells how many there are. By what Mesa's compilers spill (docs/fleet.md), few are in GPUs
+  // without packed dot products, with subgroups of fewer than 32, whose registers are a subgroup's, or of more than 64,
+  // which divide them. Call it with the device's own features, before any is switched off.
+  void guess_registers() {
+    few_registers = !cpu && (!has(Feature::int_dot) || min_subgroup_size < 32 || max_subgroup_size > 64);
+  }
   bool has(Feature feature) const { return bits & bit(feature); }
   bool runs(const Shader& shader) const { return (shader.features & ~bits) == 0; }
 };

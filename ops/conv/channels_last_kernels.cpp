@@ -24,6 +24,7 @@ constexpr ConvKernel kKernels[] = {
     {"conv64x64", DType::f16, {64, 64, 32, 32}},
     {"conv32x64", DType::f16, {32, 64, 16, 32}},
     {"conv32x32", DType::f16, {32, 32, 16, 16}},
+    {"conv16x32", DType::f16, {16, 32, 8, 8}},  // for matrices of 8 rows in few registers
     {"conv8_gemvf16x2", DType::i8, {32, 16, 32, 16}, ConvFamily::fragments},
     {"conv8_gemvf8x2", DType::i8, {32, 8, 32, 8}, ConvFamily::fragments},
     {"conv8_gemvf8", DType::i8, {16, 8, 16, 8}, ConvFamily::fragments},
@@ -32,7 +33,7 @@ constexpr ConvKernel kKernels[] = {
     {"conv8_64x64", DType::i8, {64, 64, 32, 32}},
     {"conv8_32x64", DType::i8, {32, 64, 16, 32}},
     {"conv8_32x32", DType::i8, {32, 32, 16, 16}},
-    {"conv8_16x32", DType::i8, {16, 32, 8, 16}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
+    {"conv8_16x32", DType::i8, {16, 32, 8, 8}},  // for matrices of 8 rows, which a CPU driver compiles in seconds
     // Dot products.
     {"conv_dot64x64", DType::i8, {64, 64, 8, 4}, ConvFamily::dot},
     {"conv_dot32x32", DType::i8, {32, 32, 4, 4}, ConvFamily::dot},
@@ -222,11 +223,14 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
   for (const bool split : {false, true}) {
     for (const ConvKernel& kernel : kKernels) {
       if (kernel.family != family || kernel.x != s.x || !unsupported_reason(kernel, features).empty()) continue;
-      const uint32_t sums = family == ConvFamily::dot ? 2 * features.subgroup_size
-                                                      : 1;  // as many as the words of the patch, in each lane
-      if (!holds_sums(kernel.tile, features, sums)) continue;
-      least = &kernel;
       const Tile& t = kernel.tile;
+      const bool held =
+          family == ConvFamily::matrix
+              ? holds_matrices(t, features)
+              : holds_sums(t, features, 2 * features.subgroup_size);  // and the patch's words, in each lane
+      const bool last_resort = kernel.x == DType::f16 && t.tm < 16;
+      if (!held || (last_resort && least != nullptr)) continue;
+      least = &kernel;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;
       if (!half_empty && !(small && chunks(s) >= kManyChunks) &&  // small tiles of many chunks: slower than splits
           subgroups(kernel, s) * (split ? most_splits(s) : 1) >= features.filling(kFill))

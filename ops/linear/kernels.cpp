@@ -32,6 +32,7 @@ constexpr LinearKernel kKernels[] = {
     {"matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 64}},
     {"matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}},
     {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
+    {"matrix16x32", Family::matrix, 0, 0, {16, 32, 8, 8}},  // for matrices of 8 rows in few registers, as int8*_16x32
     {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
     {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
     {"split64x128", Family::fragments, 0, 0, {64, 128, 64, 32}, Input::split},
@@ -71,12 +72,12 @@ constexpr LinearKernel kKernels[] = {
     {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8_64x64", Family::matrix_int8, 0, 0, {64, 64, 32, 32}, Input::words},
     {"int8_32x32", Family::matrix_int8, 0, 0, {32, 32, 16, 16}, Input::words},
-    {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 16}, Input::words},
+    {"int8_16x32", Family::matrix_int8, 0, 0, {16, 32, 8, 8}, Input::words},
     {"int8_16x16d2", Family::matrix_int8, 0, 0, {16, 16, 16, 8}, Input::words, 2},
     {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
     {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
-    {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},
+    {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 8}, Input::words},
 };
 
 // Whether high and low parts are two matrices.

@@ -270,11 +270,11 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
 // 331, 240 (back 333, 326); 2048 rows 806 and 788 of 128 x 128.
 const LinearKernel* pick_matrix(const LinearShape& s, const Features& features) {
   if (s.m <= 16 || s.dtype != DType::f16) return nullptr;
-  for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32"}) {
+  for (const char* name : {"matrix128x128", "matrix64x64", "matrix32x32", "matrix16x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     if (!unsupported_reason(kernel, s, features).empty()) continue;
     if (kernel.tile.bm == 128 && workgroups(kernel.tile, 1, s.m, s.n) < features.filling(128)) continue;
-    if (!holds_sums(kernel.tile, features)) continue;
+    if (!holds_matrices(kernel.tile, features)) continue;
     return &kernel;
   }
   return nullptr;

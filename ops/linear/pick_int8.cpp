@@ -64,7 +64,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
     for (const char* each : names) {
       const LinearKernel& kernel = linear_kernel(each);
       const bool matrices = kernel.family == Family::matrix_int8 || kernel.family == Family::matrix_int8_groups;
-      if (matrices && !holds_sums(kernel.tile, features, s.group != 0 ? 2 : 1)) continue;
+      if (matrices && !holds_matrices(kernel.tile, features, s.group != 0 ? 2 : 1)) continue;
       if (unsupported_reason(kernel, s, features).empty()) return &kernel;
     }
     return nullptr;

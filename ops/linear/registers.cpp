@@ -3,13 +3,20 @@
 
 namespace pumice::engine {
 
-// Adreno 630 has fewer than its successors, by what compilers spill. Its driver says what theirs say, but for 16-bit
-// storage. Another GPU where that is switched off is taken for one, too, and gets smaller tiles.
+// Adreno 630 and 660 have fewer than their successors, by what compilers spill. Their drivers say what those of the
+// others say, but for 8-bit storage. Another GPU where that is switched off is taken for one, too, and gets smaller
+// tiles.
 static bool has_least(const Features& features) {
-  return features.few_registers && features.subgroup_size > 32 && !features.has(Feature::storage16);
+  return features.few_registers && features.subgroup_size > 32 && !features.has(Feature::storage8);
 }
 
-// Few on Adreno, and fewer on Adreno 630 and in small subgroups, on Apple's and Intel's GPUs.
+// Adreno 660, which has 16-bit storage: a lane of a workgroup of 256 may use 32 registers of four numbers, and 48 on
+// Adreno 630.
+bool has_fewest_registers(const Features& features) {
+  return has_least(features) && features.has(Feature::storage16);
+}
+
+// Few on Adreno, and fewer on Adreno 630 and 660 and in small subgroups, on Apple's and Intel's GPUs.
 uint32_t most_sums(const Features& features) {
   if (!features.few_registers) return 128;
   return features.subgroup_size > 32 && !has_least(features) ? 64 : 32;
@@ -19,13 +26,24 @@ bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
   return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
 }
 
-// Spills of linear_gemv.glsl on Adreno 630, int4 in fp32 and in fp16: 8 rows 683 and 116, 4 rows 105 and 0, of two
-// panels 161 and 17, 2 rows none. Adreno 660 to 830: none in all but 4 rows of two panels.
-bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
-  return !has_least(features) || rows <= (dtype == DType::f16 ? 4 : 2);
+// Mesa's compiler for Intel, Arc A, spills and fills of a pipeline that ResNet-50, MiniLM or a Llama makes, by a
+// subgroup's tile: 16 x 16 13 to 456, 8 x 16 0 to 89, 8 x 8 none, for int4, fp16, 8-bit integers and convolutions.
+bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums) {
+  constexpr uint32_t kSmallest = 8;  // sums of one matrix
+  if (features.few_registers && features.subgroup_size < 16)
+    return tile.tm * tile.tn <= kSmallest * features.subgroup_size;
+  return holds_sums(tile, features, sums);
 }
 
-// Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 also among 512: 114 of one row in fp32.
+// Spills of linear_gemv.glsl on Adreno 630, int4 in fp32 and in fp16: 8 rows 683 and 116, 4 rows 105 and 0, of two
+// panels 161 and 17, 2 rows none. Adreno 660: 4 rows 38 and 42, 2 rows none. Adreno 730 to 830: none in all but 4 rows
+// of two panels.
+bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
+  return !has_least(features) || rows <= (dtype == DType::f16 && !has_fewest_registers(features) ? 4 : 2);
+}
+
+// Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 and 660 also among 512: 114 and 56 of one row
+// in fp32.
 uint32_t most_pass_lanes(const Features& features) {
   if (features.cpu || (features.subgroup_size <= 32 && !features.few_registers)) return features.max_invocations;
   return has_least(features) ? 256 : 512;

@@ -9,10 +9,14 @@
 
 namespace pumice::engine {
 
+// Whether it is a GPU of those that hold the least of all: kernels take less at a time there.
+bool has_fewest_registers(const Features& features);
 // Numbers that an invocation may sum in its registers before compilers spill.
 uint32_t most_sums(const Features& features);
 // Whether an invocation holds its part of a subgroup's matrices of sums, `sums` numbers for an output.
 bool holds_sums(const Tile& tile, const Features& features, uint32_t sums = 1);
+// Likewise of a kernel that has tiles of both factors in registers, too.
+bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums = 1);
 // Whether a lane of a GEMV holds its sums of so many rows of x, times panels of weight rows.
 bool holds_pass(uint32_t rows, DType dtype, const Features& features);
 // Invocations among which the registers of a GEMV's workgroup may be divided.

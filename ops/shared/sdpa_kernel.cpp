@@ -39,6 +39,10 @@ constexpr int64_t kMostProducts = 64;
 // 35 spills and 1.4 s to compile; 32 keys 80, none and 0.6 s. From its statistics (docs/fleet.md), not measured.
 constexpr int64_t kRoomyRegisters = 128;
 
+// vec4 groups of keys that a lane has on the way where registers are fewest. Spills on Adreno 660 of heads of 64 and 16
+// rows, of 8 groups 415 and of 4 none; of 8 rows 86 and none; of heads of 128 374 and none.
+constexpr uint32_t kFewLoads = 4;
+
 // `roomy`: only with fewer registers than those.
 std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const SdpaShape& s, const Features& features,
                                       bool roomy) {
@@ -121,8 +125,10 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_vec4s, v_vec4s)))));
   if (features.cpu) return fit_to_cpu(b, v_vec4s);
   if (b.rows == 1) return b;
-  for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2)
-    if (shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
+  for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2) {
+    const bool crowded = has_fewest_registers(features) && s.keys * std::max(e_vec4s, v_vec4s) > kFewLoads * s.lanes;
+    if (!crowded && shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
+  }
   return b;
 }
 

@@ -51,6 +51,22 @@ TEST(PickConv, TheLastOfFewSplitsOfSmallTilesAddsTheSums) {
   EXPECT_FALSE(last_adds({&large, 2}));
 }
 
+// Of fp16 the smallest only where no other is held: in subgroups of 8 and few registers.
+TEST(PickConv, OneMatrixInSubgroupsOfEight) {
+  Features intel = gpu();
+  intel.subgroup_size = intel.min_subgroup_size = 8;
+  intel.matrix_f16[0] = {8, 8, 16}, intel.matrix_s8[0] = {8, 8, 32};
+  for (const bool few : {false, true}) {
+    intel.few_registers = few;
+    for (const int64_t pixels : {49, 100352}) {
+      const bool smallest = pick_conv({512, pixels, 576}, intel).kernel->name == std::string_view("conv16x32");
+      EXPECT_EQ(smallest, few) << pixels;
+      const ConvPick bytes = pick_conv({512, pixels, 288, DType::i8}, intel);
+      EXPECT_TRUE(!few || bytes.kernel->name == std::string_view("conv8_16x32")) << pixels;
+    }
+  }
+}
+
 TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   Features features = gpu();
   features.bits |= bit(Feature::int_dot);

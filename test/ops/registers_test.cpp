@@ -18,7 +18,7 @@ TEST(Registers, FewHoldFewSums) {
   Features few = gpu();
   few.few_registers = true;
   Features wide = few;
-  wide.subgroup_size = 128, wide.bits |= bit(Feature::storage16);
+  wide.subgroup_size = 128, wide.bits |= bit(Feature::storage8);
   EXPECT_EQ(tile(few, 1), (Tile{64, 64, 8, 4}));
   EXPECT_EQ(tile(few, 2), (Tile{32, 64, 4, 4}));
   EXPECT_EQ(tile(wide, 1), (Tile{64, 128, 8, 8}));
@@ -46,7 +46,10 @@ TEST(Registers, FewHoldFewSumsOfIntegers) {
   small.bits |= bit(Feature::coopmat) | bit(Feature::memory_model) | bit(Feature::int8) | bit(Feature::float16);
   small.matrix_s8 = {MatrixShape{8, 8, 32}}, small.subgroup_size = small.min_subgroup_size = 8;
   EXPECT_EQ(name(small, 32), "int8g_16x32");
+  EXPECT_EQ(name(small, 0), "int8_16x32");
+  small.subgroup_size = small.min_subgroup_size = 16;
   EXPECT_EQ(name(small, 0), "int8_32x32");
+  small.subgroup_size = small.min_subgroup_size = 8;
   small.few_registers = false;
   EXPECT_EQ(name(small, 32), "int8g_64x128");
 }
@@ -82,11 +85,11 @@ TEST(Registers, NoKernelKeepsManyTimesTheSumsThatTheyHold) {
 // Those of Adreno 630, by the features and subgroups of its profile.
 TEST(Registers, TheFewestHoldTwoRowsOfAPass) {
   Features adreno = gpu();
-  adreno.bits = bit(Feature::float16) | bit(Feature::storage16);
+  adreno.bits = bit(Feature::float16) | bit(Feature::storage16) | bit(Feature::storage8);
   adreno.cpu = false;
   adreno.subgroup_size = adreno.max_subgroup_size = 128, adreno.min_subgroup_size = 64;
   Features least = adreno;
-  least.bits &= ~bit(Feature::storage16);
+  least.bits &= ~(bit(Feature::storage16) | bit(Feature::storage8));
   adreno.guess_registers();
   least.guess_registers();
   EXPECT_TRUE(adreno.few_registers && least.few_registers);
@@ -111,6 +114,43 @@ TEST(Registers, TheFewestHoldTwoRowsOfAPass) {
   EXPECT_EQ(gemv_lanes(gemv1, 1, 1024, 4096, least), 256u);
   EXPECT_EQ(pick_tile(1, 512, 14336, adreno), (Tile{64, 128, 8, 8}));
   EXPECT_EQ(pick_tile(1, 512, 14336, least), (Tile{64, 64, 8, 4}));
+}
+
+// Adreno 660 has no 8-bit storage, and fewer registers than Adreno 630; also where a driver accelerates packed dot
+// products, which Mesa's does not.
+TEST(Registers, WideSubgroupsDivideThem) {
+  Features adreno = gpu();
+  adreno.bits = bit(Feature::float16) | bit(Feature::storage16) | bit(Feature::int_dot);
+  adreno.cpu = false;
+  adreno.subgroup_size = adreno.max_subgroup_size = 128, adreno.min_subgroup_size = 64;
+  adreno.guess_registers();
+  EXPECT_TRUE(adreno.few_registers && has_fewest_registers(adreno));
+  EXPECT_EQ(pick_tile(1, 512, 14336, adreno), (Tile{64, 64, 8, 4}));
+  EXPECT_TRUE(holds_pass(2, DType::f16, adreno));
+  EXPECT_FALSE(holds_pass(4, DType::f16, adreno));
+  EXPECT_EQ(most_pass_lanes(adreno), 256u);
+  Features amd = adreno;
+  amd.subgroup_size = amd.max_subgroup_size = 64, amd.min_subgroup_size = 32;
+  amd.guess_registers();
+  EXPECT_FALSE(amd.few_registers || has_fewest_registers(amd));
+}
+
+// One matrix a subgroup: of 8 lanes, a register of Intel's is one number of each.
+TEST(Registers, SubgroupsOfEightHoldOneMatrix) {
+  Features intel = gpu();
+  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::int8, Feature::float16})
+    intel.bits |= bit(feature);
+  intel.bits &= ~bit(Feature::fragments);
+  intel.matrix_s8 = {MatrixShape{8, 8, 32}}, intel.matrix_f16 = {MatrixShape{8, 8, 16}};
+  intel.few_registers = true, intel.subgroup_size = intel.min_subgroup_size = 8;
+  const LinearShape halves = {512, 14336, 4096, 32, WeightType::q4, DType::f16, true};
+  EXPECT_EQ(pick_linear(halves, intel).name, "matrix16x32");
+  EXPECT_TRUE(holds_matrices({16, 32, 8, 8}, intel));
+  EXPECT_FALSE(holds_matrices({32, 32, 8, 16}, intel));
+  intel.subgroup_size = intel.min_subgroup_size = 16;
+  EXPECT_EQ(pick_linear(halves, intel).name, "matrix32x32");
+  intel.few_registers = false;
+  EXPECT_EQ(pick_linear(halves, intel).name, "matrix64x64");
 }
 
 }  // namespace

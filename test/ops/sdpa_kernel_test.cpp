@@ -47,6 +47,21 @@ TEST(SdpaKernel, FewerKeysWhereRegistersWouldSpill) {
   EXPECT_EQ(sdpa_matrices({12, 16, 128, 128, DType::f16}, amd)->keys, 64u) << "half as many in each lane";
 }
 
+TEST(SdpaKernel, FewerKeysOnTheWayWhereRegistersAreFewest) {
+  Features adreno = gpu();
+  adreno.bits = bit(Feature::float16) | bit(Feature::storage16);
+  adreno.few_registers = true, adreno.subgroup_size = adreno.max_subgroup_size = 128;
+  adreno.max_shared_bytes = 32768;
+  Features roomy = adreno;
+  roomy.bits |= bit(Feature::storage8);
+  for (const int64_t rows : {8, 16}) {
+    EXPECT_EQ(sdpa_blocks({16, rows, 64, 64, DType::f32}, adreno).keys, 32u);
+    EXPECT_EQ(sdpa_blocks({16, rows, 64, 64, DType::f32}, roomy).keys, 64u);
+  }
+  EXPECT_EQ(sdpa_blocks({16, 16, 32, 32, DType::f32}, adreno).keys, 64u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f32}, adreno).keys, 16u);
+}
+
 TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
     Features features = gpu();

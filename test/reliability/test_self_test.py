@@ -4,6 +4,7 @@ family that this device has, and a driver lies at random."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.cached_attention import CachedAttention
 from support.command_line import BIN, ROOT, run
 from torch import nn
 
@@ -98,6 +100,88 @@ def test_convolutions_of_a_smaller_image(name: str, tmp_path) -> None:
     assert is_right(session, image.numpy(), module(image).detach().numpy())
 
 
+class Attention(nn.Module):
+    """Of queries [batch, heads, rows, size], with keys of `kv_heads` and a mask or causal."""
+
+    def __init__(self, causal: bool, masked: bool):
+        super().__init__()
+        self.causal, self.masked = causal, masked
+
+    def forward(self, q, k, v, mask):
+        mask = mask if self.masked else None
+        grouped = q.shape[1] != k.shape[1]
+        return nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal, enable_gqa=grouped)
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "rows", "keys", "causal", "masked"),
+    [
+        (3, 3, 197, 197, False, False),
+        (4, 2, 200, 200, True, False),
+        (2, 2, 40, 260, False, True),
+        (2, 2, 1, 300, False, False),
+    ],
+)
+def test_attention_of_fewer_rows(heads, kv_heads, rows, keys, causal, masked, tmp_path) -> None:
+    """16 queries, as many as a workgroup has, and 150 keys of one head of keys stand for all."""
+    torch.manual_seed(0)
+    q = torch.randn(2, heads, rows, 32)
+    k, v, mask = torch.randn(2, kv_heads, keys, 32), torch.randn(2, kv_heads, keys, 32), torch.randn(1, 1, rows, keys)
+    given = (q, k, v, mask)
+    pumice.export(Attention(causal, masked).eval(), given).save(tmp_path / "m.pumice")
+    spoilt = load(tmp_path / "m.pumice", tmp_path, "lie=portable")
+    assert {each.result for each in spoilt.device.self_test} == {"wrong"}
+    own = {"PUMICE_LOG": "debug", "PUMICE_CACHE_DIR": "off", "PUMICE_FEATURES": "like_gpu"}
+    log = run(BIN / "pumice-rt", "warm", tmp_path / "m.pumice", **own).stderr
+    size = f"[1, {heads // kv_heads}, {min(rows, 16)}, 32]"
+    assert [line for line in log.splitlines() if "self test of sdpa, " in line and size in line], log
+    session = load(tmp_path / "m.pumice", tmp_path)
+    assert {each.result for each in session.device.self_test} == {"right"}
+    want = Attention(causal, masked)(*given).numpy()
+    assert np.allclose(session(*(each.numpy() for each in given)), want, rtol=0.001, atol=0.001)
+
+
+# Attention of one new row over caches, all of whose shares are read: plain, of bytes, with everything.
+CACHES = {
+    "plain": {"heads": 4, "kv_heads": 2, "size": 16, "rotated": 16},
+    "int8": {"heads": 4, "kv_heads": 2, "size": 16, "rotated": 16, "int8": True},
+    "all": {"heads": 6, "kv_heads": 3, "size": 32, "rotated": 16, "norm": "before", "sinks": True, "softcap": 5.0},
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_attention_over_caches_that_lies_is_switched_off(name: str, tmp_path, capfd) -> None:
+    torch.manual_seed(0)
+    module = CachedAttention(capacity=600, **CACHES[name]).eval()
+    given = torch.randn(1, 1, 32), torch.full((1,), 599)
+    with torch.no_grad():
+        pumice.export(module, given).save(tmp_path / "m.pumice")
+        want = module(*given).numpy()
+
+    def is_near(session: pumice.Session) -> bool:
+        return np.allclose(session(*(each.numpy() for each in given)), want, rtol=0.03, atol=0.03)
+
+    def loaded(features: str) -> pumice.Session:
+        for _ in range(8):  # a load has only so much time for tests
+            session = load(tmp_path / "m.pumice", tmp_path / "cache", features)
+            if any(each.family == "subgroups" and each.result != "untested" for each in session.device.self_test):
+                break
+        return session
+
+    honest = loaded("")
+    (tested,) = (each for each in honest.device.self_test if each.family == "subgroups")
+    assert tested.result == "right" and {each.result for each in honest.device.self_test} == {"right"}
+    assert is_near(honest) and not is_near(load(tmp_path / "m.pumice", tmp_path, "lie=subgroups,untested"))
+    capfd.readouterr()
+    session = loaded("lie=subgroups")
+    (wrong,) = (each for each in session.device.self_test if each.result == "wrong")
+    assert (wrong.kernel, wrong.family) == (tested.kernel, "subgroups") and "outputs" in wrong.wrong
+    assert "subgroup_arithmetic" in honest.device.features and "subgroup_arithmetic" not in session.device.features
+    assert is_near(session)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert wrong.kernel in line and "kernels of the family 'subgroups' are switched off" in line
+
+
 def test_quantized_constants_tell(tmp_path) -> None:
     """Of a layer whose steps are coarse, numbers made up at random would be quantized to either of two."""
     torch.manual_seed(0)
@@ -130,14 +214,19 @@ def test_what_was_found_is_kept(models, tmp_path, capfd) -> None:
     assert load(path, "off").device.self_test == first and load(path, tmp_path, "untested").device.self_test == ()
 
 
+def playing(source: str, folder: Path) -> dict[str, str]:
+    """The variables of a process whose driver this file of test/support plays."""
+    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
+    subprocess.run(["g++", *flags, ROOT / "test/support" / source, "-o", folder / "driver.so", "-ldl"], check=True)
+    loader = str(ROOT / "build/prefix/drv/libvulkan.so.1")
+    return {"PUMICE_VULKAN_LOADER": str(folder / "driver.so"), "LIE_LOADER": loader}
+
+
 def test_a_driver_that_lies_at_random(models, tmp_path) -> None:
     path, given, want = models["dot"]
     np.save(tmp_path / "x.npy", given)
     # By turns with another input: a run that did nothing leaves the answer to that.
     wanted = np.stack([want, load(path, tmp_path)(-given)] * 20)
-    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
-    source = ROOT / "test/support/lying_driver.cpp"
-    subprocess.run(["g++", *flags, source, "-o", tmp_path / "lying.so", "-ldl"], check=True)
     code = """if True:
         import sys, numpy as np, pumice
         x, out = np.load(sys.argv[2]), sys.argv[3]
@@ -145,8 +234,7 @@ def test_a_driver_that_lies_at_random(models, tmp_path) -> None:
         np.save(out, np.stack([session((-1) ** i * x) for i in range(40)]))
         print([(each.family, each.wrong) for each in session.device.self_test if each.result == "wrong"])
     """
-    lying = {
-        "PUMICE_VULKAN_LOADER": str(tmp_path / "lying.so"), "LIE_LOADER": str(ROOT / "build/prefix/drv/libvulkan.so.1"),
+    lying = playing("lying_driver.cpp", tmp_path) | {
         "LIE_CAPABILITY": str(DOT_PRODUCT), "LIE_PERCENT": "23", "LIE_COUNT": str(tmp_path / "count"),
     }  # fmt: skip
     answers = {}
@@ -156,6 +244,40 @@ def test_a_driver_that_lies_at_random(models, tmp_path) -> None:
         answers[features] = np.allclose(np.load(tmp_path / "out.npy"), wanted, rtol=0.02, atol=0.02), done.stdout
     assert answers["untested"] == (False, "[]\n") and (tmp_path / "count").stat().st_size > 0
     assert answers[""][0] and "'dot'" in answers[""][1]
+
+
+def test_fragments_that_lie_are_switched_off(tmp_path) -> None:
+    """No CPU driver has such matrices: one is made to say so (test/support/fragments_driver.cpp), and they lie."""
+    torch.manual_seed(0)
+    linear, x = nn.Linear(64, 96).eval().half(), torch.randn(8, 64).half()
+    pumice.export(linear, (x,)).save(tmp_path / "m.pumice")
+    np.save(tmp_path / "x.npy", x.numpy())
+    code = """if True:
+        import json, sys, numpy as np, pumice
+        session = pumice.load(sys.argv[1], features="like_gpu," + sys.argv[4], cache_dir="off")
+        np.save(sys.argv[3], session(np.load(sys.argv[2])))
+        tested = [(each.family, each.kernel, each.result) for each in session.device.self_test]
+        print(json.dumps({"features": session.device.features, "tested": tested}))
+    """
+    lying = os.environ | playing("fragments_driver.cpp", tmp_path)
+    right, said = {}, {}
+    for features in ("untested", ""):
+        words = [sys.executable, "-c", code, tmp_path / "m.pumice", tmp_path / "x.npy", tmp_path / "y.npy", features]
+        done = subprocess.run(words, env=lying, capture_output=True, text=True, check=True, timeout=120)
+        right[features] = np.allclose(np.load(tmp_path / "y.npy"), linear(x).detach().numpy(), rtol=0.02, atol=0.02)
+        said[features] = json.loads(done.stdout), [line for line in done.stderr.splitlines() if "is wrong" in line]
+    trusting, testing = said["untested"][0], said[""][0]
+    assert not right["untested"] and "fragments" in trusting["features"] and not trusting["tested"]
+    assert right[""] and "fragments" not in testing["features"] and "coopmat" in testing["features"]
+    (wrong,) = (each for each in testing["tested"] if each[2] == "wrong")
+    assert wrong[0] == "fragments" and {each[2] for each in testing["tested"]} == {"wrong", "right"}
+    (line,) = said[""][1]
+    assert wrong[1] in line and "kernels of the family 'fragments' are switched off" in line
+    own = {"PUMICE_FEATURES": "like_gpu", "PUMICE_CACHE_DIR": "off"}
+    report = [BIN / "pumice", "report", tmp_path / "m.pumice", "-o", tmp_path / "r.html", "--profile", "-r", "1"]
+    subprocess.run(report, env=lying | own, check=True, timeout=120)
+    (row,) = (row for row in (tmp_path / "r.html").read_text().split("<tr>") if wrong[1] in row and "wrong" in row)
+    assert "fragments" in row and "output" in row
 
 
 def test_constants_that_tell_nothing_are_no_verdict(tmp_path) -> None:

@@ -10,20 +10,25 @@ GPU. Constants are those that selection chose when the whole fleet was last run.
 from __future__ import annotations
 
 import json
+import os
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from setup import install
 from setup.building import build
 from setup.debian_lock import DebianLock
-from setup.fleet import GPUS, SETS, Compiler, Pipeline, Result, matrices, read_log, unmade
+from setup.fleet import GPUS, SETS, Compiler, Gpu, Pipeline, Result, matrices, read_log, unmade
 from setup.paths import ROOT
 from setup.prefix import labels
-from setup.progress import Progress
+from setup.progress import Progress, side_by_side
 from setup.recipes import RECIPES
 
 FILE = ROOT / "test/fleet/known.txt"
 CHECKED = ("navi31", "adreno740", "tgl", "m1", "ampere")  # one a vendor
+SLOWEST = "nouveau"  # shim of the compiler that takes longest
 SLOW_MS = 2000  # twice what docs/fleet.md calls slow, as processors differ
 FINE, SPILLS, SLOW, FAILED, NOT_MADE = "ostx."
 MEANS = {SPILLS: "spills", SLOW: f"takes more than {SLOW_MS} ms", FAILED: "does not compile"}
@@ -35,6 +40,7 @@ HEAD = f"""\
 """
 
 Key = tuple[tuple[int, ...], int]  # constants, subgroup size
+T = TypeVar("T")
 
 
 def drivers() -> str:
@@ -135,6 +141,34 @@ class Known:
         return known
 
 
+def compiled(known: Known, compiler: Compiler, stale: list[str], progress: Progress) -> tuple[list[Pipeline], set[str]]:
+    """The pipelines of these variants, and the names of those that failed."""
+    name, failed = compiler.gpu.name, {}
+    wanted = known.pipelines(name, stale, matrices(compiler.device()[1]))
+    progress.say(f"{name}: {len(wanted)} pipelines")
+    with progress.step(name):
+        compiler.listed(wanted, failed)
+        made = read_log(compiler.log) + [each for each in wanted if each.name in failed]
+    return made, set(failed)
+
+
+def at_once(gpus: list[Gpu], compile_for: Callable[[Gpu], T]) -> dict[str, T]:
+    """What it gives of each GPU, one on each core, that of the slowest compiler first."""
+    waiting = deque(sorted(gpus, key=lambda gpu: gpu.shim != SLOWEST))
+    found: dict[str, T] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                gpu = waiting.popleft()
+            except IndexError:
+                return
+            found[gpu.name] = compile_for(gpu)
+
+    side_by_side(*[work] * min(os.cpu_count() or 1, len(gpus)))
+    return found
+
+
 def changed(names: list[str]) -> int:
     """Compile what is not known, for these of the GPUs or for all that the file has, and note it there. Returns 1 where
     something fails, spills or is slow that was not. Drivers are installed only where there is something to compile."""
@@ -148,18 +182,14 @@ def changed(names: list[str]) -> int:
         return 0
     install.setup(list(SETS), quiet=True)
     tool, worse = build(targets=["pumice-rt"]) / "bin/pumice-rt", []
+    gpus = [gpu for gpu in GPUS if gpu.name in (names or known.gpus)]
     progress = Progress("fleet")
     try:
-        for gpu in (gpu for gpu in GPUS if gpu.name in (names or known.gpus)):
-            compiler = Compiler(gpu, tool)
-            wanted, failed = known.pipelines(gpu.name, stale, matrices(compiler.device()[1])), {}
-            progress.say(f"{gpu.name}: {len(wanted)} pipelines")
-            with progress.step(gpu.name):
-                compiler.listed(wanted, failed)
-                made = read_log(compiler.log) + [each for each in wanted if each.name in failed]
-            worse += known.put(gpu.name, made, set(failed))
+        found = at_once(gpus, lambda gpu: compiled(known, Compiler(gpu, tool), stale, progress))
     finally:
         progress.close()
+    for gpu in gpus:
+        worse += known.put(gpu.name, *found[gpu.name])
     if not names:
         known.drivers = drivers()
         known.write()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from setup.fleet_slow import FEW, LONG_MS, slower
 from setup.fleet_summary import SLOW_MS, Counts, Family, Summary
 from setup.paths import ROOT
 
@@ -42,6 +43,13 @@ Of the pipelines that selection chooses for these models, at several sizes each:
 the slowest to compile.
 """
 
+SLOWER = f"""
+## What is still slower than it should be
+
+Of the pipelines that models make: those that spill, with the most spills of one; families of which one has {FEW}
+times fewer waves than the family that has the most (Intel's driver does not say); those that take longer than
+{LONG_MS} ms to compile; and what multiplies in the hardware and is not used.
+"""
 FAMILIES = """
 ## By kernel family
 
@@ -173,6 +181,10 @@ def page(summaries: list[Summary]) -> str:
     lines += _marked(summaries, models, _spilling)
     lines += ["", "Those above a second, in seconds."]
     lines += _marked(summaries, models, _slow)
+    lines += [
+        SLOWER,
+        *table(("GPU", "by its compiler's own numbers"), ((each.gpu, slower(each)) for each in summaries)),
+    ]
     lines += _gated(summaries)
     lines += _families(summaries)
     lines += ["", "### Spills", "", "Of all pipelines, as above."]

@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from setup.fleet import GPUS, Pipeline, Result
+from setup.fleet import GPUS, SLOW_MS, Pipeline, Result
 from setup.paths import ROOT
 
 FOLDER = ROOT / "test/fleet"
-SLOW_MS = 1000
 
 
 class Counts(NamedTuple):
