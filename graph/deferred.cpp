@@ -66,6 +66,11 @@ bool has_fixed_shape(const Graph& graph, Tensor value) {
   return std::ranges::none_of(dims, [](const SymInt& dim) { return dim.is_expr; });
 }
 
+bool is_always_one(const Graph& graph, Tensor value, uint32_t axis) {
+  const SymInt& dim = graph.impl().method().values.at(value.id()).dims.at(axis);
+  return !dim.is_expr && dim.value == 1;
+}
+
 bool same_shape(const Graph& graph, Tensor a, Tensor b) {
   const std::vector<Value>& values = graph.impl().method().values;
   return same_dims(values.at(a.id()), values.at(b.id()));

@@ -78,13 +78,6 @@ void Graph::view_first(Tensor out, Tensor in, ShapeFunction shape) {
   add_view(out, in, std::move(shape), true);
 }
 
-std::optional<int64_t> Graph::fixed_size(Tensor value, uint32_t axis) const {
-  const uint32_t id = impl_->tensors[value.id()].value;
-  if (id == kNone) return {};
-  const SymInt& size = impl_->method().values[id].dims[axis];
-  return size.is_expr ? std::optional<int64_t>() : size.value;
-}
-
 void Graph::add_view(Tensor out, Tensor in, ShapeFunction shape, bool first) {
   Node node{.kind = NodeKind::view, .call = impl_->call, .writes = ids({out}), .reads = ids({in})};
   node.first = first;

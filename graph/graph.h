@@ -115,8 +115,6 @@ class Graph {
   void view(Tensor out, Tensor in, ShapeFunction shape);
   // The same of the first elements of `in`, as many as `shape` says.
   void view_first(Tensor out, Tensor in, ShapeFunction shape);
-  // A dimension's size where no shape of a call changes it. Empty for temporaries.
-  std::optional<int64_t> fixed_size(Tensor value, uint32_t axis) const;
 
   // The texture of a value that an operator reads. It is copied from the value's buffer where that was written instead.
   Tensor texture(Tensor value);

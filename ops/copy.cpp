@@ -10,6 +10,7 @@
 #include "base/divide.h"
 #include "glsl/include/core/modes.glslh"
 #include "graph/boxes.h"
+#include "graph/deferred.h"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
@@ -141,7 +142,7 @@ void expand(Graph& graph, Args args) {
 // elements.
 bool are_first(const Graph& graph, const Tensor& x, uint32_t dim, const SymInt& begin) {
   bool first = !begin.is_expr && begin.value == 0 && x.dtype() != DType::i4;
-  for (uint32_t d = 0; first && d < dim; ++d) first = graph.fixed_size(x, d) == 1;
+  for (uint32_t d = 0; first && d < dim; ++d) first = is_always_one(graph, x, d);
   return first;
 }
 
