@@ -10,8 +10,8 @@ namespace {
 
 Range range(const Graph::Impl& graph, const Layout& layout, uint32_t tensor) {
   const TensorInfo& root = graph.tensors[layout.memory_root[tensor]];
-  // An empty tensor is neither written nor read.
-  const uint64_t bytes = graph.bytes(tensor) == 0 ? 0 : layout.bytes[tensor];
+  // An empty tensor is neither written nor read. But the first elements of another one, be they none, are bound there.
+  const uint64_t bytes = graph.bytes(layout.memory_root[tensor]) == 0 ? 0 : layout.bytes[tensor];
   const uint32_t content = graph.view_root(tensor);
   if (root.storage == StorageType::texture3d)
     return {kFirstImage + layout.image[layout.memory_root[tensor]], 0, bytes, content};

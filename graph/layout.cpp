@@ -96,7 +96,10 @@ Layout layout(const Graph& graph, bool keeps_inputs) {
   for (uint32_t t = 0; t < count; ++t) {
     const bool buffer = impl.tensors[t].storage == StorageType::buffer;
     if (first[t] == kNone || impl.tensors[t].memory != MemorySource::arena || !buffer) continue;
-    intervals.push_back({first[t], last[t], bytes[t], impl.features.storage_alignment});
+    // An empty value is bound, too, but no barrier waits for the kernel, which does not read it: nothing else has its
+    // place.
+    const bool empty = impl.bytes(t) == 0 && impl.tensors[t].value != kNone;
+    intervals.push_back({empty ? 0 : first[t], empty ? end : last[t], bytes[t], impl.features.storage_alignment});
     of_interval.push_back(t);
   }
   result.plan = plan(intervals);

@@ -202,9 +202,10 @@ def test_what_becomes_worse_is_named_once(fleet, known) -> None:
 
 
 def test_gpus_are_compiled_for_on_all_cores(fleet, monkeypatch) -> None:
-    from setup import fleet_known
+    from setup import fleet_known, progress
 
     monkeypatch.setattr(fleet_known.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(progress, "_stopping", threading.Event())  # which a failure sets for the rest of the process
     together, begun = threading.Barrier(2, timeout=60), []
 
     def compile_for(gpu) -> str:
