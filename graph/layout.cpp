@@ -97,7 +97,7 @@ Layout layout(const Graph& graph, bool keeps_inputs) {
     const bool buffer = impl.tensors[t].storage == StorageType::buffer;
     if (first[t] == kNone || impl.tensors[t].memory != MemorySource::arena || !buffer) continue;
     // An empty value is bound, too, but no barrier waits for the kernel, which does not read it: nothing else has its
-    // place.
+    // place. Not of temporaries, of which many are empty.
     const bool empty = impl.bytes(t) == 0 && impl.tensors[t].value != kNone;
     intervals.push_back({empty ? 0 : first[t], empty ? end : last[t], bytes[t], impl.features.storage_alignment});
     of_interval.push_back(t);

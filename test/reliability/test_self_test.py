@@ -216,7 +216,8 @@ def test_what_was_found_is_kept(models, tmp_path, capfd) -> None:
 
 def playing(source: str, folder: Path) -> dict[str, str]:
     """The variables of a process whose driver this file of test/support plays."""
-    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
+    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC"]
+    flags += [f"-I{ROOT}", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
     subprocess.run(["g++", *flags, ROOT / "test/support" / source, "-o", folder / "driver.so", "-ldl"], check=True)
     loader = str(ROOT / "build/prefix/drv/libvulkan.so.1")
     return {"PUMICE_VULKAN_LOADER": str(folder / "driver.so"), "LIE_LOADER": loader}

@@ -3,11 +3,9 @@
 // matrices have the shapes and, as the probe says, the registers of Feature::fragments. Kernels of matrices are not
 // handed to the driver, which has no such shapes: in their place a shader runs that writes nothing, which is the lie.
 // LIE_LOADER names the loader that all else is passed to.
-#include <dlfcn.h>
-#include <vulkan/vulkan_core.h>
+#include "test/support/played_driver.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <unordered_set>
@@ -15,7 +13,10 @@
 
 namespace {
 
-constexpr uint32_t kRight = 0x600d;  // what each lane of the probe writes: vulkan/probe.cpp
+using namespace pumice::test;
+
+constexpr uint32_t kCooperativeMatrix = 6022;  // the capability
+constexpr uint32_t kRight = 0x600d;            // what each lane of the probe writes: vulkan/probe.cpp
 constexpr uint32_t kNothing[] = {
     0x07230203,
     0x00010000,
@@ -64,42 +65,16 @@ PFN_vkCmdBindPipeline bind_pipeline = nullptr;
 PFN_vkCmdCopyBuffer copy_buffer = nullptr;
 PFN_vkCmdFillBuffer fill_buffer = nullptr;
 
-PFN_vkGetInstanceProcAddr loader() {
-  static const auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
-      dlsym(dlopen(std::getenv("LIE_LOADER"), RTLD_NOW), "vkGetInstanceProcAddr"));
-  return function;
-}
-
 // Of fp16 16 x 16 x 16 and 16 x 8 x 16.
 VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
-  for (uint32_t i = 0; out != nullptr && i < *count && i < 2; ++i) {
-    out[i].MSize = out[i].KSize = 16, out[i].NSize = i == 0 ? 16 : 8;
-    out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
-    out[i].CType = out[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
-    out[i].saturatingAccumulation = VK_FALSE;
-    out[i].scope = VK_SCOPE_SUBGROUP_KHR;
-  }
+  for (uint32_t i = 0; out != nullptr && i < *count && i < 2; ++i) set_shape(out[i], 16, i == 0 ? 16 : 8, 16, false);
   *count = 2;
   return VK_SUCCESS;
 }
 
 void subgroups_of_32(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
   properties(device, out);
-  for (auto* each = static_cast<VkBaseOutStructure*>(out->pNext); each != nullptr; each = each->pNext) {
-    if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES)
-      reinterpret_cast<VkPhysicalDeviceSubgroupProperties*>(each)->subgroupSize = 32;
-    if (each->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) continue;
-    auto* control = reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties*>(each);
-    control->minSubgroupSize = control->maxSubgroupSize = 32;
-  }
-}
-
-// Instructions begin after five words; their first word is (words << 16 | opcode), and OpCapability is 17.
-bool has_matrices(const VkShaderModuleCreateInfo& info) {
-  constexpr uint32_t kCooperativeMatrix = 6022;
-  for (size_t at = 5; at + 1 < info.codeSize / 4 && (info.pCode[at] & 0xffff) == 17; at += info.pCode[at] >> 16)
-    if (info.pCode[at + 1] == kCooperativeMatrix) return true;
-  return false;
+  set_subgroup_size(*out, 32);
 }
 
 VkResult stand_in(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* memory,
@@ -107,7 +82,7 @@ VkResult stand_in(VkDevice device, const VkShaderModuleCreateInfo* info, const V
   VkShaderModuleCreateInfo given = *info;
   const bool probe =
       std::find(info->pCode, info->pCode + info->codeSize / 4, kRight) != info->pCode + info->codeSize / 4;
-  if (has_matrices(*info)) given.pCode = kNothing, given.codeSize = sizeof(kNothing);
+  if (has_capability(*info, kCooperativeMatrix)) given.pCode = kNothing, given.codeSize = sizeof(kNothing);
   const VkResult result = create_module(device, &given, memory, out);
   std::lock_guard lock(mutex);
   probes.erase(*out);
@@ -155,12 +130,6 @@ void answer_probe(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t c
     copy_buffer(buffer, from, to, count, regions);
 }
 
-template <class Function>
-PFN_vkVoidFunction in_place_of(Function& real, PFN_vkVoidFunction found, Function ours) {
-  real = reinterpret_cast<Function>(found);
-  return reinterpret_cast<PFN_vkVoidFunction>(ours);
-}
-
 PFN_vkVoidFunction function_of_device(VkDevice device, const char* name) {
   const PFN_vkVoidFunction found = device_function(device, name);
   const std::string wanted = name;
@@ -178,7 +147,7 @@ PFN_vkVoidFunction function_of_device(VkDevice device, const char* name) {
 }  // namespace
 
 extern "C" PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {
-  const PFN_vkVoidFunction found = loader()(instance, name);
+  const PFN_vkVoidFunction found = real_loader()(instance, name);
   const std::string wanted = name;
   if (found == nullptr) return found;
   if (wanted == "vkGetDeviceProcAddr") return in_place_of(device_function, found, function_of_device);

@@ -2,8 +2,7 @@
 // A Vulkan loader for PUMICE_VULKAN_LOADER whose driver lies at random: of the submits that run a kernel of capability
 // LIE_CAPABILITY (a number of SPIR-V), LIE_PERCENT of a hundred do nothing, and say that they were done. LIE_LOADER
 // names the loader that it passes all else to; LIE_COUNT a file that gets a byte for each lie.
-#include <dlfcn.h>
-#include <vulkan/vulkan_core.h>
+#include "test/support/played_driver.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,11 +17,7 @@
 
 namespace {
 
-PFN_vkGetInstanceProcAddr loader() {
-  static const auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
-      dlsym(dlopen(std::getenv("LIE_LOADER"), RTLD_NOW), "vkGetInstanceProcAddr"));
-  return function;
-}
+using namespace pumice::test;
 
 std::mutex mutex;
 std::unordered_set<void*> modules, pipelines, commands;  // those of kernels that lie
@@ -33,13 +28,8 @@ PFN_vkCmdBindPipeline bind_pipeline = nullptr;
 PFN_vkBeginCommandBuffer begin = nullptr;
 PFN_vkQueueSubmit submit = nullptr;
 
-// Instructions begin after five words; their first word is (words << 16 | opcode), and OpCapability is 17.
-bool has_capability(const VkShaderModuleCreateInfo& info) {
-  const uint32_t wanted = static_cast<uint32_t>(std::atoi(std::getenv("LIE_CAPABILITY")));
-  const size_t words = info.codeSize / 4;
-  for (size_t at = 5; at + 1 < words && (info.pCode[at] & 0xffff) == 17; at += info.pCode[at] >> 16)
-    if (info.pCode[at + 1] == wanted) return true;
-  return false;
+bool lies_with(const VkShaderModuleCreateInfo& info) {
+  return has_capability(info, static_cast<uint32_t>(std::atoi(std::getenv("LIE_CAPABILITY"))));
 }
 
 VkResult lie_create_module(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* memory,
@@ -47,7 +37,7 @@ VkResult lie_create_module(VkDevice device, const VkShaderModuleCreateInfo* info
   const VkResult result = create_module(device, info, memory, out);
   std::lock_guard lock(mutex);
   modules.erase(*out);
-  if (result == VK_SUCCESS && has_capability(*info)) modules.insert(*out);
+  if (result == VK_SUCCESS && lies_with(*info)) modules.insert(*out);
   return result;
 }
 
@@ -100,12 +90,6 @@ VkResult lie_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, Vk
   return submit(queue, count, all.data(), fence);
 }
 
-template <class Function>
-PFN_vkVoidFunction in_place_of(Function& real, PFN_vkVoidFunction found, Function ours) {
-  real = reinterpret_cast<Function>(found);
-  return reinterpret_cast<PFN_vkVoidFunction>(ours);
-}
-
 PFN_vkVoidFunction lie_device_function(VkDevice device, const char* name) {
   const PFN_vkVoidFunction found = device_function(device, name);
   const std::string wanted = name;
@@ -120,7 +104,7 @@ PFN_vkVoidFunction lie_device_function(VkDevice device, const char* name) {
 }  // namespace
 
 extern "C" PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {
-  const PFN_vkVoidFunction found = loader()(instance, name);
+  const PFN_vkVoidFunction found = real_loader()(instance, name);
   if (std::strcmp(name, "vkGetDeviceProcAddr") == 0) return in_place_of(device_function, found, lie_device_function);
   return found;
 }

@@ -5,6 +5,7 @@
 #include "vulkan/probe.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
+#include "test/support/played_driver.h"
 #include "test/vulkan/gpu.h"
 
 namespace pumice::engine {
@@ -19,29 +20,15 @@ PFN_vkGetPhysicalDeviceProperties2 real_properties = nullptr;
 
 VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
   constexpr uint32_t kColumns[] = {16, 8, 8};
-  for (uint32_t i = 0; out != nullptr && i < *count && i < 3; ++i) {
-    const bool bytes = i == 2;
-    out[i].MSize = 16;
-    out[i].KSize = bytes ? 32 : 16;
-    out[i].NSize = kColumns[i];
-    out[i].AType = out[i].BType = bytes ? VK_COMPONENT_TYPE_SINT8_KHR : VK_COMPONENT_TYPE_FLOAT16_KHR;
-    out[i].CType = out[i].ResultType = bytes ? VK_COMPONENT_TYPE_SINT32_KHR : VK_COMPONENT_TYPE_FLOAT32_KHR;
-    out[i].saturatingAccumulation = VK_FALSE;
-    out[i].scope = VK_SCOPE_SUBGROUP_KHR;
-  }
+  for (uint32_t i = 0; out != nullptr && i < *count && i < 3; ++i)
+    pumice::test::set_shape(out[i], 16, kColumns[i], i == 2 ? 32 : 16, i == 2);
   *count = 3;
   return VK_SUCCESS;
 }
 
 void subgroups_of_32(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
   real_properties(device, out);
-  for (auto* each = static_cast<VkBaseOutStructure*>(out->pNext); each != nullptr; each = each->pNext) {
-    if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES)
-      reinterpret_cast<VkPhysicalDeviceSubgroupProperties*>(each)->subgroupSize = 32;
-    if (each->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES) continue;
-    auto* control = reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties*>(each);
-    control->minSubgroupSize = control->maxSubgroupSize = 32;
-  }
+  pumice::test::set_subgroup_size(*out, 32);
 }
 
 VkResult no_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
