@@ -86,6 +86,7 @@ void Graph::add_view(Tensor out, Tensor in, ShapeFunction shape, bool first) {
   node.shape = std::move(shape);
   impl_->materialize(in);
   impl_->tensors[out.id()].materialized = true;
+  impl_->tensors[out.id()].is_part = first || impl_->tensors[in.id()].is_part;
   impl_->tensors[out.id()].base = impl_->view_root(in.id());  // the root, never a chain of views
   impl_->nodes.push_back(std::move(node));
 }

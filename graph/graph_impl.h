@@ -40,6 +40,7 @@ struct TensorInfo {
   uint32_t value = kNone;  // index in Method::values; kNone: an operator's temporary
   uint32_t base = kNone;   // has the memory of this tensor (a view, or written in place) ...
   bool in_place = false;   // ... the latter only while both have the same number of bytes
+  bool is_part = false;    // a view of first elements, or a view of that
   bool declared = false;   // the file has the shape
   bool changed = true;     // its shape, in the infer under way
   StorageType storage = StorageType::buffer;

@@ -66,7 +66,8 @@ int64_t Tensor::numel(int64_t first_axis, int64_t last_axis) const {
 }
 
 bool Tensor::is_constant() const {
-  if (graph_ == nullptr) return false;
+  // The first elements of a constant may be another number of them in each call.
+  if (graph_ == nullptr || graph_->impl().tensors[id_].is_part) return false;
   const MemorySource memory = graph_->impl().tensors[graph_->impl().view_root(id_)].memory;
   return memory == MemorySource::constant || memory == MemorySource::packed;
 }

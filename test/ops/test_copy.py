@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 import torch
 from support.many import ALL, Many, normal
+from support.one_call import OneCall
 
 import pumice
 
@@ -192,3 +193,14 @@ def test_first_rows_of_a_state() -> None:
     session = pumice.load(bytes(pumice.export(model, (xs[0],))))
     for x in xs:
         torch.testing.assert_close(session(x), model(x))
+
+
+def test_first_rows_of_a_constant_are_no_weight() -> None:
+    """Their number may change from call to call, and weights are packed once."""
+    file = OneCall()
+    file.input(torch.float32, ["n", 8])
+    x, weight = file.input(torch.float32, [3, 8]), file.constant(normal(9, 8))
+    some = file.call("slice", [weight, 0, 0, file.size("n"), 1], torch.float32, ["n", 8], inner=True)
+    file.call("linear", [x, some, None, 0, None], torch.float32, [3, "n"])
+    with pytest.raises(pumice.InvalidFileError, match="must be a constant"):
+        pumice.load(file.bytes())

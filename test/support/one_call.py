@@ -40,6 +40,10 @@ class OneCall:
             sizes.append(self._symbols[dim] if isinstance(dim, str) else dim)
         return sizes
 
+    def size(self, symbol: str) -> ir.Size:
+        """As an argument of a call."""
+        return self._dims([symbol])[0]
+
     def _value(self, kind: ir.ValueKind, dtype: torch.dtype | ir.DType, dims: Sequence[int | str], **more: Any) -> int:
         file_dtype = dtype if isinstance(dtype, ir.DType) else DTYPES[dtype]
         self.method.values.append(ir.Value(kind, file_dtype, self._dims(dims), **more))
