@@ -16,6 +16,7 @@
 #include "ops/linear/pick.h"
 #include "ops/op.h"
 #include "ops/reference/products.h"
+#include "ops/shared/matmul_matrices.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -156,6 +157,80 @@ std::array<Touched, 4> touched_by(const View& left, const View& right, const std
   return {out, a, b, a};
 }
 
+MatrixOperand operand_of(const View& view, bool transposed) {
+  return transposed ? MatrixOperand{view.columns(), view.column_stride(), view.row_stride()}
+                    : MatrixOperand{view.rows(), view.row_stride(), view.column_stride()};
+}
+
+// As glsl/matmul_matrix.glsl takes it; a is never transposed, b always.
+MatrixProduct matrix_product(const View& left, const View& right, const std::vector<Batch>& batch, DType dtype) {
+  MatrixProduct product{
+      .a = operand_of(left, false), .b = operand_of(right, true), .k = left.columns(), .dtype = dtype};
+  for (size_t d = 0; d < batch.size(); ++d) {
+    const size_t at = kBatchRank - batch.size() + d;
+    product.size[at] = batch[d].size;
+    product.a.batch_stride[at] = batch[d].a;
+    product.b.batch_stride[at] = batch[d].b;
+  }
+  return product;
+}
+
+struct Call {
+  Tensor a, b, bias, out;
+  std::vector<int64_t> a_perm, b_perm;
+  uint32_t act;
+};
+
+// What a launch computes.
+struct Live {
+  View left, right;
+  Shape shape;  // of the output
+  std::vector<Batch> batch;
+  explicit Live(const Call& c) : left(c.a, c.a_perm), right(c.b, c.b_perm), batch(batches(left, right, shape)) {
+    shape.insert(shape.end(), {left.rows(), right.columns()});
+  }
+  std::array<Touched, 4> touched(const Call& c) const {
+    return touched_by(left, right, batch, {c.out.bytes(), c.a.bytes(), c.b.bytes()}, device_bytes(c.a.dtype()));
+  }
+  std::vector<Box> boxes_of(std::span<const Touched> touched, const Features& features) const {
+    Dims sizes{};
+    for (size_t d = 0; d < batch.size(); ++d) sizes[d] = batch[d].size;
+    sizes[batch.size()] = left.rows();
+    return boxes(sizes, touched, features);
+  }
+};
+
+// Picks matrices where they suit and all operands fit bindings: the output has its shape.
+PickProduct pick_of(const Call& c, std::array<bool, 2> direct) {
+  return [=](const Launch& launch) -> std::optional<PickedProduct> {
+    const Live live(c);
+    if (c.out.numel() == 0 || live.left.columns() == 0) return std::nullopt;
+    const MatrixProduct product = matrix_product(live.left, live.right, live.batch, c.a.dtype());
+    const bool read = (!direct[0] || is_read_directly(product.a)) && (!direct[1] || is_read_directly(product.b));
+    if (!read || !fits_bindings(product, launch.features)) return std::nullopt;
+    if (live.boxes_of(live.touched(c), launch.features).size() != 1) return std::nullopt;
+    const LinearKernel* kernel = pick_matmul_matrices(product, launch.features);
+    return kernel == nullptr ? std::nullopt : std::optional<PickedProduct>({product, kernel});
+  };
+}
+
+void launch_tiled(Launch& launch, const Call& c, const Live& live) {
+  const Epilogue epilogue{bool(c.bias), c.act};
+  const DType dtype = c.a.dtype();
+  const auto touched = live.touched(c);
+  const std::vector<Box> cut = live.boxes_of(touched, launch.features);
+  if (cut.size() == 1 || live.left.columns() == 0)
+    return launch_product(launch, live.left, live.right, live.batch, live.left.rows(), epilogue, dtype);
+  for (const Box& box : cut) {
+    std::vector<Batch> part = live.batch;
+    for (size_t d = 0; d < part.size(); ++d) part[d].size = box.count[d];
+    launch_product(launch, live.left, live.right, part, box.count[part.size()], epilogue, dtype);
+    launch.binding_ranges = ranges_of(touched, box, launch.features);
+    if (c.bias) launch.binding_ranges.pop_back();
+    launch.next_dispatch();
+  }
+}
+
 void matmul(Graph& graph, Args args) {
   const Tensor a = args.tensor(0), b = args.tensor(1), bias = args.tensor(2), out = args.out();
   check(a.rank() >= 2 && b.rank() >= 2, "matmul: operands of rank %u and %u; 2 or more are needed", a.rank(), b.rank());
@@ -163,40 +238,34 @@ void matmul(Graph& graph, Args args) {
   check(b.dtype() == dtype && out.dtype() == dtype, "matmul: a is %s, b %s, the output %s", name(dtype),
         name(b.dtype()), name(out.dtype()));
   if (bias) check(bias.dtype() == dtype && bias.rank() == 1, "matmul: the bias must be %s of rank 1", name(dtype));
-  const std::vector<int64_t> a_perm = permutation(args.ints(3), a.rank()), b_perm = permutation(args.ints(4), b.rank());
-  const uint32_t act = activation(args.integer(5), "matmul");
+  const Call call{a,
+                  b,
+                  bias,
+                  out,
+                  permutation(args.ints(3), a.rank()),
+                  permutation(args.ints(4), b.rank()),
+                  activation(args.integer(5), "matmul")};
+  std::array<bool, 2> direct{};
+  if (dtype == DType::f16) {  // by the sizes of the export's example
+    const View left(a, call.a_perm), right(b, call.b_perm);
+    direct = {is_read_directly(operand_of(left, false)), is_read_directly(operand_of(right, true))};
+  }
+  const bool matrices = has_matmul_matrices(dtype, graph.features());
+  const PickProduct pick = pick_of(call, direct);
 
   graph.dispatch({out}, {a, b, bias ? bias : a}, [=](Launch& launch) {
-    const View left(a, a_perm), right(b, b_perm);
+    const View left(a, call.a_perm), right(b, call.b_perm);
     check(left.columns() == right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows", left.columns(),
           right.rows());
-    Shape shape;
-    const std::vector<Batch> batch = batches(left, right, shape);
-    const int64_t m = left.rows(), n = right.columns();
-    shape.insert(shape.end(), {m, n});
-    out.resize(shape);
+    const Live live(call);
+    const int64_t n = live.right.columns();
+    out.resize(live.shape);
     if (bias)
       check(bias.dim(0) == n, "matmul: the bias has %" PRId64 " elements, the product %" PRId64 " columns", bias.dim(0),
             n);
-    if (out.numel() == 0) return;
-
-    const Epilogue epilogue{bool(bias), act};
-    const std::array<Touched, 4> touched =
-        touched_by(left, right, batch, {out.bytes(), a.bytes(), b.bytes()}, device_bytes(dtype));
-    Dims sizes{};
-    for (size_t d = 0; d < batch.size(); ++d) sizes[d] = batch[d].size;
-    sizes[batch.size()] = m;
-    const std::vector<Box> cut = boxes(sizes, touched, launch.features);
-    if (cut.size() == 1 || left.columns() == 0) return launch_product(launch, left, right, batch, m, epilogue, dtype);
-    for (const Box& box : cut) {
-      std::vector<Batch> part = batch;
-      for (size_t d = 0; d < batch.size(); ++d) part[d].size = box.count[d];
-      launch_product(launch, left, right, part, box.count[batch.size()], epilogue, dtype);
-      launch.binding_ranges = ranges_of(touched, box, launch.features);
-      if (bias) launch.binding_ranges.pop_back();
-      launch.next_dispatch();
-    }
+    if (out.numel() != 0 && !(matrices && pick(launch))) launch_tiled(launch, call, live);
   });
+  if (matrices) matmul_by_matrices(graph, out, {a, b}, direct, {bias, call.act}, pick);
 }
 
 }  // namespace

@@ -175,19 +175,37 @@ double split_attention(const SplitScores& scores, double error, double keys, dou
   return error + (4 * of_score + of_weights) * largest + 0x1p-49 * most;
 }
 
+// max|a| * sum|b| + sum|a| * max|b|, of a row and a column.
+static double lost_by_split(const Permuted& a, const double* at_a, const Permuted& b, const double* at_b,
+                            int64_t count) {
+  double most_a = 0, most_b = 0, sum_a = 0, sum_b = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const double x = std::fabs(at_a[k * a.stride(1)]), w = std::fabs(at_b[k * b.stride(2)]);
+    most_a = std::max(most_a, x), most_b = std::max(most_b, w);
+    sum_a += x, sum_b += w;
+  }
+  return most_a * sum_b + sum_a * most_b;
+}
+
 void matmul(HostCall& call) {
   const Permuted a(call.tensor(0), call.ints(3)), b(call.tensor(1), call.ints(4));
   const auto act = static_cast<uint32_t>(call.integer(5));
   const int64_t count = a.shape.back();
   HostOutput& out = call.out();
+  const bool split = out.dtype == DType::f32;
   for (size_t i = 0; i < out.count(); ++i) {
     const Shape at = coordinates(i, out.shape);
     Shape left = at, right = at;
     const double bias = call.has(2) ? call.tensor(2).values.at(static_cast<size_t>(at.back())) : 0;
     left.back() = right[right.size() - 2] = 0;
-    TermSums sums = dot(a.at(left), a.stride(1), b.at(right), b.stride(2), count);
+    const double *at_a = a.at(left), *at_b = b.at(right);
+    TermSums sums = dot(at_a, a.stride(1), at_b, b.stride(2), count);
     sums.add(bias);
-    out.push(activated(sums.sum, act), sum_error({.fixed = 2}, sums) * slope(act) + activation_error(sums.sum, act));
+    const double error = sum_error({.fixed = 2}, sums) * slope(act);
+    const SumRoundings matrices = {.fixed = 2, .unit = 0x1p-23, .of_terms = split ? 0x1p-19 : 0, .cuts = true};
+    const double lost = split ? 0x1p-49 * lost_by_split(a, at_a, b, at_b, count) : 0;  // glsl/matmul_matrix.glsl
+    out.elements.push_back({activated(sums.sum, act), error + activation_error(sums.sum, act),
+                            (sum_error(matrices, sums) + lost) * slope(act) - error});
   }
   limit_errors(out);
 }

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 import torch
 from support.device import is_llvmpipe
+from support.extreme import INF, check, extreme
 from support.quantized import quantized, weight64
 
 import pumice
 
 KERNELS = ["split_matrix32x32", "split_matrix64x64", "split_matrix64x128", "split_matrix128x128", "split64x128"]
 WIDTH, OUT = 96, 37
-INF = float("inf")
 
 
 def export(module: torch.nn.Module, precision: str = "split") -> pumice.Program:
@@ -31,49 +31,15 @@ def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
         pytest.skip(str(error))
 
 
-def extreme(rows: int, seed: int) -> torch.Tensor:
-    """Rows of very different sizes; the last ones have tiny elements beside huge ones, zeros, Inf and NaN."""
-    torch.manual_seed(seed)
-    x = torch.randn(rows, WIDTH)
-    x[1] *= 1e37
-    x[2] *= 1e-36
-    x[3] *= 1e-41
-    x[4, 7] = 1e12
-    x[5] = 0
-    x[6, 5] = 1e30
-    x[7] *= torch.logspace(-20, 0, WIDTH)
-    return x
-
-
-def check(got: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
-    """The bound of linear_error and split_error (ops/linear/error_bound.h); what is not finite as in eager."""
-    x, weight = x.double(), weight.double()
-    want = x @ weight.T
-    finite = want.isfinite()
-    whole = torch.where(x.isfinite(), x, 0).abs(), torch.where(weight.isfinite(), weight, 0).abs()
-    size = whole[0] @ whole[1].T
-    reach = whole[0].amax(1)[:, None] * whole[1].sum(1) + whole[0].sum(1)[:, None] * whole[1].amax(1)
-    # Drivers may take subnormal numbers for 0.
-    flushed = whole[0] * (whole[0] < 2**-126) @ whole[1].T + whole[0] @ (whole[1] * (whole[1] < 2**-126)).T
-    allowed = 2**-24 * want.abs() + (2**-23 * (WIDTH + 26) + 2**-19) * size + 2**-49 * reach + flushed + 2**-126
-    rounded = want.float()
-    fits = finite & (want.abs() + allowed < torch.finfo(torch.float32).max)
-    assert fits.any() and ((got.double() - want).abs() <= allowed)[fits].all()
-    other = finite & ~rounded.isfinite()  # too large for fp32
-    assert torch.equal(got[other], rounded[other])
-    assert torch.equal(got.isnan(), want.isnan())
-    assert torch.equal(got[~finite].nan_to_num(), want[~finite].float().nan_to_num())
-
-
 @pytest.mark.parametrize("kernel", KERNELS[:-1])
 def test_fp32_weights(kernel) -> None:
     module = torch.nn.Linear(WIDTH, OUT, bias=False)
-    weight = extreme(OUT, 1)
+    weight = extreme(OUT, WIDTH, 1)
     weight[8, 5], weight[9, 60], weight[10, 60], weight[11, 5] = INF, -INF, float("nan"), 1e-38
     weight[12:, 5] = 0
     module.weight = torch.nn.Parameter(weight, requires_grad=False)
     session = load(module, kernel)
-    x = extreme(70, 2)
+    x = extreme(70, WIDTH, 2)
     # Inf times Inf, a subnormal number, 0; tiny times Inf; rows that end with padding.
     x[8, 5], x[9, 5], x[10, 60], x[11, 60], x[12, 95] = INF, -INF, float("nan"), 1e-38, INF
     x[13, 60], x[14, 5] = 0, 2.0**31  # far larger than the others, and its weights are mostly 0
@@ -88,7 +54,7 @@ def test_integer_weights(kernel, bits) -> None:
     module = quantized(torch.nn.Linear(WIDTH, OUT, bias=False), bits, 32 if bits == 4 else None, affine=bits == 8)
     session = load(module, kernel)
     weight = weight64(module.weight)
-    x = extreme(70, 4)
+    x = extreme(70, WIDTH, 4)
     for rows in (70, 33):
         check(session(x[-rows:]), x[-rows:], weight)
     x[8, 5], x[9, 95], x[10, 60] = INF, -INF, float("nan")
