@@ -23,7 +23,7 @@ def extreme(rows: int, width: int, seed: int) -> torch.Tensor:
 
 
 def check(got: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
-    """x @ weight.T by the bound of linear_error and split_error (ops/linear/error_bound.h); what is not finite as in eager."""
+    """x @ weight.T within linear_error and split_error (ops/linear/error_bound.h); Inf and NaN as in eager."""
     x, weight = x.double(), weight.double()
     want = x @ weight.T
     finite = want.isfinite()
