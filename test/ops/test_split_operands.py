@@ -10,7 +10,14 @@ from support.quantized import quantized, weight64
 
 import pumice
 
-KERNELS = ["split_matrix32x32", "split_matrix64x64", "split_matrix64x128", "split_matrix128x128", "split64x128"]
+KERNELS = [
+    "split_matrix32x32",
+    "split_matrix64x64",
+    "split_matrix64x128",
+    "split_matrix128x128",
+    "split64x128",
+    "split64x256",
+]
 WIDTH, OUT = 96, 37
 INF = float("inf")
 
@@ -65,7 +72,7 @@ def check(got: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
     assert torch.equal(got[~finite].nan_to_num(), want[~finite].float().nan_to_num())
 
 
-@pytest.mark.parametrize("kernel", KERNELS[:-1])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_fp32_weights(kernel) -> None:
     module = torch.nn.Linear(WIDTH, OUT, bias=False)
     weight = extreme(OUT, 1)
