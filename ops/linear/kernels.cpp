@@ -35,6 +35,7 @@ constexpr LinearKernel kKernels[] = {
     {"matrix16x32", Family::matrix, 0, 0, {16, 32, 8, 8}},  // for matrices of 8 rows in few registers, as int8*_16x32
     {"fragments64x256", Family::fragments, 0, 0, {64, 256, 64, 64}},
     {"fragments64x128", Family::fragments, 0, 0, {64, 128, 64, 32}},
+    {"split64x256", Family::fragments, 0, 0, {64, 256, 64, 32}, Input::split},
     {"split64x128", Family::fragments, 0, 0, {64, 128, 64, 32}, Input::split},
     {"split_matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 32}, Input::split},
     {"split_matrix64x128", Family::matrix, 0, 0, {64, 128, 64, 32}, Input::split},
@@ -92,6 +93,11 @@ constexpr uint32_t kPairBytes = 1024;
 
 bool takes_pairs(const LinearKernel& kernel) {
   return kernel.input == Input::splits && kernel.rows == kPairRows;
+}
+
+bool reads_split_weight(const LinearKernel& kernel, WeightType weight) {
+  const bool tiles = kernel.family == Family::fragments && kernel.input == Input::split;
+  return weight == WeightType::f32 && (tiles || kernel.input == Input::splits);
 }
 
 bool fits(const LinearKernel& kernel, WeightType weight, const Features& features) {
@@ -277,8 +283,8 @@ uint32_t tile_shared_bytes(const LinearKernel& kernel, WeightType weight, const 
     if (kernel.input != Input::split) return std::max((t.bm + t.bn) * 80, stage);
     return std::max((2 * t.bm + t.bn * (weight == WeightType::f32 ? 2 : 1)) * 80, stage) + t.bn * 4;
   }
-  // Two buffers of rows of 64 halves and 8; or one of both parts of a split x.
-  return std::max(2 * t.bm * 144, t.subtiles() * 16 * (t.tn + 8) * 4);
+  // Two buffers of rows of 64 halves and 8; or one of both parts of a split x, or two of both of 32 halves and 8.
+  return std::max(2 * t.bm * (weight == WeightType::f32 ? 160 : 144), t.subtiles() * 16 * (t.tn + 8) * 4);
 }
 
 Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
@@ -329,7 +335,10 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     if (s.weight == WeightType::f32 && !split) return "takes fp16 and quantized weights";
     return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   }
-  if (kernel.family == Family::fragments && s.weight != WeightType::q4) return "takes int4 weights only";
+  if (kernel.family == Family::fragments && split && s.weight == WeightType::f32)
+    return s.split_weight ? "" : "takes fp32 weights only of an operator that keeps them as two fp16, too";
+  if (kernel.family == Family::fragments && s.weight != WeightType::q4)
+    return "takes int4 weights, or fp32 as two fp16";
   if (split) return quantized && s.group % 32 != 0 ? "takes one scale a row, or groups that are multiples of 32" : "";
   if (quantized && s.group != 0 && (s.group % 8 != 0 || !s.scale_f16))
     return "takes one scale a row, or fp16 scales of groups that are multiples of 8";

@@ -78,6 +78,8 @@ std::span<const LinearKernel> linear_kernels();
 const LinearKernel& linear_kernel(std::string_view name);
 // Whether it takes both parts of an fp32 row as columns of one matrix (glsl/include/linear/gemv_pairs.glslh).
 bool takes_pairs(const LinearKernel& kernel);
+// Whether it takes an fp32 weight as two fp16 for each element (pre_split_form).
+bool reads_split_weight(const LinearKernel& kernel, WeightType weight);
 // What it reads at that shape of integers.
 Input form_of(const LinearKernel& kernel, const LinearShape& shape);
 // Why it cannot compute that shape on that device, as the end of "it ..."; empty when it can.

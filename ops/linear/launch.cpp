@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "glsl/linear_fragments.h"
+#include "glsl/linear_fragments_split.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
 #include "glsl/linear_gemv_rows.h"
@@ -130,6 +131,11 @@ void launch_block(Launch& launch, const Linear& l) {
                                        : glsl::linear_matrix::WEIGHT::real);
       return;
     case Family::fragments:
+      if (l.w.type == WeightType::f32) {
+        describe_matrices<glsl::linear_fragments_split::Params>(launch, l, {16, 16, 16});
+        launch.shader = &glsl::linear_fragments_split::variant();
+        return;
+      }
       describe_matrices<glsl::linear_fragments::Params>(launch, l, {16, 16, 16});
       launch.shader = &glsl::linear_fragments::variant(
           l.kernel.input == Input::split ? glsl::linear_fragments::X::split : glsl::linear_fragments::X::halves);

@@ -56,8 +56,8 @@ Tensor padded(Graph& graph, Tensor x, uint32_t k, uint32_t columns, Condition wa
 // graph is built with, would be multiplied so.
 bool splits_weight(Graph& graph, LinearShape shape) {
   shape.split_weight = true;
-  return shape.weight == WeightType::f32 && !shape.textures && may_read(Input::splits, shape, graph.features()) &&
-         choose_linear(shape, graph.features()).input == Input::splits;
+  return !shape.textures && may_split_weight(graph.features(), shape) &&
+         reads_split_weight(choose_linear(shape, graph.features()), shape.weight);
 }
 
 }  // namespace
@@ -93,15 +93,20 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
       launch_linear(launch, kernel_for(launch), dtype, w, m, live);
     });
   };
+  const bool split_weight = known.split_weight;
+  const PackedWeight passes_weight = split_weight ? pre_split_form(graph, weight) : weight;
   const auto by_split = [=](const Launch& launch) { return kernel_for(launch).input == Input::split; };
   if (!textures && may_split_x(graph.features(), x, weight)) {
     const auto split = split_x(graph, x, weight.k, by_split);
     Epilogue how = epilogue;
     how.rows = split->rows;
-    add_product(split_form(graph, weight), split->x, how, by_split);
+    const auto of_split = [=](const Launch& launch) { return reads_split_weight(kernel_for(launch), weight.type); };
+    add_product(split_form(graph, weight), split->x, how,
+                [=](const Launch& launch) { return by_split(launch) && !of_split(launch); });
+    if (split_weight)
+      add_product(passes_weight, split->x, how,
+                  [=](const Launch& launch) { return by_split(launch) && of_split(launch); });
   }
-  const bool split_weight = known.split_weight;
-  const PackedWeight passes_weight = split_weight ? pre_split_form(graph, weight) : weight;
   const Condition norms =
       textures ? nullptr : add_normed_products(graph, op, out, x, passes_weight, epilogue, live_shape);
   const auto normed = [=](const Launch& launch) { return norms && norms(launch); };

@@ -58,12 +58,12 @@ void check_weight_of(const char* op, Tensor x, const PackedWeight& weight);
 // and zero. Throws BadGraph for a weight of another dtype.
 PackedWeight pack_q8csw(Graph& graph, const Args& args, const char* op);
 
-// A copy for kernels that read x split (Input::split): of an fp32 weight with a scale for each row, a power of two
-// (glsl/linear_pack_powers.glsl).
+// For kernels that split an fp32 weight as they read it (Family::matrix with Input::split): the same weight with a
+// scale for each row, a power of two (glsl/linear_pack_powers.glsl).
 PackedWeight split_form(Graph& graph, PackedWeight weight);
 
-// A copy of an fp32 weight for kernels that split x themselves (Input::splits): as two fp16 for each element, with
-// those scales (glsl/linear_pack_split.glsl). As large as the weight.
+// A copy of an fp32 weight for kernels that reads_split_weight() tells of: as two fp16 for each element, with those
+// scales (glsl/linear_pack_split.glsl). As large as the weight.
 PackedWeight pre_split_form(Graph& graph, const PackedWeight& weight);
 
 // Its rows in blocks that bindings of the device hold, mostly one; and where a block is in weight, scale and zero

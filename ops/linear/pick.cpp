@@ -137,8 +137,11 @@ struct SplitCost {
 constexpr SplitCost kSplitCosts[] = {
     {"split64x128", WeightType::q4, 264, 1.6, 1.6},         {"split_matrix64x128", WeightType::q8, 264, 1.55, 2.0},
     {"split_matrix64x64", WeightType::q8, 396, 1.15, 1.65}, {"split_matrix128x128", WeightType::f32, 132, 2.9, 3.35},
-    {"split_matrix64x64", WeightType::f32, 264, 1.5, 2.05},
+    {"split_matrix64x64", WeightType::f32, 264, 1.5, 2.05}, {"split64x256", WeightType::f32, 132, 2.2, 2.22},
 };
+// The dispatch before them and their ends; and for each element of x. H200: 4096 x 1536 -> 384 in one round of
+// split64x256 77 us, 512 x 4096 -> 4096 155.
+constexpr double kSplitUs = 8, kSplitElementUs = 2.5e-6;
 
 // Kernels that make two fp16 of each fp32 themselves: what a dispatch and a million products take; the others take
 // kWaitUs and 0.12 where these are of use. H200, int4 in groups of 32, us of the best other, split_gemvf8 and
@@ -241,6 +244,12 @@ const LinearKernel* pick_few_split(const LinearShape& s, const Features& feature
 //   32    17.4 25.9 7.6   41.7 74.6 8.5    53.0 99.4 20.1   97.6 187 64.9    129 183 186
 //   128   18.1 30.5 16.5  42.3 83.2 14.8   55.1 119 73.8    103 224 167      272 214 465
 //   512   23.3 31.6 29.4  45.3 91.3 54.9   -                313 231 466      915 860 1849
+// fp32 weights that are kept as two fp16, split64x256, split_matrix64x64, split_matrix128x128 and split_gemvf16x2:
+//   128   80.2 51.7 117 29.2 (2048 -> 2048)    150 96.5 219 86.0    - 259 201 306
+//   256                                        152 158 219 167      298 497 427 577
+//   512   82.5 83.0 114 88.1                   155 275 216 329      580 915 826
+//   2048  162 275 226 324                      -                    2028 - 2765
+// (4096 x 384 -> 1536 63.3, 89.8, 79.8, 92.6, back 77.1, 107, 95.2, 96.5.)
 // int8 in groups of 32, split_matrix64x128, 4096 -> 14336: 128 rows 179, 512 rows 651, 2048 rows 2277.
 const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
   if (!features.has(Feature::fragments)) return nullptr;  // devices that were measured
@@ -256,7 +265,8 @@ const LinearKernel* pick_split(const LinearShape& s, const Features& features) {
                                 ? cost.alone_us
                                 : cost.us * static_cast<double>(ceil_div(groups, features.filling(cost.resident)));
     const double scales = s.weight == WeightType::q8 && s.group != 0 ? 1.33 : 1;
-    const double us = 8 + scales * round_us * static_cast<double>(ceil_div(s.k, 64));
+    const double us = kSplitUs + kSplitElementUs * static_cast<double>(s.m) * static_cast<double>(s.k) +
+                      scales * round_us * static_cast<double>(ceil_div(s.k, 64));
     if (us < best_us) best = &kernel, best_us = us;
   }
   if (best == nullptr) best_us += kWaitUs;

@@ -37,6 +37,15 @@ bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& 
          may_read(Input::split, shape, features);
 }
 
+bool may_split_weight(const Features& features, LinearShape shape) {
+  shape.m = 1;  // what a kernel cannot do does not depend on it
+  shape.split_weight = true;
+  const auto kernels = linear_kernels();
+  return std::any_of(kernels.begin(), kernels.end(), [&](const LinearKernel& kernel) {
+    return reads_split_weight(kernel, shape.weight) && unsupported_reason(kernel, shape, features).empty();
+  });
+}
+
 std::shared_ptr<SplitX> split_x(Graph& graph, Tensor x, uint32_t k, std::function<bool(const Launch&)> wanted) {
   const auto made = graph.shared<SplitX>(format("split %u %u", x.id(), k));
   made->wanted.push_back(std::move(wanted));

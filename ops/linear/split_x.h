@@ -12,6 +12,9 @@ namespace pumice::engine {
 
 // Whether a kernel that reads x so can multiply x, in a buffer, with that weight on this device at some size.
 bool may_split_x(const Features& features, const Tensor& x, const PackedWeight& weight);
+// Whether a kernel that takes fp32 weights as two fp16 (pre_split_form) can compute that product, at some m, of an
+// operator that keeps them so.
+bool may_split_weight(const Features& features, LinearShape shape);
 
 // What glsl/linear_split.glsl makes: x of fp16, [m, 2, whole tiles of k], and rows [m, 2]. Made once for all
 // that read the same x; empty at launches where none wants it.

@@ -11,7 +11,14 @@ from support.quantized import quantized, weight64
 
 import pumice
 
-KERNELS = ["split_matrix32x32", "split_matrix64x64", "split_matrix64x128", "split_matrix128x128", "split64x128"]
+KERNELS = [
+    "split_matrix32x32",
+    "split_matrix64x64",
+    "split_matrix64x128",
+    "split_matrix128x128",
+    "split64x128",
+    "split64x256",
+]
 WIDTH, OUT = 96, 37
 
 
@@ -31,7 +38,7 @@ def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("kernel", KERNELS[:-1])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_fp32_weights(kernel) -> None:
     module = torch.nn.Linear(WIDTH, OUT, bias=False)
     weight = extreme(OUT, WIDTH, 1)
