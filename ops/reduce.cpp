@@ -15,6 +15,7 @@
 #include <bit>
 
 #include "glsl/include/core/modes.glslh"
+#include "ops/conv/depthwise_mean.h"
 #include "ops/conv/image_pooling.h"
 #include "ops/op.h"
 #include "ops/reference/reductions.h"
@@ -140,7 +141,9 @@ void reduce(Graph& graph, const Args& args, Reduction reduction) {
   check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s",
         reduction.op, name(from), name(to), name(out.dtype()));
   const std::vector<bool> pixels = {false, false, true, true};
-  if (reduction.code == REDUCE_MEAN && reduction.over == pixels && try_image_mean(graph, reduction.op, in, out)) return;
+  if (reduction.code == REDUCE_MEAN && reduction.over == pixels &&
+      (try_depthwise_mean(graph, in, out) || try_image_mean(graph, reduction.op, in, out)))
+    return;
   reduction.call = graph.call_id();
   const bool exact = is_exact(reduction.code, from, out.dtype());
   graph.dispatch(reporting(graph, out, exact), {in}, [=](Launch& l) { launch(l, reduction, out, in); });

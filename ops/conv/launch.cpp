@@ -2,11 +2,13 @@
 #include "ops/conv/launch.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/divide.h"
 #include "glsl/conv2d_depthwise.h"
 #include "glsl/conv2d_depthwise_int8.h"
+#include "glsl/conv2d_depthwise_mean.h"
 #include "glsl/conv2d_direct.h"
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
@@ -73,11 +75,21 @@ void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block
   }
 }
 
+ConvFacts facts_of(const ConvLaunch& c) {
+  ConvFacts facts = c.facts();
+  facts.width = c.out.dim(3);
+  return facts;
+}
+
+// Blocks of outputs of a plane that an invocation computes.
+int64_t plane_blocks(const ConvLaunch& c, uint32_t columns) {
+  const int64_t rows = columns == 1 ? c.out.dim(2) : ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
+  return rows * c.out.dim(3) / columns;
+}
+
 template <class Params>
 Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
   const Patches& p = c.patches;
-  const int64_t rows = columns == 1 ? c.out.dim(2) : ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
-  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
   const auto params = describe<Params>(launch, c, block, true);
   // All sizes are constants, so that the window stays in registers.
   launch.spec[5] = params.kernel_h;
@@ -88,6 +100,7 @@ Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock
 }
 
 void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * plane_blocks(c, columns)));
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
     launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, columns), c));
@@ -137,9 +150,7 @@ void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block)
 
 void launch_block(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   if (!c.direct) return launch_tiled(launch, c, block);
-  ConvFacts facts = c.facts();
-  facts.width = c.out.dim(3);
-  const uint32_t columns = depthwise_columns(facts, launch.features);
+  const uint32_t columns = depthwise_columns(facts_of(c), launch.features);
   columns != 0 ? launch_depthwise(launch, c, block, columns) : launch_direct(launch, c, block);
 }
 
@@ -147,13 +158,19 @@ uint64_t image_bytes(const Tensor& x) {
   return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
 }
 
-// Ranges of images that fit a binding of the device, mostly one range; each begins at an offset that a binding may
-// have. Where not even the fewest such images fit, one range: check_bindings then reports the value.
-std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features) {
+// How many images fit a binding of the device, where each binding but the first begins at an offset that one may have;
+// `mean`: bytes of another output, of an image.
+uint64_t images_that_fit(const ConvLaunch& c, const Features& features, uint64_t mean) {
   const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
                  align = std::max<uint64_t>(features.storage_alignment, 16);
-  const uint64_t step = align / std::gcd(align, std::gcd(x, out));
-  const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
+  const uint64_t step = align / std::gcd(align, std::gcd(std::gcd(x, out), mean));
+  return features.max_storage_bytes / std::max(x, out) / step * step;
+}
+
+// Ranges of images that fit, mostly one. Where not even the fewest such images fit, one range: check_bindings then
+// reports the value.
+std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features, uint64_t mean = 0) {
+  const uint64_t fits = images_that_fit(c, features, mean), batch = u32(c.x.dim(0));
   if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
   std::vector<RowRange> blocks;
   for (uint64_t first = 0; first < batch; first += fits)
@@ -172,6 +189,30 @@ std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock&
   if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
   const auto [weight, scale, zero] = weight_binding_ranges(c.packed, block.channels);
   return {out, x, weight, bias, scale, zero};
+}
+
+uint64_t mean_bytes(const ConvLaunch& c) {
+  return uint64_t{c.channels} * device_bytes(c.out.dtype());
+}
+
+// How the kernel of a depthwise convolution and its means divides the work.
+struct MeanWork {
+  uint32_t columns;           // of outputs of an invocation; 0: it does not compute this
+  uint32_t planes, of_plane;  // of a workgroup; lanes of each
+  uint32_t outputs;           // of a workgroup in shared memory
+};
+
+// A workgroup goes through its planes: large ones are better shared by many.
+MeanWork mean_work(const ConvLaunch& c, const Features& features) {
+  constexpr int64_t kMostOutputs = 3584, kMostBlocks = 4096, kWordElements = 4;  // 14 KiB
+  const uint32_t columns = depthwise_columns(facts_of(c), features);
+  if (columns == 0) return {};
+  const int64_t pixels = c.out.dim(2) * c.out.dim(3), blocks = plane_blocks(c, columns);
+  const int64_t planes = columns == 1 ? kWordElements / std::gcd(pixels, kWordElements) : 1;
+  if (pixels == 0 || blocks > kMostBlocks || (columns == 1 && planes * pixels > kMostOutputs)) return {};
+  const uint32_t most = std::min(features.few_registers ? 256U : 512U, std::bit_floor(features.max_invocations));
+  const uint32_t of_plane = std::clamp(std::bit_ceil(u32(blocks)), 32U, std::max(most / u32(planes), 32U));
+  return {columns, u32(planes), of_plane, columns == 1 ? u32(planes * pixels) : 1};
 }
 
 }  // namespace
@@ -214,6 +255,29 @@ void launch_convolution(Launch& launch, const ConvLaunch& c) {
       if (!c.scale) launch.binding_ranges.resize(4);
       launch.next_dispatch();
     }
+  }
+}
+
+bool takes_mean(const ConvLaunch& c, const Features& features) {
+  return c.direct && !c.integers && !c.scale && mean_work(c, features).columns != 0 &&
+         images_that_fit(c, features, mean_bytes(c)) != 0;
+}
+
+void launch_depthwise_mean(Launch& launch, const ConvLaunch& c) {
+  using namespace glsl::conv2d_depthwise_mean;
+  const MeanWork work = mean_work(c, launch.features);
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  for (const RowRange& images : image_ranges(c, launch.features, mean_bytes(c))) {
+    const OutputBlock block{images, {0, c.channels}};
+    launch.over_groups(static_cast<uint64_t>(ceil_div(int64_t{images.count} * c.channels, work.planes)),
+                       work.planes * work.of_plane);
+    launch.params(describe_depthwise<Params>(launch, c, block, work.columns));
+    launch.spec.insert(launch.spec.end(), {work.planes, work.outputs});
+    launch.shader = &variant(dtype(c.x.dtype()));
+    launch.binding_ranges = binding_ranges(c, block);
+    launch.binding_ranges.insert(launch.binding_ranges.begin() + 1, binding_range(images, batch, mean_bytes(c)));
+    launch.binding_ranges.resize(5);
+    launch.next_dispatch();
   }
 }
 
