@@ -38,6 +38,8 @@ struct Reduction {
 // From this many elements on, a workgroup reduces together what one invocation would reduce alone; neighbours sooner,
 // as it reads them faster (H200: 49 of each of 1,152 outputs 21 -> 4 us; but 20 of each of 100,000 11 -> 19).
 constexpr uint32_t kTogether = 64, kNeighboursTogether = 32;
+// Vec4 groups of outputs of which a GPU has few: there a workgroup reduces as little together as of neighbours.
+constexpr int64_t kFewOutputs = 4096;
 
 // Lanes of a workgroup that reduces `count` neighbours of each of four outputs: each lane has two vec4 groups of an
 // output, or more. A CPU driver runs all lanes one after another.
@@ -91,7 +93,8 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   for (uint32_t d = 0; d < reduced.rank; ++d) offsets |= reduced.stride[d];
   bool whole_vec4s =
       outer.rank > 0 && outer.stride[outer.rank - 1] == 1 && outer.size[outer.rank - 1] % 4 == 0 && offsets % 4 == 0;
-  WORK work = params.reduced >= kTogether ? WORK::by_lanes : WORK::by_one;
+  const bool few = !launch.features.cpu && vec4_groups(out) <= launch.features.filling(kFewOutputs);
+  WORK work = params.reduced >= (few ? kNeighboursTogether : kTogether) ? WORK::by_lanes : WORK::by_one;
   uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   if (reduced.rank == 1 && reduced.stride[0] == 1 && params.reduced >= kNeighboursTogether) {
     work = WORK::by_rows;
