@@ -28,8 +28,8 @@ float weight_at(uint channel, uint k) { return LOAD1(DTYPE, weight_, channel * p
 #include "conv/depthwise.glslh"
 #include "conv/depthwise_one.glslh"
 
-layout(constant_id = 14) const uint PLANES = 1u;   // of a workgroup
-layout(constant_id = 15) const uint OUTPUTS = 1u;  // of these, with COLUMNS 1
+layout(constant_id = 15) const uint PLANES = 1u;   // of a workgroup
+layout(constant_id = 16) const uint OUTPUTS = 1u;  // of these, with COLUMNS 1
 
 const uint kLanesOfPlane = LANES / PLANES;  // a power of two
 

@@ -30,8 +30,8 @@ void conv2d_depthwise_channels_last(Graph& graph, Args args) {
         "%s: the weight has %" PRId64 " rows for a kernel of %" PRId64 " x %" PRId64, kOp, weight.dim(0), p.kernel[0],
         p.kernel[1]);
   check(weight.dim(1) % 4 == 0, "%s: %" PRId64 " channels, not a multiple of 4", kOp, weight.dim(1));
-  check(depthwise_span(p, 1) <= kMostDepthwiseSpan, "%s: the window spans %" PRId64 " columns, the limit is %" PRId64, kOp, depthwise_span(p, 1),
-        kMostDepthwiseSpan);
+  check(depthwise_span(p, 1) <= kMostDepthwiseSpan, "%s: the window spans %" PRId64 " columns, the limit is %" PRId64,
+        kOp, depthwise_span(p, 1), kMostDepthwiseSpan);
   check(!bias || (bias.dtype() == DType::f32 && bias.numel() == weight.dim(1)),
         "%s: the bias must be f32 of %" PRId64 " elements", kOp, weight.dim(1));
   const DepthwiseChannelsLast c{.x = x, .weight = weight, .bias = bias, .out = out, .patches = p, .act = act};

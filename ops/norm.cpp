@@ -30,8 +30,7 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
   const bool of_rows = center && groups == 0 && count == 1;
   if (of_rows && try_depthwise_norm(graph, out, x, weight, bias, eps)) return;
   const auto first = static_cast<int64_t>(x.rank()) - count;
-  const LayerNormX* const noted =
-      of_rows ? &note_layer_norm(graph, out, x, weight, bias, eps) : nullptr;
+  const LayerNormX* const noted = of_rows ? &note_layer_norm(graph, out, x, weight, bias, eps) : nullptr;
   graph.dispatch({out}, {x, weight ? weight : x, bias ? bias : x}, [=](Launch& launch) {
     out.resize(x.shape());
     const int64_t all = x.numel(first, x.rank()), channels = groups == 0 ? all : x.dim(first);

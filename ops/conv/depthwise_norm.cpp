@@ -37,8 +37,7 @@ int64_t columns_of(const Patches& p, int64_t vec4s, const Features& features) {
 // 7.9, 5.9, 4.7, 4.5.
 uint32_t parts_of(const Patches& p, int64_t strips, uint32_t most, const Features& features) {
   uint32_t parts = 1;
-  while (!features.cpu && parts * 2 <= most && parts < p.kernel[0] &&
-         strips * parts * 2 < features.filling(kManyParts))
+  while (!features.cpu && parts * 2 <= most && parts < p.kernel[0] && strips * parts * 2 < features.filling(kManyParts))
     parts *= 2;
   return parts;
 }
@@ -84,7 +83,8 @@ void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& c, const doub
   const int64_t columns = columns_of(p, u32(c.out.numel()) / 4, launch.features);
   const int64_t strips = ceil_div(c.out.dim(2), columns);
   const uint32_t count = u32(c.out.dim(0) * c.out.dim(1) * strips * vec4s);
-  const uint32_t most = eps == nullptr ? kMostParts : std::min(kMostParts / 2, most_norm_lanes(launch.features) / vec4s);
+  const uint32_t most =
+      eps == nullptr ? kMostParts : std::min(kMostParts / 2, most_norm_lanes(launch.features) / vec4s);
   const uint32_t parts = parts_of(p, count, most, launch.features);
   launch.outer = 1;
   launch.flops = 2ull * static_cast<uint64_t>(c.out.numel() * c.weight.dim(0));
@@ -112,7 +112,8 @@ void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& c, const doub
 bool defer_for_norm(Graph& graph, const DepthwiseChannelsLast& c, std::function<void()> write) {
   const Features& features = graph.features();
   const std::vector<Use>& uses = uses_of(graph, c.out);
-  const bool fits = c.weight.dim(1) <= 4 * int64_t{most_norm_lanes(features)} && is_fixed(graph, c.out, 3);
+  const bool fits = c.out.rank() == 4 && is_fixed(graph, c.out, 3) && c.out.dim(3) % 4 == 0 &&
+                    c.out.dim(3) <= 4 * int64_t{most_norm_lanes(features)};
   if (features.cpu || !fits || uses.size() != 1 || reader(graph, uses[0]) != "layer_norm" || uses[0].argument != 0)
     return false;
   known(graph, c.out) = c;
@@ -124,7 +125,7 @@ bool try_depthwise_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, Tenso
   if (!is_deferred(graph, x) || !known(graph, x).out) return false;
   DepthwiseChannelsLast c = known(graph, x);
   for (const Tensor& factor : {weight, bias}) {
-    if (!factor || !factor.is_constant() || factor.numel() != c.weight.dim(1)) return false;
+    if (!factor || !factor.is_constant() || factor.numel() != c.out.dim(3)) return false;
   }
   if (!same_shape(graph, x, out)) return false;
   c.out = out;

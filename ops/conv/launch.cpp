@@ -81,33 +81,48 @@ ConvFacts facts_of(const ConvLaunch& c) {
   return facts;
 }
 
-// Blocks of outputs of a plane that an invocation computes.
-int64_t plane_blocks(const ConvLaunch& c, uint32_t columns) {
-  const int64_t rows = columns == 1 ? c.out.dim(2) : ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
-  return rows * c.out.dim(3) / columns;
+// Neighbouring outputs of an invocation; columns 0: it has no such block.
+struct DepthwiseBlock {
+  uint32_t columns, rows;
+  int64_t in_plane(const ConvLaunch& c) const { return ceil_div(c.out.dim(2), rows) * c.out.dim(3) / columns; }
+};
+
+DepthwiseBlock depthwise_block(const ConvLaunch& c, const Features& features) {
+  // Fewer rows read more and are done sooner where a GPU has few invocations. H200, fp16 with means, us of 4, 2 and 1:
+  // 5x5, 144 channels of 28x28 11.5, 9.8, 8.6; 240 10.0, 8.4, 7.8; 672 of 14x14 7.2, 6.7, 8.1; 3x3, 480 of 14x14 6.7,
+  // 6.0, 5.8; 32 of 112x112 10.4, 11.8, 12.4.
+  constexpr int64_t kManyBlocks = 50'000;
+  DepthwiseBlock block{depthwise_columns(facts_of(c), features), 1};
+  if (block.columns < 2) return block;
+  const auto blocks = [&](uint32_t rows) {
+    return c.out.numel() / (c.out.dim(2) * c.out.dim(3)) * DepthwiseBlock{block.columns, rows}.in_plane(c);
+  };
+  block.rows = 4;
+  while (block.rows > 1 && blocks(block.rows / 2) <= features.filling(kManyBlocks)) block.rows /= 2;
+  return block;
 }
 
 template <class Params>
-Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, DepthwiseBlock of_lane) {
   const Patches& p = c.patches;
   const auto params = describe<Params>(launch, c, block, true);
   // All sizes are constants, so that the window stays in registers.
   launch.spec[5] = params.kernel_h;
   launch.spec[6] = params.kernel_w;
-  launch.spec.insert(launch.spec.end(),
-                     {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]), columns});
+  launch.spec.insert(launch.spec.end(), {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]),
+                                         of_lane.columns, of_lane.rows});
   return params;
 }
 
-void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
-  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * plane_blocks(c, columns)));
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, DepthwiseBlock of_lane) {
+  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * of_lane.in_plane(c)));
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
-    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, columns), c));
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, of_lane), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_depthwise;
-    launch.params(describe_depthwise<Params>(launch, c, block, columns));
+    launch.params(describe_depthwise<Params>(launch, c, block, of_lane));
     launch.shader = &variant(dtype(c.x.dtype()));
   }
 }
@@ -150,8 +165,8 @@ void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block)
 
 void launch_block(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   if (!c.direct) return launch_tiled(launch, c, block);
-  const uint32_t columns = depthwise_columns(facts_of(c), launch.features);
-  columns != 0 ? launch_depthwise(launch, c, block, columns) : launch_direct(launch, c, block);
+  const DepthwiseBlock of_lane = depthwise_block(c, launch.features);
+  of_lane.columns != 0 ? launch_depthwise(launch, c, block, of_lane) : launch_direct(launch, c, block);
 }
 
 uint64_t image_bytes(const Tensor& x) {
@@ -197,7 +212,7 @@ uint64_t mean_bytes(const ConvLaunch& c) {
 
 // How the kernel of a depthwise convolution and its means divides the work.
 struct MeanWork {
-  uint32_t columns;           // of outputs of an invocation; 0: it does not compute this
+  DepthwiseBlock of_lane;     // of 0 columns: it does not compute this
   uint32_t planes, of_plane;  // of a workgroup; lanes of each
   uint32_t outputs;           // of a workgroup in shared memory
 };
@@ -205,14 +220,15 @@ struct MeanWork {
 // A workgroup goes through its planes: large ones are better shared by many.
 MeanWork mean_work(const ConvLaunch& c, const Features& features) {
   constexpr int64_t kMostOutputs = 3584, kMostBlocks = 4096, kWordElements = 4;  // 14 KiB
-  const uint32_t columns = depthwise_columns(facts_of(c), features);
+  const DepthwiseBlock of_lane = depthwise_block(c, features);
+  const uint32_t columns = of_lane.columns;
   if (columns == 0) return {};
-  const int64_t pixels = c.out.dim(2) * c.out.dim(3), blocks = plane_blocks(c, columns);
+  const int64_t pixels = c.out.dim(2) * c.out.dim(3), blocks = of_lane.in_plane(c);
   const int64_t planes = columns == 1 ? kWordElements / std::gcd(pixels, kWordElements) : 1;
   if (pixels == 0 || blocks > kMostBlocks || (columns == 1 && planes * pixels > kMostOutputs)) return {};
   const uint32_t most = std::min(features.few_registers ? 256U : 512U, std::bit_floor(features.max_invocations));
   const uint32_t of_plane = std::clamp(std::bit_ceil(u32(blocks)), 32U, std::max(most / u32(planes), 32U));
-  return {columns, u32(planes), of_plane, columns == 1 ? u32(planes * pixels) : 1};
+  return {of_lane, u32(planes), of_plane, columns == 1 ? u32(planes * pixels) : 1};
 }
 
 }  // namespace
@@ -259,8 +275,8 @@ void launch_convolution(Launch& launch, const ConvLaunch& c) {
 }
 
 bool takes_mean(const ConvLaunch& c, const Features& features) {
-  return c.direct && !c.integers && !c.scale && mean_work(c, features).columns != 0 &&
-         images_that_fit(c, features, mean_bytes(c)) != 0;
+  return c.direct && !c.integers && !c.scale && c.x.numel() > 0 && c.out.numel() > 0 &&
+         mean_work(c, features).of_lane.columns != 0 && images_that_fit(c, features, mean_bytes(c)) != 0;
 }
 
 void launch_depthwise_mean(Launch& launch, const ConvLaunch& c) {
@@ -271,7 +287,7 @@ void launch_depthwise_mean(Launch& launch, const ConvLaunch& c) {
     const OutputBlock block{images, {0, c.channels}};
     launch.over_groups(static_cast<uint64_t>(ceil_div(int64_t{images.count} * c.channels, work.planes)),
                        work.planes * work.of_plane);
-    launch.params(describe_depthwise<Params>(launch, c, block, work.columns));
+    launch.params(describe_depthwise<Params>(launch, c, block, work.of_lane));
     launch.spec.insert(launch.spec.end(), {work.planes, work.outputs});
     launch.shader = &variant(dtype(c.x.dtype()));
     launch.binding_ranges = binding_ranges(c, block);

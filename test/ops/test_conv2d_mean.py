@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A depthwise convolution and the mean of each channel of its result: one dispatch on a GPU. The convolution's result is
-that of its own kernel bit for bit, and a mean is off by no more than the roundings of its sum."""
+"""A depthwise convolution and the mean of each channel of its result: one dispatch on a GPU. The convolution's result
+is that of its own kernel bit for bit, and a mean is off by no more than the roundings of its sum."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ class Net:
     reader: str = "mean"
     keepdim: bool = True
     before: bool = False  # another reader of the convolution stands before the mean
-    sizes: tuple[str, ...] = ("n",)  # which are symbols
+    sizes: tuple[str, ...] = ()  # of an image, which are symbols
     dims: tuple[int, ...] = (2, 3)
+    batch: int | str = "n"
+    declared: tuple[int, ...] = ()  # what the file says of the convolution's result; else what is right
 
     def file(self) -> bytes:
         torch.manual_seed(8)
         program = OneCall()
-        symbols = {"n": "n", "h": self.height, "w": self.width} | {name: name for name in self.sizes}
+        symbols = {"n": self.batch, "h": self.height, "w": self.width} | {
+            name: name for name in self.sizes if name != "n"
+        }
         out = [
             (size + 2 * (k // 2) - k) // self.stride + 1 if isinstance(size, int) else size
             for size, k in zip((symbols["h"], symbols["w"]), self.kernel, strict=True)
@@ -49,10 +53,11 @@ class Net:
         bias = program.constant(torch.randn(self.channels)) if self.bias else None
         pads = [self.kernel[0] // 2, self.kernel[1] // 2] * 2
         geometry = [list(self.kernel), [self.stride] * 2, pads, [1, 1], self.channels, False, self.act]
-        dims = [symbols["n"], self.channels, *out]
+        dims = list(self.declared) or [symbols["n"], self.channels, *out]
         y = program.call("conv2d", [x, program.constant(weight), bias, *geometry], self.dtype, dims)
         if self.before:
             program.call("relu", [y], self.dtype, dims)
+        dims = [symbols["n"], self.channels, *out]
         kept = [1 if d in self.dims else size for d, size in enumerate(dims) if self.keepdim or d not in self.dims]
         program.call(self.reader, [y, list(self.dims), self.keepdim], self.dtype, kept)
         return program.bytes()
@@ -137,7 +142,7 @@ def test_images_beyond_a_binding() -> None:
         Net(3, 8, 8, before=True),
         Net(3, 8, 8, dims=(2,)),
         Net(3, 8, 8, dims=(1, 2, 3)),
-        Net(3, 8, 8, sizes=("n", "h", "w")),
+        Net(3, 8, 8, sizes=("h", "w")),
         Net(1, 70, 61),  # more outputs than shared memory has
     ],
     ids=["another reader", "of columns", "of images", "any size", "large odd images"],
@@ -154,6 +159,18 @@ def test_another_kernel() -> None:
     """A CPU driver keeps the two dispatches that are faster there."""
     session = pumice.load(Net(3, 8, 8).file(), features="")
     assert not any(row.kernel.startswith(FUSED) for row in session.profile(Net(3, 8, 8).input(1)))
+
+
+def test_no_images() -> None:
+    net = Net(3, 8, 8)
+    session = pumice.load(replace(net, batch=0).file(), features=KERNEL)
+    assert [x.shape for x in session(net.input(0))] == [(0, 3, 8, 8), (0, 3, 1, 1)]
+
+
+@pytest.mark.parametrize("out", [[2, 3, 8], [2, 3, 8, 9], [2, 3, 0, 8], [2**31 - 1, 2**31 - 1, 2**31 - 1, 2**31 - 1]])
+def test_a_result_declared_with_another_shape(out: list[int]) -> None:
+    with pytest.raises(pumice.Error):
+        pumice.load(replace(Net(3, 8, 8), batch=2, declared=tuple(out)).file(), features=KERNEL)
 
 
 class Block(nn.Module):

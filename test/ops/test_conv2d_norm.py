@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A depthwise convolution whose channels are last and the layer norm of each pixel: one dispatch on a GPU. Compared with
-fp64 of the same stored numbers."""
+"""A depthwise convolution whose channels are last and the layer norm of each pixel: one dispatch on a GPU. Compared
+with fp64 of the same stored numbers."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Net:
     norm: str = "layer_norm"
     batch: int | str = "n"
     another_reader: bool = False
+    declared: tuple[int, ...] = ()  # what the file says of the convolution's result; else what is right
 
     def tensors(self) -> dict[str, torch.Tensor | None]:
         torch.manual_seed(9)
@@ -57,9 +58,10 @@ class Net:
         pads = [self.kernel[0] // 2, self.kernel[1] // 2] * 2
         dims = [self.batch, *self.out(), self.channels]
         geometry = [list(self.kernel), list(self.stride), pads, [1, 1], self.act]
-        y = program.call("conv2d_depthwise_channels_last", [x, weight, bias, *geometry], self.dtype, dims, inner=True)
+        inner = list(self.declared) or dims
+        y = program.call("conv2d_depthwise_channels_last", [x, weight, bias, *geometry], self.dtype, inner, inner=True)
         if self.another_reader:
-            program.call("relu", [y], self.dtype, dims)
+            program.call("relu", [y], self.dtype, inner)
         factors = [gamma, beta] if self.norm == "layer_norm" else [gamma]
         program.call(self.norm, [y, self.count, *factors, EPS], self.dtype, dims)
         return program.bytes()
@@ -157,3 +159,14 @@ def test_factors_of_another_size() -> None:
     object.__setattr__(net, "tensors", lambda: tensors)
     with pytest.raises(pumice.InvalidFileError, match="12 elements, not 16"):
         pumice.load(net.file(), features=GPU)
+
+
+def test_no_images() -> None:
+    session = pumice.load(Net(16, batch=0).file(), features=GPU)
+    assert session(Net(16).input(0)).shape == (0, 5, 6, 16)
+
+
+@pytest.mark.parametrize("out", [(2, 5, 96), (2, 5, 6, 12), (2, 5, 6, 0), (2, 5, 5, 16), (2**31 - 1,) * 4])
+def test_a_result_declared_with_another_shape(out: tuple[int, ...]) -> None:
+    with pytest.raises(pumice.Error):
+        pumice.load(Net(16, batch=2, declared=out).file(), features=GPU)
