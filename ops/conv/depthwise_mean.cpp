@@ -24,8 +24,9 @@ bool is_fixed_image(const Graph& graph, Tensor value) {
 }  // namespace
 
 bool defer_for_mean(Graph& graph, const ConvLaunch& c, std::function<void()> write) {
+  if (c.textures || c.out.rank() != 4) return false;  // a texture is no value of the file
   const auto is_mean = [&](const Use& use) { return reader(graph, use) == "mean"; };
-  if (c.out.rank() != 4 || !std::ranges::any_of(uses_of(graph, c.out), is_mean)) return false;
+  if (!std::ranges::any_of(uses_of(graph, c.out), is_mean)) return false;
   const bool fixed = is_fixed_image(graph, c.x) && is_fixed_image(graph, c.out);
   if (!fixed || !takes_mean(c, graph.features())) return false;
   *known(graph, c.out) = std::make_unique<const ConvLaunch>(c);
@@ -35,10 +36,11 @@ bool defer_for_mean(Graph& graph, const ConvLaunch& c, std::function<void()> wri
 
 bool try_depthwise_mean(Graph& graph, Tensor x, Tensor out) {
   if (!is_deferred(graph, x) || *known(graph, x) == nullptr || x.dtype() != out.dtype()) return false;
-  const ConvLaunch c = **known(graph, x);
+  const auto noted = std::move(*known(graph, x));  // another mean of x is one by itself
+  const ConvLaunch& c = *noted;
   const Tensor means = graph.scratch(x.dtype(), 2);
   const auto write = [&] {
-    graph.dispatch({c.out, means}, c.reads(), [c, means](Launch& launch) {
+    graph.dispatch({c.out, means}, c.reads(), [c = *noted, means](Launch& launch) {
       c.out.resize(c.out_shape());
       means.resize({c.out.dim(0), c.out.dim(1)});
       if (c.out.numel() == 0) return;

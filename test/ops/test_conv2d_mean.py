@@ -35,6 +35,7 @@ class Net:
     sizes: tuple[str, ...] = ()  # of an image, which are symbols
     dims: tuple[int, ...] = (2, 3)
     batch: int | str = "n"
+    means: int = 1
     declared: tuple[int, ...] = ()  # what the file says of the convolution's result; else what is right
 
     def file(self) -> bytes:
@@ -59,7 +60,8 @@ class Net:
             program.call("relu", [y], self.dtype, dims)
         dims = [symbols["n"], self.channels, *out]
         kept = [1 if d in self.dims else size for d, size in enumerate(dims) if self.keepdim or d not in self.dims]
-        program.call(self.reader, [y, list(self.dims), self.keepdim], self.dtype, kept)
+        for _ in range(self.means):
+            program.call(self.reader, [y, list(self.dims), self.keepdim], self.dtype, kept)
         return program.bytes()
 
     def input(self, n: int) -> torch.Tensor:
@@ -153,6 +155,19 @@ def test_other_means(net: Net) -> None:
         return
     one = pumice.load(net.file(), features=KERNEL)
     assert not any(row.kernel.startswith(FUSED) for row in one.profile(net.input(2)))
+
+
+def test_two_means() -> None:
+    net = Net(5, 8, 8, means=2)
+    session = pumice.load(net.file(), features=KERNEL)
+    image, one, two = session(net.input(2))
+    assert (one - two).abs().max() <= 2.0**-20 and (one - image.mean((2, 3), keepdim=True)).abs().max() <= 2.0**-20
+    ran = [row.kernel for row in session.profile(net.input(2))]
+    assert sorted(kernel.split("[")[0] for kernel in ran) == ["conv2d_depthwise_mean", "reduce"], ran
+
+
+def test_a_texture() -> None:
+    check(Net(3, 8, 8, batch=2), (2,), fused=False, features="storage=textures")
 
 
 def test_another_kernel() -> None:
