@@ -24,6 +24,7 @@ layout(push_constant) uniform Params {
 
 float weight_at(uint channel, uint k) { return LOAD1(DTYPE, weight_, channel * params.k + k); }
 #include "conv/depthwise.glslh"
+#include "conv/depthwise_one.glslh"
 
 void finish(uint at, uint channel, vec4 v) {
   if (HAS_BIAS != 0u) v += LOAD1(f32, bias_, channel);
@@ -38,24 +39,6 @@ void finish(uint at, uint channel, vec4 v) {
 }
 
 shared float outputs_[COLUMNS == 1u ? LANES : 1u];
-
-// Output `at`, counted through the batch.
-float output_of(uint at) {
-  uint plane = at;
-  const uint x = take(plane, params.out_w), y = take(plane, params.out_h), channel = plane % params.groups;
-  // Before the first row and column these wrap to numbers beyond the last.
-  const uint top = y * STRIDE_H - uint(params.pad_h), left = x * STRIDE_W - uint(params.pad_w);
-  float sum = 0.0;
-  [[unroll]] for (uint ky = 0u; ky < KERNEL_H; ++ky) {
-    [[unroll]] for (uint kx = 0u; kx < KERNEL_W; ++kx) {
-      const uint in_y = top + ky * DILATION_H, in_x = left + kx * DILATION_W;
-      if (in_y >= params.in_h || in_x >= params.in_w) continue;
-      sum += LOAD1(DTYPE, x_, (plane * params.in_h + in_y) * params.in_w + in_x) * weight_at(channel, ky * KERNEL_W + kx);
-    }
-  }
-  if (HAS_BIAS != 0u) sum += LOAD1(f32, bias_, channel);
-  return activate(vec4(sum), ACT).x;
-}
 
 void convolve_singly() {
   const uint count = params.batch * params.groups * params.out_h * params.out_w;

@@ -66,6 +66,10 @@ bool has_fixed_shape(const Graph& graph, Tensor value) {
   return std::ranges::none_of(dims, [](const SymInt& dim) { return dim.is_expr; });
 }
 
+bool is_fixed(const Graph& graph, Tensor value, uint32_t axis) {
+  return !graph.impl().method().values.at(value.id()).dims.at(axis).is_expr;
+}
+
 bool is_always_one(const Graph& graph, Tensor value, uint32_t axis) {
   const SymInt& dim = graph.impl().method().values.at(value.id()).dims.at(axis);
   return !dim.is_expr && dim.value == 1;

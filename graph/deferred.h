@@ -42,7 +42,8 @@ const std::vector<Use>& uses_of(const Graph& graph, Tensor value);
 std::string reader(const Graph& graph, const Use& use);
 // Whether a value of the file has one shape for inputs of any size.
 bool has_fixed_shape(const Graph& graph, Tensor value);
-// Whether a dimension of a value of the file is 1 at every shape of a call.
+// Whether a dimension of a value of the file has one size at every shape of a call; and whether that is 1.
+bool is_fixed(const Graph& graph, Tensor value, uint32_t axis);
 bool is_always_one(const Graph& graph, Tensor value, uint32_t axis);
 // Whether two values of the file have the same shape for inputs of any size.
 bool same_shape(const Graph& graph, Tensor a, Tensor b);

@@ -8,6 +8,7 @@
 // and at most 2^-18 of the largest result.
 #include "glsl/norm.h"
 
+#include "ops/conv/depthwise_norm.h"
 #include "ops/linear/layer_norm_x.h"
 #include "ops/op.h"
 #include "ops/reference/reductions.h"
@@ -26,9 +27,10 @@ void norm(Graph& graph, const char* op, Tensor out, Tensor x, int64_t count, Ten
     check(!factor || factor.dtype() == x.dtype(), "%s: input is %s, a factor %s", op, name(x.dtype()),
           name(factor.dtype()));
   }
+  const bool of_rows = center && groups == 0 && count == 1;
+  if (of_rows && try_depthwise_norm(graph, out, x, weight, bias, eps)) return;
   const auto first = static_cast<int64_t>(x.rank()) - count;
-  const LayerNormX* const noted =
-      center && groups == 0 && count == 1 ? &note_layer_norm(graph, out, x, weight, bias, eps) : nullptr;
+  const LayerNormX* const noted = of_rows ? &note_layer_norm(graph, out, x, weight, bias, eps) : nullptr;
   graph.dispatch({out}, {x, weight ? weight : x, bias ? bias : x}, [=](Launch& launch) {
     out.resize(x.shape());
     const int64_t all = x.numel(first, x.rank()), channels = groups == 0 ? all : x.dim(first);

@@ -15,6 +15,7 @@
 #include <bit>
 
 #include "glsl/include/core/modes.glslh"
+#include "ops/conv/depthwise_mean.h"
 #include "ops/conv/image_pooling.h"
 #include "ops/op.h"
 #include "ops/reference/reductions.h"
@@ -37,6 +38,8 @@ struct Reduction {
 // From this many elements on, a workgroup reduces together what one invocation would reduce alone; neighbours sooner,
 // as it reads them faster (H200: 49 of each of 1,152 outputs 21 -> 4 us; but 20 of each of 100,000 11 -> 19).
 constexpr uint32_t kTogether = 64, kNeighboursTogether = 32;
+// Vec4 groups of outputs of which a GPU has few: there a workgroup reduces as little together as of neighbours.
+constexpr int64_t kFewOutputs = 4096;
 
 // Lanes of a workgroup that reduces `count` neighbours of each of four outputs: each lane has two vec4 groups of an
 // output, or more. A CPU driver runs all lanes one after another.
@@ -90,7 +93,8 @@ void launch(Launch& launch, const Reduction& reduction, Tensor out, Tensor in) {
   for (uint32_t d = 0; d < reduced.rank; ++d) offsets |= reduced.stride[d];
   bool whole_vec4s =
       outer.rank > 0 && outer.stride[outer.rank - 1] == 1 && outer.size[outer.rank - 1] % 4 == 0 && offsets % 4 == 0;
-  WORK work = params.reduced >= kTogether ? WORK::by_lanes : WORK::by_one;
+  const bool few = !launch.features.cpu && vec4_groups(out) <= launch.features.filling(kFewOutputs);
+  WORK work = params.reduced >= (few ? kNeighboursTogether : kTogether) ? WORK::by_lanes : WORK::by_one;
   uint32_t lanes = params.reduced >= 512 ? 128 : 64;
   if (reduced.rank == 1 && reduced.stride[0] == 1 && params.reduced >= kNeighboursTogether) {
     work = WORK::by_rows;
@@ -140,7 +144,9 @@ void reduce(Graph& graph, const Args& args, Reduction reduction) {
   check(out.dtype() == to || (to == DType::i64 && out.dtype() == DType::i32), "%s: %s gives %s, the output is %s",
         reduction.op, name(from), name(to), name(out.dtype()));
   const std::vector<bool> pixels = {false, false, true, true};
-  if (reduction.code == REDUCE_MEAN && reduction.over == pixels && try_image_mean(graph, reduction.op, in, out)) return;
+  if (reduction.code == REDUCE_MEAN && reduction.over == pixels &&
+      (try_depthwise_mean(graph, in, out) || try_image_mean(graph, reduction.op, in, out)))
+    return;
   reduction.call = graph.call_id();
   const bool exact = is_exact(reduction.code, from, out.dtype());
   graph.dispatch(reporting(graph, out, exact), {in}, [=](Launch& l) { launch(l, reduction, out, in); });

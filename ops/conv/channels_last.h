@@ -16,11 +16,12 @@
 //    a copy. Any other first reader gets NCHW.
 // 4. If the only reader adds another tensor of the same shape and dtype, the addition becomes the epilogue of the
 //    convolution (try_convolution_with). The sum is then always written channels-last.
-// 5. A pointwise fp16 convolution reads an NCHW x as it is where an image has a multiple of 4 pixels. Every other x
-//    that is NCHW is copied to channels-last first, unless its images are always one pixel of whole groups of channels:
-//    then the layouts are the same, but for u8, which is signed in the other one.
+// 5. A pointwise convolution of floats reads an NCHW x as it is where the kernel of few pixels computes it and the
+//    shapes are fixed (fragments_take_nchw), of fp16 also where an image has a multiple of 4 pixels. Every other x that
+//    is NCHW is copied to channels-last first, unless its images are always one pixel of whole groups of channels: then
+//    the layouts are the same, but for u8, which is signed in the other one.
 // 6. Where such an x, NCHW, is the product of an image and factors of its channels that nothing else reads
-//    (ops/conv/scaled_image.h), the fp16 convolution, or that copy, multiplies while it loads.
+//    (ops/conv/scaled_image.h), the convolution, or that copy, multiplies while it loads.
 // 7. Pooling over two dimensions, of whole groups of channels, reads what rules 2 and 7 write channels-last, and is
 //    deferred like a convolution; the mean of all pixels of an x that is not read otherwise is written at once: its
 //    layouts are the same (ops/conv/image_pooling.h).

@@ -29,9 +29,10 @@ struct ConvProduct : Convolution {
   Tensor sums = {}, units = {};        // of its rows: sums of integers, powers of two of fp32
   Tensor x_channels_last = {};         // x in that layout
   bool may_read_nchw = false;          // x may be read as NCHW instead, in vec4 groups of pixels
+  bool fragments_read_nchw = false;    // the kernel of conv/fragments.glslh reads x as NCHW
   bool waits = false;                  // until it is written, with x_channels_last: ops/conv/chain.h
   bool to_pixel = false;               // is_pixel(out), which is then written by kernels that write channels-last
-  Tensor factors = {};                 // [N, C, 1, 1] that the channels of that x are multiplied by; else empty
+  Tensor factors = {};                 // [N, C, 1, 1] that the channels of an NCHW x are multiplied by; else empty
   Addition addition = {};              // its `other` is channels-last
 
   explicit ConvProduct(const Convolution& convolution);

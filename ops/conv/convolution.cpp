@@ -9,6 +9,7 @@
 #include "glsl/include/math/activation.glslh"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/channels_last_product.h"
+#include "ops/conv/depthwise_mean.h"
 #include "ops/conv/launch.h"
 #include "ops/linear/epilogue.h"
 #include "ops/shared/shape.h"
@@ -92,13 +93,16 @@ void convolution(Graph& graph, const Convolution& given) {
   if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
     return convolution_by_matrices(graph, known);
   const ConvLaunch c(graph, known);
-  graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
-    c.out.resize(c.out_shape());
-    if (c.out.numel() == 0) return;
-    u32(c.x.numel());
-    u32(c.out.numel());
-    launch_convolution(launch, c);
-  });
+  const auto write = [c, &graph] {
+    graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {
+      c.out.resize(c.out_shape());
+      if (c.out.numel() == 0) return;
+      u32(c.x.numel());
+      u32(c.out.numel());
+      launch_convolution(launch, c);
+    });
+  };
+  if (!defer_for_mean(graph, c, write)) write();
 }
 
 }  // namespace pumice::engine

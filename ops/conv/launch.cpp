@@ -2,11 +2,13 @@
 #include "ops/conv/launch.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "base/divide.h"
 #include "glsl/conv2d_depthwise.h"
 #include "glsl/conv2d_depthwise_int8.h"
+#include "glsl/conv2d_depthwise_mean.h"
 #include "glsl/conv2d_direct.h"
 #include "glsl/conv2d_direct_int8.h"
 #include "glsl/conv2d_tiled.h"
@@ -73,28 +75,54 @@ void launch_direct(Launch& launch, const ConvLaunch& c, const OutputBlock& block
   }
 }
 
+ConvFacts facts_of(const ConvLaunch& c) {
+  ConvFacts facts = c.facts();
+  facts.width = c.out.dim(3);
+  return facts;
+}
+
+// Neighbouring outputs of an invocation; columns 0: it has no such block.
+struct DepthwiseBlock {
+  uint32_t columns, rows;
+  int64_t in_plane(const ConvLaunch& c) const { return ceil_div(c.out.dim(2), rows) * c.out.dim(3) / columns; }
+};
+
+DepthwiseBlock depthwise_block(const ConvLaunch& c, const Features& features) {
+  // Fewer rows read more and are done sooner where a GPU has few invocations. H200, fp16 with means, us of 4, 2 and 1:
+  // 5x5, 144 channels of 28x28 11.5, 9.8, 8.6; 240 10.0, 8.4, 7.8; 672 of 14x14 7.2, 6.7, 8.1; 3x3, 480 of 14x14 6.7,
+  // 6.0, 5.8; 32 of 112x112 10.4, 11.8, 12.4.
+  constexpr int64_t kManyBlocks = 50'000;
+  DepthwiseBlock block{depthwise_columns(facts_of(c), features), 1};
+  if (block.columns < 2) return block;
+  const auto blocks = [&](uint32_t rows) {
+    return c.out.numel() / (c.out.dim(2) * c.out.dim(3)) * DepthwiseBlock{block.columns, rows}.in_plane(c);
+  };
+  block.rows = 4;
+  while (block.rows > 1 && blocks(block.rows / 2) <= features.filling(kManyBlocks)) block.rows /= 2;
+  return block;
+}
+
 template <class Params>
-Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+Params describe_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, DepthwiseBlock of_lane) {
   const Patches& p = c.patches;
-  const int64_t rows = columns == 1 ? c.out.dim(2) : ceil_div(c.out.dim(2), DEPTHWISE_ROWS);
-  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * rows * c.out.dim(3) / columns));
   const auto params = describe<Params>(launch, c, block, true);
   // All sizes are constants, so that the window stays in registers.
   launch.spec[5] = params.kernel_h;
   launch.spec[6] = params.kernel_w;
-  launch.spec.insert(launch.spec.end(),
-                     {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]), columns});
+  launch.spec.insert(launch.spec.end(), {u32(p.stride[0]), u32(p.stride[1]), u32(p.dilation[0]), u32(p.dilation[1]),
+                                         of_lane.columns, of_lane.rows});
   return params;
 }
 
-void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, uint32_t columns) {
+void launch_depthwise(Launch& launch, const ConvLaunch& c, const OutputBlock& block, DepthwiseBlock of_lane) {
+  launch.over(static_cast<uint64_t>(block.images.count * c.out.dim(1) * of_lane.in_plane(c)));
   if (c.integers) {
     using namespace glsl::conv2d_depthwise_int8;
-    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, columns), c));
+    launch.params(with_numbers(describe_depthwise<Params>(launch, c, block, of_lane), c));
     launch.shader = &variant(in(c.x.dtype()), dtype(c.out.dtype()));
   } else {
     using namespace glsl::conv2d_depthwise;
-    launch.params(describe_depthwise<Params>(launch, c, block, columns));
+    launch.params(describe_depthwise<Params>(launch, c, block, of_lane));
     launch.shader = &variant(dtype(c.x.dtype()));
   }
 }
@@ -137,23 +165,27 @@ void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block)
 
 void launch_block(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   if (!c.direct) return launch_tiled(launch, c, block);
-  ConvFacts facts = c.facts();
-  facts.width = c.out.dim(3);
-  const uint32_t columns = depthwise_columns(facts, launch.features);
-  columns != 0 ? launch_depthwise(launch, c, block, columns) : launch_direct(launch, c, block);
+  const DepthwiseBlock of_lane = depthwise_block(c, launch.features);
+  of_lane.columns != 0 ? launch_depthwise(launch, c, block, of_lane) : launch_direct(launch, c, block);
 }
 
 uint64_t image_bytes(const Tensor& x) {
   return static_cast<uint64_t>(x.numel() / x.dim(0)) * device_bytes(x.dtype());
 }
 
-// Ranges of images that fit a binding of the device, mostly one range; each begins at an offset that a binding may
-// have. Where not even the fewest such images fit, one range: check_bindings then reports the value.
-std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features) {
+// How many images fit a binding of the device, where each binding but the first begins at an offset that one may have;
+// `mean`: bytes of another output, of an image.
+uint64_t images_that_fit(const ConvLaunch& c, const Features& features, uint64_t mean) {
   const uint64_t x = image_bytes(c.x), out = image_bytes(c.out),
                  align = std::max<uint64_t>(features.storage_alignment, 16);
-  const uint64_t step = align / std::gcd(align, std::gcd(x, out));
-  const uint64_t fits = features.max_storage_bytes / std::max(x, out) / step * step, batch = u32(c.x.dim(0));
+  const uint64_t step = align / std::gcd(align, std::gcd(std::gcd(x, out), mean));
+  return features.max_storage_bytes / std::max(x, out) / step * step;
+}
+
+// Ranges of images that fit, mostly one. Where not even the fewest such images fit, one range: check_bindings then
+// reports the value.
+std::vector<RowRange> image_ranges(const ConvLaunch& c, const Features& features, uint64_t mean = 0) {
+  const uint64_t fits = images_that_fit(c, features, mean), batch = u32(c.x.dim(0));
   if (fits == 0 || fits >= batch) return {{0, static_cast<uint32_t>(batch)}};
   std::vector<RowRange> blocks;
   for (uint64_t first = 0; first < batch; first += fits)
@@ -172,6 +204,31 @@ std::vector<BindingRange> binding_ranges(const ConvLaunch& c, const OutputBlock&
   if (c.direct) return {out, x, {}, bias, {}, c.zero ? BindingRange{} : x};
   const auto [weight, scale, zero] = weight_binding_ranges(c.packed, block.channels);
   return {out, x, weight, bias, scale, zero};
+}
+
+uint64_t mean_bytes(const ConvLaunch& c) {
+  return uint64_t{c.channels} * device_bytes(c.out.dtype());
+}
+
+// How the kernel of a depthwise convolution and its means divides the work.
+struct MeanWork {
+  DepthwiseBlock of_lane;     // of 0 columns: it does not compute this
+  uint32_t planes, of_plane;  // of a workgroup; lanes of each
+  uint32_t outputs;           // of a workgroup in shared memory
+};
+
+// A workgroup goes through its planes: large ones are better shared by many.
+MeanWork mean_work(const ConvLaunch& c, const Features& features) {
+  constexpr int64_t kMostOutputs = 3584, kMostBlocks = 4096, kWordElements = 4;  // 14 KiB
+  const DepthwiseBlock of_lane = depthwise_block(c, features);
+  const uint32_t columns = of_lane.columns;
+  if (columns == 0) return {};
+  const int64_t pixels = c.out.dim(2) * c.out.dim(3), blocks = of_lane.in_plane(c);
+  const int64_t planes = columns == 1 ? kWordElements / std::gcd(pixels, kWordElements) : 1;
+  if (pixels == 0 || blocks > kMostBlocks || (columns == 1 && planes * pixels > kMostOutputs)) return {};
+  const uint32_t most = std::min(features.few_registers ? 256U : 512U, std::bit_floor(features.max_invocations));
+  const uint32_t of_plane = std::clamp(std::bit_ceil(u32(blocks)), 32U, std::max(most / u32(planes), 32U));
+  return {of_lane, u32(planes), of_plane, columns == 1 ? u32(planes * pixels) : 1};
 }
 
 }  // namespace
@@ -214,6 +271,29 @@ void launch_convolution(Launch& launch, const ConvLaunch& c) {
       if (!c.scale) launch.binding_ranges.resize(4);
       launch.next_dispatch();
     }
+  }
+}
+
+bool takes_mean(const ConvLaunch& c, const Features& features) {
+  return c.direct && !c.integers && !c.scale && c.x.numel() > 0 && c.out.numel() > 0 &&
+         mean_work(c, features).of_lane.columns != 0 && images_that_fit(c, features, mean_bytes(c)) != 0;
+}
+
+void launch_depthwise_mean(Launch& launch, const ConvLaunch& c) {
+  using namespace glsl::conv2d_depthwise_mean;
+  const MeanWork work = mean_work(c, launch.features);
+  const auto batch = static_cast<uint32_t>(c.x.dim(0));
+  for (const RowRange& images : image_ranges(c, launch.features, mean_bytes(c))) {
+    const OutputBlock block{images, {0, c.channels}};
+    launch.over_groups(static_cast<uint64_t>(ceil_div(int64_t{images.count} * c.channels, work.planes)),
+                       work.planes * work.of_plane);
+    launch.params(describe_depthwise<Params>(launch, c, block, work.of_lane));
+    launch.spec.insert(launch.spec.end(), {work.planes, work.outputs});
+    launch.shader = &variant(dtype(c.x.dtype()));
+    launch.binding_ranges = binding_ranges(c, block);
+    launch.binding_ranges.insert(launch.binding_ranges.begin() + 1, binding_range(images, batch, mean_bytes(c)));
+    launch.binding_ranges.resize(5);
+    launch.next_dispatch();
   }
 }
 

@@ -27,5 +27,9 @@ struct ConvLaunch : Convolution {
 
 // Dispatches over blocks of images and of output channels that fit a binding of the device; mostly one.
 void launch_convolution(Launch& launch, const ConvLaunch& convolution);
+// The same with the mean of each plane of the output, [batch, channels], as a second output: of depthwise convolutions,
+// where the sizes of an image suit (glsl/conv2d_depthwise_mean.glsl).
+bool takes_mean(const ConvLaunch& convolution, const Features& features);
+void launch_depthwise_mean(Launch& launch, const ConvLaunch& convolution);
 
 }  // namespace pumice::engine

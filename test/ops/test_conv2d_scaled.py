@@ -4,11 +4,12 @@ bit with the same file in which the product is an output, too, so that it is com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
 from support.conv import has_splits
+from support.device import device
 from support.one_call import OneCall
 from support.squeeze_excite import SqueezeExcite
 from torch import nn
@@ -31,29 +32,30 @@ class Net:
     image_first: bool = True
     residual: bool = False  # act(conv + other)
     next_kernel: int = 0  # of a convolution behind it: it reads channels-last
+    dtype: torch.dtype = torch.float16
+    batch: int | str = "n"
 
     def conv(self, program: OneCall, x, channels: int, out: int, kernel: int, inner: bool):
         columns = channels * kernel**2
-        weight = (torch.randn(out, columns) * columns**-0.5).half()
+        weight = (torch.randn(out, columns) * columns**-0.5).to(self.dtype)
         geometry = [[kernel] * 2, [1, 1], [kernel // 2] * 4, [1, 1], 1, False, 0]
         args = [x, program.constant(weight), program.constant(torch.randn(out)), *geometry]
-        return program.call("conv2d", args, torch.float16, ["n", out, self.height, self.width], inner)
+        return program.call("conv2d", args, self.dtype, [self.batch, out, self.height, self.width], inner)
 
     def file(self, product_is_output: bool) -> bytes:
         torch.manual_seed(5)
-        program, f16 = OneCall(), torch.float16
-        dims = ["n", self.channels, self.height, self.width]
-        image = program.input(f16, dims)
-        factors = program.input(f16, self.factors or ["n", self.channels, 1, 1])
+        program, dtype = OneCall(), self.dtype
+        dims = [self.batch, self.channels, self.height, self.width]
+        image = program.input(dtype, dims)
+        factors = program.input(dtype, self.factors or [self.batch, self.channels, 1, 1])
         sides = [image, factors] if self.image_first else [factors, image]
-        x = program.call("mul", sides, f16, dims, inner=not product_is_output)
+        x = program.call("mul", sides, dtype, dims, inner=not product_is_output)
         more = self.residual or self.next_kernel != 0
         y = self.conv(program, x, self.channels, self.out, self.kernel, inner=more)
         if self.residual:
-            other = program.input(f16, ["n", self.out, self.height, self.width])
-            y = program.call(
-                "add_relu", [y, other], f16, ["n", self.out, self.height, self.width], self.next_kernel != 0
-            )
+            dims = [self.batch, self.out, self.height, self.width]
+            other = program.input(dtype, dims)
+            y = program.call("add_relu", [y, other], dtype, dims, self.next_kernel != 0)
         if self.next_kernel:
             self.conv(program, y, self.out, 16, self.next_kernel, inner=False)
         return program.bytes()
@@ -61,8 +63,9 @@ class Net:
     def inputs(self, n: int) -> list[torch.Tensor]:
         shape = (n, self.channels, self.height, self.width)
         factors = [n if size == "n" else size for size in self.factors or ("n", self.channels, 1, 1)]
-        inputs = [torch.randn(shape).half(), torch.rand(factors).half()]
-        return [*inputs, torch.randn(n, self.out, self.height, self.width).half()] if self.residual else inputs
+        inputs = [torch.randn(shape), torch.rand(factors)]
+        inputs += [torch.randn(n, self.out, self.height, self.width)] if self.residual else []
+        return [x.to(self.dtype) for x in inputs]
 
 
 def check(net: Net, *, fused: bool, features: str = MATRICES, batches: tuple[int, ...] = (2, 1, 3)) -> list[str]:
@@ -106,6 +109,32 @@ def test_images_that_are_no_vec4_groups(channels: int, height: int, width: int) 
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (7, 7)], ids=str)
 def test_between_other_convolutions(height: int, width: int, residual: bool) -> None:
     check(Net(40, height, width, residual=residual, next_kernel=3), fused=True)
+
+
+on_fragments = pytest.mark.skipif("fragments" not in device().features, reason="no kernel of that kind runs here")
+
+
+@on_fragments
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    "net",
+    [
+        Net(48, 8, 8),
+        Net(96, 7, 7, out=40),
+        Net(480, 5, 9, out=80, residual=True),
+        Net(64, 2, 2, out=17),
+        Net(200, 14, 14, out=112, next_kernel=3),
+        Net(40, 1, 7),
+    ],
+    ids=str,
+)
+def test_few_pixels(net: Net, dtype: torch.dtype) -> None:
+    """The kernel gathers the channels of an image that is NCHW itself."""
+    kernel = "split_conv_gemvf8x2" if dtype is torch.float32 else "conv_gemvf8x2"
+    for n in (1, 3):
+        ran = check(replace(net, dtype=dtype, batch=n), fused=True, features=f"kernel={kernel}", batches=(n,))
+        assert any(kernel.startswith("conv2d_fragments[") for kernel in ran), ran
+        assert not any(kernel.startswith("conv2d_to_channels_last") for kernel in ran), ran
 
 
 def test_factors_of_infinity_and_nan() -> None:

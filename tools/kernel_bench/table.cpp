@@ -95,6 +95,7 @@ constexpr const char* kConvShapes[] = {
     "c=33,o=40,h=9,w=8,s=2,bias=1,zero=none|random,act=relu6",
     "c=17,o=12,h=5,w=7,k=1,p=0,act=hardswish,bias=1",
     "c=40,o=17,h=6,w=6,k=1,p=0",
+    "c=96,o=35,h=5,w=7,k=1,p=0,bias=1,act=silu",  // fragments gather whole vectors of an odd plane
     "c=34,o=34,h=9,w=11,d=2,g=2,zero=none|random",
     "c=17,o=17,h=12,w=12,s=2,g=17,bias=1",
     "c=6,o=6,h=7,w=8,k=5,p=2,g=6,zero=none|random",
@@ -105,7 +106,8 @@ constexpr const char* kMoreConvShapes[] = {
     "c=10,o=20,h=13,w=15,k=3,s=1|2,p=0|2,d=1|2|3,g=1|2|5",
     "c=256,o=128,h=14,w=14,k=3|1",
 };
-constexpr const char* kConvValues = "b=2,c=20,o=19,h=6,w=7,values=low|high|special";
+constexpr const char* kConvValues[] = {"b=2,c=20,o=19,h=6,w=7,values=low|high|special",
+                                       "b=2,c=96,o=19,h=3,w=5,k=1,p=0,values=special"};
 // By tiles, directly and depthwise.
 constexpr const char* kConvUnsigned[] = {
     "b=2,c=20,o=19,h=6,w=7,in=u8,out=i8|u8",   "b=2,c=20,o=19,h=6,w=7,out=u8",
@@ -174,7 +176,7 @@ std::vector<Case> table(const Options& options, Purpose purpose, bool cpu, std::
       for (const char* text : kConvShapes) add(all, rows + text, op);
       if (options.full)
         for (const char* text : kMoreConvShapes) add(all, rows + text, op);
-      add(all, std::string(dtype + 1) + "," + kConvValues, op);
+      for (const char* text : kConvValues) add(all, std::string(dtype + 1) + "," + text, op);
       add(all, std::string(dtype + 1) + "," + kConvTextures, op);
       for (const char* text : kConvUnsigned) add(all, std::string(dtype + 1) + "," + text, op);
       continue;
