@@ -90,16 +90,30 @@ uint pixel_of(uint first_n, uint j) { return first_n + (j * LANES_N + 4u * lane_
 // The sums of rows `m` of a split, four pixels from `n` on.
 uint part_of(uint split, uint m, uint n) { return (split * params.channels + m) * ((params.pixels + 3u) >> 2) + (n >> 2); }
 
-// Stores the sums, as those of a split or as outputs.
-void store_sums(uint first_m, uint first_n, uint split, bool is_part) {
+uvec4 sums(uint i, uint j) {
+  const uint at = i * TN + j;
+  return uvec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
+}
+
+void store_split(uint first_m, uint first_n, uint split) {
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
     const uint m = row_of(first_m, i);
     [[unroll]] for (uint j = 0u; j < TN; j += 4u) {
-      const uint n = pixel_of(first_n, j), at = i * TN + j;
-      if (m >= params.channels || n >= params.pixels) continue;
-      const uvec4 sums = uvec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
-      if (is_part) partial_[part_of(split, m, n)] = sums;
-      else store_pixels(m, n, finished(m, sums));
+      const uint n = pixel_of(first_n, j);
+      if (m < params.channels && n < params.pixels) partial_[part_of(split, m, n)] = sums(i, j);
+    }
+  }
+}
+
+// The rows are a loop, as what stores them is much code, in which sums stay in registers, as none is addressed.
+void store_outputs(uint first_m, uint first_n) {
+  [[dont_unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uint m = row_of(first_m, i);
+    [[unroll]] for (uint j = 0u; j < TN; j += 4u) {
+      const uint n = pixel_of(first_n, j);
+      uvec4 found = sums(0u, j);
+      [[unroll]] for (uint other = 1u; other < TM; ++other) found = other == i ? sums(other, j) : found;
+      if (m < params.channels && n < params.pixels) store_pixels(m, n, finished(m, found));
     }
   }
 }
@@ -134,8 +148,10 @@ void main() {
     multiply_chunk();
     barrier();
   }
-  store_sums(first_m, first_n, rest, SPLITS > 1u);
-  if (SPLITS == 1u || !LAST_ADDS || !is_last(group() - rest * params.row_blocks * params.column_blocks)) return;
-  add_splits(first_m, first_n);
-  store_sums(first_m, first_n, 0u, false);
+  if (SPLITS > 1u) {
+    store_split(first_m, first_n, rest);
+    if (!LAST_ADDS || !is_last(group() - rest * params.row_blocks * params.column_blocks)) return;
+    add_splits(first_m, first_n);
+  }
+  store_outputs(first_m, first_n);
 }

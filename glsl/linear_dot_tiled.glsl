@@ -48,6 +48,14 @@ ivec2 zero_next_[W_LOADS * RUNS];
 int whole_[TM * TN];  // of the run at hand, or of the row
 float sum_[TM * TN];
 
+#if defined(OUT_bytes)
+shared vec2 to_[BM];  // output_of() a row: once, as its code is long
+
+void find_outputs(uint first_m) {
+  for (uint i = lane(); i < BM; i += LANES) to_[i] = output_of(params.first_m + min(first_m + i, params.m - 1u));
+}
+#endif
+
 uint lane_n() { return lane() % LANES_N; }
 uint lane_m() { return lane() / LANES_N; }
 uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
@@ -171,15 +179,25 @@ vec4 real_vec4(ivec4 whole, uint n, uvec4 row) {
   return vec4(whole) * scale;
 }
 
+// The sums of row i of an invocation, columns 4j .. 4j+3, as bits; `i` is not known to the compiler, and yet no register is addressed.
+uvec4 sums_of(uint i, uint j) {
+  uvec4 found = uvec4(0u);
+  [[unroll]] for (uint other = 0u; other < TM; ++other) {
+    const uint at = other * TN + 4u * j;
+    const vec4 v = vec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
+    const ivec4 whole = ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]);
+    found = other == i ? (GROUP == 0u ? uvec4(whole) : floatBitsToUint(v)) : found;
+  }
+  return found;
+}
+
 void main() {
   const uint column_block = group() / params.row_blocks;
   const uint first_m = (group() - column_block * params.row_blocks) * BM, first_n = column_block * BN;
   if (first_n >= params.n) return;  // the whole workgroup
-  uvec4 row[TM];
   int row_zero[TM];
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
-    row[i] = rows_[params.first_m + min(first_m + i * LANES_M + lane_m(), params.m - 1u)];
-    row_zero[i] = int(row[i].y);
+    row_zero[i] = int(rows_[params.first_m + min(first_m + i * LANES_M + lane_m(), params.m - 1u)].y);
   }
   [[unroll]] for (uint i = 0u; i < TM * TN; ++i) {
     whole_[i] = 0;
@@ -187,6 +205,9 @@ void main() {
   }
 
   load_tile(0u, first_m, first_n);
+#if defined(OUT_bytes)
+  find_outputs(first_m);  // the loop has a barrier
+#endif
   for (uint tile = 0u; tile < TILES; ++tile) {
     store_tile();
     barrier();
@@ -198,14 +219,21 @@ void main() {
     barrier();
   }
 
-  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+  // A loop: what stores 64 results is so much code that drivers take a second for it.
+  [[dont_unroll]] for (uint i = 0u; i < TM; ++i) {
     const uint m = first_m + i * LANES_M + lane_m();
+    const uvec4 row = rows_[params.first_m + min(m, params.m - 1u)];
     [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
-      const uint n = first_n + 4u * (j * LANES_N + lane_n()), at = i * TN + 4u * j;
+      const uint n = first_n + 4u * (j * LANES_N + lane_n());
+      const uvec4 sums = sums_of(i, j);
       if (m < params.m && n < params.n) {
-        vec4 v = vec4(sum_[at], sum_[at + 1u], sum_[at + 2u], sum_[at + 3u]);
-        if (GROUP == 0u) v = real_vec4(ivec4(whole_[at], whole_[at + 1u], whole_[at + 2u], whole_[at + 3u]), n, row[i]);
-        store_real(m, n, v * (uintBitsToFloat(row[i].x) / float(UNIT)));
+        vec4 v = GROUP == 0u ? real_vec4(ivec4(sums), n, row) : uintBitsToFloat(sums);
+        v *= uintBitsToFloat(row.x) / float(UNIT);
+#if defined(OUT_bytes)
+        store_bytes(m, n, v, to_[m - first_m]);
+#else
+        store_real(m, n, v);
+#endif
       }
     }
   }

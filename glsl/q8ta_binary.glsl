@@ -48,5 +48,5 @@ void main() {
   const vec4 b = dequantize(load_b(q), params.b_scale, params.b_zero, STEPS_F32);
   precise vec4 v = BINARY == BINARY_add ? a + b : a * b;
   v = activate(v, ACT);
-  STORE4(DTYPE, out_, q, quantize(v, params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32));
+  STORE4(DTYPE, out_, q, requantize(v, params.out_inverse, params.out_zero, params.low, params.high));
 }

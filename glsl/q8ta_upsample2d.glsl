@@ -5,6 +5,7 @@
 //
 // ORDER  rows      wy0 * (wx0 * a + wx1 * b) + wy1 * (wx0 * c + wx1 * d)
 //        corners   the four products of weights first; those of the last channels modulo 8 added in another order
+// All of that is loops of one exact_fma(), of which a dozen side by side took drivers half a second to compile.
 //
 // The order matters only where the quotient is next to a tie; elsewhere a plain expression is used.
 // Bindings: 0 out, 1 x.
@@ -43,29 +44,74 @@ struct Pair {
   float w1;
 };
 
-Pair around(uint o, uint size, float scale) {
-  precise float at = ALIGNED ? float(o) * scale : max(exact_fma(scale, float(o) + 0.5, -0.5), 0.0);
+vec2 places(uvec2 o, vec2 scale) {
+  precise vec2 at = vec2(o) * scale;
+  if (ALIGNED) return at;
+  [[dont_unroll]] for (uint i = 0u; i < 2u; ++i) {
+    at = vec2(at.y, max(exact_fma(scale.x, float(o.x) + 0.5, -0.5), 0.0));
+    o = o.yx;
+    scale = scale.yx;
+  }
+  return at;
+}
+
+Pair around(float at, uint size) {
   const uint first = min(uint(min(at, float(size))), size - 1u);  // float(size - 1) may be `size` beyond 2^24
   precise const float w1 = clamp(at - float(first), 0.0, 1.0), w0 = 1.0 - w1;
   return Pair(first, min(first + 1u, size - 1u), w0, w1);
 }
 
+// a.x * b.x, then a.y * b.y added by exact_fma(), and so on.
+float chain(vec4 a, vec4 b, uint count) {
+  float sum = 0.0;
+  [[dont_unroll]] for (uint i = 0u; i < count; ++i) {
+    sum = exact_fma(a.x, b.x, sum);
+    a = a.yzwx;
+    b = b.yzwx;
+  }
+  return sum;
+}
+
 // With PyTorch's roundings; v: the two elements at y.first, then those at y.second.
 float exactly(vec4 v, Pair y, Pair x, uint channel) {
   if (ORDER == ORDER_rows) {
-    const float a = exact_fma(v.x, x.w0, multiply(v.y, x.w1)), b = exact_fma(v.z, x.w0, multiply(v.w, x.w1));
-    return exact_fma(a, y.w0, multiply(b, y.w1));
+    // The pairs of a row, then what they make.
+    vec4 a = v.yxwz;
+    vec2 w = vec2(x.w1, x.w0), made = vec2(0.0);
+    [[dont_unroll]] for (uint i = 0u; i < 3u; ++i) {
+      if (i == 2u) {
+        a.xy = made;
+        w = vec2(y.w1, y.w0);
+      }
+      made = vec2(chain(vec4(a.xy, 0.0, 0.0), vec4(w, 0.0, 0.0), 2u), made.x);
+      a = a.zwxy;
+    }
+    return made.x;
   }
-  const vec4 w = vec4(multiply(y.w0, x.w0), multiply(y.w0, x.w1), multiply(y.w1, x.w0), multiply(y.w1, x.w1));
-  if (channel < (params.channels & ~7u)) return exact_fma(w.x, v.x, exact_fma(w.y, v.y, exact_fma(w.w, v.w, multiply(w.z, v.z))));
-  return exact_fma(w.w, v.w, exact_fma(w.z, v.z, exact_fma(w.x, v.x, multiply(w.y, v.y))));
+  const vec4 wy = vec4(y.w0, y.w0, y.w1, y.w1), wx = vec4(x.w0, x.w1, x.w0, x.w1);
+  const bool whole = channel < (params.channels & ~7u);
+  vec4 a = wy, b = wx;
+  vec4 w = vec4(0.0);
+  float sum = 0.0;
+  [[dont_unroll]] for (uint i = 0u; i < 5u; ++i) {
+    if (i == 4u) {
+      a = whole ? w.zwyx : w.yxzw;
+      b = whole ? v.zwyx : v.yxzw;
+    }
+    sum = chain(a, b, i == 4u ? 4u : 1u);
+    w = i == 4u ? w : vec4(w.yzw, sum);
+    a = a.yzwx;
+    b = b.yzwx;
+  }
+  return sum;
 }
 
 float sample_at(uint i) {
   uint plane = i;
   const uint ox = take(plane, params.out_w), oy = take(plane, params.out_h);
   const uint begin = plane * params.in_h * params.in_w;
-  const Pair y = around(oy, params.in_h, params.scale_h), x = around(ox, params.in_w, params.scale_w);
+  const vec2 at = places(uvec2(ox, oy), vec2(params.scale_w, params.scale_h));
+  const Pair y = around(at.y, params.in_h), x = around(at.x, params.in_w);
   const uint above = begin + y.first * params.in_w, below = begin + y.second * params.in_w;
   const ivec4 q = ivec4(LOAD1(DTYPE, x_, above + x.first), LOAD1(DTYPE, x_, above + x.second),
                         LOAD1(DTYPE, x_, below + x.first), LOAD1(DTYPE, x_, below + x.second));
@@ -83,6 +129,6 @@ void main() {
   const uint q = item();
   if (4u * q >= params.count) return;
   vec4 v;
-  for (uint i = 0u; i < 4u; ++i) v[i] = sample_at(min(4u * q + i, params.count - 1u));
-  STORE4(DTYPE, out_, q, quantize(v, params.out_inverse, params.out_zero, params.low, params.high, STEPS_F32));
+  [[dont_unroll]] for (uint i = 0u; i < 4u; ++i) v = vec4(v.yzw, sample_at(min(4u * q + i, params.count - 1u)));
+  STORE4(DTYPE, out_, q, requantize(v, params.out_inverse, params.out_zero, params.low, params.high));
 }

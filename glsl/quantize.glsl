@@ -49,38 +49,70 @@ float inverse_of(uint b) {
   return SCALE == STORED_NUMBER ? params.scale : inverse(scale_of(b), SCALE == STORED_F16 ? STEPS_F16 : STEPS_F32);
 }
 
-#ifndef OUT_i32
-// Whether all results are far below 2^11: quantize() of quant/quantize.glslh, which skips most roundings to fp16, needs that.
-bool is_small(float zero) {
-  return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
-}
-#endif
-
-ivec4 quantized(vec4 x, float inverse, float zero) {
-#ifndef OUT_i32
-  if (is_small(zero)) return quantize(x, inverse, zero, params.low, params.high, STEPS);
-#endif
-  const vec4 v = shifted(x, inverse, zero, STEPS, LAST);
+// The integers of quantized numbers, clamped.
+ivec4 clamped(vec4 v) {
 #ifdef OUT_i32
   // What does not fit in 32 bits, NaN included, is -2^31 in PyTorch.
-  const vec4 clamped = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
-  return ivec4(mix(vec4(-2147483648.0), clamped, lessThan(clamped, vec4(2147483648.0))));
+  const vec4 fits = mix(clamp(v, params.low, params.high), vec4(-2147483648.0), is_nan(v));
+  return ivec4(mix(vec4(-2147483648.0), fits, lessThan(fits, vec4(2147483648.0))));
 #else
   return to_whole(v, params.low, params.high);
 #endif
 }
 
-#define VEC4_COUNT (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
-// The result for the `live` elements from `first` on.
+// Whether all results are far below 2^11: quantize() of quant/quantize.glslh, which skips most roundings to fp16, needs that.
+bool is_small(float zero) {
+#ifdef OUT_i32
+  return false;
+#else
+  return !LAST && params.low >= -1024.0 && params.high <= 1024.0 && abs(zero) <= 512.0 && zero == trunc(zero);
+#endif
+}
+
+ivec4 quantized(vec4 x, float inverse, float zero) {
+  if (is_small(zero)) return quantize(x, inverse, zero, params.low, params.high, STEPS);
+  return clamped(shifted(x, inverse, zero, STEPS, LAST));
+}
+
+#ifdef OUT_i32
+#define BYTES_ROUNDED_FIRST false
+#else
+#define BYTES_ROUNDED_FIRST !LAST
+#endif
+// Whether quantized_usual(), which is a few instructions, does for a whole block.
+bool is_usual_block(float inverse, float zero) {
+  if (BYTES_ROUNDED_FIRST) return is_small(zero) && is_usual(inverse, zero);
+  return STEPS != STEPS_F16 && !is_extreme(inverse);
+}
+
+ivec4 quantized_usual(vec4 x, float inverse, float zero) {
+  if (BYTES_ROUNDED_FIRST) return quantize_usual(x, inverse, zero, params.low, params.high, STEPS);
+  precise const vec4 v = x * inverse;
+  precise const vec4 q = (LAST ? v : roundEven(v)) + zero;
+  return clamped(LAST ? roundEven(q) : q);
+}
+
+// The result for the `live` elements from `first` on: once for each block that they are in, from its first element on.
 ivec4 quantized_vec4(vec4 x, uint first, uint live) {
-  const uint b = block_of(first);
-  ivec4 v = quantized(x, inverse_of(b), zero_of(b));
-  for (uint i = 1u; i < live; ++i) {
-    const uint other = block_of(first + i);
-    if (other != b) v[i] = quantized(vec4(x[i]), inverse_of(other), zero_of(other)).x;
+  ivec4 v = ivec4(0);
+  uint last = ~0u;
+  [[dont_unroll]] for (uint i = 0u; i < live; ++i) {
+    const uint b = block_of(first + i);
+    if (b == last) continue;
+    v = mix(v, quantized(x, inverse_of(b), zero_of(b)), greaterThanEqual(uvec4(0, 1, 2, 3), uvec4(i)));
+    last = b;
   }
   return v;
 }
+
+#if !defined(STORAGE_texture3d)
+#define VEC4_COUNT (SPAN == 0u ? 2u : SPAN / LANES)  // of an invocation in a SPAN
+
+// Where quantized_usual() does not do. A loop: all of that code, for each vec4 group, took drivers half a second to compile.
+void quantize_span(uint q, uint end, float inverse, float zero) {
+  [[dont_unroll]] for (; q < end; q += LANES) store(q, quantized(UNPACK(IN, load_x(q)), inverse, zero));
+}
+#endif
 
 void main() {
 #if defined(STORAGE_texture3d)
@@ -98,9 +130,14 @@ void main() {
       uvec4 x[VEC4_COUNT / 2u];
       [[unroll]] for (uint i = 0u; i < VEC4_COUNT / 2u; ++i) x[i] = x_[min(pair + i * LANES, last)];
       const float inverse = inverse_of(b), zero = zero_of(b);
+      if (!is_usual_block(inverse, zero)) {
+        quantize_span(q, end, inverse, zero);
+        return;
+      }
       [[unroll]] for (uint i = 0u; i < VEC4_COUNT / 2u; ++i) {
         if (pair + i * LANES > last) break;
-        const ivec4 low = quantized(UNPACK(IN, x[i].xy), inverse, zero), high = quantized(UNPACK(IN, x[i].zw), inverse, zero);
+        const ivec4 low = quantized_usual(UNPACK(IN, x[i].xy), inverse, zero);
+        const ivec4 high = quantized_usual(UNPACK(IN, x[i].zw), inverse, zero);
         out_[pair + i * LANES] = uvec2(PACK(OUT, low), PACK(OUT, high));
       }
       return;
@@ -109,8 +146,12 @@ void main() {
     WORD(IN) x[VEC4_COUNT];
     [[unroll]] for (uint i = 0u; i < VEC4_COUNT; ++i) x[i] = load_x(min(q + i * LANES, end - 1u));
     const float inverse = inverse_of(b), zero = zero_of(b);
+    if (!is_usual_block(inverse, zero)) {
+      quantize_span(q, end, inverse, zero);
+      return;
+    }
     [[unroll]] for (uint i = 0u; i < VEC4_COUNT; ++i) {
-      if (q + i * LANES < end) store(q + i * LANES, quantized(UNPACK(IN, x[i]), inverse, zero));
+      if (q + i * LANES < end) store(q + i * LANES, quantized_usual(UNPACK(IN, x[i]), inverse, zero));
     }
     return;
   }

@@ -109,9 +109,12 @@ void main() {
       for (uint k = 0u; k < 4u; ++k) x[k] = LOAD1(DTYPE, logits_, row * params.tokens + min(4u * q + k, params.tokens - 1u));
     }
     const uint repeated = penalized ? repeated_[i / 8u] >> (4u * (i % 8u)) : 0u;
+    [[dont_unroll]] for (uint k = 0u; repeated != 0u && k < 4u; ++k) {  // much code, of few tokens
+      const float other = floatBitsToInt(x.x) > 0 ? divide(x.x, penalty) : multiply(x.x, penalty);
+      x = vec4(x.yzw, (repeated >> k & 1u) != 0u ? other : x.x);
+    }
     uvec4 keys;
     for (uint k = 0u; k < 4u; ++k) {
-      if ((repeated >> k & 1u) != 0u) x[k] = floatBitsToInt(x[k]) > 0 ? divide(x[k], penalty) : multiply(x[k], penalty);
       keys[k] = 4u * q + k < params.tokens ? key_of(x[k]) : 0u;
       mine = better(mine, uvec2(keys[k], 4u * q + k));
     }

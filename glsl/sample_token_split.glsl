@@ -7,6 +7,7 @@
 // parts, 6 words, 7 status, 8 to 11 made, token, position, step before, 12 keys, 13 options, 14 counts.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #define KEYS_BINDING 12
 #define OPTIONS_BINDING 13
 #define STATUS_BINDING 7
@@ -64,10 +65,12 @@ uvec2 split(uint row, uint part, Drawing d, uint most, Cut cut) {
   for (uint i = lane(); i < SAMPLE_PART / 4u; i += LANES) {
     const uint q = part * (SAMPLE_PART / 4u) + i;
     if (q >= ROW_VEC4S) break;
-    const uvec4 keys = keys_[row * ROW_VEC4S + q];
-    for (uint k = 0u; k < 4u; ++k) {
-      if (keys[k] == 0u) continue;
-      const Token t = token(keys[k], most, d);
+    uvec4 keys = keys_[row * ROW_VEC4S + q];
+    [[dont_unroll]] for (uint k = 0u; k < 4u; ++k) {
+      const uint key = keys.x;
+      keys = keys.yzwx;
+      if (key == 0u) continue;
+      const Token t = token(key, most, d);
       const uint bin = bin_of(t.octaves, d);
       if (bin < cut.first) {
         if (may_win(t, d)) mine = better(mine, uvec2(score_of(4u * q + k, t, d, position), 4u * q + k));
@@ -85,11 +88,13 @@ uvec2 split(uint row, uint part, Drawing d, uint most, Cut cut) {
   for (uint i = lane(); count != 0u && i < SAMPLE_PART / 4u; i += LANES) {
     const uint q = part * (SAMPLE_PART / 4u) + i;
     if (q >= ROW_VEC4S) break;
-    const uvec4 keys = keys_[row * ROW_VEC4S + q];
-    for (uint k = 0u; k < 4u; ++k) {
-      if (keys[k] == 0u) continue;
-      const uint bin = bin_of(token(keys[k], most, d).octaves, d);
-      if (bin >= cut.first && (bin <= cut.last || bin == cut.k_bin)) list_[place++] = uvec2(keys[k], 4u * q + k);
+    uvec4 keys = keys_[row * ROW_VEC4S + q];
+    [[dont_unroll]] for (uint k = 0u; k < 4u; ++k) {
+      const uint key = keys.x;
+      keys = keys.yzwx;
+      if (key == 0u) continue;
+      const uint bin = bin_of(token(key, most, d).octaves, d);
+      if (bin >= cut.first && (bin <= cut.last || bin == cut.k_bin)) list_[place++] = uvec2(key, 4u * q + k);
     }
   }
   return mine;

@@ -19,6 +19,10 @@ uint64_t needs(const Shader& shader) {
   return shader.features | bit(bytes ? Feature::fragments_int8 : Feature::fragments);
 }
 
+bool is_for_cpu(const Shader& shader) {
+  return std::string_view(shader.name).ends_with(",address]");
+}
+
 KernelFamily family_of(const Shader& shader) {
   const uint64_t needed = needs(shader);
   for (const KernelFamily each :

@@ -16,6 +16,8 @@ const char* name(KernelFamily family);
 // matrix elements in registers. No capability of SPIR-V says so; such a kernel has the word in its name.
 uint64_t needs(const Shader& shader);
 KernelFamily family_of(const Shader& shader);
+// Made for CPU drivers: it reads values by their address, which nothing checks.
+bool is_for_cpu(const Shader& shader);
 uint64_t needs(KernelFamily family);  // bits of Feature without which no kernel of the family runs; portable: 0
 
 }  // namespace pumice::engine

@@ -2,11 +2,13 @@
 #include "vulkan/runnable.h"
 
 #include "base/error.h"
+#include "vulkan/kernel_family.h"
 
 namespace pumice::engine {
 
 std::string unrunnable_reason(const Features& features, const PipelineKey& key) {
   const Shader& shader = *key.shader;
+  if (is_for_cpu(shader) && !features.cpu) return "is made for CPU drivers and not run";
   if (!features.runs(shader)) {
     std::string missing;
     for (uint32_t i = 0; i < kNumFeatures; ++i) {

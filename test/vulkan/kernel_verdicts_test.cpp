@@ -9,10 +9,12 @@
 #include "glsl/decoder_layers.h"
 #include "glsl/linear_dot_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
+#include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/probe_fragments.h"
 #include "glsl/sdpa_fragments.h"
 #include "vulkan/kernel_family.h"
+#include "vulkan/runnable.h"
 
 namespace pumice::engine {
 namespace {
@@ -82,6 +84,19 @@ TEST(KernelFamily, FragmentsAreThoseThatKnowPlaces) {
   EXPECT_EQ(family_of(glsl::probe_fragments::variant()), KernelFamily::matrix);
   // Without them, kernels of matrices take over.
   EXPECT_EQ(needs(KernelFamily::fragments) & needs(KernelFamily::matrix), 0u);
+}
+
+TEST(KernelFamily, KernelsThatReadByAddressAreForCpuDrivers) {
+  using namespace glsl::linear_gemv_rows;
+  const Shader& bound = variant(DTYPE::f16, WEIGHT::q4, X::bound);
+  const Shader& address = variant(DTYPE::f16, WEIGHT::q4, X::address);
+  Features features;
+  features.bits = bound.features | address.features;
+  features.max_storage_buffers = features.max_push_bytes = 128;
+  EXPECT_EQ(unrunnable_reason(features, {.shader = &bound}), "");
+  EXPECT_EQ(unrunnable_reason(features, {.shader = &address}), "is made for CPU drivers and not run");
+  features.cpu = true;
+  EXPECT_EQ(unrunnable_reason(features, {.shader = &address}), "");
 }
 
 }  // namespace

@@ -35,7 +35,10 @@ json variants(const ShaderFile& file, const Features& features) {
   json rows = json::array();
   for (const Shader& shader : file.variants) {
     const uint64_t needed = needs(shader);
-    rows.push_back({{"variant", shader.name}, {"needs", names_of(needed)}, {"runs", (needed & ~features.bits) == 0}});
+    json names = names_of(needed);
+    if (is_for_cpu(shader)) names.push_back("cpu");
+    const bool runs = (needed & ~features.bits) == 0 && (features.cpu || !is_for_cpu(shader));
+    rows.push_back({{"variant", shader.name}, {"needs", std::move(names)}, {"runs", runs}});
   }
   return rows;
 }
