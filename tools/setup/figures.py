@@ -227,10 +227,8 @@ def _section(kept: dict) -> Iterator[str]:
     yield f"## {device['name']}, driver {device['driver']}\n"
     rounds = max(row["rounds"] for row in kept["figures"])
     ceilings = ", ".join(f"{name} {_rate(name, value)}" for name, value in kept["ceilings"].items() if value)
-    yield (
-        f"{kept['date']}, commit {kept['commit']}, `./dev bench-gpu`: the median of {rounds} rounds, and in "
-        f"parentheses the least and the most.\nMeasured ceilings: {ceilings}.\n"
-    )
+    of = "one round" if rounds == 1 else f"the median of {rounds} rounds, and in parentheses the least and the most"
+    yield (f"{kept['date']}, commit {kept['commit']}, `./dev bench-gpu`: {of}.\nMeasured ceilings: {ceilings}.\n")
     for table in dict.fromkeys(row["table"] for row in kept["figures"]):
         rows = [row for row in kept["figures"] if row["table"] == table]
         yield f"### {table}\n"
