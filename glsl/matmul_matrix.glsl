@@ -120,22 +120,7 @@ void store_chunk() {
 void load_powers() {}
 #include "linear/split_sums.glslh"
 #else
-void multiply_chunk() {
-  const uint a_row = gl_SubgroupID / SUBGROUPS_N * WM, b_row = B_ROWS + gl_SubgroupID % SUBGROUPS_N * WN;
-  [[unroll]] for (uint k = 0u; k < 32u / TK; ++k) {
-    A_MATRIX a[MATRICES_M];
-    [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-      coopMatLoad(a[i], shared_, (a_row + i * TM) * ROW + k * TK / 8u, ROW, gl_CooperativeMatrixLayoutRowMajor);
-    }
-    [[unroll]] for (uint j = 0u; j < MATRICES_N; ++j) {
-      B_MATRIX b;
-      coopMatLoad(b, shared_, (b_row + j * TN) * ROW + k * TK / 8u, ROW, gl_CooperativeMatrixLayoutColumnMajor);
-      [[unroll]] for (uint i = 0u; i < MATRICES_M; ++i) {
-        sum_[i * MATRICES_N + j] = coopMatMulAdd(a[i], b, sum_[i * MATRICES_N + j]);
-      }
-    }
-  }
-}
+#include "linear/halves_sums.glslh"
 #endif
 
 #define PITCH (WN / 4u + 2u)  // uvec4 of a row of sums: eight rows begin in different banks
