@@ -16,7 +16,7 @@ layout(constant_id = 8) const uint VEC4S = 1u;  // of a pixel
 layout(set = 0, binding = 4) readonly buffer NormWeight { WORD(DTYPE) norm_weight_[]; };
 layout(set = 0, binding = 5) readonly buffer NormBias { WORD(DTYPE) norm_bias_[]; };
 
-const uint kStrips = LANES / PARTS, SUMS = 16u;
+const uint kStrips = LANES / PARTS, SUMS = VEC4S < 16u ? VEC4S : 16u;
 shared vec4 lanes_[kStrips];                      // a component for each column
 shared vec4 sums_[kStrips / VEC4S * SUMS];
 
@@ -33,7 +33,7 @@ vec4 means(vec4 of_lane, uint pixel, uint c) {
   barrier();
   vec4 sum = vec4(0);
   if (lane() < kStrips) {
-    for (uint i = 0u; i < min(SUMS, VEC4S); ++i) sum += sums_[pixel * SUMS + i];
+    for (uint i = 0u; i < SUMS; ++i) sum += sums_[pixel * SUMS + i];
   }
   return sum / float(4u * VEC4S);
 }

@@ -76,6 +76,20 @@ Shape DepthwiseChannelsLast::out_shape() const {
   return {x.dim(0), patches.count(0, x.dim(1), kOp), patches.count(1, x.dim(2), kOp), x.dim(3)};
 }
 
+// As the shader declares it: vec4 of a strip, up to 16 sums of a pixel, and the parts of each strip.
+uint32_t DepthwiseNormWork::shared_bytes(uint32_t vec4s, uint32_t columns) const {
+  return 16 * (strips + strips / vec4s * std::min(vec4s, 16U) + (parts > 1 ? lanes() * columns : 1));
+}
+
+DepthwiseNormWork depthwise_norm_work(const Patches& p, int64_t count, uint32_t vec4s, uint32_t columns,
+                                      const Features& features) {
+  uint32_t parts = parts_of(p, count, std::min(kMostParts / 2, most_norm_lanes(features) / vec4s), features);
+  for (;; parts /= 2) {
+    const DepthwiseNormWork work = {vec4s * std::max(1U, kLanes / (vec4s * parts)), parts};
+    if (parts == 1 || work.shared_bytes(vec4s, columns) <= features.max_shared_bytes) return work;
+  }
+}
+
 void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& c, const double* eps) {
   u32(c.x.numel());
   const Patches& p = c.patches;
@@ -83,25 +97,24 @@ void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& c, const doub
   const int64_t columns = columns_of(p, u32(c.out.numel()) / 4, launch.features);
   const int64_t strips = ceil_div(c.out.dim(2), columns);
   const uint32_t count = u32(c.out.dim(0) * c.out.dim(1) * strips * vec4s);
-  const uint32_t most =
-      eps == nullptr ? kMostParts : std::min(kMostParts / 2, most_norm_lanes(launch.features) / vec4s);
-  const uint32_t parts = parts_of(p, count, most, launch.features);
   launch.outer = 1;
   launch.flops = 2ull * static_cast<uint64_t>(c.out.numel() * c.weight.dim(0));
-  const auto specialize = [&](uint32_t of_group) {
+  const auto specialize = [&](uint32_t of_group, uint32_t parts) {
     launch.over_groups(ceil_div(count, of_group), of_group * parts);
     launch.spec.insert(launch.spec.end(), {bool(c.bias), c.act, u32(columns), u32(p.kernel[1]), u32(p.stride[1]),
                                            u32(p.dilation[1]), parts});
   };
   if (eps == nullptr) {
     using namespace glsl::conv2d_depthwise_channels_last;
-    specialize(kLanes / parts);
+    const uint32_t parts = parts_of(p, count, kMostParts, launch.features);
+    specialize(kLanes / parts, parts);
     launch.params(describe<Params>(c, strips));
     launch.shader = &variant(dtype(c.x.dtype()));
     return;
   }
   using namespace glsl::conv2d_depthwise_channels_last_norm;
-  specialize(vec4s * std::max(1U, kLanes / (vec4s * parts)));
+  const DepthwiseNormWork work = depthwise_norm_work(p, count, vec4s, u32(columns), launch.features);
+  specialize(work.strips, work.parts);
   launch.spec.push_back(vec4s);
   auto params = describe<Params>(c, strips);
   params.eps = static_cast<float>(*eps);

@@ -21,6 +21,16 @@ struct DepthwiseChannelsLast {
 constexpr int64_t kMostDepthwiseSpan = 16;  // columns of x that an invocation keeps in registers
 // Columns of x that an invocation reads for so many of the output.
 int64_t depthwise_span(const Patches& patches, int64_t columns);
+// A workgroup with the norm: strips of the output, each `columns` wide, of all channels of a pixel, which are `vec4s`
+// groups of four; and invocations that share a strip.
+struct DepthwiseNormWork {
+  uint32_t strips, parts;
+  uint32_t lanes() const { return strips * parts; }
+  uint32_t shared_bytes(uint32_t vec4s, uint32_t columns) const;
+};
+// `count`: strips of all channels of the whole output.
+DepthwiseNormWork depthwise_norm_work(const Patches& patches, int64_t count, uint32_t vec4s, uint32_t columns,
+                                      const Features& features);
 // The dispatch. `eps`: of the norm; null: without it.
 void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& convolution, const double* eps);
 

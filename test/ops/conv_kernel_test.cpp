@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "ops/conv/depthwise_norm.h"
 #include "ops/conv/kernels.h"
 
 namespace pumice::engine {
@@ -239,6 +240,24 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
   EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
   EXPECT_TRUE(is_conv_kernel("conv_dot32x32"));
   EXPECT_FALSE(is_conv_kernel("gemv1"));
+}
+
+TEST(DepthwiseNorm, FitsSharedMemory) {
+  Patches patches{};
+  patches.kernel[0] = patches.kernel[1] = 7;
+  Features features = gpu();
+  for (const uint32_t bytes : {16384u, 32768u, 49152u}) {
+    features.max_shared_bytes = bytes;
+    for (const uint32_t vec4s : {1u, 15u, 16u, 17u, 96u, 192u, 383u, 384u, 768u}) {
+      for (const uint32_t columns : {1u, 2u, 4u}) {
+        const DepthwiseNormWork work = depthwise_norm_work(patches, vec4s, vec4s, columns, features);
+        EXPECT_LE(work.shared_bytes(vec4s, columns), bytes) << vec4s << " x " << columns;
+        EXPECT_EQ(work.strips % vec4s, 0u);
+      }
+    }
+  }
+  features.max_shared_bytes = 49152;
+  EXPECT_GT(depthwise_norm_work(patches, 192, 192, 1, features).parts, 1u);
 }
 
 }  // namespace
