@@ -15,17 +15,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant X halves split
+#include "linear/operand_parts.glslh"
 #if defined(X_split)
-#define SPLIT
-#define DTYPE f32
-#define DTYPE_f32 1
-#define PARTS 2u  // of an element of x
 #define BUFFERS 1u  // with two, one workgroup has all shared memory of a multiprocessor: H200, 512 rows 620 us against 432
 #define BAND (1024u / BM)  // H200, 2048 rows, 4096 -> 14336: 1535 us, and 1620 of all rows at once
 #else
-#define DTYPE f16
-#define DTYPE_f16 1
-#define PARTS 1u
 #define BUFFERS 2u
 #endif
 #define WEIGHT_q4 1

@@ -16,16 +16,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant X halves split
 #pragma variant WEIGHT q4 q8 real
-#if defined(X_split)
-#define SPLIT
-#define DTYPE f32
-#define DTYPE_f32 1
-#define PARTS 2u  // of an element of x
-#else
-#define DTYPE f16
-#define DTYPE_f16 1
-#define PARTS 1u
-#endif
+#include "linear/operand_parts.glslh"
 #if defined(WEIGHT_real) && defined(SPLIT)
 #define WEIGHT_f32 1
 #elif defined(WEIGHT_real)

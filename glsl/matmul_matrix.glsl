@@ -4,9 +4,9 @@
 // the next chunk is loaded into registers. A workgroup computes BM x BN outputs, a subgroup WM x WN.
 //   X halves  operands and the output are fp16. Products are exact, sums fp32:
 //             |err| <= 2^-23 * (K + 2) * sum|a b|
-//   X split   they are fp32, which come as two fp16 for each element; the product of two low parts is left out:
-//             |err| <= (2^-19 + 2^-23 * K) * sum|a b| + 2^-49 * (max|a| * sum|b| + sum|a| * max|b|), as of fp32 weights in
-//             linear/matrix.glslh
+//   X split   they are fp32, which come as two fp16 for each element; the product of two low parts is left out. With 2^-22 of a, of
+//             b and of what is left out:
+//             |err| <= (2^-20 + 2^-23 * (K + 2)) * sum|a b| + 2^-49 * (max|a| * sum|b| + sum|a| * max|b|)
 // Bindings: 0 out, 1 a, 2 b, 3 bias; split: 4 scales of rows of a, 5 scales of columns of b.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -16,15 +16,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma variant X halves split
-#if defined(X_split)
-#define DTYPE f32
-#define DTYPE_f32 1
-#define PARTS 2u
-#else
-#define DTYPE f16
-#define DTYPE_f16 1
-#define PARTS 1u
-#endif
+#include "linear/operand_parts.glslh"
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"
@@ -114,7 +106,6 @@ void store_chunk() {
 }
 
 #if defined(X_split)
-#define SPLIT
 #define WEIGHT_f32 1  // b comes in two parts
 #define GROUP 0u
 void load_powers() {}

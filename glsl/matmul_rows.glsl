@@ -9,15 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #pragma variant X halves split
-#if defined(X_split)
-#define DTYPE f32
-#define DTYPE_f32 1
-#define PARTS 2u
-#else
-#define DTYPE f16
-#define DTYPE_f16 1
-#define PARTS 1u
-#endif
+#include "linear/operand_parts.glslh"
 #include "core/index.glslh"
 #include "core/launch.glslh"
 #include "core/types.glslh"

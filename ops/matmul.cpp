@@ -254,10 +254,9 @@ void matmul(Graph& graph, Args args) {
   const PickProduct pick = pick_of(call, direct);
 
   graph.dispatch({out}, {a, b, bias ? bias : a}, [=](Launch& launch) {
-    const View left(a, call.a_perm), right(b, call.b_perm);
-    check(left.columns() == right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows", left.columns(),
-          right.rows());
     const Live live(call);
+    check(live.left.columns() == live.right.rows(), "matmul: %" PRId64 " columns times %" PRId64 " rows",
+          live.left.columns(), live.right.rows());
     const int64_t n = live.right.columns();
     out.resize(live.shape);
     if (bias)

@@ -202,7 +202,7 @@ void matmul(HostCall& call) {
     TermSums sums = dot(at_a, a.stride(1), at_b, b.stride(2), count);
     sums.add(bias);
     const double error = sum_error({.fixed = 2}, sums) * slope(act);
-    const SumRoundings matrices = {.fixed = 2, .unit = 0x1p-23, .of_terms = split ? 0x1p-19 : 0, .cuts = true};
+    const SumRoundings matrices = {.fixed = 2, .unit = 0x1p-23, .of_terms = split ? 0x1p-20 : 0, .cuts = true};
     const double lost = split ? 0x1p-49 * lost_by_split(a, at_a, b, at_b, count) : 0;  // glsl/matmul_matrix.glsl
     out.elements.push_back({activated(sums.sum, act), error + activation_error(sums.sum, act),
                             (sum_error(matrices, sums) + lost) * slope(act) - error});

@@ -175,7 +175,9 @@ const LinearKernel* pick_matmul_matrices(const MatrixProduct& p, const Features&
                                 : std::array{"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     const int64_t groups = p.batches() * ceil_div(p.a.rows, kernel.tile.bm) * ceil_div(p.b.rows, kernel.tile.bn);
-    if (kernel.tile.bm == 128 && groups < features.filling(128)) continue;
+    const bool half_empty =
+        std::min(p.a.rows, p.b.rows) <= kernel.tile.bm / 2 && kernel.tile.bm > 32;  // tiles are square
+    if (half_empty || (kernel.tile.bm == 128 && groups < features.filling(128))) continue;
     if (suits(kernel) && holds_matrices(kernel.tile, features)) return &kernel;
   }
   return nullptr;
