@@ -131,9 +131,40 @@ void launch_product(Launch& launch, const PickedProduct& picked, const std::arra
   launch.shader = &variant(split ? X::split : X::halves);
 }
 
-// What a copy of the operands and its wait must save, in multiplications. Not measured: from the rates of
-// linear_matrix.glsl and linear_tiled.glsl on an H200, where a dispatch takes 3 us.
-constexpr int64_t kLeastWork = int64_t{1} << 27, kLeastSide = 16;
+constexpr int64_t kLeastSide = 16;
+
+// What the kernels take: `us` and `k_us` for each column of k, where workgroups are few; `product_us` for a million
+// products, where that is more or comes on top. H200, us of glsl/matmul.glsl and of these with their copies, fp16; fp32:
+//   64 x 64 x 64             7.9,  9.9;  6.6,  9.8        24 x 197 x 64 x 197    42.1, 15.6; 39.9, 21.4
+//   128 x 128 x 128         12.9, 11.2; 10.5, 11.2         6 x 197 x 64 x 197    11.0, 13.6;  9.7, 12.6
+//   192 x 192 x 192         18.2, 13.0; 14.5, 12.8        12 x 128 x 32 x 128     5.8, 10.1;  5.2, 10.6
+//   256 x 256 x 256         23.2, 13.9; 18.4, 14.4        64 x 64 x 64 x 64       8.8, 11.5;  7.7, 13.5
+//   384 x 384 x 384         34.8, 20.0; 26.5, 19.2
+//   512 x 512 x 512         46.0, 22.5; 34.1, 21.8
+struct MatmulCost {
+  double us, k_us, product_us;
+};
+constexpr MatmulCost kTiles[] = {{2.6, 0.062, 0.35}, {2.8, 0.083, 0.35}};  // fp32, fp16
+constexpr MatmulCost kMatrices[] = {{2.4, 0.022, 0.06}, {5.5, 0.02, 0.04}};  // without copies
+constexpr double kCopyUs = 3;
+
+bool is_copied(const MatrixOperand& operand, const MatrixProduct& p) {
+  return p.dtype == DType::f32 || !is_read_directly(operand);
+}
+
+// Whether tiles of that kernel, some of them partly empty, take less time than glsl/matmul.glsl.
+bool pays(const LinearKernel& kernel, const MatrixProduct& p, const Features& features) {
+  const double each = static_cast<double>(p.batches() * p.k) * 1e-6 * 132 / features.units();
+  const auto k = static_cast<double>(p.k);
+  const double products = each * static_cast<double>(p.a.rows * p.b.rows);
+  const int64_t rows = ceil_div(p.a.rows, kernel.tile.bm) * kernel.tile.bm,
+                columns = ceil_div(p.b.rows, kernel.tile.bn) * kernel.tile.bn;
+  const MatmulCost &tiles = kTiles[p.dtype == DType::f16], &matrices = kMatrices[p.dtype == DType::f16];
+  const double copies = kCopyUs * (is_copied(p.a, p) + is_copied(p.b, p));
+  return copies + matrices.us + matrices.k_us * k +
+             matrices.product_us * each * static_cast<double>(rows * columns) <
+         std::max(tiles.us + tiles.k_us * k, tiles.product_us * products);
+}
 
 }  // namespace
 
@@ -170,17 +201,19 @@ const LinearKernel* pick_matmul_matrices(const MatrixProduct& p, const Features&
   };
   if (!has_matmul_matrices(p.dtype, features)) return nullptr;
   if (const LinearKernel* forced = forced_linear(features)) return suits(*forced) ? forced : nullptr;
-  if (std::min(p.a.rows, p.b.rows) < kLeastSide || p.batches() * p.a.rows * p.b.rows * p.k < kLeastWork) return nullptr;
+  if (std::min(p.a.rows, p.b.rows) < kLeastSide) return nullptr;
+  const LinearKernel* found = nullptr;
   for (const char* name : split ? std::array{"split_matrix128x128", "split_matrix64x64", "split_matrix32x32"}
                                 : std::array{"matrix128x128", "matrix64x64", "matrix32x32"}) {
     const LinearKernel& kernel = linear_kernel(name);
     const int64_t groups = p.batches() * ceil_div(p.a.rows, kernel.tile.bm) * ceil_div(p.b.rows, kernel.tile.bn);
-    const bool half_empty =
-        std::min(p.a.rows, p.b.rows) <= kernel.tile.bm / 2 && kernel.tile.bm > 32;  // tiles are square
-    if (half_empty || (kernel.tile.bm == 128 && groups < features.filling(128))) continue;
-    if (suits(kernel) && holds_matrices(kernel.tile, features)) return &kernel;
+    const bool half_empty = std::min(p.a.rows, p.b.rows) <= kernel.tile.bm / 2;  // tiles are square
+    if (kernel.tile.bm == 128 && (half_empty || groups < features.filling(128))) continue;
+    if (!suits(kernel) || !holds_matrices(kernel.tile, features)) continue;
+    found = &kernel;
+    if (!half_empty) break;
   }
-  return nullptr;
+  return found != nullptr && pays(*found, p, features) ? found : nullptr;
 }
 
 void matmul_by_matrices(Graph& graph, Tensor out, std::array<Tensor, 2> operands, std::array<bool, 2> direct,
