@@ -9,5 +9,5 @@
 // Weights that are not quantized have x's dtype.
 #pragma without DTYPE=f32 WEIGHT=f16
 #pragma without DTYPE=f16 WEIGHT=f32
-#define EXPERTS 15
+#define EXPERTS 17
 #include "linear/gemv.glslh"

@@ -11,6 +11,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "graph/boxes.h"
 #include "graph/deferred.h"
+#include "ops/linear/patches_x.h"
 #include "ops/op.h"
 #include "ops/reference/moves.h"
 #include "ops/shared/shape.h"
@@ -81,12 +82,14 @@ void walk_boxes(Launch& launch, const Tensor& out, const Tensor& in, const Walk&
   }
 }
 
-void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading_of) {
+// `skips`: whether nothing reads the output at a launch.
+void copy(Graph& graph, Tensor out, Tensor in, std::function<Reading(const Launch&)> reading_of,
+          std::function<bool(const Launch&)> skips = nullptr) {
   check(in.dtype() == out.dtype(), "copy: input is %s, output %s", name(in.dtype()), name(out.dtype()));
   graph.dispatch({out}, {in}, [=](Launch& launch) {
     const Reading reading = reading_of(launch);
     out.resize(reading.shape);
-    if (out.numel() == 0) return;
+    if (out.numel() == 0 || (skips && skips(launch))) return;
     const Walk walk = collapse(reading.sizes, reading.strides, reading.base);
     if (reading.zeros == 0 && std::max(in.bytes(), out.bytes()) > launch.features.max_storage_bytes)
       return walk_boxes(launch, out, in, walk);
@@ -236,7 +239,10 @@ void patches(Graph& graph, Args args) {
   check(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0, "patches: a kernel is two sizes of at least 1");
   check(zeros >= 0 && zeros <= kMostZeros, "patches: %lld rows of zeros, of 0 to %lld", static_cast<long long>(zeros),
         static_cast<long long>(kMostZeros));
-  copy(graph, args.out(), x, [=](const Launch&) {
+  const PatchesX* const noted =
+      channels_last ? nullptr : &note_patches(graph, args.out(), x, u32(kernel[0]), u32(kernel[1]), u32(zeros));
+  const auto is_read = [=](const Launch& launch) { return noted != nullptr && noted->is_read(launch); };
+  const auto reading_of = [=](const Launch&) {
     const uint32_t of_y = channels_last ? 1 : 2, of_c = channels_last ? 3 : 1;
     const int64_t batch = x.dim(0), channels = x.dim(of_c);
     const int64_t ky = kernel[0], kx = kernel[1], y = x.dim(of_y) / ky, w = x.dim(of_y + 1) / kx;
@@ -259,7 +265,8 @@ void patches(Graph& graph, Args args) {
     check(zeros == 0 || (batch == 1 && reading.shape[2] % 4 == 0),
           "patches: rows of zeros are of one image, and of whole vec4 groups");
     return reading;
-  });
+  };
+  copy(graph, args.out(), x, reading_of, is_read);
 }
 
 }  // namespace

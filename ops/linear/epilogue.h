@@ -24,15 +24,19 @@ struct LayerNorms {
 
 // out[..., n] = act(x[..., k] . weight^T * row + bias) + residual[..., n]; bias and residual may be absent; act: ACT_*
 // of glsl/include/math/activation.glslh.
-// `norm`, `norms` and `gated` are for kernels that fuses_norm, fuses_layer_norm and gated_kernel (ops/linear/kernels.h)
-// name.
+// `norm`, `center`, `norms`, `patches` and `gated` are for kernels that fuses_norm, centers_row, fuses_layer_norm,
+// reads_patches and gated_kernel (ops/linear/kernels.h) name.
 struct Epilogue {
   Tensor bias, residual;
   int64_t act = 0;
   uint32_t height = 0;  // of the textures that x, residual and out are; 0: they are buffers
   Tensor norm = {};     // [k]: x is rms_norm(x) with this weight; then there is no residual
+  bool center = false;  // norm is [2, k]: x is layer_norm(x) with this weight and bias
   float eps = 0;        // of that norm
   LayerNorms norms = {};
+  struct Patches {
+    uint32_t height = 0, width = 0, image_height = 0, image_width = 0, zeros = 0;
+  } patches = {};  // x is an image, whose patches are the rows, with rows of zeros in front of them; height 0: is not
   bool gated = false;  // rows of the weight in blocks of 16, of a gate and of what it is multiplied with in turn
   Tensor rows = {};    // of quantized rows (glsl/linear_quantize.glsl): x then has whole tiles of columns
   // Columns of a row of x in a buffer: as many as the weight has, a multiple of 8 or any number; or padded with zeros

@@ -81,14 +81,6 @@ constexpr LinearKernel kKernels[] = {
     {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 8}, Input::words},
 };
 
-// Whether high and low parts are two matrices.
-bool takes_two_matrices(const LinearKernel& kernel) {
-  return kernel.input == Input::splits && kernel.rows != kPairRows;
-}
-
-// Of the columns that a subgroup splits at once, and then of its sums.
-constexpr uint32_t kPairBytes = 1024;
-
 }  // namespace
 
 bool takes_pairs(const LinearKernel& kernel) {
@@ -103,77 +95,6 @@ bool reads_split_weight(const LinearKernel& kernel, WeightType weight) {
 bool fits(const LinearKernel& kernel, WeightType weight, const Features& features) {
   return tile_lanes(kernel, features) <= features.max_invocations &&
          tile_shared_bytes(kernel, weight, features) <= features.max_shared_bytes;
-}
-
-// Of glsl/include/linear/rms_norm.glslh where no row is normed, and of 16 rows of layer_norm.glslh, of x and residual.
-constexpr uint32_t kNormBytes = 144 + 256;
-
-// Of kernels that split x themselves: invocations, which need most registers, and subgroups in all, 16 for each
-// multiprocessor. H200, fp32, us with 128 and 256 invocations: split_gemvf8x2 197 x 1536 -> 384 (2400 subgroups with
-// 256) 11.2, 13.3; 32 x 2048 -> 2048 (2048) 13.7, 11.2; split_gemvf16x2 512 x 1536 -> 384 (3072) 15.4, 21.9; 512 x
-// 3072 -> 768 49.3, 64.7.
-constexpr uint32_t kMostSplitLanes = 256, kManySplitLanes = 128;
-// With 16 rows a pass and more than 128 invocations half as many: split_gemvf16x2, fp32 weights, 197 x 1536 -> 384
-// (1248 with 256) 14.2, 17.2; int4, 128 x 1536 -> 384 (768) 11.8, 10.0.
-constexpr int64_t kMostSplitSubgroups = 2112;
-
-// Whether a workgroup of a GEMV may have so many times 32 invocations.
-static bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
-  const uint32_t row = kernel.family == Family::gemv_fragments ? 80 : 256;
-  const uint32_t each = takes_pairs(kernel) ? kPairBytes : kernel.rows * kernel.panels * row;
-  const uint32_t most = takes_two_matrices(kernel) ? kMostSplitLanes : most_pass_lanes(features);
-  return slots * 32 <= std::min(most, features.max_invocations) &&
-         slots * each + 16 + kNormBytes <= features.max_shared_bytes;
-}
-
-// 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
-// reason to double them where workgroups are many, which is where two panels are taken: H200, 4 x 4097 -> 14336, int8
-// 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
-static uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
-  const int64_t tiles = ceil_div(k, 64);
-  uint32_t slots = std::min(
-      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
-  if (takes_two_matrices(kernel)) slots = std::min(slots, kManySplitLanes / 32);
-  while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
-  return slots * 32;
-}
-
-// 32 for about each 6 tiles of 64 columns of its panels, so that a lane has several loads in flight and few partial
-// sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
-uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
-  if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
-  if (kernel.family == Family::gemv_rows) return 8;
-  const auto tiles = static_cast<uint32_t>(ceil_div(k, 64));
-  uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
-  slots = std::min(slots, 16u);
-  while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
-  return slots * 32;
-}
-
-// Where workgroups are few, more subgroups share a row panel, while each has two tiles or more. H200, int4, one row, us
-// of gemvf* with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384
-// (two panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 ->
-// 28672 (two panels) 23.3, 23.4, 28.1. Of gemv1 and gemv1x2 in a whole model of Llama's 1B shape: 1044 tokens/s without
-// this, 1098 up to 1536 subgroups, 1113 up to 3072, 1127 up to 6144.
-uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
-  const uint32_t least = gemv_least_lanes(kernel, k, features);
-  if (features.cpu || kernel.family == Family::gemv_rows) return least;
-  // About 46 for each multiprocessor.
-  const int64_t most = features.filling(takes_two_matrices(kernel) ? kMostSplitSubgroups : 6144);
-  const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
-  uint32_t slots = least / 32;
-  const auto is_heavy = [&](uint32_t s) {
-    return takes_two_matrices(kernel) && kernel.rows > 8 && s * 32 > kManySplitLanes;
-  };
-  while (slots < 32 && groups * slots * (is_heavy(slots * 2) ? 4 : 2) <= most && tiles >= int64_t{slots} * 4 &&
-         has_slots(kernel, slots * 2, features))
-    slots *= 2;
-  return slots * 32;
-}
-
-// H200: with one row panel, two prefetched tiles gain 2 to 4 %.
-uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
-  return features.cpu || kernel.panels != 1 ? 1 : 2;
 }
 
 std::span<const LinearKernel> linear_kernels() {
@@ -191,6 +112,8 @@ const LinearKernel& linear_kernel(std::string_view name) {
   fail(Code::InvalidArgument, Stage::plan, "kernel", "no kernel '%s': did you mean '%s'? There are %s",
        printable(name).c_str(), std::string(nearest(name, known)).c_str(), list.c_str());
 }
+
+constexpr int64_t kMostLayerNormColumns = 1024;  // which lanes load at once
 
 // Each workgroup norms all rows again. H200, us with the norm inside and in front: 8 x 2048 -> 3072 8.3, 10.5 (3.1 M
 // elements in all workgroups); 4 x 4096 -> 6144 18.3, 17.1 (6.3 M); 8 x 2048 -> 16384 19.0, 14.8 (8.4 M); 4 x 4096 ->
@@ -222,15 +145,20 @@ bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features
   return s.m * row + others <= features.max_shared_bytes;
 }
 
+// H200, fp32, us of 384 -> 1536 in ViT-small (`pumice-rt profile`): 8.5 to 9.5, and 5.1 + 6.1 with the norm in front.
+bool centers_row(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  return kernel.family == Family::gemv && s.k <= kMostLayerNormColumns && s.k % 8 == 0 &&
+         fuses_norm(kernel, s, features);
+}
+
 // Elements that all workgroups norm, of all readers, where each reads its rows for their moments. H200, ms of whole
 // models in fp16 at batch 1, with no norm inside; with those in front of one product, 384 -> 1536 (3.6 M elements); and
 // with those in front of three, 384 -> 384 (5.4 M), too. ViT-small 0.565, 0.552, 0.529; ConvNeXt-tiny, which has the
 // first kind only, 0.566, 0.546. One row in ViT-small's last block: 0.434, 0.432. In fp32, split, 197 x 384 -> 1536
 // took 12.3 us, and 21 with such a norm inside.
 constexpr int64_t kMostLayerNormed = 6 << 20;
-constexpr int64_t kMostLayerNormColumns = 1024;  // which lanes load at once
-constexpr uint32_t kMostNormReaders = 8;         // that were measured to gain from moments
-constexpr uint32_t kNormedBuffers = 13;          // of linear_gemv_fragments[...,normed]
+constexpr uint32_t kMostNormReaders = 8;  // that were measured to gain from moments
+constexpr uint32_t kNormedBuffers = 13;   // of linear_gemv_fragments[...,normed]
 
 static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family != Family::gemv_fragments || features.max_storage_buffers < kNormedBuffers) return false;
@@ -239,6 +167,10 @@ static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, 
   if (s.textures || s.integers || s.m < least || s.k % 64 != 0) return false;
   return (kernel.input == Input::floats && s.dtype == DType::f16) ||
          (kernel.input == Input::splits && (s.weight != WeightType::f32 || s.split_weight));
+}
+
+bool reads_patches(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  return takes_layer_norms(kernel, s, features);
 }
 
 bool leaves_moments(const LinearKernel& kernel, const LinearShape& s, const Features& features) {

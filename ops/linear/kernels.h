@@ -95,14 +95,21 @@ std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features);
 uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+// Whether each of these prefetched tiles is so with all its vectors.
+bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
 // Whether it can norm its rows of x itself, and whether the device has the shared memory.
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Where a kernel that makes rows by a layer norm has mean and variance from: LAYER_NORM_* of
 // glsl/include/core/modes.glslh.
 enum class MomentsOf : uint32_t { none, found, left };
+// Whether it can read rows of x as patches of an image (glsl/include/linear/patches.glslh).
+bool reads_patches(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Whether it can leave moments of the rows that it writes.
 bool leaves_moments(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Whether it can make its only row of x by a layer norm of one kind (glsl/include/linear/rms_norm.glslh), and is
+// faster.
+bool centers_row(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Whether it can make its rows of x by a layer norm, and is faster so than with a dispatch before it, where `readers`
 // such products read the norm; and its rows of the residual.
 bool fuses_layer_norm(const LinearKernel& kernel, const LinearShape& shape, MomentsOf from, uint32_t readers,

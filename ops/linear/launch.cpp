@@ -65,8 +65,10 @@ uint32_t normed_groups(const Linear& l) {
 void launch_gemv(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv;
   describe_gemv<Params>(launch, l);
+  const bool whole_ahead =
+      gemv_whole_ahead(l.kernel, {.m = l.block.m, .n = l.block.n, .k = l.w.k, .weight = l.w.type}, launch.features);
   launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels,
-                                         normed_groups(l), l.epilogue.gated});
+                                         normed_groups(l), l.epilogue.gated, l.epilogue.center, whole_ahead});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }
@@ -91,17 +93,20 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
                                          pairs ? 1 : l.kernel.rows / 8, live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
   const LayerNorms& norms = l.epilogue.norms;
-  const bool split = l.kernel.input == Input::splits;
-  const X x = norms.any()                                           ? (split ? X::split_normed : X::normed)
+  const Epilogue::Patches& patches = l.epilogue.patches;
+  const bool split = l.kernel.input == Input::splits, reads_more = norms.any() || patches.height != 0;
+  const X x = reads_more                                            ? (split ? X::split_normed : X::normed)
               : pairs                                               ? X::pairs
               : split                                               ? X::split
               : x_columns(l.w, l.epilogue) % kTileColumns == 0      ? X::whole
               : l.epilogue.columns == Columns::any && l.block.m > 1 ? X::tail
                                                                     : X::tail8;
-  if (norms.any())
-    launch.spec.insert(launch.spec.end(),
-                       {static_cast<uint32_t>(norms.x.from), static_cast<uint32_t>(norms.residual.from),
-                        std::bit_cast<uint32_t>(norms.residual.eps), norms.leaves});
+  if (reads_more)
+    launch.spec.insert(
+        launch.spec.end(),
+        {static_cast<uint32_t>(norms.x.from), static_cast<uint32_t>(norms.residual.from),
+         std::bit_cast<uint32_t>(norms.residual.eps), norms.leaves, patches.width / 8, std::max(patches.height, 1u),
+         std::max(patches.image_width / 8, 1u), std::max(patches.image_height, 1u), patches.zeros});
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
@@ -227,7 +232,7 @@ void launch_linear(Launch& launch, const LinearKernel& kernel, DType dtype, cons
   if (whole) {
     launch_block(launch, {kernel, dtype, w, {m, w.n, 0}, epilogue});
     launch.writes_once = true;
-    if (m == 1 && !textures) launch.phase = std::make_shared<ProductPhase>(w, epilogue, dtype);
+    if (m == 1 && !textures && !epilogue.center) launch.phase = std::make_shared<ProductPhase>(w, epilogue, dtype);
     return;
   }
   for (const RowRange& rows : row_blocks) {

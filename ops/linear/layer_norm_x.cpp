@@ -58,7 +58,7 @@ bool is_layer_normed(const Graph& graph, Tensor value) {
 LayerNormX& note_layer_norm(Graph& graph, Tensor out, Tensor x, Tensor weight, Tensor bias, double eps) {
   LayerNormX& noted = layer_norm_of(graph, out);
   const bool fits = weight && weight.is_constant() && bias && bias.is_constant();
-  if (!fits || !graph.features().has(Feature::fragments)) return noted;
+  if (!fits) return noted;
   const std::vector<Use>& uses = uses_of(graph, out);
   if (!std::ranges::all_of(uses, [&](const Use& use) { return is_of_linear(graph, use); })) return noted;
   RowMoments& moments = moments_of(graph, x);

@@ -108,7 +108,7 @@ void linear(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeig
                   [=](const Launch& launch) { return by_split(launch) && of_split(launch); });
   }
   const Condition norms =
-      textures ? nullptr : add_normed_products(graph, op, out, x, passes_weight, epilogue, live_shape);
+      textures ? nullptr : add_normed_products(graph, op, out, x, weight, passes_weight, epilogue, live_shape);
   const auto normed = [=](const Launch& launch) { return norms && norms(launch); };
   const auto by_splits = [=](const Launch& launch) {
     return split_weight && kernel_for(launch).input == Input::splits && !normed(launch);

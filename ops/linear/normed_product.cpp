@@ -3,6 +3,7 @@
 
 #include "glsl/include/core/modes.glslh"
 #include "ops/linear/launch.h"
+#include "ops/linear/patches_x.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/shape.h"
 
@@ -12,8 +13,9 @@ namespace {
 // What the kernel of a launch does besides the product.
 struct Steps {
   bool x = false, residual = false;  // makes them by a layer norm
+  bool patches = false;              // reads x in an image
   bool leaves = false;               // moments
-  bool any() const { return x || residual || leaves; }
+  bool any() const { return x || residual || patches || leaves; }
 };
 
 struct Product {
@@ -43,68 +45,117 @@ LayerNorms::Norm reads_of(Graph& graph, const LayerNormX& norm) {
   return {pack_layer_norm(graph, norm), norm.moments->tensor, MomentsOf::none, norm.eps};
 }
 
+// What the kernels of a product may do besides it. Lives in launches: what it points to lives as long as the graph.
+struct Fusions {
+  LayerNormX *x = nullptr, *residual = nullptr;  // null: none
+  PatchesX* patches = nullptr;
+  RowMoments* moments = nullptr;
+  Condition normed_row;  // whether glsl/linear_gemv.glsl could norm the only row of this launch
+
+  bool by_row(const Launch& launch) const { return x != nullptr && x->is_fused(launch) && normed_row(launch); }
+  Steps at(const Launch& launch) const {
+    if (by_row(launch)) return {};
+    return {.x = x != nullptr && x->is_fused(launch),
+            .residual = residual != nullptr && residual->is_fused(launch),
+            .patches = patches != nullptr && patches->is_read(launch),
+            .leaves = moments->left(launch)};
+  }
+};
+
+// One row, which glsl/linear_gemv.glsl norms. `runs`: at a launch.
+void add_normed_row(Graph& graph, const char* op, Tensor out, Tensor x, const Product& product, const LayerNormX& norm,
+                    const Condition& runs) {
+  Epilogue how = product.epilogue;
+  how.norm = pack_layer_norm(graph, norm);
+  how.eps = norm.eps;
+  how.center = true;
+  graph.dispatch({out}, linear_reads(norm.x, product.weight, how),
+                 [=, weight = product.weight, live_shape = product.live_shape](Launch& launch) {
+                   out.resize(linear_shape(op, x.shape(), weight, how));
+                   if (x.numel() == 0 || !runs(launch)) return;
+                   const LinearShape shape = live_shape();
+                   launch.tuned = is_tuned(shape, launch.features);
+                   launch_linear(launch, choose_linear(shape, launch.features), x.dtype(), weight, u32(shape.m), how);
+                 });
+}
+
+// Passes by matrices that take the steps `by`, and leave moments where the launch wants them.
+void add_passes(Graph& graph, const char* op, Tensor out, const Product& product, const Fusions& may, Steps by) {
+  Epilogue how = product.epilogue;
+  if (by.x) how.norms.x = reads_of(graph, *may.x);
+  if (by.residual) {
+    how.norms.residual = reads_of(graph, *may.residual);
+    how.residual = may.residual->x;
+  }
+  const Tensor x = product.x, rows = by.x ? may.x->x : by.patches ? may.patches->image : x;
+  graph.dispatch(
+      {out, may.moments->tensor}, normed_linear_reads(rows, product.weight, how),
+      [=, epilogue = product.epilogue, weight = product.weight, live_shape = product.live_shape](Launch& launch) {
+        out.resize(linear_shape(op, x.shape(), weight, epilogue));
+        const int64_t m = x.numel() / weight.k;
+        const Steps steps = may.at(launch);
+        may.moments->tensor.resize({steps.leaves ? m : 0, weight.n / MOMENTS_COLUMNS, 2});
+        const bool mine = steps.x == by.x && steps.residual == by.residual && steps.patches == by.patches;
+        if (m == 0 || !steps.any() || !mine) return;
+        Epilogue live = how;
+        if (by.x) live.norms.x.from = may.x->moments_at(launch);
+        if (by.residual) live.norms.residual.from = MomentsOf::left;
+        if (by.patches) live.patches = may.patches->live();
+        live.norms.leaves = steps.leaves;
+        const LinearShape shape = live_shape();
+        launch.tuned = is_tuned(shape, launch.features);
+        launch_linear(launch, choose_linear(shape, launch.features), x.dtype(), weight, u32(m), live);
+      });
+}
+
 }  // namespace
 
 Condition add_normed_products(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight,
-                              const Epilogue& epilogue, const std::function<LinearShape()>& live_shape) {
-  if (!graph.features().has(Feature::fragments) || (weight.type == WeightType::f32 && !weight.scale)) return nullptr;
+                              const PackedWeight& passes, const Epilogue& epilogue,
+                              const std::function<LinearShape()>& live_shape) {
+  const bool by_passes =
+      graph.features().has(Feature::fragments) && (passes.type != WeightType::f32 || bool(passes.scale));
   LayerNormX* const of_x = noted(graph, x);
-  LayerNormX* const of_residual = epilogue.residual ? noted(graph, epilogue.residual) : nullptr;
-  const bool may_leave = is_layer_normed(graph, out);
-  if (of_x == nullptr && of_residual == nullptr && !may_leave) return nullptr;
+  LayerNormX* const of_residual = by_passes && epilogue.residual ? noted(graph, epilogue.residual) : nullptr;
+  PatchesX* const patches = by_passes && patches_of(graph, x).image ? &patches_of(graph, x) : nullptr;
+  const bool may_leave = by_passes && is_layer_normed(graph, out);
+  if (of_x == nullptr && of_residual == nullptr && patches == nullptr && !may_leave) return nullptr;
 
-  const Product product{x, weight, epilogue, live_shape};
+  const Product product{x, passes, epilogue, live_shape}, of_row{x, weight, epilogue, live_shape};
   RowMoments& moments = moments_of(graph, out);
-  moments.tensor = graph.scratch(DType::f32, 3);
+  Fusions may{of_x, of_residual, patches, &moments, nullptr};
+  may.normed_row = of_row.kernel_if([=, has_residual = bool(epilogue.residual)](
+                                        const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
+    return !has_residual && centers_row(kernel, shape, launch.features);
+  });
+  if (by_passes) moments.tensor = graph.scratch(DType::f32, 3);
   if (may_leave)
     moments.possible =
         product.kernel_if([](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
           return leaves_moments(kernel, shape, launch.features);
         });
-  const auto note = [&](LayerNormX* norm, auto fuses) {
-    if (norm == nullptr) return;
-    norm->normed.push_back(
-        product.kernel_if([=](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
-          return fuses(kernel, shape, norm->moments_at(launch), norm->readers, launch.features);
-        }));
-  };
-  note(of_x, fuses_layer_norm);
-  note(of_residual, fuses_residual_norm);
-  const auto steps_at = [=, &moments](const Launch& launch) {
-    const auto fused = [&](const LayerNormX* norm) { return norm != nullptr && norm->is_fused(launch); };
-    return Steps{fused(of_x), fused(of_residual), moments.left(launch)};
-  };
-
-  const auto add = [&](bool by_x, bool by_residual) {
-    Epilogue how = epilogue;
-    if (by_x) how.norms.x = reads_of(graph, *of_x);
-    if (by_residual) {
-      how.norms.residual = reads_of(graph, *of_residual);
-      how.residual = of_residual->x;
-    }
-    const Tensor rows = by_x ? of_x->x : x;
-    graph.dispatch({out, moments.tensor}, normed_linear_reads(rows, weight, how), [=, &moments](Launch& launch) {
-      out.resize(linear_shape(op, x.shape(), weight, epilogue));
-      const int64_t m = x.numel() / weight.k;
-      const Steps steps = steps_at(launch);
-      moments.tensor.resize({steps.leaves ? m : 0, weight.n / MOMENTS_COLUMNS, 2});
-      if (m == 0 || !steps.any() || steps.x != by_x || steps.residual != by_residual) return;
-      Epilogue live = how;
-      if (by_x) live.norms.x.from = of_x->moments_at(launch);
-      if (by_residual) live.norms.residual.from = MomentsOf::left;
-      live.norms.leaves = steps.leaves;
-      const LinearShape shape = live_shape();
-      launch.tuned = is_tuned(shape, launch.features);
-      launch_linear(launch, choose_linear(shape, launch.features), x.dtype(), weight, u32(m), live);
+  const auto kernel_norms = [&](const LayerNormX* norm, auto fuses) {
+    return product.kernel_if([=](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
+      return fuses(kernel, shape, norm->moments_at(launch), norm->readers, launch.features);
     });
   };
-  for (const bool by_x : {false, true}) {
-    for (const bool by_residual : {false, true}) {
-      const bool there_is = (!by_x || of_x != nullptr) && (!by_residual || of_residual != nullptr);
-      if (there_is && (by_x || by_residual || may_leave)) add(by_x, by_residual);
-    }
+  if (of_x != nullptr)
+    of_x->normed.push_back([=, row = may.normed_row, by_matrices = kernel_norms(of_x, fuses_layer_norm)](
+                               const Launch& launch) { return row(launch) || (by_passes && by_matrices(launch)); });
+  if (of_residual != nullptr) of_residual->normed.push_back(kernel_norms(of_residual, fuses_residual_norm));
+  if (patches != nullptr)
+    patches->read = product.kernel_if([](const LinearKernel& kernel, const LinearShape& shape, const Launch& launch) {
+      return reads_patches(kernel, shape, launch.features);
+    });
+  if (of_x != nullptr && !epilogue.residual)
+    add_normed_row(graph, op, out, x, of_row, *of_x, [=](const Launch& launch) { return may.by_row(launch); });
+  for (const bool residual : {false, true}) {
+    if (!by_passes || (residual && of_residual == nullptr)) continue;
+    if (residual || may_leave) add_passes(graph, op, out, product, may, {.residual = residual});
+    if (of_x != nullptr) add_passes(graph, op, out, product, may, {.x = true, .residual = residual});
+    if (patches != nullptr) add_passes(graph, op, out, product, may, {.residual = residual, .patches = true});
   }
-  return [=](const Launch& launch) { return steps_at(launch).any(); };
+  return [=](const Launch& launch) { return may.by_row(launch) || may.at(launch).any(); };
 }
 
 }  // namespace pumice::engine

@@ -10,9 +10,10 @@
 
 namespace pumice::engine {
 
-// Adds its nodes, for buffers. `live_shape`: of the launch. Returns whether one of them runs at a launch; empty where
-// there are none.
+// Adds its nodes, for buffers. `passes`: the weight as kernels of matrices read it. `live_shape`: of the launch.
+// Returns whether one of them runs at a launch; empty where there are none.
 Condition add_normed_products(Graph& graph, const char* op, Tensor out, Tensor x, const PackedWeight& weight,
-                              const Epilogue& epilogue, const std::function<LinearShape()>& live_shape);
+                              const PackedWeight& passes, const Epilogue& epilogue,
+                              const std::function<LinearShape()>& live_shape);
 
 }  // namespace pumice::engine

@@ -134,7 +134,8 @@ void launch_product(Launch& launch, const PickedProduct& picked, const std::arra
 constexpr int64_t kLeastSide = 16;
 
 // What the kernels take: `us` and `k_us` for each column of k, where workgroups are few; `product_us` for a million
-// products, where that is more or comes on top. H200, us of glsl/matmul.glsl and of these with their copies, fp16; fp32:
+// products, where that is more or comes on top. H200, us of glsl/matmul.glsl and of these with their copies, fp16;
+// fp32:
 //   64 x 64 x 64             7.9,  9.9;  6.6,  9.8        24 x 197 x 64 x 197    42.1, 15.6; 39.9, 21.4
 //   128 x 128 x 128         12.9, 11.2; 10.5, 11.2         6 x 197 x 64 x 197    11.0, 13.6;  9.7, 12.6
 //   192 x 192 x 192         18.2, 13.0; 14.5, 12.8        12 x 128 x 32 x 128     5.8, 10.1;  5.2, 10.6
@@ -144,7 +145,7 @@ constexpr int64_t kLeastSide = 16;
 struct MatmulCost {
   double us, k_us, product_us;
 };
-constexpr MatmulCost kTiles[] = {{2.6, 0.062, 0.35}, {2.8, 0.083, 0.35}};  // fp32, fp16
+constexpr MatmulCost kTiles[] = {{2.6, 0.062, 0.35}, {2.8, 0.083, 0.35}};    // fp32, fp16
 constexpr MatmulCost kMatrices[] = {{2.4, 0.022, 0.06}, {5.5, 0.02, 0.04}};  // without copies
 constexpr double kCopyUs = 3;
 
@@ -161,8 +162,7 @@ bool pays(const LinearKernel& kernel, const MatrixProduct& p, const Features& fe
                 columns = ceil_div(p.b.rows, kernel.tile.bn) * kernel.tile.bn;
   const MatmulCost &tiles = kTiles[p.dtype == DType::f16], &matrices = kMatrices[p.dtype == DType::f16];
   const double copies = kCopyUs * (is_copied(p.a, p) + is_copied(p.b, p));
-  return copies + matrices.us + matrices.k_us * k +
-             matrices.product_us * each * static_cast<double>(rows * columns) <
+  return copies + matrices.us + matrices.k_us * k + matrices.product_us * each * static_cast<double>(rows * columns) <
          std::max(tiles.us + tiles.k_us * k, tiles.product_us * products);
 }
 

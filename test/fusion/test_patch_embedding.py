@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.dispatches import dispatches
 from support.unfused import Function, check_pattern
 from torch import nn
 
@@ -64,3 +65,19 @@ def test_what_stays(function, conv, height) -> None:
     program = pumice.export(Function(function, conv), (torch.randn(1, 4, height, 6),))
     assert program.report.operators["conv2d"] == 1, program.report.operators
     assert "linear" not in program.report.operators
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize(("size", "copies"), [((16, 16), 0), ((4, 24), 0), ((16, 4), 1)], ids=str)
+def test_patches_stay_in_the_image_where_a_kernel_reads_them_there(size, copies, dtype, tmp_path) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(4 if size[1] != 24 else 6, 384, size, stride=size).to(dtype)
+    image = torch.randn(2, conv.in_channels, 9 * size[0], 11 * size[1]).to(dtype)  # 198 rows: fp32 is split
+    image[1] *= 1000
+    module = Function(_tokens, conv)
+    program = pumice.export(module, (image,))
+    got, want = pumice.load(bytes(program))(image).double(), _tokens(conv.double(), image.double())
+    # fp16: the result's rounding; fp32: sums of K products, in parts of fp16 (2^-20 of the largest is ten deviations).
+    unit = 2**-11 if dtype is torch.float16 else 2**-20
+    assert ((got - want).abs() <= unit * 1.01 * want.abs() + 2**-20 * want.abs().amax(-1, keepdim=True)).all()
+    assert dispatches(program, tmp_path).get("patches") == copies

@@ -52,6 +52,15 @@ TEST(FusedNorm, LayerNormsOfFewRowsAreMadeByTheirReaders) {
   EXPECT_FALSE(fuses(tile, layer(197, 384, 384), kLeft, 1));
 }
 
+TEST(FusedNorm, ALayerNormOfOneRowIsMadeByItsReadersWithoutMatrices) {
+  const LinearKernel& gemv = linear_kernel("gemv1");
+  EXPECT_TRUE(centers_row(gemv, layer(1, 1536, 384, WeightType::f32, DType::f32), gpu()));
+  EXPECT_FALSE(centers_row(gemv, layer(2, 1536, 384, WeightType::f32, DType::f32), gpu()));
+  EXPECT_FALSE(centers_row(gemv, layer(1, 1536, 1032, WeightType::f32, DType::f32), gpu()));
+  EXPECT_FALSE(centers_row(gemv, layer(1, 1536, 385, WeightType::f32, DType::f32), gpu())) << "x is padded";
+  EXPECT_FALSE(centers_row(linear_kernel("gemvr1"), layer(1, 64, 64), cpu()));
+}
+
 TEST(FusedNorm, ResidualsAreNormedWhereTheirMomentsWereLeft) {
   const Features features = matrices();
   const LinearKernel& passes = linear_kernel("gemvf16x2");

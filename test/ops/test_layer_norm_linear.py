@@ -5,13 +5,11 @@ linear before them leaves."""
 from __future__ import annotations
 
 import copy
-import json
-from pathlib import Path
 
 import pytest
 import torch
-from support.command_line import BIN, run
 from support.device import device
+from support.dispatches import dispatches
 from support.quantized import weight64
 from support.roundings import roundings
 from torch import nn
@@ -45,20 +43,23 @@ def rows_of(kind: str, rows: int, columns: int) -> torch.Tensor:
     if kind == "sizes":
         x *= torch.tensor([1e3, 1e-3, 1, 10])[torch.arange(rows) % 4][:, None]
     if kind == "special":
-        x[0, 3], x[1, columns // 2] = float("nan"), float("inf")
+        x[0, columns // 2] = float("inf")
+        x[-1, 3] = float("nan")
     return x
 
 
-def check(module: Readers, program: pumice.Program, x: torch.Tensor) -> bool:
-    """Against fp64: the norm is off as ops/norm.cpp says; its result is rounded to fp16, each element by itself.
-    Whether the norm was a dispatch of its own."""
-    session, norm, columns = pumice.load(bytes(program)), module.norm, x.shape[1]
+def check(module: Readers, program: pumice.Program, x: torch.Tensor, features: str = "") -> bool:
+    """Against fp64: the norm is off as ops/norm.cpp says, or of one row by as many additions as
+    glsl/include/linear/rms_norm.glslh says; its result is rounded to x's type, each element by itself. Whether the norm
+    was a dispatch of its own."""
+    session, norm, columns = pumice.load(bytes(program), features=features or None), module.norm, x.shape[1]
+    unit = 2**-11 if x.dtype is torch.float16 else 2**-24
     outputs = session(x)
     x64, factor, bias = x.double(), norm.weight.double(), norm.bias.double()
     mean = x64.mean(1, keepdim=True)
     scale = ((x64 - mean).square().mean(1, keepdim=True) + norm.eps).rsqrt()
     y = (x64 - mean) * scale * factor + bias
-    terms = columns / 32 + 10
+    terms = columns / 32 + (10 if x.shape[0] > 1 else 56)
     mean_off = 2**-24 * terms * x64.abs().mean(1, keepdim=True) * scale
     off = factor.abs() * mean_off + (2**-24 * (terms / 2 + 12) + mean_off**2 / 2) * (y - bias).abs()
     for layer, got in zip(module.layers, outputs, strict=False):
@@ -66,8 +67,8 @@ def check(module: Readers, program: pumice.Program, x: torch.Tensor) -> bool:
         want = y @ weight.T + layer.bias.double()
         sums = y.abs() @ weight.abs().T + layer.bias.double().abs()
         # Seven standard deviations of roundings that are spread evenly.
-        rounded = 4 * 2**-11 * (y.square() @ weight.square().T).sqrt()
-        allowed = off @ weight.abs().T + 2**-23 * (columns + 30) * sums + rounded + 2**-11 * want.abs() + 2**-24
+        rounded = 4 * unit * (y.square() @ weight.square().T).sqrt()
+        allowed = off @ weight.abs().T + 2**-23 * (columns + 30) * sums + rounded + unit * want.abs() + 2**-24
         assert torch.equal(got.isnan(), want.isnan())
         assert ((got.double() - want).abs() <= allowed)[~want.isnan()].all()
     return any(row.operator == "layer_norm" for row in session.profile(x))
@@ -93,6 +94,20 @@ def test_any_number_of_rows() -> None:
     program = pumice.export(module, (torch.zeros(5, 384).half(),), dynamic_shapes=(rows,))
     for count in (1, 2, 197, 3000, 16):
         check(module, program, rows_of("plain", count, 384).half())
+
+
+@pytest.mark.parametrize("kind", ["plain", "mean", "outlier", "equal", "special"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("scheme", [None, "int4"])
+def test_one_row_by_a_kernel_without_matrices(scheme, dtype, kind) -> None:
+    torch.manual_seed(8)
+    module = Readers(200, [33, 48]).to(dtype)
+    if scheme:
+        pumice.quantize(module, scheme, group_size=8)
+    x = rows_of(kind, 1, 200).to(dtype)
+    program = pumice.export(module, (x,))
+    assert not check(module, program, x, "kernel=gemv1")
+    assert check(module, program, x, "kernel=tile64x64")
 
 
 def test_a_norm_that_is_read_elsewhere() -> None:
@@ -141,16 +156,6 @@ def exact(block: Block) -> Block:
     for layer in (layer for layer in made.modules() if isinstance(layer, nn.Linear)):
         layer.weight = nn.Parameter(weight64(layer.weight), requires_grad=False)
     return made.double()
-
-
-def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:
-    """Of each operator, on an H100."""
-    (folder / "m.pumice").write_bytes(bytes(program))
-    words = run(BIN / "pumice-rt", "inspect", folder / "m.pumice", "--profile", "h100", "--json").stdout
-    counts: dict[str, int] = {}
-    for op in json.loads(words)["methods"][0]["ops"]:
-        counts[op["name"]] = counts.get(op["name"], 0) + op["dispatches"]
-    return counts
 
 
 UNITS = {torch.float16: 2.0**-11, torch.float32: 2.0**-22}  # fp32 may be split

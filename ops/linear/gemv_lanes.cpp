@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a GEMV's workgroup is divided.
+#include <algorithm>
+#include <bit>
+
+#include "base/divide.h"
+#include "ops/linear/kernels.h"
+#include "ops/linear/registers.h"
+
+namespace pumice::engine {
+namespace {
+
+// Whether high and low parts are two matrices.
+bool takes_two_matrices(const LinearKernel& kernel) {
+  return kernel.input == Input::splits && !takes_pairs(kernel);
+}
+
+// Of the columns that a subgroup splits at once, and then of its sums.
+constexpr uint32_t kPairBytes = 1024;
+
+// Of glsl/include/linear/rms_norm.glslh where no row is normed, and of 16 rows of layer_norm.glslh, of x and residual.
+constexpr uint32_t kNormBytes = 144 + 256;
+
+// Of kernels that split x themselves: invocations, which need most registers, and subgroups in all, 16 for each
+// multiprocessor. H200, fp32, us with 128 and 256 invocations: split_gemvf8x2 197 x 1536 -> 384 (2400 subgroups with
+// 256) 11.2, 13.3; 32 x 2048 -> 2048 (2048) 13.7, 11.2; split_gemvf16x2 512 x 1536 -> 384 (3072) 15.4, 21.9; 512 x
+// 3072 -> 768 49.3, 64.7.
+constexpr uint32_t kMostSplitLanes = 256, kManySplitLanes = 128;
+// With 16 rows a pass and more than 128 invocations half as many: split_gemvf16x2, fp32 weights, 197 x 1536 -> 384
+// (1248 with 256) 14.2, 17.2; int4, 128 x 1536 -> 384 (768) 11.8, 10.0.
+constexpr int64_t kMostSplitSubgroups = 2112;
+
+// Whether a workgroup of a GEMV may have so many times 32 invocations.
+bool has_slots(const LinearKernel& kernel, uint32_t slots, const Features& features) {
+  const uint32_t row = kernel.family == Family::gemv_fragments ? 80 : 256;
+  const uint32_t each = takes_pairs(kernel) ? kPairBytes : kernel.rows * kernel.panels * row;
+  const uint32_t most = takes_two_matrices(kernel) ? kMostSplitLanes : most_pass_lanes(features);
+  return slots * 32 <= std::min(most, features.max_invocations) &&
+         slots * each + 16 + kNormBytes <= features.max_shared_bytes;
+}
+
+// 32 for about each 8 tiles of 64 columns: a lane then has a few loads in flight. Of long rows one tile more is no
+// reason to double them where workgroups are many, which is where two panels are taken: H200, 4 x 4097 -> 14336, int8
+// 19.6 us against 20.6, int4 15.3 against 16.6; 4 x 4097 -> 4096 12.0 against 9.7.
+uint32_t gemv_fragment_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  const int64_t tiles = ceil_div(k, 64);
+  uint32_t slots = std::min(
+      std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles > 64 && kernel.panels == 2 ? tiles - 1 : tiles, 8))), 32u);
+  if (takes_two_matrices(kernel)) slots = std::min(slots, kManySplitLanes / 32);
+  while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
+  return slots * 32;
+}
+
+}  // namespace
+
+// 32 for about each 6 tiles of 64 columns of its panels, so that a lane has several loads in flight and few partial
+// sums are left. H200, one row: k = 4096: 256 lanes 18.8 us, 512 19.2; k = 14336: 512 lanes 18.9, 256 25 to 28.
+uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  if (kernel.family == Family::gemv_fragments) return gemv_fragment_lanes(kernel, k, features);
+  if (kernel.family == Family::gemv_rows) return 8;
+  const auto tiles = static_cast<uint32_t>(ceil_div(k, 64));
+  uint32_t slots = std::max(std::bit_floor(std::max(tiles / 6, 1u)), std::min(std::bit_ceil(tiles), 4u));
+  slots = std::min(slots, 16u);
+  while (slots > 1 && !has_slots(kernel, slots, features)) slots /= 2;
+  return slots * 32;
+}
+
+// Where workgroups are few, more subgroups share a row panel, while each has two tiles or more. H200, int4, one row, us
+// of gemvf* with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384
+// (two panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 ->
+// 28672 (two panels) 23.3, 23.4, 28.1. Of gemv1 and gemv1x2 in a whole model of Llama's 1B shape: 1044 tokens/s without
+// this, 1098 up to 1536 subgroups, 1113 up to 3072, 1127 up to 6144.
+uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
+  const uint32_t least = gemv_least_lanes(kernel, k, features);
+  if (features.cpu || kernel.family == Family::gemv_rows) return least;
+  // About 46 for each multiprocessor.
+  const int64_t most = features.filling(takes_two_matrices(kernel) ? kMostSplitSubgroups : 6144);
+  const int64_t groups = ceil_div(ceil_div(n, 16), kernel.panels) * ceil_div(m, kernel.rows), tiles = ceil_div(k, 64);
+  uint32_t slots = least / 32;
+  const auto is_heavy = [&](uint32_t s) {
+    return takes_two_matrices(kernel) && kernel.rows > 8 && s * 32 > kManySplitLanes;
+  };
+  while (slots < 32 && groups * slots * (is_heavy(slots * 2) ? 4 : 2) <= most && tiles >= int64_t{slots} * 4 &&
+         has_slots(kernel, slots * 2, features))
+    slots *= 2;
+  return slots * 32;
+}
+
+// H200: with one row panel, two prefetched tiles gain 2 to 4 %.
+uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
+  return features.cpu || kernel.panels != 1 ? 1 : 2;
+}
+
+// Of rows with few tiles for a subgroup, whose loads then wait for each other. H200, one row, us with the first vectors
+// ahead and with all: fp32 384 -> 384 6.3, 3.7; 384 -> 1536 6.5, 4.1; 1536 -> 384 7.4, 4.9; 2048 -> 2048 8.4, 8.0; 4096
+// -> 4096 (4 tiles) 18.8, 20.7; fp16 the same shapes 5.5, 3.9; 5.8, 4.1; 6.9, 4.8; 6.8, 6.4; 12.0, 12.4; 4096 -> 14336
+// (8 tiles) 29.6, 33.6.
+bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const bool floats = s.weight == WeightType::f16 || s.weight == WeightType::f32;
+  if (features.cpu || !floats || s.m > 1 || kernel.rows * kernel.panels != 1) return false;
+  return ceil_div(s.k, 64) <= int64_t{2} * gemv_lanes(kernel, s.m, s.n, s.k, features) / 32;
+}
+
+}  // namespace pumice::engine
