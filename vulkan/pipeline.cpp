@@ -191,7 +191,7 @@ void Pipelines::Impl::create(const PipelineKey& key, SpirvBlocks& blocks, Pipeli
   if (matrices && core->features.has(Feature::robust) && core->physical.pipeline_robustness) info.pNext = &robustness;
   if (core->physical.pipeline_statistics) info.flags |= VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
   VkPipeline handle = VK_NULL_HANDLE;
-  const double begin = processor_ms();
+  const double begin = log_begun(key);
   const VkResult result = vk.CreateComputePipelines(core->device, cache, 1, &info, nullptr, &handle);
   const double ms = processor_ms() - begin;
   vk.DestroyShaderModule(core->device, module, nullptr);

@@ -52,6 +52,10 @@ nlohmann::json statistics(const Core& core, VkPipeline pipeline) {
   return result;
 }
 
+nlohmann::json line_of(const PipelineKey& key) {
+  return {{"shader", key.shader->name}, {"spec", key.spec}, {"subgroup_size", key.subgroup_size}};
+}
+
 }  // namespace
 
 bool logs_pipelines() {
@@ -65,9 +69,14 @@ double processor_ms() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
+double log_begun(const PipelineKey& key) {
+  if (logs_pipelines()) append_line(kVariable, line_of(key).dump());
+  return processor_ms();
+}
+
 void log_pipeline(const Core& core, const PipelineKey& key, VkPipeline pipeline, double ms) {
-  nlohmann::json line = {
-      {"shader", key.shader->name}, {"spec", key.spec}, {"subgroup_size", key.subgroup_size}, {"ms", ms}};
+  nlohmann::json line = line_of(key);
+  line["ms"] = ms;
   if (core.physical.pipeline_statistics) line["statistics"] = statistics(core, pipeline);
   append_line(kVariable, line.dump());
 }

@@ -79,6 +79,8 @@ TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   Features few = features;
   few.few_registers = true;
   EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot32x32");
+  few.subgroup_size = few.min_subgroup_size = few.max_subgroup_size = 16;  // Mali
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot32x32");
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
   features.kernel = "conv_dot32x32";
   EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv_dot32x32");

@@ -135,6 +135,26 @@ TEST(Registers, WideSubgroupsDivideThem) {
   EXPECT_FALSE(amd.few_registers || has_fewest_registers(amd));
 }
 
+// Mali, by the features and subgroups of its profile: subgroups of 16 alone, with packed dot products.
+TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
+  Features mali = gpu();
+  mali.bits = bit(Feature::float16) | bit(Feature::storage16) | bit(Feature::storage8) | bit(Feature::int_dot);
+  mali.cpu = false;
+  mali.subgroup_size = mali.min_subgroup_size = mali.max_subgroup_size = 16;
+  mali.guess_registers();
+  EXPECT_TRUE(mali.few_registers && has_fewest_registers(mali));
+  EXPECT_EQ(pick_tile(1, 512, 14336, mali), (Tile{32, 64, 4, 4}));
+  EXPECT_EQ(pick_tile(1, 512, 14336, mali, 2), (Tile{32, 64, 4, 4}));
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    EXPECT_TRUE(holds_pass(2, dtype, mali));
+    EXPECT_FALSE(holds_pass(4, dtype, mali));
+  }
+  EXPECT_EQ(pick_linear({512, 14336, 4096, 0, WeightType::q4, DType::f32, false, true}, mali).name, "dot_tile32x64");
+  Features intel = mali;  // which has subgroups of 32, too
+  intel.max_subgroup_size = 32;
+  EXPECT_EQ(pick_tile(1, 512, 14336, intel), (Tile{64, 64, 8, 4}));
+}
+
 // One matrix a subgroup: of 8 lanes, a register of Intel's is one number of each.
 TEST(Registers, SubgroupsOfEightHoldOneMatrix) {
   Features intel = gpu();

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from pathlib import Path
 
@@ -234,10 +235,53 @@ def test_of_slow_pipelines_the_shorter_time_counts(fleet, tmp_path: Path) -> Non
             rows = [{"shader": each.shader, "spec": each.spec, "subgroup_size": 0, "ms": ms} for each, ms in times]
             self.log.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
+        def made(self) -> list:
+            return fleet.read_log(self.log)
+
     result = fleet.Result("m1", "Honeykrisp", "abc", 3)
     result.add([pipeline(fleet, name, ms) for name, ms in (("conv2d[f32]", 1100), ("scan[f32]", 1600), ("tri[b8]", 9))])
     fleet.again(Compiler(), result)
     assert [each.ms for each in result.pipelines] == [900, 1600, 9]
+
+
+def test_a_pipeline_that_takes_too_long_is_named_and_the_others_are_made(fleet, tmp_path: Path, monkeypatch) -> None:
+    """A tool that never gets done with every second pipeline, and does not die of its parent's death either."""
+    tool = tmp_path / "tool"
+    tool.write_text(
+        f"#!{sys.executable}\nimport json, os, sys, time\n"
+        "wanted = [json.loads(line) for line in open(sys.argv[sys.argv.index('--pipelines') + 1])]\n"
+        "log = open(os.environ['PUMICE_PIPELINE_LOG'], 'a', buffering=1)\n"
+        "for each in wanted:\n"
+        "    print(json.dumps(each), file=log)\n"
+        "    time.sleep(1000 * (each['shader'] in 'bd'))\n"
+        "    print(json.dumps(each | {'ms': 50}), file=log)\n"
+        "print('{\"rows\": []}')\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setattr(fleet, "FOLDER", tmp_path)
+    monkeypatch.setattr(fleet, "PIPELINE_SECONDS", 2)
+    monkeypatch.setattr(fleet, "variables", lambda gpu: {})
+    compiler, failed = fleet.Compiler(fleet.chosen(["m1"])[0], tool), {}
+    compiler.listed([fleet.Pipeline(name, [8], 0, 0) for name in "abcde"], failed)
+    assert failed == {f"{name} [8]": f"{name} [8]: not finished in 2 s" for name in "bd"}
+    assert [each.shader for each in compiler.made()] == ["a", "c", "e"]
+
+
+def test_an_emulated_compilers_times_are_not_those_of_the_emulator(fleet, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(fleet, "FOLDER", tmp_path)
+    monkeypatch.setattr(fleet, "variables", lambda gpu: {})
+    for name, ms in (("m1", 1000), ("g610", 1000 / fleet.EMULATION)):
+        compiler = fleet.Compiler(fleet.chosen([name])[0], Path("tool"))
+        compiler.log.write_text('{"shader": "a", "spec": [], "subgroup_size": 0, "ms": 1000}\n')
+        assert [each.ms for each in compiler.made()] == [ms]
+
+
+def test_only_what_a_gpu_needs_is_installed(fleet) -> None:
+    from setup import fleet_gpus
+
+    of = {name: fleet_gpus.sets(fleet.chosen([name])) for name in ("m1", "g610")}
+    assert of == {"m1": ["gpus", "intel-shim"], "g610": ["cross", "drv-arm64"]}
+    assert fleet_gpus.sets(fleet.chosen([])) == of["m1"] + of["g610"]
 
 
 def test_a_result_of_older_spirv_is_not_known(fleet, results) -> None:
@@ -255,6 +299,15 @@ def test_the_build_says_the_spirv_of_every_variant(fleet) -> None:
     assert set(fleet_known.digests(paths.BUILD / building.IN_PLACE / "generated/glsl")) == names
 
 
+def done_lines(log: Path) -> list[dict]:
+    """Of the pipelines that are done. Each of them was begun before, and said so."""
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    done = [line for line in lines if "ms" in line]
+    begun = [line for line in lines if "ms" not in line]
+    assert begun == [{key: line[key] for key in ("shader", "spec", "subgroup_size")} for line in done]
+    return done
+
+
 def test_the_pipelines_of_a_file_are_made(tmp_path: Path) -> None:
     """Also with the constants of the shader itself; what the device cannot run is left out."""
     listed, log = tmp_path / "listed.jsonl", tmp_path / "log.jsonl"
@@ -266,7 +319,7 @@ def test_the_pipelines_of_a_file_are_made(tmp_path: Path) -> None:
     listed.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = run(BIN / "pumice-rt", "kernel", "compile", "--pipelines", listed, "--json", PUMICE_PIPELINE_LOG=str(log))
     assert [row["status"] for row in json.loads(done.stdout)["rows"]] == ["ok", "ok", "skipped"]
-    made = [json.loads(line) for line in log.read_text().splitlines()]
+    made = done_lines(log)
     assert [(line["shader"], line["spec"]) for line in made] == [(row["shader"], row["spec"]) for row in rows[:2]]
 
 
@@ -293,7 +346,7 @@ def test_pipelines_are_logged_and_not_run(tmp_path: Path) -> None:
     done = run(BIN / "pumice-rt", "kernel", "compile", "--op", "softmax", "--json", PUMICE_PIPELINE_LOG=str(log))
     rows = json.loads(done.stdout)["rows"]
     assert rows and all(row["status"] == "ok" for row in rows)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = done_lines(log)
     softmax = [line for line in lines if line["shader"].startswith("softmax[")]
     assert softmax and all(line["ms"] > 0 and line["spec"][0] > 0 for line in softmax)
     assert len({(line["shader"], *line["spec"]) for line in lines}) == len(lines), "a pipeline was made twice"

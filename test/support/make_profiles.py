@@ -3,7 +3,7 @@
 
     .venv/bin/python test/support/make_profiles.py [NAME...]
 
-Needs `./dev setup --swiftshader` and the drivers of `./dev fleet`. Of a GPU that is here:
+Needs `./dev setup --swiftshader`, the drivers of `./dev fleet` and what that builds. Of a GPU that is here:
 `pumice-rt devices --profile --device NAME > test/profiles/NAME.json`.
 """
 
@@ -17,28 +17,37 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from setup import fleet, paths  # noqa: E402
+from setup import fleet_gpus, paths  # noqa: E402
+from setup.building import EMULATED, IN_PLACE  # noqa: E402
 
 FOLDER = ROOT / "test/profiles"
-TOOL = ROOT / "build/release/bin/pumice-rt"
 
 
-def drivers() -> dict[str, dict[str, str]]:
-    """The variables that a process needs to see each device, by the profile's name."""
+def tool(preset: str) -> Path:
+    return paths.BUILD / preset / "bin/pumice-rt"
+
+
+def drivers() -> dict[str, tuple[list[str | Path], dict[str, str]]]:
+    """pumice-rt's command and the variables that it needs to see each device, by the profile's name."""
     swiftshader = {"VK_DRIVER_FILES": str(paths.PREFIX / "swiftshader/vk_swiftshader_icd.json")}
     cpu = {"llvmpipe": {"PUMICE_DEVICE": "llvmpipe"}, "swiftshader": swiftshader | {"PUMICE_DEVICE": "SwiftShader"}}
-    return cpu | {gpu.name: fleet.variables(gpu) for gpu in fleet.GPUS}
+    found = {name: ([tool(IN_PLACE)], variables) for name, variables in cpu.items()}
+    for gpu in fleet_gpus.GPUS:
+        command = [*fleet_gpus.launcher(gpu), tool(EMULATED if gpu.emulated else IN_PLACE)]
+        found[gpu.name] = command, fleet_gpus.variables(gpu)
+    return found
 
 
 def main(names: list[str]) -> None:
     """Write each profile, or those named."""
     FOLDER.mkdir(exist_ok=True)
-    for name, variables in drivers().items():
+    for name, (command, variables) in drivers().items():
         if names and name not in names:
             continue
-        command = [TOOL, "devices", "--profile"]
         environment = paths.environment(**variables)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, "devices", "--profile"], env=environment, capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
             raise SystemExit(f"{name}: {done.stderr}")
         profile = json.loads(done.stdout)

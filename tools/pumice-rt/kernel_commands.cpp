@@ -55,8 +55,8 @@ the cache folder, for this device, driver, build and --features; PUMICE_FEATURES
 
 constexpr const char* kCompileHelp = R"(
 The cases are those of kernel bench. PUMICE_PIPELINE_LOG names a file that gets a line of JSON for each pipeline: its
-shader, specialization constants, milliseconds, and what the driver's compiler says of it. Exit code 1: the driver
-refused something, 4: nothing that was asked for runs on this device.
+shader, specialization constants, milliseconds, and what the driver's compiler says of it; before it one without these,
+when the compiler begins. Exit code 1: the driver refused something, 4: nothing that was asked for runs on this device.
 )";
 
 constexpr const char* kExamples = R"(Examples:

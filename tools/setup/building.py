@@ -29,6 +29,7 @@ from setup.progress import StepFailed, show
 
 IN_PLACE = "release"  # the preset whose extension module `import pumice` uses
 SANITIZED = "asan-ubsan"  # the one with the fuzz targets, made by clang
+ARM, EMULATED = "aarch64-linux", "aarch64-emulated"  # 64-bit Arm; quickly, for an emulator
 COVERAGE = "coverage"  # the fuzz targets again, which count the lines that they reach
 
 
@@ -50,7 +51,7 @@ def cmake_arguments(preset: str) -> list[str]:
         entries["Python_INCLUDE_DIR"] = next(PYDEV.glob("python3.*"))
     if preset in (SANITIZED, COVERAGE):
         entries["CMAKE_C_COMPILER"], entries["CMAKE_CXX_COMPILER"] = clang()
-    if preset == "aarch64-linux" and not shutil.which("aarch64-linux-gnu-g++"):
+    if preset in (ARM, EMULATED) and not shutil.which("aarch64-linux-gnu-g++"):
         for key, tool in (("C", "gcc"), ("CXX", "g++")):
             entries[f"CMAKE_{key}_COMPILER"] = PREFIX / f"cross/wrap/aarch64-linux-gnu-{tool}"
     if launcher() and preset in ("release", "debug"):

@@ -17,6 +17,9 @@ from setup.apt import Unsuited
 from setup.progress import StepFailed, run
 from setup.recipes import TRIPLETS
 
+# It signs no return addresses, which takes qemu's other processors five times as long as all else.
+EMULATED_CPU = "cortex-a76"
+
 
 @dataclass
 class Work:
@@ -83,13 +86,13 @@ def _manifest(source: Path, target: Path, library: Path) -> None:
     target.write_text(json.dumps(data, indent=2) + "\n")
 
 
-def _driver_only(work: Work) -> None:
-    """Keep lavapipe of Mesa's drivers; put the manifest at lvp_icd.json."""
+def _driver_only(work: Work, *others: str) -> None:
+    """Keep lavapipe of Mesa's drivers, and `others`; put its manifest at lvp_icd.json."""
     library = work.libraries / "libvulkan_lvp.so"
     if not library.exists():
         raise Unsuited("Mesa's package holds no lavapipe")
     for other in work.libraries.glob("libvulkan_*.so"):
-        if other != library:
+        if other != library and other.name not in others:
             other.unlink()
     for other in work.libraries.glob("libVkLayer_*"):
         other.unlink()
@@ -201,12 +204,15 @@ def cross(work: Work) -> None:
 
 
 def emulated(work: Work) -> None:
-    """A driver and its C library for another machine: `run` starts a program under qemu with them."""
-    _driver_only(work)
+    """Drivers, and a C library for them, of another machine: `run` starts a program under qemu with its lavapipe. Of
+    the drivers of GPUs those stay that Debian has for that machine only, with the shims that stand in for kernels."""
+    for manifest in (work.fresh / "usr/share/vulkan/icd.d").glob("panfrost_icd*.json"):
+        _manifest(manifest, work.fresh / "panfrost.json", work.place / work.lib / "libvulkan_panfrost.so")
+    _driver_only(work, "libvulkan_panfrost.so")
     qemu = work.place.with_name("cross") / "usr/bin/qemu-aarch64-static"
     text = (
         f"#!/bin/sh\nVK_DRIVER_FILES='{work.place}/lvp_icd.json' "
-        f"exec '{qemu}' -L '{work.place}' -E LD_LIBRARY_PATH='{work.place}/{work.lib}' \"$@\"\n"
+        f"exec '{qemu}' -cpu {EMULATED_CPU} -L '{work.place}' -E LD_LIBRARY_PATH='{work.place}/{work.lib}' \"$@\"\n"
     )
     _executable(work.fresh / "run", text)
 

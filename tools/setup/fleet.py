@@ -15,69 +15,20 @@ import tomllib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from setup.building import build
-from setup.paths import BUILD, PREFIX, PYTHON, ROOT, environment
+from setup import fleet_limit
+from setup.building import EMULATED, IN_PLACE, build
+from setup.fleet_gpus import GPUS, Gpu, chosen, launcher, variables
+from setup.paths import BUILD, PYTHON, ROOT, environment
 from setup.progress import Progress, StepFailed
 
 FOLDER = BUILD / "fleet"  # NAME.json: a Result
-SETS = ("gpus", "intel-shim")  # of the prefix
 MODELS = ROOT / "test/bench/fleet.toml"
 SLOW_MS = 1000
 SECONDS = 600  # for the kernels of an operator, or for a call of a model
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU of Mesa's: `name` on the page, the shim, the driver's manifest and the variable that chooses the chip.
-    `matrices`: the hardware has units for them."""
-
-    name: str
-    title: str
-    shim: str
-    driver: str
-    variable: tuple[str, str] | None = None
-    matrices: bool = False
-
-
-GPUS = (
-    Gpu("polaris10", "AMD Polaris (GCN 4)", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "polaris10")),
-    Gpu("vega10", "AMD Vega (GCN 5)", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "vega10")),
-    Gpu("navi10", "AMD RDNA 1", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "navi10")),
-    Gpu("navi21", "AMD RDNA 2", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "navi21")),
-    Gpu("navi31", "AMD RDNA 3", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "navi31"), matrices=True),
-    Gpu("gfx1201", "AMD RDNA 4", "amdgpu", "radeon", ("AMDGPU_GPU_ID", "gfx1201"), matrices=True),
-    Gpu("adreno630", "Qualcomm Adreno 630", "freedreno", "freedreno", ("FD_GPU_ID", "630")),
-    Gpu("adreno660", "Qualcomm Adreno 660", "freedreno", "freedreno", ("FD_GPU_ID", "660")),
-    Gpu("adreno730", "Qualcomm Adreno 730", "freedreno", "freedreno", ("FD_GPU_ID", "730")),
-    Gpu("adreno740", "Qualcomm Adreno 740", "freedreno", "freedreno", ("FD_GPU_ID", "740")),
-    Gpu("adreno750", "Qualcomm Adreno 750", "freedreno", "freedreno", ("FD_GPU_ID", "750")),
-    Gpu("adreno830", "Qualcomm Adreno 830", "freedreno", "freedreno", ("FD_GPU_ID", "830")),
-    Gpu("skl", "Intel Skylake (Gen9)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "skl")),
-    Gpu("tgl", "Intel Tiger Lake (Xe-LP)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "tgl")),
-    Gpu("dg2", "Intel Arc A (Xe-HPG)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "dg2"), matrices=True),
-    Gpu("mtl", "Intel Meteor Lake (Xe-LPG)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "mtl")),
-    Gpu("bmg", "Intel Battlemage (Xe2)", "intel", "intel", ("INTEL_STUB_GPU_PLATFORM", "bmg"), matrices=True),
-    Gpu("m1", "Apple M1 (Honeykrisp)", "asahi", "asahi"),
-    Gpu("pascal", "NVIDIA Pascal (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "134")),
-    Gpu("turing", "NVIDIA Turing (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "162"), matrices=True),
-    Gpu("ampere", "NVIDIA Ampere (NVK)", "nouveau", "nouveau", ("NOUVEAU_CHIPSET", "172"), matrices=True),
-)
-
-
-def variables(gpu: Gpu) -> dict[str, str]:
-    """What a process must have to see the GPU, and nothing else."""
-    libraries = PREFIX / "intel-shim" if gpu.shim == "intel" else next((PREFIX / "gpus/usr/lib").glob("*-linux-gnu"))
-    chosen = dict([gpu.variable]) if gpu.variable else {}
-    return chosen | {
-        "LD_PRELOAD": str(libraries / f"lib{gpu.shim}_noop_drm_shim.so"),
-        "VK_DRIVER_FILES": str(PREFIX / f"gpus/{gpu.driver}.json"),
-        "LD_LIBRARY_PATH": str(PREFIX / "gpus"),
-        "MESA_SHADER_CACHE_DISABLE": "true",
-        "PUMICE_CACHE_DIR": "off",
-        "PUMICE_DEVICE": "0",
-        "PUMICE_FEATURES": "",
-    }
-
+PIPELINE_SECONDS = 300  # for one pipeline
+# An emulated compiler takes so many times as long: 98 pipelines of softmax, convolutions and linear layers for an
+# Adreno 740, whose driver Debian builds for both machines, took 3.7 s of processor time, and 20.2 s under qemu.
+EMULATION = 5.5
 
 # Of the drivers' own words for what they count, by ours: RADV's, turnip's, ANV's, Honeykrisp's, NVK's. Spills are
 # counts, or bytes in their place.
@@ -127,8 +78,9 @@ def pipeline(line: dict) -> Pipeline:
 
 
 def read_log(log: Path, *models: str) -> list[Pipeline]:
-    """The pipelines of a log, which is removed."""
-    found = [pipeline(json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
+    """The pipelines of a log that were made; it is removed."""
+    lines = map(json.loads, log.read_text().splitlines() if log.exists() else [])
+    found = [pipeline(line) for line in lines if "ms" in line]
     log.unlink(missing_ok=True)
     for each in found:
         each.models.extend(models)
@@ -187,19 +139,31 @@ class Compiler:
         # switch kernels off for that.
         own = {"PUMICE_PIPELINE_LOG": str(self.log), "PUMICE_FEATURES": "staged,untested"}
         self.settings = environment(**variables(self.gpu) | own)
+        self.seconds = round(SECONDS * (EMULATION if self.gpu.emulated else 1))
+        self.watch = fleet_limit.Watch(self.log)
+        self.late: fleet_limit.Key | None = None  # the pipeline for which the last call was ended
 
     def call(self, *arguments: str | Path) -> tuple[str, str]:
         """What the tool printed, and why it did not end well."""
-        command = [self.tool, *arguments]
-        try:
-            done = subprocess.run(
-                command, env=self.settings, capture_output=True, text=True, check=False, timeout=SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return "", f"not done in {SECONDS} s"
-        ended = done.returncode in (0, 4)  # 4: nothing of it runs there
-        said = (done.stderr.strip().splitlines() or [""])[-1]
-        return done.stdout, "" if ended else f"status {done.returncode}: {said[:300]}"
+        command = [*launcher(self.gpu), self.tool, *arguments]
+        self.watch = fleet_limit.Watch(self.log)
+        ended = fleet_limit.run(command, self.settings, self.watch, self.seconds, PIPELINE_SECONDS)
+        self.late = ended.late
+        if self.late:
+            return "", f"{self.late[0]} {list(self.late[1])}: not finished in {PIPELINE_SECONDS} s"
+        if ended.status is None:
+            return "", f"not done in {self.seconds} s"
+        said = (ended.err.strip().splitlines() or [""])[-1]
+        well = ended.status in (0, 4)  # 4: nothing of it runs there
+        return ended.out, "" if well else f"status {ended.status}: {said[:300]}"
+
+    def made(self, *models: str) -> list[Pipeline]:
+        """The pipelines of the calls since the last one of this. An emulated compiler's times are made those of a real
+        processor."""
+        found = read_log(self.log, *models)
+        for each in found:
+            each.ms /= EMULATION if self.gpu.emulated else 1
+        return found
 
     def device(self) -> tuple[str, dict]:
         """Its name, and what `kernel list` says of the shaders there."""
@@ -222,7 +186,10 @@ class Compiler:
         return bad[0] if bad else why
 
     def listed(self, wanted: list[Pipeline], failed: dict[str, str]) -> None:
-        """Compile these pipelines. Where the compiler dies of one, halves of them are tried until it is found."""
+        """Compile these pipelines. Where the compiler dies of one, halves of them are tried until it is found; what
+        takes it too long is left out."""
+        if not wanted:
+            return
         lines = FOLDER / f"{self.gpu.name}.wanted"
         text = [
             json.dumps({"shader": each.shader, "spec": each.spec, "subgroup_size": each.subgroup_size}) + "\n"
@@ -231,7 +198,11 @@ class Compiler:
         lines.write_text("".join(text))
         why = self._compile("--pipelines", lines)
         lines.unlink()
-        if why and len(wanted) > 1:
+        if self.late:
+            left = self.watch.done | {self.late}
+            failed[f"{self.late[0]} {list(self.late[1])}"] = why
+            self.listed([each for each in wanted if each.key not in left], failed)
+        elif why and len(wanted) > 1:
             half = len(wanted) // 2
             self.listed(wanted[:half], failed)
             self.listed(wanted[half:], failed)
@@ -245,27 +216,27 @@ def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Re
     device, listed = compiler.device()
     result = Result(gpu.name, device, _commit())
     at = ""
-    with progress.step(gpu.name, lambda: at):
+    with progress.step(gpu.name, lambda: f"{at}: {len(compiler.watch.done)} pipelines"):
         names = [row["op"] for row in listed["operators"]]
         for name in only or names:
             at = f"operator {name}"
             if why := compiler.operator(name):
                 result.failed[name] = why
-        result.add(read_log(compiler.log))
+        result.add(compiler.made())
         if only:
             return result
         for model, call in calls():
             at = f"{model} {call}"
             command, *options = call.split()
             options += ["--runs", "1", "--warmup", "0"] if command == "bench" else []
-            limits = ["--max-seconds", str(SECONDS), "--timeout-ms", str(1000 * SECONDS)]
+            limits = ["--max-seconds", str(compiler.seconds), "--timeout-ms", str(1000 * compiler.seconds)]
             if why := compiler.call(command, FOLDER / f"models/{model}.pumice", *options, *limits)[1]:
                 result.failed[f"{model}: {call}"] = why
-            result.add(read_log(compiler.log, model))
-        at = "the other variants"
+            result.add(compiler.made(model))
         rest = unmade(_variants(listed, result), result.pipelines, matrices(listed))
+        at = f"the {len(rest)} other variants"
         compiler.listed(rest, result.failed)
-        result.add(read_log(compiler.log))
+        result.add(compiler.made())
         at = "those that took longest, again"
         again(compiler, result)
     return result
@@ -275,7 +246,7 @@ def again(compiler: Compiler, result: Result) -> None:
     """The slow pipelines once more: of both times the shorter counts, as others may use the processor, too."""
     slow = {each.key: each for each in result.pipelines if each.ms > SLOW_MS}
     compiler.listed(list(slow.values()), {})
-    for each in read_log(compiler.log):
+    for each in compiler.made():
         if first := slow.get(each.key):
             first.ms = min(first.ms, each.ms)
 
@@ -335,10 +306,10 @@ def make_models(progress: Progress) -> None:
             raise StepFailed(f"the models were not made:\n{done.stderr[-2000:]}")
 
 
-def chosen(names: list[str]) -> list[Gpu]:
-    if unknown := set(names) - {gpu.name for gpu in GPUS}:
-        raise StepFailed(f"no GPU {', '.join(sorted(unknown))}; there are {', '.join(gpu.name for gpu in GPUS)}")
-    return [gpu for gpu in GPUS if not names or gpu.name in names]
+def tools(gpus: list[Gpu]) -> dict[bool, Path]:
+    """pumice-rt, built for this machine and, where one of them is emulated, for that one, too."""
+    presets = {False: IN_PLACE} | ({True: EMULATED} if any(gpu.emulated for gpu in gpus) else {})
+    return {emulated: build(preset, ["pumice-rt"]) / "bin/pumice-rt" for emulated, preset in presets.items()}
 
 
 def run(names: list[str], only: list[str]) -> int:
@@ -347,15 +318,15 @@ def run(names: list[str], only: list[str]) -> int:
     from setup import fleet_known, fleet_page, fleet_summary
 
     gpus = chosen(names)
-    built = build(targets=["pumice-rt"])
-    tool, spirv = built / "bin/pumice-rt", fleet_known.digests(built / "generated/glsl")
+    built = tools(gpus)
+    spirv = fleet_known.digests(BUILD / IN_PLACE / "generated/glsl")
     failed = False
     progress = Progress("fleet")
     try:
         if not only:
             make_models(progress)
         for gpu in gpus:
-            result = compile_for(gpu, tool, only, progress)
+            result = compile_for(gpu, built[gpu.emulated], only, progress)
             summary = fleet_summary.Summary.of(result)
             if not only:
                 result.spirv = spirv

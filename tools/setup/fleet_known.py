@@ -20,7 +20,8 @@ from typing import TypeVar
 from setup import install
 from setup.building import build
 from setup.debian_lock import DebianLock
-from setup.fleet import GPUS, SETS, Compiler, Gpu, Pipeline, Result, matrices, read_log, unmade
+from setup.fleet import Compiler, Pipeline, Result, matrices, tools, unmade
+from setup.fleet_gpus import SETS, Gpu, chosen, sets
 from setup.paths import ROOT
 from setup.prefix import labels
 from setup.progress import Progress, side_by_side
@@ -148,7 +149,7 @@ def compiled(known: Known, compiler: Compiler, stale: list[str], progress: Progr
     progress.say(f"{name}: {len(wanted)} pipelines")
     with progress.step(name):
         compiler.listed(wanted, failed)
-        made = read_log(compiler.log) + [each for each in wanted if each.name in failed]
+        made = compiler.made() + [each for each in wanted if each.name in failed]
     return made, set(failed)
 
 
@@ -180,12 +181,12 @@ def changed(names: list[str]) -> int:
     if not stale:
         print(f"fleet: {len(now)} variants of shaders and the drivers are those of {FILE.relative_to(ROOT)}")
         return 0
-    install.setup(list(SETS), quiet=True)
-    tool, worse = build(targets=["pumice-rt"]) / "bin/pumice-rt", []
-    gpus = [gpu for gpu in GPUS if gpu.name in (names or known.gpus)]
+    gpus = chosen(names or list(known.gpus))
+    install.setup(sets(gpus), quiet=True)
+    built, worse = tools(gpus), []
     progress = Progress("fleet")
     try:
-        found = at_once(gpus, lambda gpu: compiled(known, Compiler(gpu, tool), stale, progress))
+        found = at_once(gpus, lambda gpu: compiled(known, Compiler(gpu, built[gpu.emulated]), stale, progress))
     finally:
         progress.close()
     for gpu in gpus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from setup.fleet import EMULATION, PIPELINE_SECONDS
 from setup.fleet_slow import FEW, LONG_MS, slower
 from setup.fleet_summary import SLOW_MS, Counts, Family, Summary
 from setup.paths import ROOT
@@ -12,7 +13,7 @@ from setup.paths import ROOT
 PAGE = ROOT / "docs/fleet.md"
 HEAVY = 2000, 200  # instructions, or ms: families with a pipeline above either have rows of their own
 
-HEAD = """# The kernels in the compilers of other GPUs
+HEAD = f"""# The kernels in the compilers of other GPUs
 
 Written by `./dev fleet`, on a machine that has none of these GPUs. Mesa's drivers hold their whole shader compilers,
 and Mesa's shims stand in for the kernel's side: features, limits, memory, pipelines and what the compilers say of them
@@ -29,9 +30,13 @@ layers, ResNet-50); and one of each variant that neither made, with the shader's
 cooperative matrices with those of another variant. Times are processor time of one x86-64 core. The feature `fragments`
 is found out by a dispatch that runs, so that its kernels are never among them.
 
-On Adreno, Apple and Intel, whose drivers do not tell how many compute units there are, nothing chooses
-`decoder_layers`: what is said of it there is of such a pipeline. GPUs that are missing: Mali and PowerVR, whose shims
-Mesa has, but whose drivers Debian builds for arm64 alone.
+Debian builds Mali's driver for 64-bit Arm alone: there `pumice-rt` is a program for Arm, and an emulator runs it with
+the driver. Its times are those of the emulator by {EMULATION}: Adreno's driver, which Debian builds for both, takes so
+many times longer there. What does not compile in {PIPELINE_SECONDS} s is in the table of what failed.
+
+On Adreno, Apple, Intel and Mali, whose drivers do not tell how many compute units there are, nothing chooses
+`decoder_layers`: what is said of it there is of such a pipeline. A GPU that is missing: PowerVR, whose driver Debian
+builds for 64-bit Arm alone, too.
 
 A GPU's columns are of the commit in its row here: `./dev fleet --gpu NAME` writes those of one and keeps the others.
 """
@@ -59,9 +64,12 @@ instructions, takes more than {ms} ms or spills anywhere.
 """
 REGISTERS = (
     "VGPRs on AMD; full registers of 4 on Adreno; of 16 bits on Apple; on Intel those of 32 bytes in use at a "
-    "time, of 128."
+    "time, of 128; on Mali of 32 bits, of 64."
 )
-OCCUPANCY = "The fewest waves at a time: of a SIMD on AMD, a core on Adreno, an SM on NVIDIA; threads on Apple."
+OCCUPANCY = (
+    "The fewest waves at a time: of a SIMD on AMD, a core on Adreno, an SM on NVIDIA; threads on Apple; on Mali 2, or "
+    "1 with more than 32 registers."
+)
 SPILLING = (
     "Those that spill: how many, and the most spills and fills of one (on AMD bytes of scratch memory with them)."
 )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from setup.fleet import GPUS
+from setup.fleet_gpus import GPUS
 from setup.fleet_summary import Family, Summary
 
 LONG_MS = 500

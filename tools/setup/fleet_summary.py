@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from setup.fleet import GPUS, SLOW_MS, Pipeline, Result
+from setup.fleet import SLOW_MS, Pipeline, Result
+from setup.fleet_gpus import GPUS
 from setup.paths import ROOT
 
 FOLDER = ROOT / "test/fleet"

@@ -108,7 +108,10 @@ RECIPES = {
         "cross",
     ),
     "drv-arm64": Recipe(
-        (Part(("trixie-backports", "trixie"), ("mesa-vulkan-drivers", "libvulkan1")),), "emulated", arch="arm64"
+        (Part(("trixie-backports", "trixie"), ("mesa-vulkan-drivers", "mesa-drm-shim", "libvulkan1")),),
+        "emulated",
+        edition=3,
+        arch="arm64",
     ),
     "gpus": Recipe(
         (
