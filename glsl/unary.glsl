@@ -16,6 +16,7 @@ layout(constant_id = 1) const uint FUNCTION = 0;
 #include "core/unary.glslh"
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
+#define ELEMENT vec4
 #include "math/function_of_one.glslh"
 vec4 apply(vec4 x) {
   switch (FUNCTION) {

@@ -92,12 +92,13 @@ void elementwise_chain(HostCall& call) {
     const auto at = [&](size_t i) { return static_cast<size_t>(list[k + i]); };
     steps.push_back({static_cast<uint32_t>(list[k]), {at(1), at(2), at(3)}});
   }
+  std::vector<HostArgument> x;
+  for (const HostTensor& tensor : call.args[0].tensors) x.push_back({.given = true, .tensors = {tensor}});
   HostOutput& out = call.out();
   for (size_t i = 0; i < out.count(); ++i) {
     const Shape at = coordinates(i, out.shape);
     Values values{};
-    for (size_t k = 0; k < call.args[0].tensors.size(); ++k)
-      values[CHAIN_X + k] = broadcast_to({.given = true, .tensors = {call.args[0].tensors[k]}}, at);
+    for (size_t k = 0; k < x.size(); ++k) values[CHAIN_X + k] = broadcast_to(x[k], at);
     if (call.has(1)) values[CHAIN_CONDITION] = broadcast_to(call.args[1], at);
     for (size_t k = 0; k < CHAIN_NUMBERS; ++k)
       if (call.has(3 + k)) values[CHAIN_NUMBER + k] = in_f32(call.real(3 + k));
