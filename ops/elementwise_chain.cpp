@@ -52,8 +52,13 @@ void check_steps(const Args& args, const std::vector<int64_t>& steps, size_t ten
     const int64_t function = steps[static_cast<size_t>(step) * 4];
     check(function >= 0 && function <= static_cast<int64_t>(FUNCTION::ge), "%s: there is no function %" PRId64, kOp,
           function);
-    for (int64_t k = 0; k < operands_of(function); ++k) {
-      const bool truth = check_operand(args, steps, step, steps[static_cast<size_t>(step * 4 + k + 1)], tensors);
+    for (int64_t k = 0; k < 3; ++k) {
+      const int64_t at = steps[static_cast<size_t>(step * 4 + k + 1)];
+      if (k >= operands_of(function)) {  // the kernel takes them apart all the same
+        check(at == 0, "%s: step %" PRId64 " has an operand too many", kOp, step);
+        continue;
+      }
+      const bool truth = check_operand(args, steps, step, at, tensors);
       const bool chooses = function == static_cast<int64_t>(FUNCTION::where) && k == 0;
       check(truth == chooses, "%s: operand %" PRId64 " of step %" PRId64 " is %s truth value", kOp, k, step,
             truth ? "a" : "no");

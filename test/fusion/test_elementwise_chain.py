@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from support.one_call import OneCall
 from support.unfused import CHAIN, Function
 
 import pumice
@@ -216,3 +217,33 @@ def test_the_codes_of_files_stay() -> None:
         "abs square add sub mul div maximum minimum pow prelu elu add_relu clamp where eq ne lt le gt ge"
     )
     assert FUNCTIONS[: len(first.split())] == tuple(first.split())
+
+
+MUL, TANH, WHERE, GT, CLAMP = (FUNCTIONS.index(name) for name in ("mul", "tanh", "where", "gt", "clamp"))
+WRONG = {
+    "a function that is not there": [99, 8, 0, 0],
+    "a negative function": [-1, 8, 0, 0],
+    "a later step": [TANH, 1, 0, 0, TANH, 0, 0, 0],
+    "itself": [TANH, 0, 0, 0],
+    "a tensor that is not there": [MUL, 8, 10, 0],
+    "a number that is not there": [MUL, 8, 18, 0],
+    "a condition that is not there": [WHERE, 12, 8, 8],
+    "an operand beyond all": [TANH, 2**40, 0, 0],
+    "an operand too many": [MUL, 8, 9, 200],
+    "one operand too few": [CLAMP, 8, 16, 0],
+    "a number as a condition": [WHERE, 8, 8, 9],
+    "a truth value as a number": [GT, 8, 9, 0, TANH, 0, 0, 0],
+    "a truth value as the result": [GT, 8, 9, 0],
+    "no steps": [],
+    "half a step": [TANH, 8],
+    "too many steps": [TANH, 8, 0, 0] * 9,
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_steps_of_a_file_are_refused(what) -> None:
+    b = OneCall()
+    x = [b.input(torch.float32, (2, 3)), b.input(torch.float32, (3,))]
+    b.call(CHAIN, [x, None, WRONG[what], 0.5, 1.5, *[None] * 6], torch.float32, (2, 3))
+    with pytest.raises(pumice.Error, match=CHAIN):
+        pumice.load(b.bytes())
