@@ -47,13 +47,8 @@ OPERAND(load_a, DTYPE, a_, A_MODE, params.repeat_a, FROM_BITS(params.number))
 OPERAND(load_b, DTYPE, b_, B_MODE, params.repeat_b, FROM_BITS(params.number))
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
-// elu: e^a - 1 by tanh(a / 2), which has no cancellation near 0.
-vec4 elu(vec4 a, vec4 b) {
-  const vec4 t = safe_tanh(0.5 * a);
-  return mix(b * 2.0 * t / (1.0 - t), a, greaterThan(a, vec4(0.0)));
-}
 vec4 special(vec4 a, vec4 b) {
-  if (OP == BINARY_PRELU) return mix(a * b, a, greaterThan(a, vec4(0.0)));
+  if (OP == BINARY_PRELU) return prelu(a, b);
   if (OP == BINARY_ELU) return elu(a, b);
   if (OP == BINARY_ADD_RELU) return maximum(a + b, vec4(0.0));
   return OP == BINARY_DIV ? a / b : EACH(atan2);

@@ -16,38 +16,21 @@ layout(constant_id = 1) const uint FUNCTION = 0;
 #include "core/unary.glslh"
 
 #if defined(DTYPE_f32) || defined(DTYPE_f16)
+#define ELEMENT vec4
+#include "math/function_of_one.glslh"
 vec4 apply(vec4 x) {
   switch (FUNCTION) {
-    case FUNCTION_gelu: return 0.5 * x * (1.0 + erf(x * 0.707106781));
-    case FUNCTION_gelu_tanh: return 0.5 * x * (1.0 + safe_tanh(0.797884561 * (x + 0.044715 * x * x * x)));
-    case FUNCTION_tanh: return safe_tanh(x);
-    case FUNCTION_sigmoid: return sigmoid(x);
-    case FUNCTION_silu: return x * sigmoid(x);
-    case FUNCTION_exp: return safe_exp(x);
-    case FUNCTION_expm1: return exp_minus_1(x);
-    case FUNCTION_log: return safe_log(x);
-    case FUNCTION_log1p: return log_1_plus(x);
     case FUNCTION_log2: return safe_log(x) * 1.44269504;
     case FUNCTION_log10: return safe_log(x) * 0.434294482;
-    case FUNCTION_sqrt: return safe_sqrt(x);
-    case FUNCTION_rsqrt: return safe_rsqrt(x);
-    case FUNCTION_reciprocal: return reciprocal(x);
     case FUNCTION_sin: return sine(x);
     case FUNCTION_cos: return cosine(x);
-    case FUNCTION_erf: return erf(x);
     case FUNCTION_floor: return floor(x);
     case FUNCTION_ceil: return ceil(x);
     case FUNCTION_round: return roundEven(x);
     case FUNCTION_trunc: return trunc(x);
-    case FUNCTION_hardswish: return x * clamped_to(x + 3.0, 6.0) / 6.0;
-    case FUNCTION_hardsigmoid: return clamped_to(x + 3.0, 6.0) / 6.0;
-    case FUNCTION_relu: return maximum(x, vec4(0.0));
-    case FUNCTION_neg: return -x;
-    case FUNCTION_abs: return abs(x);
     case FUNCTION_sign: return vec4(greaterThan(x, vec4(0.0))) - vec4(lessThan(x, vec4(0.0)));
-    case FUNCTION_square: return x * x;
   }
-  return vec4(nan());
+  return function_of_one(FUNCTION, x);
 }
 #else
 ivec4 apply(ivec4 x) {

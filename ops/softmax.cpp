@@ -62,6 +62,7 @@ std::span<const Op> softmax_ops() {
                                  {"x=T[5,37] dim=-1|1; "
                                   "x=T[2,3,600] dim=2",
                                   "x=f16[32,512,768] dim=-1", reference<true>}}};
+
   return kOps;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/reference/functions.h"
 #include "ops/shared/unary.h"
 
 namespace pumice::engine {
@@ -58,42 +59,8 @@ constexpr Op row(std::string_view name, const Accepted& accepted, void (*referen
           may_leave(function) ? "i64" : ""};
 }
 
-// What the functions without a name in <cmath> are.
-double gelu(double x) {
-  return 0.5 * x * (1 + std::erf(x * M_SQRT1_2));
-}
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-double silu(double x) {
-  return x * sigmoid(x);
-}
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
-double reciprocal(double x) {
-  return 1 / x;
-}
-double rsqrt(double x) {
-  return 1 / std::sqrt(x);
-}
-double hardsigmoid(double x) {
-  return std::isnan(x) ? x : std::clamp(x + 3, 0.0, 6.0) / 6;
-}
-double hardswish(double x) {
-  return x * hardsigmoid(x);
-}
-double relu(double x) {
-  return x > 0 || std::isnan(x) ? x : 0;
-}
-double neg(double x) {
-  return -x;
-}
 double sign(double x) {
   return (x > 0) - (x < 0);
-}
-double square(double x) {
-  return x * x;
 }
 double bitwise_not(double x) {
   return -x - 1;
@@ -106,11 +73,11 @@ double logical_not(double x) {
 
 std::span<const Op> unary_ops() {
   static constexpr Op kOps[] = {
-      row<FUNCTION::gelu>("gelu", kFloat, unary_reference<gelu>),
-      row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat, unary_reference<gelu_tanh>),
+      row<FUNCTION::gelu>("gelu", kFloat, unary_reference<reference::gelu>),
+      row<FUNCTION::gelu_tanh>("gelu_tanh", kFloat, unary_reference<reference::gelu_tanh>),
       row<FUNCTION::tanh>("tanh", kFloat, unary_reference<std::tanh>),
-      row<FUNCTION::sigmoid>("sigmoid", kFloat, unary_reference<sigmoid>),
-      row<FUNCTION::silu>("silu", kFloat, unary_reference<silu>),
+      row<FUNCTION::sigmoid>("sigmoid", kFloat, unary_reference<reference::sigmoid>),
+      row<FUNCTION::silu>("silu", kFloat, unary_reference<reference::silu>),
       row<FUNCTION::exp>("exp", kFloat, unary_reference<std::exp>),
       row<FUNCTION::expm1>("expm1", kFloat, unary_reference<std::expm1>),
       row<FUNCTION::log>("log", kFloat, unary_reference<std::log>),
@@ -118,8 +85,8 @@ std::span<const Op> unary_ops() {
       row<FUNCTION::log2>("log2", kFloat, unary_reference<std::log2>),
       row<FUNCTION::log10>("log10", kFloat, unary_reference<std::log10>),
       row<FUNCTION::sqrt>("sqrt", kFloat, unary_reference<std::sqrt>),
-      row<FUNCTION::rsqrt>("rsqrt", kFloat, unary_reference<rsqrt>),
-      row<FUNCTION::reciprocal>("reciprocal", kFloat, unary_reference<reciprocal>),
+      row<FUNCTION::rsqrt>("rsqrt", kFloat, unary_reference<reference::rsqrt>),
+      row<FUNCTION::reciprocal>("reciprocal", kFloat, unary_reference<reference::reciprocal>),
       row<FUNCTION::sin>("sin", kFloat, unary_reference<std::sin>),
       row<FUNCTION::cos>("cos", kFloat, unary_reference<std::cos>),
       row<FUNCTION::erf>("erf", kFloat, unary_reference<std::erf>),
@@ -127,13 +94,13 @@ std::span<const Op> unary_ops() {
       row<FUNCTION::ceil>("ceil", kFloat, exact_unary_reference<std::ceil>),
       row<FUNCTION::round>("round", kFloat, exact_unary_reference<std::nearbyint>),
       row<FUNCTION::trunc>("trunc", kFloat, exact_unary_reference<std::trunc>),
-      row<FUNCTION::hardswish>("hardswish", kFloat, unary_reference<hardswish>),
-      row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat, unary_reference<hardsigmoid>),
-      row<FUNCTION::relu>("relu", kNumber, exact_unary_reference<relu>),
-      row<FUNCTION::neg>("neg", kNumber, exact_unary_reference<neg>),
+      row<FUNCTION::hardswish>("hardswish", kFloat, unary_reference<reference::hardswish>),
+      row<FUNCTION::hardsigmoid>("hardsigmoid", kFloat, unary_reference<reference::hardsigmoid>),
+      row<FUNCTION::relu>("relu", kNumber, exact_unary_reference<reference::relu>),
+      row<FUNCTION::neg>("neg", kNumber, exact_unary_reference<reference::neg>),
       row<FUNCTION::abs>("abs", kNumber, exact_unary_reference<std::fabs>),
       row<FUNCTION::sign>("sign", kSign, exact_unary_reference<sign>),
-      row<FUNCTION::square>("square", kNumber, exact_unary_reference<square>),
+      row<FUNCTION::square>("square", kNumber, exact_unary_reference<reference::square>),
       row<FUNCTION::bitwise_not>("bitwise_not", kInteger, exact_unary_reference<bitwise_not>),
       row<FUNCTION::logical_not>("logical_not", kBool, exact_unary_reference<logical_not>),
   };

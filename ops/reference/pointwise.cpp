@@ -27,6 +27,8 @@ double floor_divide(double a, double b) {
   return std::round((a - r) / b) - (r != 0 && (r < 0) != (b < 0) ? 1 : 0);
 }
 
+}  // namespace
+
 double of_floats(uint32_t code, double a, double b) {
   switch (code) {
     case BINARY_ADD:
@@ -62,7 +64,7 @@ double of_floats(uint32_t code, double a, double b) {
   }
 }
 
-double error_of(uint32_t code, double a, double b, double y) {
+double error_of_floats(uint32_t code, double a, double b, double y) {
   switch (code) {
     case BINARY_ADD:
     case BINARY_SUB:
@@ -87,6 +89,8 @@ double error_of(uint32_t code, double a, double b, double y) {
       return 0x1p-21 * std::fabs(y);
   }
 }
+
+namespace {
 
 // Exact in 64 bits; pow in fp64, whose result is exact where it fits 53 bits.
 double power(int64_t a, int64_t b, DType dtype) {
@@ -137,6 +141,8 @@ double of_integers(uint32_t code, int64_t a, int64_t b, int64_t alpha, DType dty
   return dtype == DType::i64 ? static_cast<double>(y) : wrapped(y, dtype);
 }
 
+}  // namespace
+
 bool compare(uint32_t code, double a, double b) {
   switch (code) {
     case COMPARE_EQ:
@@ -160,6 +166,8 @@ bool compare(uint32_t code, double a, double b) {
   }
 }
 
+namespace {
+
 // The dtype of the operands; one of them is a tensor.
 DType operand_dtype(const HostCall& call) {
   return (call.args[0].is_tensor() ? call.tensor(0) : call.tensor(1)).dtype;
@@ -178,7 +186,7 @@ void arithmetic(HostCall& call, uint32_t code) {
     if (is_float(dtype)) {  // a number is fp32
       const double right = has_alpha ? in_f32(b) * in_f32(call.real(2)) : in_f32(b);
       const double y = of_floats(code, in_f32(a), right);
-      out.push(y, error_of(code, a, right, y));
+      out.push(y, error_of_floats(code, a, right, y));
       continue;
     }
     if (divides && b == 0 && dtype != DType::boolean)

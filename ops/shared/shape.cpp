@@ -77,14 +77,15 @@ uint32_t mode_of(const Broadcast& b, uint32_t repeat) {
   if (repeat == 0) return BROADCAST_FLAT;
   if (repeat == all) return BROADCAST_ONE;
   const bool whole_vec4s = b.size[b.rank - 1] % 4 == 0;
-  if (b.rank != 2) return BROADCAST_ANY;
+  if (b.rank != 2 && !whole_vec4s) return BROADCAST_ANY;
+  if (b.rank != 2) return (repeat >> (b.rank - 1)) & 1u ? BROADCAST_SPLAT : BROADCAST_VEC4;
   if (repeat == 1) return whole_vec4s ? BROADCAST_ROW : BROADCAST_ROW_ANY;
   return whole_vec4s ? BROADCAST_COLUMN : BROADCAST_COLUMN_ANY;
 }
 
 }  // namespace
 
-Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op) {
+Shape broadcast_shape(std::span<const Shape* const> shapes, const char* op) {
   size_t rank = 0;
   for (const Shape* shape : shapes) rank = std::max(rank, shape->size());
   Shape out(rank, 1);
@@ -99,7 +100,7 @@ Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op
   return out;
 }
 
-Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operands) {
+Broadcast broadcast(const Shape& out, std::span<const Shape* const> operands) {
   Broadcast b;
   uint32_t last = ~0u;  // bit k: operand k repeats in the dimension merged last
   for (size_t d = 0; d < out.size(); ++d) {

@@ -39,17 +39,25 @@ struct Walk {
 // more than kMaxRank are left.
 Walk collapse(std::span<const int64_t> sizes, std::span<const int64_t> strides, int64_t base = 0);
 
+inline constexpr uint32_t kMaxOperands = 5;  // of one kernel that broadcasts
+
 // How a kernel reads an operand that is broadcast to the output (glsl/include/core/broadcast.glslh reads these).
 struct Broadcast {
   uint32_t rank = 0;
-  std::array<uint32_t, kMaxRank> size{};  // of the output, merged
-  std::array<uint32_t, 3> repeat{};       // for each operand: bit d set = it has size 1 in merged dimension d
-  std::array<uint32_t, 3> mode{};         // BROADCAST_FLAT ... BROADCAST_COLUMN_ANY
+  std::array<uint32_t, kMaxRank> size{};        // of the output, merged
+  std::array<uint32_t, kMaxOperands> repeat{};  // of each: bit d set = it has size 1 in merged dimension d
+  std::array<uint32_t, kMaxOperands> mode{};    // BROADCAST_FLAT ... BROADCAST_SPLAT
   uint32_t row_vec4s = 1;  // vec4 groups of the innermost merged dimension, for BROADCAST_ROW and BROADCAST_COLUMN
 };
 // Throws when the shapes do not broadcast together.
-Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op);
-Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operands);
+Shape broadcast_shape(std::span<const Shape* const> shapes, const char* op);
+Broadcast broadcast(const Shape& out, std::span<const Shape* const> operands);  // kMaxOperands at most
+inline Shape broadcast_shape(std::initializer_list<const Shape*> shapes, const char* op) {
+  return broadcast_shape(std::span(shapes.begin(), shapes.size()), op);
+}
+inline Broadcast broadcast(const Shape& out, std::initializer_list<const Shape*> operands) {
+  return broadcast(out, std::span(operands.begin(), operands.size()));
+}
 // The part of a Params struct that core/broadcast.glslh calls BROADCAST_PARAMS.
 template <class Params>
 void put(Params& params, const Broadcast& b, const Tensor& out) {

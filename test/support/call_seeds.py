@@ -99,6 +99,21 @@ def _linear_qta8a() -> bytes:
     return b.bytes()
 
 
+def _elementwise_chain() -> bytes:
+    b = OneCall()
+    x = [b.input(F32, (2, 3)), b.input(F32, (3,))]
+    steps = [21, 8, 9, 0, 2, 0, 0, 0, 19, 1, 16, 0]  # tanh(x0 * x1) + n0
+    b.call("elementwise_chain", [x, None, steps, 0.5, *[None] * 7], F32, (2, 3))
+    return b.bytes()
+
+
+def _masked_softmax() -> bytes:
+    b = OneCall()
+    x, mask = b.input(F32, (2, 3)), b.input(F32, (3,))
+    b.call("masked_softmax", [x, None, 2.0, mask, None, True, None], F32, (2, 3))
+    return b.bytes()
+
+
 def seeds() -> dict[str, bytes]:
     """The files, by operator."""
     return {
@@ -118,6 +133,8 @@ def seeds() -> dict[str, bytes]:
         "expert_linear": _expert_linear(),
         "fused_linear": _fused_linear(),
         "squeeze_excite": _squeeze_excite(),
+        "elementwise_chain": _elementwise_chain(),
+        "masked_softmax": _masked_softmax(),
         "linear_q8ta_q8csw": _linear_q8ta(),
         "linear_qta8a_qga4w_qta8o": _linear_qta8a(),
     }

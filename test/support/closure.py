@@ -95,7 +95,8 @@ def outcome(sample: Sample) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for storage in sample.storages:
         try:
-            made = pumice.export(program, options={"storage": choice(storage), "seed": 0})
+            chosen = "buffer" if sample.is_chain else choice(storage)
+            made = pumice.export(program, options={"storage": chosen, "seed": 0})
         except pumice.UnsupportedError as error:
             found[storage] = f"refused {error.code}"
             continue

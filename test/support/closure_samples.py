@@ -40,7 +40,7 @@ WEIGHTS = (*TEXTURES, "texture2d", "texture3d texture2d")
 class Sample:
     """`make` gives a module and its inputs; it is exported for each of `storages`. tolerance: of the largest result,
     beside that of each float. step: by which an integer next to a tie may differ. is_open: eager PyTorch may give
-    anything."""
+    anything. is_chain: operators may become one, which they do where no storage is chosen."""
 
     name: str
     make: Callable[[], modules.Made]
@@ -48,6 +48,7 @@ class Sample:
     tolerance: float = 0.0
     step: int = 0
     is_open: bool = False
+    is_chain: bool = False
     dynamic: Any = None
 
 
@@ -245,6 +246,10 @@ def _patterns() -> Iterator[Sample]:
         x_of_experts, chosen, factors = expert_inputs(4)
         mixture = Experts("silu", None).to(dtype), x_of_experts.to(dtype), chosen, factors.to(dtype)
         yield Sample(f"expert_linear {name}", partial(_given, *mixture), tolerance=PRODUCTS)
+        chain = _many([lambda x: torch.tanh(x * 2)], draw)
+        yield Sample(f"elementwise_chain {name}", chain, is_chain=True)
+        scores = _many([lambda x: (x / 3 + x[:1]).softmax(-1)], draw)
+        yield Sample(f"masked_softmax {name}", scores)
         gated = SqueezeExcite(12, 3).to(dtype), normal(1, 12, 5, 7, dtype=dtype)
         yield Sample(f"squeeze_excite {name}", partial(_given, *gated), tolerance=PRODUCTS)
         for int8 in (False, True):

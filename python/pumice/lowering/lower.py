@@ -20,7 +20,7 @@ from pumice.format import ir
 from pumice.lowering import sizes
 from pumice.lowering.builder import Builder
 from pumice.lowering.options import ExportOptions
-from pumice.lowering.registry import Refused
+from pumice.lowering.registry import Refused, rewrites_of_all
 from pumice.lowering.report import Report, Row
 from pumice.lowering.selection import Chosen, Selection
 from pumice.lowering.shapes import Sizes
@@ -64,6 +64,8 @@ def lower(
         _try(refusals, node, name, lambda node=node, name=name: builder.input(selection.ref(node), name))
     names = _name_outputs(program, method)
     if not (refusals or selection.refused):
+        for rewrite in rewrites_of_all(options.without_fusion):
+            rewrite(selection, [*(node for node, _ in chosen.outputs), *(node for _, node in chosen.updates)])
         fused: dict[Node, list[Node]] = {}
         for inner, node in selection.fused_by.items():
             fused.setdefault(node, []).append(inner)

@@ -29,9 +29,12 @@ from typing import Any
 # Both take a lowering.call.Call.
 Lowering = Callable[[Any], None]
 Pattern = Callable[[Any], Callable[[], Any] | None]
+# Takes a lowering.selection.Selection and the nodes whose results leave the graph.
+Rewrite = Callable[[Any, list[Any]], None]
 
 _lowerings: dict[Any, Lowering] = {}
 _patterns: dict[Any, list[tuple[str, Pattern, bool]]] = {}  # name, pattern, whether it is first
+_rewrites: list[tuple[str, Rewrite]] = []
 _pattern_names: set[str] = set()
 _pointwise: dict[Any, None] = {}
 
@@ -68,6 +71,17 @@ def fuses(*targets: Any, first: bool = False) -> Callable[[Pattern], Pattern]:
         return pattern
 
     return register
+
+
+def rewrites(rewrite: Rewrite) -> Rewrite:
+    """Registers a pattern over what all nodes have become: it sees every operator call of a finished selection."""
+    _rewrites.append((pattern_name(rewrite), rewrite))
+    return rewrite
+
+
+def rewrites_of_all(without: Collection[str] = ()) -> list[Rewrite]:
+    """The patterns over finished selections, less those named."""
+    return [rewrite for name, rewrite in sorted(_rewrites, key=lambda item: item[0]) if name not in without]
 
 
 def pattern_name(pattern: Callable) -> str:
