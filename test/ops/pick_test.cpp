@@ -168,20 +168,6 @@ TEST(PickLinear, FewRowsOfFp32AsTwoHalves) {
   EXPECT_EQ(gemv_lanes(pairs, 1, 64, 16384, matrices()), 1024u) << "32 KiB of shared memory";
 }
 
-TEST(PickLinear, RowsOfFewTilesHaveThemAllAhead) {
-  const auto ahead = [](const char* name, LinearShape s, const Features& features) {
-    return gemv_whole_ahead(linear_kernel(name), s, features);
-  };
-  const LinearShape small{.m = 1, .n = 384, .k = 1536};
-  EXPECT_TRUE(ahead("gemv1", small, gpu()));
-  EXPECT_TRUE(ahead("gemv1", {.m = 1, .n = 1536, .k = 384, .weight = WeightType::f16}, gpu()));
-  EXPECT_FALSE(ahead("gemv1", {.m = 1, .n = 14336, .k = 4096}, gpu()));
-  EXPECT_FALSE(ahead("gemv1", {.m = 1, .n = 384, .k = 1536, .weight = WeightType::q4}, gpu()));
-  EXPECT_FALSE(ahead("gemv2", {.m = 2, .n = 384, .k = 1536}, gpu()));
-  EXPECT_FALSE(ahead("gemv1x2", small, gpu()));
-  EXPECT_FALSE(ahead("gemv1", small, cpu()));
-}
-
 TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
   Features features = dots(matrices());
   features.bits &= ~bit(Feature::subgroup_shuffle);  // without kernels that split x themselves

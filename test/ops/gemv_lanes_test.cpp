@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ops/linear/kernels.h"
+#include "test/ops/pick_cases.h"
+
+namespace pumice::engine {
+namespace {
+
+TEST(GemvLanes, RowsOfFewTilesHaveThemAllAhead) {
+  const auto ahead = [](const char* name, LinearShape s, const Features& features) {
+    return gemv_whole_ahead(linear_kernel(name), s, features);
+  };
+  const LinearShape small{.m = 1, .n = 384, .k = 1536};
+  EXPECT_TRUE(ahead("gemv1", small, gpu()));
+  EXPECT_TRUE(ahead("gemv1", {.m = 1, .n = 1536, .k = 384, .weight = WeightType::f16}, gpu()));
+  EXPECT_FALSE(ahead("gemv1", {.m = 1, .n = 14336, .k = 4096}, gpu()));
+  EXPECT_FALSE(ahead("gemv1", {.m = 1, .n = 384, .k = 1536, .weight = WeightType::q4}, gpu()));
+  EXPECT_FALSE(ahead("gemv2", {.m = 2, .n = 384, .k = 1536}, gpu()));
+  EXPECT_FALSE(ahead("gemv1x2", small, gpu()));
+  EXPECT_FALSE(ahead("gemv1", small, cpu()));
+}
+
+}  // namespace
+}  // namespace pumice::engine
