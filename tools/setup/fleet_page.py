@@ -29,9 +29,9 @@ layers, ResNet-50); and one of each variant that neither made, with the shader's
 cooperative matrices with those of another variant. Times are processor time of one x86-64 core. The feature `fragments`
 is found out by a dispatch that runs, so that its kernels are never among them.
 
-On Adreno, Apple and Intel, whose drivers do not tell how many compute units there are, nothing chooses
-`decoder_layers`: what is said of it there is of such a pipeline. GPUs that are missing: Mali and PowerVR, whose shims
-Mesa has, but whose drivers Debian builds for arm64 alone.
+Kernels that need `cpu` are for CPU drivers and never chosen here: those that read by address, and `decoder_layers`
+without fragments, which on an H200 is slower than the kernels of single products. GPUs that are missing: Mali and
+PowerVR, whose shims Mesa has, but whose drivers Debian builds for arm64 alone.
 
 A GPU's columns are of the commit in its row here: `./dev fleet --gpu NAME` writes those of one and keeps the others.
 """
