@@ -97,7 +97,12 @@ uint epoch_of_layer_ = 0u;
 Rows8 key_rows_, value_rows_;
 
 #include "decoder/exchange.glslh"
+#if defined(PRODUCT_fragments)
 #define ROW_HALF8S (HIDDEN / 8u)
+#else  // every x, not only those that are normed
+#define LONGER(a, b) ((a) > (b) ? (a) : (b))
+#define ROW_HALF8S (LONGER(HIDDEN, LONGER(ATTENDED, FEED)) / 8u)
+#endif
 #include "decoder/product.glslh"
 
 // Words of the exchange, two elements each: of what all workgroups read. Their products' rows are in the order of the table.
@@ -154,14 +159,32 @@ vec4 new_group(bool query, bool key, uint batch, uint at) {
 #include "decoder/steps.glslh"
 #include "decoder/norm_row.glslh"
 
-#define QKV_SHAPE Shape(QKV, HIDDEN, 1u)
-#define OUT_SHAPE Shape(HIDDEN, ATTENDED, 1u)
-#define FEED_SHAPE Shape(2u * FEED, HIDDEN, 2u)
-#define DOWN_SHAPE Shape(HIDDEN, FEED, 1u)
+#define QKV_SHAPE SHAPE(QKV, HIDDEN, 1u)
+#define OUT_SHAPE SHAPE(HIDDEN, ATTENDED, 1u)
+#define FEED_SHAPE SHAPE(2u * FEED, HIDDEN, 2u)
+#define DOWN_SHAPE SHAPE(HIDDEN, FEED, 1u)
 #define WEIGHT(column) Vectors(ADDRESS(column)), Words(ADDRESS((column) + 1u))
 
+// The products of a layer, in their order.
+#define PHASE_QKV 0u
+#define PHASE_OUT 1u
+#define PHASE_FEED 2u
+#define PHASE_DOWN 3u
+Shape shape_of(uint phase) {
+  if (phase == PHASE_QKV) return QKV_SHAPE;
+  if (phase == PHASE_OUT) return OUT_SHAPE;
+  if (phase == PHASE_FEED) return FEED_SHAPE;
+  return DOWN_SHAPE;
+}
+#if defined(PRODUCT_fragments)
+#define ASKS_AHEAD true
+#else
+#define ASKS_AHEAD false
+#endif
+uint column_of(uint phase) { return phase == PHASE_QKV ? 1u : phase == PHASE_OUT ? 4u : phase == PHASE_FEED ? 7u : 9u; }
+
 uint vec4_of(Shape s, uint i) { return unit_of(s, i >> 2) * 4u + (i & 3u); }
-bool owns_x(uint i) { return i < 4u * PANELS_OF(OUT_SHAPE) && has_panel(OUT_SHAPE, i >> 2); }
+bool owns_x(uint i) { return i < 4u * OUT_SHAPE.panels && has_panel(OUT_SHAPE, i >> 2); }
 
 // Rows 4 * (lane % 4) on of panel lane / 4 of the products into x, fp16.
 uvec2 residual_;
@@ -204,48 +227,64 @@ void load_addresses(uint row, uint place) {
   if (lane() < TABLE_COLUMNS) addresses_[place * TABLE_COLUMNS + lane()] = table_[row * TABLE_COLUMNS + lane()];
 }
 
-void run_layer(uint layer) {
-  const bool is_last = layer + 1u == params.layers;
-  norm_row(layer == 0u, AT_X, Words(ADDRESS(0u)), params.attention_eps);
-  multiply(QKV_SHAPE, WEIGHT(1u), true, 0u, 0u, 0u);
-  barrier();
-  for (uint i = lane(); i < 4u * PANELS_OF(QKV_SHAPE); i += LANES) {
+void publish_qkv() {
+  for (uint i = lane(); i < 4u * QKV_SHAPE.panels; i += LANES) {
     if (!has_panel(QKV_SHAPE, i >> 2)) continue;
     vec4 v = sum_of(QKV_SHAPE, 0u, i >> 2, (i & 3u) * 4u);
     if (HAS_BIAS) v += unpack_f16(Groups4(ADDRESS(3u)).at[vec4_of(QKV_SHAPE, i)]);
     publish4(AT_QKV, vec4_of(QKV_SHAPE, i), v, epoch_of_layer_);
   }
-  end_phase();
+}
 
-  attend_layer();
-  end_phase();
-
-  ask_weights(OUT_SHAPE, WEIGHT(4u));  // not before the attention, which needs the registers
-  multiply(OUT_SHAPE, WEIGHT(4u), false, AT_ATTENDED, epoch_of_layer_, 1u);
-  ask_weights(FEED_SHAPE, WEIGHT(7u));
-  barrier();
-  add_to_x(OUT_SHAPE, AT_X2, epoch_of_layer_, false);
-  load_addresses(is_last ? 0u : layer + 1u, (turn_ + 1u) & 1u);
-  end_phase();
-
-  norm_row(false, AT_X2, Words(ADDRESS(6u)), params.feed_eps);
-  multiply(FEED_SHAPE, WEIGHT(7u), true, 0u, 0u, 0u);
-  ask_weights(DOWN_SHAPE, WEIGHT(9u));
-  barrier();
-  for (uint i = lane(); i < 2u * PANELS_OF(FEED_SHAPE); i += LANES) {
+void publish_gated() {
+  for (uint i = lane(); i < 2u * FEED_SHAPE.panels; i += LANES) {
     const uint unit = i >> 2, row = (i & 3u) * 4u;
     if (!has_panel(FEED_SHAPE, 2u * unit)) continue;
     const vec4 gate = activate(sum_of(FEED_SHAPE, 0u, 2u * unit, row), ACT), up = sum_of(FEED_SHAPE, 0u, 2u * unit + 1u, row);
     publish4(AT_FEED, unit_of(FEED_SHAPE, 2u * unit) * 4u + (i & 3u), gate * up, epoch_of_layer_);
   }
-  end_phase();
+}
 
-  multiply(DOWN_SHAPE, WEIGHT(9u), false, AT_FEED, epoch_of_layer_, 1u);
-  ++turn_;
-  ask_weights_or_head(STEPS && is_last, QKV_SHAPE, WEIGHT(1u), HEAD_SHAPE, HEAD_WEIGHT);
+// The weights of the next product are asked for before workgroups wait for each other, but not before the attention, which needs the
+// registers. Plain, at the begin of its phase, where x is still to come: one place in the code for all.
+void run_phase(uint phase, uint layer) {
+  const bool is_last = layer + 1u == params.layers, down = phase == PHASE_DOWN, into_x = phase == PHASE_OUT || down;
+  const Shape s = shape_of(phase);
+  if (phase == PHASE_OUT || !ASKS_AHEAD) ask_weights(s, WEIGHT(column_of(phase)));
+  if (!into_x) {
+    const bool feed = phase == PHASE_FEED;
+    norm_row(layer == 0u && !feed, feed ? AT_X2 : AT_X, Words(ADDRESS(feed ? 6u : 0u)), feed ? params.feed_eps : params.attention_eps);
+  }
+  multiply(s, WEIGHT(column_of(phase)), !into_x, down ? AT_FEED : AT_ATTENDED, epoch_of_layer_, into_x ? 1u : 0u);
+  if (down) ++turn_;
+  if (phase != PHASE_QKV && ASKS_AHEAD) {
+    const uint next = down ? PHASE_QKV : phase + 1u;
+    ask_weights_or_head(STEPS && is_last && down, shape_of(next), WEIGHT(column_of(next)), HEAD_SHAPE, HEAD_WEIGHT);
+  }
   barrier();
-  add_to_x(DOWN_SHAPE, AT_X, epoch_of_layer_ + 1u, !STEPS && is_last);
+  if (phase == PHASE_QKV) publish_qkv();
+  if (phase == PHASE_FEED) publish_gated();
+  if (into_x) add_to_x(s, down ? AT_X : AT_X2, epoch_of_layer_ + (down ? 1u : 0u), down && !STEPS && is_last);
+  if (phase == PHASE_OUT) load_addresses(is_last ? 0u : layer + 1u, (turn_ + 1u) & 1u);
   end_phase();
+}
+
+void run_layer(uint layer) {
+#if defined(PRODUCT_fragments)
+  run_phase(PHASE_QKV, layer);
+  attend_layer();
+  end_phase();
+  run_phase(PHASE_OUT, layer);
+  run_phase(PHASE_FEED, layer);
+  run_phase(PHASE_DOWN, layer);
+#else  // compilers take three times as long for four products as for one
+  [[dont_unroll]] for (uint phase = PHASE_QKV; phase <= PHASE_DOWN; ++phase) {
+    run_phase(phase, layer);
+    if (phase != PHASE_QKV) continue;
+    attend_layer();
+    end_phase();
+  }
+#endif
 }
 
 void run_step() {
@@ -255,9 +294,10 @@ void run_step() {
     ++epoch_of_layer_;
   }
   if (!STEPS) return;
+  if (!ASKS_AHEAD) ask_weights_or_head(true, HEAD_SHAPE, HEAD_WEIGHT, HEAD_SHAPE, HEAD_WEIGHT);
   norm_row(false, AT_X, Words(HEAD(0u)), params.head_eps);
   const uvec2 mine = best_of_head();
-  ask_weights(QKV_SHAPE, WEIGHT(1u));
+  if (ASKS_AHEAD) ask_weights(QKV_SHAPE, WEIGHT(1u));
   next_token(mine);
 }
 
@@ -285,7 +325,7 @@ void main() {
   barrier();
   const uint steps = STEPS ? begin_steps() : 1u;
   if (steps == 0u) return;
-  ask_weights(QKV_SHAPE, WEIGHT(1u));
+  if (ASKS_AHEAD) ask_weights(QKV_SHAPE, WEIGHT(1u));
   epoch_of_layer_ = epoch_ + 1u;
   for (uint i = 0u; i < steps; ++i) run_step();
   if (STEPS) end_steps();

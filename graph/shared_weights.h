@@ -29,7 +29,7 @@ class SharedWeights {
 
  private:
   std::shared_ptr<Device> device_;
-  std::unique_lock<std::recursive_mutex> lock_;  // a load tests its kernels by loading calls of them
+  std::unique_lock<std::recursive_mutex> lock_;  // a load that begins again holds it already
 };
 
 }  // namespace pumice::engine

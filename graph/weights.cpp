@@ -21,10 +21,11 @@ void hash_contents(ConstantSource& source, const Program& program, std::span<con
 }  // namespace
 
 Weights::Weights(const std::shared_ptr<Device>& device, const Program& program, const ExternalData& external,
-                 std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow, const Deadline& deadline)
+                 std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow, const Deadline& deadline,
+                 bool alone)
     : memory_(device) {
   ConstantSource source(device, program, external);
-  if (external) {
+  if (external && !alone) {
     hash_contents(source, program, graphs);
     memory_.share();
   }

@@ -15,12 +15,14 @@ namespace pumice::engine {
 class Weights {
  public:
   // Uploads and packs what `graphs` (of one program, at any shapes) need. The bytes of the file are not used
-  // afterwards. With `external`, everything is shared with other programs on the device that have equal weights.
+  // afterwards. With `external`, everything is shared with other programs on the device that have equal weights, which
+  // are waited for; unless `alone`.
   // `allow` gets what this will allocate before anything is allocated. It throws where that is too much, and returns
   // false where nothing is to be allocated: the object is then of no use. Throws Timeout between two steps.
   using Allow = std::function<bool(const MemoryNeed& weights)>;
   Weights(const std::shared_ptr<Device>& device, const Program& program, const ExternalData& external,
-          std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow = {}, const Deadline& deadline = {});
+          std::span<const std::unique_ptr<Graph>> graphs, const Allow& allow = {}, const Deadline& deadline = {},
+          bool alone = false);
 
   const Allocation& constant(uint32_t index, DType dtype) const;
   const Allocation& packed(const std::string& key) const;  // PackedConstant::key

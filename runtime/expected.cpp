@@ -7,7 +7,6 @@
 
 #include "ops/reference/products.h"
 #include "ops/shared/shape.h"
-#include "ops/shared/sum_error.h"
 
 namespace pumice::engine {
 namespace {
@@ -22,6 +21,28 @@ double clamped(double value, double low, double high) {
 int64_t size_at(const OneCall& call, std::string_view param, size_t i) {
   return call.arg(param)->list.at(i);
 }
+
+// A factor of matmul, its dimensions in the order in which they are read.
+struct Factor {
+  CallTensor tensor;
+  Shape size, stride;
+  Factor(const OneCall& call, std::string_view name, std::string_view perm) : tensor(call.tensor(name)) {
+    const Shape strides = contiguous_strides(tensor.shape);
+    const std::vector<int64_t>& order = call.arg(perm)->list;
+    for (size_t d = 0; d < strides.size(); ++d) {
+      const size_t axis = order.empty() ? d : static_cast<size_t>(order[d]);
+      size.push_back(tensor.shape[axis]);
+      stride.push_back(strides[axis]);
+    }
+  }
+  // Of the matrix that is multiplied for these indices of the output, which batches of one broadcast over.
+  int64_t begin(const Shape& at) const {
+    int64_t found = 0;
+    for (size_t d = 0; d + 2 < size.size(); ++d)
+      found += size[d] == 1 ? 0 : at[at.size() - size.size() + d] * stride[d];
+    return found;
+  }
+};
 
 }  // namespace
 
@@ -48,8 +69,18 @@ Expected::Expected(const OneCall& call)
                         size_at(call, "pads", i)});
 }
 
+bool Expected::is_known() const {
+  const bool alone = call_.calls() == 1 || call_.op(1) == "mean" || call_.op(1) == "layer_norm";
+  return alone && !call_.integer("transposed") && !call_.has_caches();
+}
+
 int64_t Expected::terms() const {
-  if (call_.is_channels_last()) return weight_.dim(0);
+  if (call_.op(0) == "matmul") return Factor(call_, "a", "a_perm").size.back();
+  const Shape& out = call_.result_shape(0);
+  const bool norm = call_.calls() > 1 && call_.op(1) == "layer_norm", mean = call_.calls() > 1 && call_.op(1) == "mean";
+  const int64_t together = norm ? out.back() : mean ? out[2] * out[3] : 1;
+  if (call_.is_channels_last()) return weight_.dim(0) * together;
+  if (mean) return weight_.dim(1) * together;
   return weight_.shape.empty() ? call_.tensor("k").shape.at(2) * 128 : weight_.dim(1) * (call_.has("gated") ? 3 : 1);
 }
 
@@ -77,12 +108,32 @@ Expected::Sum Expected::product(const std::vector<double>& x, int64_t n, uint32_
     squares += w * w;
   }
   sums.add(bias_.shape.empty() ? 0 : bias_.at(n));
-  const bool halves = x_.dtype == DType::f16;
+  return rounded(sums, act, x_.dtype, 4 * x_step_ * std::sqrt(squares));
+}
+
+// Of a product of such factors; `more`: what the sum may be off besides.
+Expected::Sum Expected::rounded(const TermSums& sums, uint32_t act, DType of, double more) const {
+  const bool halves = of == DType::f16;
   // linear_roundings of ops/linear/error_bound.cpp: of fp16, weights or normed rows that were rounded; of fp32, split.
   const SumRoundings roundings{.fixed = 28, .unit = 0x1p-23, .of_terms = halves ? 0x1p-11 : 0x1p-19, .cuts = true};
-  const double error = sum_error(roundings, sums) + 4 * x_step_ * std::sqrt(squares);
+  const double error = sum_error(roundings, sums) + more;
   return {reference::activated(sums.sum, act),
           error * reference::slope(act) + reference::activation_error(sums.sum, act)};
+}
+
+Expected::Sum Expected::matmul(int64_t index) const {
+  const Factor a(call_, "a", "a_perm"), b(call_, "b", "b_perm");
+  const Shape& out = call_.out_shape();
+  Shape at(out.size());
+  for (size_t d = out.size(); d-- > 0; index /= out[d]) at[d] = index % out[d];
+  const int64_t row = at[at.size() - 2], column = at.back();
+  const int64_t a_begin = a.begin(at) + row * a.stride[a.size.size() - 2],
+                b_begin = b.begin(at) + column * b.stride.back();
+  TermSums sums;
+  for (int64_t k = 0; k < a.size.back(); ++k)
+    sums.add(a.tensor.at(a_begin + k * a.stride.back()) * b.tensor.at(b_begin + k * b.stride[b.size.size() - 2]));
+  sums.add(bias_.shape.empty() ? 0 : bias_.at(column));
+  return rounded(sums, static_cast<uint32_t>(call_.integer("act")), a.tensor.dtype, 0);
 }
 
 std::vector<double> Expected::row(int64_t index) const {
@@ -149,7 +200,7 @@ int64_t Expected::groups() const {
 }
 
 Expected::Sum Expected::conv(int64_t index) const {
-  const Pixels out{call_.out_shape(), call_.is_channels_last()};
+  const Pixels out{call_.result_shape(0), call_.is_channels_last()};
   const int64_t inner = out.channels_last ? out.channels() : out.columns(), first = index % inner;
   const int64_t second = index / inner % (out.channels_last ? out.columns() : out.rows());
   const int64_t outer = out.channels_last ? out.columns() : out.rows();
@@ -216,9 +267,56 @@ Expected::Sum Expected::attention(int64_t index) const {
   return {sums.sum, roundings * largest + (halves ? reference::halved_weights(sums, keys, total, largest) : 0)};
 }
 
-std::optional<Expected::Element> Expected::element(int64_t index) const {
-  const Sum sum = call_.knows("q") ? attention(index) : call_.knows("kernel") ? conv(index) : linear(index);
-  const DType dtype = call_.out_dtype();
+Expected::Sum Expected::mean(int64_t index) const {
+  const Shape& image = call_.result_shape(0);
+  const int64_t pixels = image[2] * image[3];
+  const double rounds = (x_.dtype == DType::f16 ? 0x1p-11 : 0) + 0x1p-24 * (static_cast<double>(pixels) / 32 + 10);
+  Sum all{0, 0};
+  for (int64_t i = 0; i < pixels; ++i) {
+    const Sum each = conv(index * pixels + i);
+    all.value += each.value;
+    all.error += each.error + rounds * std::fabs(each.value);
+  }
+  return {all.value / static_cast<double>(pixels), all.error / static_cast<double>(pixels)};
+}
+
+// Of the channels of a pixel. To first order, the mean is off by the mean of what they are off, and the deviation by
+// the root of the mean square of that.
+Expected::Sum Expected::layer_norm(int64_t index) const {
+  const int64_t channels = call_.result_shape(0).back(), first = index / channels * channels;
+  const auto count = static_cast<double>(channels);
+  const double rounds = (x_.dtype == DType::f16 ? 0x1p-11 : 0) + 0x1p-24 * (count / 32 + 12);
+  std::vector<double> values;
+  double mean = 0, mean_error = 0, square_error = 0, squares = 0, own_error = 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    const Sum each = conv(first + c);
+    const double error = each.error + rounds * std::fabs(each.value);
+    values.push_back(each.value);
+    mean += each.value / count;
+    mean_error += error / count;
+    square_error += error * error / count;
+    if (first + c == index) own_error = error;
+  }
+  for (const double value : values) squares += (value - mean) * (value - mean) / count;
+  const double deviation = std::sqrt(squares + call_.real("eps", 0, 1));
+  const CallTensor weight = call_.tensor("weight", 1), bias = call_.tensor("bias", 1);
+  const int64_t channel = index - first;
+  const double w = weight.shape.empty() ? 1 : weight.at(channel), b = bias.shape.empty() ? 0 : bias.at(channel);
+  const double normed = (values[static_cast<size_t>(channel)] - mean) / deviation;
+  const double error =
+      (own_error + mean_error) / deviation + std::fabs(normed) * (std::sqrt(square_error) / deviation + rounds);
+  return {normed * w + b, std::fabs(w) * error + 0x1p-22 * (std::fabs(normed * w) + std::fabs(b))};
+}
+
+Expected::Sum Expected::sum_of(int64_t index, size_t output) const {
+  if (output == 0 && call_.calls() > 1) return call_.op(1) == "mean" ? mean(index) : layer_norm(index);
+  if (call_.op(0) == "matmul") return matmul(index);
+  return call_.knows("q") ? attention(index) : call_.knows("kernel") ? conv(index) : linear(index);
+}
+
+std::optional<Expected::Element> Expected::element(int64_t index, size_t output) const {
+  const Sum sum = sum_of(index, output);
+  const DType dtype = call_.out_dtype(output);
   double value = sum.value, error = kRoom * sum.error;
   if (is_float(dtype)) {
     const double size = std::fabs(value) + (residual_.shape.empty() ? 0 : std::fabs(residual_.at(index)));

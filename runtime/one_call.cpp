@@ -25,6 +25,7 @@ constexpr std::string_view kKnown[] = {"linear",
                                        "q8ta_conv2d",
                                        "conv2d_q8ta_q8csw",
                                        "linear_q8ta_q8csw",
+                                       "matmul",
                                        "sdpa",
                                        "sdpa_heads",
                                        "conv2d_depthwise_channels_last",
@@ -33,13 +34,13 @@ constexpr std::string_view kKnown[] = {"linear",
                                        "cached_attention_int8",
                                        "cached_attention_int8_interleaved"};
 // Inputs whose values may be anything; those of other names must be constants.
-constexpr std::string_view kAnything[] = {"x", "residual", "norm", "q", "k", "v", "mask", "cos", "sin"};
+constexpr std::string_view kAnything[] = {"x", "a", "b", "residual", "norm", "q", "k", "v", "mask", "cos", "sin"};
 // Of attention over caches: its states, in the order of its further results, and the position of its first new row.
 constexpr std::string_view kCaches[] = {"key_cache", "value_cache", "scales"}, kFirst = "first";
 
-template <class List>
-bool is_in(const List& list, std::string_view name) {
-  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+template <class List, class T>
+bool is_in(const List& list, const T& one) {
+  return std::find(std::begin(list), std::end(list), one) != std::end(list);
 }
 
 // A few bits of a number that depends on the place alone.
@@ -116,7 +117,7 @@ bool OneCall::is_known(const OpCall& call) {
   return is_in(kKnown, op_signatures()[call.op].name);
 }
 
-std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
+std::optional<OneCall> OneCall::of(const Graph& graph, std::span<const uint32_t> calls, std::optional<int64_t> most,
                                    const ExternalData& external) {
   const Graph::Impl& impl = graph.impl();
   OneCall one;
@@ -128,43 +129,80 @@ std::optional<OneCall> OneCall::of(const Graph& graph, uint32_t call, std::optio
   program.data = impl.program->data;
   Method& method = program.methods.emplace_back();
   method.name = "self test";
-  method.ops.push_back(impl.method().ops[call]);
-  OpCall& only = method.ops[0];
-  std::vector<uint32_t*> ids;
+  Made made;
+  for (const uint32_t call : calls)
+    if (!one.add_call(impl, call, most, made)) return std::nullopt;
+  one.add_outputs(impl, calls, made);
+  const auto values = static_cast<uint32_t>(method.values.size());
+  for (uint32_t id = 0; id < values; ++id) one.add_update(id);
+  return one;
+}
+
+bool OneCall::add_call(const Graph::Impl& impl, uint32_t index, std::optional<int64_t> most, Made& made) {
+  Method& method = program_->methods[0];
+  OpCall& op = method.ops.emplace_back(impl.method().ops[index]);
   std::vector<Shape> shapes;
   std::vector<size_t> params;  // of each tensor; that after the last one: the output
   std::vector<int64_t*> arguments;
-  for (size_t i = 0; i < only.args.size(); ++i) {
-    const ArgKind kind = only.args[i].kind;
-    if (kind == ArgKind::expr || kind == ArgKind::exprs || kind == ArgKind::values) return std::nullopt;
+  for (size_t i = 0; i < op.args.size(); ++i) {
+    const ArgKind kind = op.args[i].kind;
+    if (kind == ArgKind::expr || kind == ArgKind::exprs || kind == ArgKind::values) return false;
     if (kind != ArgKind::value) continue;
-    arguments.push_back(&only.args[i].i);
-    shapes.push_back(impl.tensors[static_cast<size_t>(only.args[i].i)].shape);
+    arguments.push_back(&op.args[i].i);
+    shapes.push_back(impl.tensors[static_cast<size_t>(op.args[i].i)].shape);
     params.push_back(i);
   }
-  if (op_signatures()[only.op].name == "sdpa_heads") as_sdpa(only, shapes);
-  one.parameters_ = parse(op_signatures()[only.op]);
-  shapes.push_back(impl.tensors[only.outputs[0]].shape);
-  params.push_back(only.args.size());
-  if (most) one.make_small(shapes, params, *most);
+  if (op_signatures()[op.op].name == "sdpa_heads") as_sdpa(op, shapes);
+  const Parameters& known = parameters_.emplace_back(parse(op_signatures()[op.op]));
+  const uint32_t result = op.outputs[0];
+  shapes.push_back(impl.tensors[result].shape);
+  params.push_back(op.args.size());
+  if (most) make_small(shapes, params, *most);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto id = static_cast<uint32_t>(*arguments[i]);
-    const std::string_view name = one.parameters_.params[params[i]].name;
+    if (const auto before = made.find(id); before != made.end()) {
+      *arguments[i] = before->second;
+      continue;
+    }
+    const std::string_view name = known.params[params[i]].name;
     const bool made_up = is_in(kAnything, name) || is_in(kCaches, name) || name == kFirst;
-    if (impl.method().values[id].kind != ValueKind::constant && !made_up) return std::nullopt;
-    if (!one.add_value(impl, id, shapes[i], name)) return std::nullopt;
+    if (impl.method().values[id].kind != ValueKind::constant && !made_up) return false;
+    if (!add_value(impl, id, shapes[i], name)) return false;
     *arguments[i] = static_cast<int64_t>(method.values.size()) - 1;
   }
-  Value out = impl.method().values[only.outputs[0]];
-  out.kind = ValueKind::output;
-  out.dims.clear();
-  out.ref = -1;
-  for (const int64_t size : shapes.back()) out.dims.push_back({false, size});
-  method.outputs = only.outputs = {static_cast<uint32_t>(method.values.size())};
-  method.values.push_back(std::move(out));
-  for (uint32_t id = 0; id + 1 < method.values.size(); ++id) one.add_update(id);
-  one.out_shape_ = shapes.back();
-  return one;
+  made[result] = static_cast<uint32_t>(method.values.size());
+  op.outputs = {made[result]};
+  add_result(impl, result, shapes.back());
+  return true;
+}
+
+void OneCall::add_result(const Graph::Impl& graph, uint32_t id, const Shape& shape) {
+  Value value = graph.method().values[id];
+  value.kind = ValueKind::scratch;
+  value.ref = -1;
+  value.dims.clear();
+  for (const int64_t size : shape) value.dims.push_back({false, size});
+  shapes_.push_back(shape);
+  data_.emplace_back();
+  others_.emplace_back();
+  program_->methods[0].values.push_back(std::move(value));
+}
+
+// What other calls of the graph read is an output, too: a kernel that computes several calls writes it.
+void OneCall::add_outputs(const Graph::Impl& graph, std::span<const uint32_t> calls, const Made& made) {
+  Method& method = program_->methods[0];
+  method.outputs = {method.ops.back().outputs[0]};
+  const std::vector<OpCall>& ops = graph.method().ops;
+  for (const auto& [id, value] : made) {
+    const auto reads = [id = id](const Arg& arg) {
+      return arg.kind == ArgKind::value && arg.i == static_cast<int64_t>(id);
+    };
+    bool outside = false;
+    for (uint32_t call = 0; call < ops.size(); ++call)
+      outside = outside || (!is_in(calls, call) && std::ranges::any_of(ops[call].args, reads));
+    if (outside && value != method.outputs[0]) method.outputs.push_back(value);
+  }
+  for (const uint32_t output : method.outputs) method.values[output].kind = ValueKind::output;
 }
 
 // The call's next result is the new value of a state.
@@ -257,56 +295,6 @@ void OneCall::quantizable(std::vector<std::byte>& bytes, DType dtype) const {
   }
 }
 
-// A row or column of the output stands for `stride` of x; transposed, one of x for `stride` of the output.
-void OneCall::crop(Shape& x, Shape& out, int64_t most) const {
-  const bool transposed = integer("transposed") != 0;
-  const size_t first = is_channels_last() ? 1 : 2;
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t stride = arg("stride")->list.at(i);
-    int64_t &fine = (transposed ? out : x).at(first + i), &coarse = (transposed ? x : out).at(first + i);
-    const int64_t less = std::min(std::max<int64_t>(coarse - most, 0), (fine - 1) / stride);
-    coarse -= less;
-    fine -= less * stride;
-  }
-}
-
-// Of sdpa one head of keys of one image: `most` rows, and keys for more than one block of any kernel's, the last of
-// them not full.
-void OneCall::make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const {
-  if (has_caches()) return;  // a head's rows follow from their sizes
-  const bool attention = knows("q"), conv = knows("kernel");
-  const auto named = [&](size_t i, std::initializer_list<std::string_view> names) {
-    return params[i] == parameters_.params.size() || is_in(names, parameters_.params[params[i]].name);
-  };
-  constexpr int64_t kKeys = 150;
-  int64_t shared = 1;  // query heads of a head of keys
-  if (attention) {
-    const auto heads = [&](size_t i, std::string_view flag) { return shapes[i].at(arg(flag)->i != 0 ? 2 : 1); };
-    shared = heads(0, "q_blhd") / std::max<int64_t>(heads(1, "k_blhd"), 1);
-  }
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    Shape& shape = shapes[i];
-    if (shape.size() < 2 || !named(i, {"x", "residual", "q", "k", "v", "mask"})) continue;
-    if (conv || attention) shape[0] = std::min<int64_t>(shape[0], 1);
-    if (attention) {
-      const bool of_keys = i == 1 || i == 2;
-      const char* flags[] = {"q_blhd", "k_blhd", "v_blhd"};
-      const bool mask = i == 3 && i + 1 < shapes.size();
-      const char* flag = i + 1 == shapes.size() ? "out_blhd" : i < 3 ? flags[i] : nullptr;
-      const bool rows_first = !mask && flag != nullptr && arg(flag)->i != 0;
-      int64_t &heads = shape.at(rows_first ? 2 : 1), &rows = shape.at(rows_first ? 1 : 2);
-      heads = std::min(heads, of_keys ? 1 : shared);
-      rows = std::min(rows, of_keys ? std::max(most, kKeys) : most);
-      if (mask) shape.at(3) = std::min(shape.at(3), std::max(most, kKeys));
-    } else if (!conv) {
-      int64_t rows = 1;
-      for (size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d], shape[d] = 1;
-      shape[shape.size() - 2] = std::min(rows, most);
-    }
-  }
-  if (conv) crop(shapes.front(), shapes.back(), most);
-}
-
 std::vector<InputView> OneCall::inputs(bool other) const {
   const auto& data = other ? others_ : data_;
   std::vector<InputView> views;
@@ -315,8 +303,16 @@ std::vector<InputView> OneCall::inputs(bool other) const {
   return views;
 }
 
+std::string_view OneCall::op(size_t index) const {
+  return op_signatures()[program_->methods[0].ops[index].op].name;
+}
+
+DType OneCall::out_dtype(size_t output) const {
+  return program_->methods[0].values[program_->methods[0].outputs[output]].dtype;
+}
+
 bool OneCall::is_channels_last() const {
-  return op_signatures()[call().op].name == "conv2d_depthwise_channels_last";
+  return op(0) == "conv2d_depthwise_channels_last";
 }
 
 bool OneCall::has_caches(const OpCall& call) {
@@ -324,13 +320,14 @@ bool OneCall::has_caches(const OpCall& call) {
 }
 
 bool OneCall::knows(std::string_view param) const {
-  return std::ranges::any_of(parameters_.params, [&](const Param& each) { return each.name == param; });
+  return std::ranges::any_of(parameters_[0].params, [&](const Param& each) { return each.name == param; });
 }
 
-const Arg* OneCall::arg(std::string_view param) const {
-  const auto found = std::ranges::find(parameters_.params, param, &Param::name);
-  if (found == parameters_.params.end()) return nullptr;
-  const Arg& arg = call().args[static_cast<size_t>(found - parameters_.params.begin())];
+const Arg* OneCall::arg(std::string_view param, size_t of) const {
+  const std::vector<Param>& params = parameters_[of].params;
+  const auto found = std::ranges::find(params, param, &Param::name);
+  if (found == params.end()) return nullptr;
+  const Arg& arg = program_->methods[0].ops[of].args[static_cast<size_t>(found - params.begin())];
   return arg.kind == ArgKind::none ? nullptr : &arg;
 }
 
@@ -343,13 +340,13 @@ int64_t OneCall::integer(std::string_view param, int64_t otherwise) const {
   return found == nullptr ? otherwise : found->i;
 }
 
-double OneCall::real(std::string_view param, double otherwise) const {
-  const Arg* found = arg(param);
+double OneCall::real(std::string_view param, double otherwise, size_t of) const {
+  const Arg* found = arg(param, of);
   return found == nullptr ? otherwise : found->kind == ArgKind::real ? found->f : static_cast<double>(found->i);
 }
 
-CallTensor OneCall::tensor(std::string_view param) const {
-  const Arg* found = arg(param);
+CallTensor OneCall::tensor(std::string_view param, size_t of) const {
+  const Arg* found = arg(param, of);
   if (found == nullptr) return {};
   const auto id = static_cast<size_t>(found->i);
   const Value& value = program_->methods[0].values[id];

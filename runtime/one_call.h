@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator call of a model as a program of its own, with made-up inputs: what the self test runs.
+// An operator call of a model as a program of its own, or several that one kernel computes, with made-up inputs: what
+// the self test runs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "graph/execute.h"
@@ -25,22 +29,26 @@ struct CallTensor {
 
 class OneCall {
  public:
-  // Whether the self test knows the operator: a linear layer, a 2D convolution or attention.
+  // Whether the self test knows the operator: a matrix product, a 2D convolution or attention.
   static bool is_known(const OpCall& call);
 
   // Attention over states, which keep what was written to them.
   static bool has_caches(const OpCall& call);
 
-  // At the live shapes of the graph; with `most`, at smaller ones: so many rows at most, of a convolution one image of
-  // so many rows and columns, of attention so many queries of one head. `graph` and the constants must outlive it.
-  // Empty where the call has inputs that cannot be made up.
-  static std::optional<OneCall> of(const Graph& graph, uint32_t call, std::optional<int64_t> most,
+  // `calls`: of the graph's method, in their order. At the live shapes of the graph; with `most`, which is for one
+  // call, at smaller ones: so many rows at most, of a convolution one image of so many rows and columns, of attention
+  // so many queries of one head. `graph` and the constants must outlive it. Empty where there are inputs that cannot be
+  // made up.
+  static std::optional<OneCall> of(const Graph& graph, std::span<const uint32_t> calls, std::optional<int64_t> most,
                                    const ExternalData& external);
   // Makes up the inputs, which all below may read.
   void fill();
 
   const std::shared_ptr<Program>& program() const { return program_; }
+  // The first one, which all below is of.
   const OpCall& call() const { return program_->methods[0].ops[0]; }
+  size_t calls() const { return program_->methods[0].ops.size(); }
+  std::string_view op(size_t index) const;  // the name of the operator
   // Of new rows, from the first place of the caches to the last, where a call runs so that there is something to read.
   // None of a call without caches.
   std::vector<int64_t> positions() const;
@@ -48,33 +56,40 @@ class OneCall {
   // `other`: of other values. Both by turns show a run that wrote nothing.
   std::vector<InputView> inputs(bool other = false) const;
 
-  // Of the operator's signature.
+  // Of the operator's signature; `of`: which call.
   bool has(std::string_view param) const;
   bool knows(std::string_view param) const;  // whether the signature has it
-  const Arg* arg(std::string_view param) const;
+  const Arg* arg(std::string_view param, size_t of = 0) const;
   bool is_channels_last() const;  // [batch, height, width, channels]
   bool has_caches() const { return has_caches(call()); }
   int64_t integer(std::string_view param, int64_t otherwise = 0) const;
-  double real(std::string_view param, double otherwise = 0) const;
-  CallTensor tensor(std::string_view param) const;
-  const Shape& out_shape() const { return out_shape_; }
-  DType out_dtype() const { return program_->methods[0].values[call().outputs[0]].dtype; }
+  double real(std::string_view param, double otherwise = 0, size_t of = 0) const;
+  CallTensor tensor(std::string_view param, size_t of = 0) const;
+  const Shape& result_shape(size_t of) const { return shapes_[program_->methods[0].ops[of].outputs[0]]; }
+  // Of the last call, then of those before it that others read, too.
+  size_t outputs() const { return program_->methods[0].outputs.size(); }
+  const Shape& out_shape(size_t output = 0) const { return shapes_[program_->methods[0].outputs[output]]; }
+  DType out_dtype(size_t output = 0) const;
 
  private:
+  using Made = std::map<uint32_t, uint32_t>;  // results of calls that were added: of the graph, and here
   OneCall() = default;
+  bool add_call(const Graph::Impl& graph, uint32_t index, std::optional<int64_t> most, Made& made);
   bool add_value(const Graph::Impl& graph, uint32_t id, const Shape& shape, std::string_view name);
+  void add_result(const Graph::Impl& graph, uint32_t id, const Shape& shape);
+  void add_outputs(const Graph::Impl& graph, std::span<const uint32_t> calls, const Made& made);
   void add_update(uint32_t state);
   void make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const;
+  void make_small_product(std::vector<Shape>& shapes, int64_t most) const;
   void quantizable(std::vector<std::byte>& bytes, DType dtype) const;
   void crop(Shape& x, Shape& out, int64_t most) const;
 
   std::shared_ptr<Program> program_;
-  Parameters parameters_;
+  std::vector<Parameters> parameters_;  // of each call
   const ExternalData* external_ = nullptr;
   std::vector<Shape> shapes_;                          // of the values
   std::vector<std::vector<std::byte>> data_, others_;  // of the inputs, by value
   std::optional<uint32_t> first_;                      // the input that is the position of new rows
-  Shape out_shape_;
 };
 
 }  // namespace pumice::engine

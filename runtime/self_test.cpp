@@ -2,13 +2,19 @@
 #include "runtime/self_test.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "base/on_threads.h"
+#include "graph/pipelines.h"
 #include "ops/op.h"
+#include "runtime/fused_calls.h"
 #include "vulkan/kernel_verdicts.h"
 
 namespace pumice::engine {
@@ -21,6 +27,7 @@ milliseconds time_of(const Device& device) {
   return device.info().kind == "cpu" ? milliseconds(150) : milliseconds(50);
 }
 
+constexpr size_t kThreads = 4;
 constexpr double kLast = 1e18;  // as the cost of a call
 
 // Sizes that a smaller call is tried at: rows, or rows and columns of an image.
@@ -80,8 +87,11 @@ bool SelfTest::is_tested(const Shader& shader) const {
 std::vector<SelfTest::Candidate> SelfTest::candidates(std::span<const std::unique_ptr<Graph>> graphs) const {
   std::map<std::pair<const Graph*, uint32_t>, Candidate> all;
   for_dispatches(graphs, [&](const Graph& graph, const Node& node, const Dispatch& dispatch) {
-    if (node.call == kNone || !OneCall::is_known(graph.impl().method().ops[node.call])) return;
-    const bool caches = OneCall::has_caches(graph.impl().method().ops[node.call]);
+    if (node.call == kNone) return;
+    const OpCall& call = graph.impl().method().ops[node.call];
+    const bool fused = std::string_view(dispatch.shader->name).starts_with("conv2d");  // a norm's node may be one
+    if (!OneCall::is_known(call) && (!fused || fused_calls(graph.impl(), node.call).empty())) return;
+    const bool caches = OneCall::has_caches(call);
     if (caches && graph.features().cpu) return;
     Candidate& found = all.try_emplace({&graph, node.call}, Candidate{&graph, node.call, {}, 0}).first->second;
     found.shaders.insert(dispatch.shader);
@@ -103,7 +113,7 @@ std::optional<Trial> SelfTest::smaller(const Candidate& candidate, const Trial& 
   const double of = volume(whole.call.out_shape());
   Shape last = whole.call.out_shape();
   for (const int64_t most : kSizes) {
-    std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, most, external_);
+    std::optional<OneCall> call = OneCall::of(*candidate.graph, {&candidate.call, 1}, most, external_);
     if (!call || call->out_shape() == std::exchange(last, call->out_shape())) continue;
     Features features = candidate.graph->features();
     features.as_if_units = std::max(1u, static_cast<uint32_t>(features.units() * volume(last) / of));
@@ -114,18 +124,26 @@ std::optional<Trial> SelfTest::smaller(const Candidate& candidate, const Trial& 
 }
 
 // With the pipelines of the model. Between others a convolution has another variant than alone, for its neighbours'
-// layouts: then the variant of the call alone stands for it.
+// layouts: then the variant of the call alone stands for it. A kernel that alone it does not have at all may be of
+// several calls.
 std::optional<Trial> SelfTest::trial_of(const Candidate& candidate) const {
-  std::optional<OneCall> call = OneCall::of(*candidate.graph, candidate.call, {}, external_);
-  if (!call) return std::nullopt;
-  Trial whole(std::move(*call), candidate.graph->features(), facts_);
-  const std::vector<PipelineKey> alone = pipelines_of(*whole.graph, 0);
-  const auto files = files_of(shaders_of(alone)), needed = files_of(candidate.shaders);
-  if (!std::ranges::includes(files, needed)) return std::nullopt;
-  std::optional<Trial> small = smaller(candidate, whole);
-  Trial trial = small ? std::move(*small) : std::move(whole);
-  if (family_of(candidate.shaders) != KernelFamily::portable) trial.add_portable(facts_);
-  return trial;
+  std::vector<std::vector<uint32_t>> tries = fused_calls(candidate.graph->impl(), candidate.call);
+  if (OneCall::is_known(candidate.graph->impl().method().ops[candidate.call]))
+    tries.insert(tries.begin(), {candidate.call});
+  const auto needed = files_of(candidate.shaders);
+  for (const std::vector<uint32_t>& calls : tries) {
+    std::optional<OneCall> call = OneCall::of(*candidate.graph, calls, {}, external_);
+    if (!call) continue;
+    Trial whole(std::move(*call), candidate.graph->features(), facts_);
+    const bool alone = calls.size() == 1;
+    const auto files = files_of(shaders_of(alone ? pipelines_of(*whole.graph, 0) : run_pipelines(*whole.graph)));
+    if (!std::ranges::includes(files, needed)) continue;
+    std::optional<Trial> small = alone ? smaller(candidate, whole) : std::nullopt;
+    Trial trial = small ? std::move(*small) : std::move(whole);
+    if (family_of(candidate.shaders) != KernelFamily::portable) trial.add_portable(facts_);
+    return trial;
+  }
+  return std::nullopt;
 }
 
 void SelfTest::guarded(const Candidate& candidate, const std::function<void()>& body) const {
@@ -139,7 +157,7 @@ void SelfTest::guarded(const Candidate& candidate, const std::function<void()>& 
 }
 
 // The call has kernels besides the one that multiplies: what is wrong is the fault of those that need most.
-void SelfTest::note(const Candidate& candidate, const std::optional<std::string>& wrong) {
+void SelfTest::note(const Candidate& candidate, const std::optional<std::string>& wrong) const {
   if (!wrong) return;
   const KernelFamily family = family_of(candidate.shaders);
   for (const Shader* shader : candidate.shaders) {
@@ -175,29 +193,62 @@ void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs) {
   if (!pipelines.empty()) device_->pipelines().begin(std::move(pipelines));
 }
 
-// The pipelines of the next calls are made meanwhile.
+// Tests one call, in a part of the memory, if there is time. Returns false where the call needs more memory.
+bool SelfTest::test_one(std::pair<Candidate, Trial>& each, const Budget& budget, Turns& turns) const {
+  const auto is_known = [&](const Shader* shader) { return is_tested(*shader); };
+  if (turns.over() || std::ranges::all_of(each.first.shaders, is_known)) return true;
+  bool fits = true;
+  guarded(each.first, [&] {
+    device_->pipelines().prepare(each.second.pipelines(), deadline_);
+    const auto now = Clock::now();
+    const OneCall& call = each.second.call;
+    const std::string title = std::string(call.op(call.calls() - 1)) + ", [" + text(call.out_shape()) + "]";
+    try {
+      note(each.first, find_wrong(each.second, device_, external_, budget, now + turns.left()));
+    } catch (const Error& error) {
+      if (error.code() != Code::LimitExceeded || budget.max_memory == budget_.max_memory) throw;
+      fits = false;
+    }
+    const std::chrono::duration<double, std::milli> took = Clock::now() - now;
+    log(LogLevel::debug, "self test of %s: %.1f ms", title.c_str(), took.count());
+    turns.add(Clock::now() - now);
+    turns.calls += fits;
+  });
+  return fits;
+}
+
+// Several calls at a time, each in its part of the memory: the host prepares one and computes its fp64 while the device
+// runs another. The pipelines of the next calls are made meanwhile.
 void SelfTest::test() {
   if (trials_.empty()) return;
   const auto begin = Clock::now();
-  Clock::duration ran = planning_, left = time_of(*device_);
-  size_t calls = 0;
-  for (auto& each : trials_) {  // no structured binding: clang 14 captures none
-    if (ran > left) break;
-    if (std::ranges::all_of(each.first.shaders, [&](const Shader* shader) { return is_tested(*shader); })) continue;
-    guarded(each.first, [&] {
-      device_->pipelines().prepare(each.second.pipelines(), deadline_);
-      const auto now = Clock::now();
-      const std::string call = std::string(op_signatures()[each.second.call.call().op].name) + ", [" +
-                               text(each.second.call.out_shape()) + "]";
-      note(each.first, find_wrong(std::move(each.second), device_, external_, budget_, now + (left - ran)));
-      const std::chrono::duration<double, std::milli> took = Clock::now() - now;
-      log(LogLevel::debug, "self test of %s: %.1f ms", call.c_str(), took.count());
-      ran += Clock::now() - now;
-      ++calls;
-    });
+  const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kThreads);
+  Turns turns{.threads = static_cast<int64_t>(threads), .most = time_of(*device_) - planning_};
+  Budget part = budget_;
+  part.max_memory /= threads;
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<size_t> larger;  // than their part of the memory
+  on_threads(std::min(threads, trials_.size()), [&] {
+    for (size_t i = next++; i < trials_.size(); i = next++) try {
+        if (test_one(trials_[i], part, turns)) continue;
+        std::lock_guard lock(mutex);
+        larger.push_back(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = trials_.size();
+      }
+  });
+  if (failure) std::rethrow_exception(failure);
+  for (const size_t i : larger) {
+    trials_[i].second = trials_[i].second.again(facts_);
+    test_one(trials_[i], budget_, turns);
   }
-  const std::chrono::duration<double, std::milli> all = Clock::now() - begin + planning_, of_runs = ran;
-  log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, and %.1f ms waiting for pipelines", calls,
+  const std::chrono::duration<double, std::milli> all = Clock::now() - begin + planning_,
+                                                  of_runs = turns.each() + planning_;
+  log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, and %.1f ms waiting for pipelines", turns.calls.load(),
       trials_.size(), of_runs.count(), (all - of_runs).count());
   trials_.clear();
   device_->verdicts().save();

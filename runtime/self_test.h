@@ -3,6 +3,7 @@
 // docs/decisions/0006-self-test.md.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -56,8 +57,19 @@ class SelfTest {
   std::optional<Trial> trial_of(const Candidate& candidate) const;
   // Calls `body`; what the model cannot do on the device, its own load says.
   void guarded(const Candidate& candidate, const std::function<void()>& body) const;
-  void note(const Candidate& candidate, const std::optional<std::string>& wrong);
+  void note(const Candidate& candidate, const std::optional<std::string>& wrong) const;
   bool is_on(std::span<const std::unique_ptr<Graph>> graphs) const;
+  struct Turns {  // of threads that test side by side: what their runs took of the time
+    const int64_t threads;
+    const Clock::duration most;
+    std::atomic<size_t> calls = 0;
+    std::atomic<Clock::rep> ran = 0;
+    void add(Clock::duration took) { ran += took.count(); }
+    Clock::duration each() const { return Clock::duration(ran / threads); }
+    Clock::duration left() const { return most - each(); }
+    bool over() const { return each() > most; }
+  };
+  bool test_one(std::pair<Candidate, Trial>& each, const Budget& budget, Turns& turns) const;
   void test();
   uint64_t conclude(std::span<const std::unique_ptr<Graph>> graphs);
 

@@ -22,6 +22,7 @@ constexpr int64_t kPlaces = 72;  // outputs compared with fp64: a third by doubt
 constexpr int64_t kTerms = 100'000, kLeast = 8;  // multiplications of them, and outputs at least
 
 using Bytes = std::vector<std::byte>;
+using Outputs = std::vector<Bytes>;
 
 class Runner {
  public:
@@ -38,7 +39,8 @@ class Runner {
       budget.max_memory -= need.total();
       return true;
     };
-    const auto weights = std::make_shared<Weights>(device, *call.program(), external, graphs, allow);
+    // Alone: the load that tests its kernels may hold what is shared.
+    const auto weights = std::make_shared<Weights>(device, *call.program(), external, graphs, allow, Deadline(), true);
     session_ = std::make_unique<Session>(device, call.program(), weights, std::move(graphs));
   }
   void fill_caches(OneCall& call) {
@@ -47,11 +49,14 @@ class Runner {
       run(position % 2 != 0);
     }
   }
-  Bytes run(bool other = false) {
+  Outputs run(bool other = false) {
     session_->run(0, call_.inputs(other));
-    Bytes out(session_->output(0).bytes);
-    session_->read(0, out.data(), out.size());
-    return out;
+    Outputs all;
+    for (uint32_t i = 0; i < call_.outputs(); ++i) {
+      Bytes& out = all.emplace_back(session_->output(i).bytes);
+      session_->read(i, out.data(), out.size());
+    }
+    return all;
   }
 
  private:
@@ -98,11 +103,12 @@ std::vector<int64_t> doubtful(const CallTensor& a, const CallTensor& b, int64_t 
   return places;
 }
 
-std::optional<std::string> judge(const CallTensor& got, const Expected& expected, const std::vector<int64_t>& places) {
+std::optional<std::string> judge(const CallTensor& got, const Expected& expected, const std::vector<int64_t>& places,
+                                 size_t output) {
   std::optional<Expected::Element> first;
   int64_t telling = 0, known = 0;
   for (const int64_t place : places) {
-    const auto want = expected.element(place);
+    const auto want = expected.element(place, output);
     if (!want) continue;
     ++known;
     const double value = got.at(place);
@@ -127,6 +133,21 @@ std::string compare(const CallTensor& got, const CallTensor& other, int64_t coun
                                            : format("outputs are up to %.6g off those of the portable kernel", off);
 }
 
+// Of one output. `others`: of the portable kernels, or empty.
+std::optional<std::string> judge_output(const OneCall& call, const Expected& expected, size_t output,
+                                        const Bytes& first, const Bytes& others) {
+  const DType dtype = call.out_dtype(output);
+  const auto count = static_cast<int64_t>(first.size() / device_bytes(dtype));
+  const CallTensor got{dtype, call.out_shape(output), first}, other{dtype, call.out_shape(output), others};
+  if (!expected.is_known()) return others.empty() ? "" : compare(got, other, count);  // then by replays alone
+  const int64_t most = std::clamp(kTerms / std::max<int64_t>(expected.terms(), 1), kLeast, kPlaces);
+  if (others.empty()) return judge(got, expected, spread(most, got, count), output);
+  std::vector<int64_t> places = doubtful(got, other, count, static_cast<size_t>(most / 3));
+  const std::vector<int64_t> more = spread(most - most / 3, other, count);
+  places.insert(places.end(), more.begin(), more.end());
+  return judge(got, expected, places, output);
+}
+
 }  // namespace
 
 std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call) {
@@ -138,11 +159,18 @@ std::vector<PipelineKey> pipelines_of(const Graph& graph, uint32_t call) {
   return keys;
 }
 
-Trial::Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts)
-    : call(std::move(one_call)), graph(build_method(*call.program(), 0, features, facts)) {}
+Trial::Trial(OneCall one_call, const Features& of, const std::shared_ptr<ConstantFacts>& facts)
+    : call(std::move(one_call)), features(of), graph(build_method(*call.program(), 0, features, facts)) {}
 
 void Trial::add_portable(const std::shared_ptr<ConstantFacts>& facts) {
-  portable = build_method(*call.program(), 0, without_any(graph->features()), facts);
+  compared = true;
+  portable = build_method(*call.program(), 0, without_any(features), facts);
+}
+
+Trial Trial::again(const std::shared_ptr<ConstantFacts>& facts) const {
+  Trial same(call, features, facts);
+  if (compared) same.add_portable(facts);
+  return same;
 }
 
 std::vector<PipelineKey> Trial::pipelines() const {
@@ -155,38 +183,31 @@ std::vector<PipelineKey> Trial::pipelines() const {
   return keys;
 }
 
-std::optional<std::string> find_wrong(Trial trial, const std::shared_ptr<Device>& device, const ExternalData& external,
+std::optional<std::string> find_wrong(Trial& trial, const std::shared_ptr<Device>& device, const ExternalData& external,
                                       Budget budget, std::chrono::steady_clock::time_point end) {
   OneCall& call = trial.call;
   call.fill();
   Runner tested(call, std::move(trial.graph), device, external, budget);
   tested.fill_caches(call);
-  const Bytes first = tested.run();
+  const Outputs first = tested.run();
   const Expected expected(call);
-  const auto count = static_cast<int64_t>(first.size() / device_bytes(call.out_dtype()));
-  const CallTensor got{call.out_dtype(), call.out_shape(), first};
-  const int64_t most = std::clamp(kTerms / std::max<int64_t>(expected.terms(), 1), kLeast, kPlaces);
-  std::optional<std::string> wrong;
-  if (trial.portable == nullptr) {
-    wrong = expected.is_known() ? judge(got, expected, spread(most, got, count)) : "";  // then by replays alone
-  } else {
+  Outputs others(call.outputs());
+  if (trial.portable != nullptr) {
     Runner portable(call, std::move(trial.portable), device, external, budget);
     portable.fill_caches(call);
-    const Bytes other = portable.run();
-    const CallTensor by_others{call.out_dtype(), call.out_shape(), other};
-    std::vector<int64_t> places = doubtful(got, by_others, count, static_cast<size_t>(most / 3));
-    const std::vector<int64_t> others = spread(most - most / 3, by_others, count);
-    places.insert(places.end(), others.begin(), others.end());
-    wrong = expected.is_known() ? judge(got, expected, places) : compare(got, by_others, count);
+    others = portable.run();
   }
-  if (!wrong || !wrong->empty()) return wrong;
-  const Bytes second = tested.run(true);
+  for (size_t i = 0; i < call.outputs(); ++i) {
+    const std::optional<std::string> wrong = judge_output(call, expected, i, first[i], others[i]);
+    if (!wrong || !wrong->empty()) return wrong;
+  }
+  const Outputs second = tested.run(true);
   for (uint32_t replay = 1; replay <= kReplays; ++replay) {
     if (replay > kLeastReplays && std::chrono::steady_clock::now() > end) break;
     const bool other = replay % 2 == 0;
     if (tested.run(other) != (other ? second : first)) return format("replay %u gave other bits", replay);
   }
-  return wrong;
+  return "";
 }
 
 }  // namespace pumice::engine

@@ -3,6 +3,9 @@
 
 #include <string_view>
 
+#include "vulkan/features.h"
+#include "vulkan/runnable.h"
+
 namespace pumice::engine {
 
 const char* name(KernelFamily family) {
@@ -11,16 +14,25 @@ const char* name(KernelFamily family) {
 }
 
 // A kernel that packs for others has the word, too, but no matrices. Those that probe find out where elements lie.
+// Workgroups that wait for each other must all run at once: only of a device that tells its compute units is that
+// known.
 uint64_t needs(const Shader& shader) {
   const std::string_view name = shader.name;
+  uint64_t needed = shader.features;
+  if (name.starts_with("decoder_layers")) needed |= bit(Feature::persistent);
   const bool knows_places = (shader.features & bit(Feature::coopmat)) != 0 && !name.starts_with("probe_");
-  if (!knows_places || name.find("fragments") == name.npos) return shader.features;
+  if (!knows_places || name.find("fragments") == name.npos) return needed;
   const bool bytes = name.find("fragments_int8") != name.npos;
-  return shader.features | bit(bytes ? Feature::fragments_int8 : Feature::fragments);
+  return needed | bit(bytes ? Feature::fragments_int8 : Feature::fragments);
 }
 
 bool is_for_cpu(const Shader& shader) {
-  return std::string_view(shader.name).ends_with(",address]");
+  const std::string_view name = shader.name;
+  return name.ends_with(",address]") || name == "decoder_layers[plain]";
+}
+
+bool may_run(const Shader& shader, const Features& features) {
+  return (needs(shader) & ~features.bits) == 0 && suits_kind(features, shader);
 }
 
 KernelFamily family_of(const Shader& shader) {

@@ -6,9 +6,14 @@
 
 namespace pumice::engine {
 
+bool suits_kind(const Features& features, const Shader& shader) {
+  const bool cpu = features.cpu || features.as_if_units != 0;  // like_gpu, too
+  return cpu || !is_for_cpu(shader);
+}
+
 std::string unrunnable_reason(const Features& features, const PipelineKey& key) {
   const Shader& shader = *key.shader;
-  if (is_for_cpu(shader) && !features.cpu) return "is made for CPU drivers and not run";
+  if (!suits_kind(features, shader)) return "is made for CPU drivers and not run";
   if (!features.runs(shader)) {
     std::string missing;
     for (uint32_t i = 0; i < kNumFeatures; ++i) {

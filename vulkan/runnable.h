@@ -10,6 +10,8 @@
 
 namespace pumice::engine {
 
+// Whether it is a kernel for such devices: some are for CPU drivers alone (vulkan/kernel_family.h).
+bool suits_kind(const Features& features, const Shader& shader);
 // What is missing, as the end of "the shader ..."; empty where nothing is.
 std::string unrunnable_reason(const Features& features, const PipelineKey& key);
 // Throws DeviceUnsupported with it; `device` is its name.

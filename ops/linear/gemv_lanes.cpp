@@ -88,13 +88,12 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k,
 
 // H200: with one row panel, two prefetched tiles gain 2 to 4 %.
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
-  return features.cpu || kernel.panels != 1 ? 1 : 2;
+  return features.cpu || kernel.panels != 1 || !holds_two_ahead(kernel.rows, features) ? 1 : 2;
 }
 
 // Of rows with few tiles for a subgroup, whose loads then wait for each other. H200, one row, us with the first vectors
-// ahead and with all: fp32 384 -> 384 6.3, 3.7; 384 -> 1536 6.5, 4.1; 1536 -> 384 (3 tiles) 7.4, 4.9; 2048 -> 2048 8.4, 8.0; 4096
-// -> 4096 (4 tiles) 18.8, 20.7; fp16 the same shapes 5.5, 3.9; 5.8, 4.1; 6.9, 4.8; 6.8, 6.4; 12.0, 12.4; 4096 -> 14336
-// (8 tiles) 29.6, 33.6.
+// ahead and with all: fp32 384 -> 384 6.3, 3.7; 384 -> 1536 6.5, 4.1; 1536 -> 384 (3 tiles) 7.4, 4.9; 4096 -> 4096 (4
+// tiles) 18.8, 20.7; fp16 the same shapes 5.5, 3.9; 5.8, 4.1; 6.9, 4.8; 12.0, 12.4; 4096 -> 14336 (8 tiles) 29.6, 33.6.
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const bool floats = s.weight == WeightType::f16 || s.weight == WeightType::f32;
   if (features.cpu || !floats || s.m > 1 || kernel.rows * kernel.panels != 1) return false;

@@ -78,6 +78,7 @@ constexpr LinearKernel kKernels[] = {
     {"int8g_128x128", Family::matrix_int8_groups, 0, 0, {128, 128, 64, 32}, Input::words},
     {"int8g_64x128", Family::matrix_int8_groups, 0, 0, {64, 128, 64, 32}, Input::words},
     {"int8g_32x32", Family::matrix_int8_groups, 0, 0, {32, 32, 16, 16}, Input::words},
+    {"int8g_16x32n16", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 16}, Input::words},  // for matrices of 16 columns
     {"int8g_16x32", Family::matrix_int8_groups, 0, 0, {16, 32, 8, 8}, Input::words},
 };
 

@@ -101,7 +101,8 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   const bool suits = features.has(Feature::fragments) || pick_matrix(s, features) != nullptr;
   if (!textures && suits && features.has(Feature::coopmat) && features.matrix_f16[0].m != 0 && s.dtype == DType::f16)
     return nullptr;
-  if (const LinearKernel* groups = first({"int8g_64x128", "int8g_32x32", "int8g_16x32"})) return groups;
+  if (const LinearKernel* groups = first({"int8g_64x128", "int8g_32x32", "int8g_16x32n16", "int8g_16x32"}))
+    return groups;
   const uint32_t most = most_sums(features) / (s.group != 0 ? 2 : 1);  // of whole numbers, and of scaled ones
   if (most < 32) return first({"dot_tile32x64"});
   return most < 64 ? first({"dot_tile64x64", "dot_tile32x64"})

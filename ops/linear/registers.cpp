@@ -31,8 +31,12 @@ bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
 
 // Mesa's compiler for Intel, Arc A, spills and fills of a pipeline that ResNet-50, MiniLM or a Llama makes, by a
 // subgroup's tile: 16 x 16 13 to 456, 8 x 16 0 to 89, 8 x 8 none, for int4, fp16, 8-bit integers and convolutions.
+// Battlemage, whose subgroups are 16, 16 x 16: 5 with scaled sums besides those of whole numbers (8 x 16 none), none
+// without.
 bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums) {
   constexpr uint32_t kSmallest = 8;  // sums of one matrix
+  if (features.few_registers && features.subgroup_size == 16 && sums > 1)
+    return tile.tm * tile.tn <= kSmallest * features.subgroup_size;
   if (features.few_registers && features.subgroup_size < 16)
     return tile.tm * tile.tn <= kSmallest * features.subgroup_size;
   return holds_sums(tile, features, sums);
@@ -43,6 +47,12 @@ bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums) {
 // of two panels. Mali, int4 in fp32 and in fp16: 4 rows 190 and 72, 8 rows 338 in fp16.
 bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
   return !has_least(features) || rows <= (dtype == DType::f16 && !has_fewest_registers(features) ? 4 : 2);
+}
+
+// Mesa's compiler for Battlemage, whose subgroups are 16, 8 rows of fp16 in groups of 32, spills and fills: int4 8,
+// int8 12, one tile ahead none. Arc A and Tiger Lake, 8: none.
+bool holds_two_ahead(uint32_t rows, const Features& features) {
+  return !features.few_registers || features.subgroup_size != 16 || rows < 8;
 }
 
 // Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 and 660 also among 512: 114 and 56 of one row

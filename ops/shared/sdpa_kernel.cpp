@@ -39,9 +39,22 @@ constexpr int64_t kMostProducts = 64;
 // 35 spills and 1.4 s to compile; 32 keys 80, none and 0.6 s. From its statistics (docs/fleet.md), not measured.
 constexpr int64_t kRoomyRegisters = 128;
 
-// vec4 groups of keys that a lane has on the way where registers are fewest. Spills on Adreno 660 of heads of 64 and 16
-// rows, of 8 groups 415 and of 4 none; of 8 rows 86 and none; of heads of 128 374 and none.
-constexpr uint32_t kFewLoads = 4;
+// Likewise where registers are few and subgroups, whose they are, smaller than 32. Mesa's compiler for Battlemage,
+// heads of 32 and 32 keys: one subgroup, 64 of these, spills and fills 185, two, 48, none.
+constexpr int64_t kFewRegisters = 64;
+
+bool has_small_subgroups(const Features& features) {
+  return features.few_registers && features.subgroup_size < 32;
+}
+
+// vec4 groups of keys that a lane has on the way. Spills on Adreno 660 of heads of 64 and 16 rows, of 8 groups 415 and
+// of 4 none; of 8 rows 86 and none; of heads of 128 374 and none. Of Intel's, heads of 128, 16 groups: 118 to 291, 8:
+// none in fp32, in fp16 none on Arc A and Tiger Lake and up to 881 on Battlemage, 4: none.
+uint32_t most_loads(DType dtype, const Features& features) {
+  if (has_fewest_registers(features)) return 4;
+  if (!has_small_subgroups(features)) return 1 << 16;  // as many as there are
+  return dtype == DType::f16 && features.subgroup_size == 16 ? 4 : 8;
+}
 
 // `roomy`: only with fewer registers than those.
 std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const SdpaShape& s, const Features& features,
@@ -52,6 +65,7 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
     return std::nullopt;
   const auto sums = static_cast<uint32_t>(keys + ev);  // of a subgroup's m rows: scores, and the result
   if (!holds_sums({0, 0, m.m, sums}, features)) return std::nullopt;
+  std::optional<SdpaMatrices> found;
   // Four subgroups share the keys they load; fewer where workgroups would be too few. H200: 132 multiprocessors.
   for (uint32_t subgroups = 4; subgroups >= 1; subgroups /= 2) {
     SdpaMatrices matrices{m, subgroups, keys, 0};
@@ -63,10 +77,16 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
     const bool few = subgroups > 1 && (s.heads * ceil_div(s.rows, matrices.rows()) < features.filling(128) ||
                                        s.rows <= matrices.rows() / 2);
     const int64_t loads = ceil_div(keys * std::max(e, ev) / 8, lanes);  // of 4 registers
-    const bool crowded = roomy && loads * 4 + int64_t{m.m} * sums / features.subgroup_size >= kRoomyRegisters;
+    const int64_t registers = loads * 4 + int64_t{m.m} * sums / features.subgroup_size;
+    if (has_small_subgroups(features)) {  // more subgroups where one of them would spill
+      if (fits && registers < kFewRegisters) found = matrices;
+      if (fits && !few && found) return found;
+      continue;
+    }
+    const bool crowded = roomy && registers >= kRoomyRegisters;
     if (fits && !few && !crowded && loads <= 16) return matrices;
   }
-  return std::nullopt;
+  return found;
 }
 
 constexpr int64_t kFewRows = 8;  // one row of queries would leave 15 of 16 of a matrix empty
@@ -126,7 +146,7 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   if (features.cpu) return fit_to_cpu(b, v_vec4s);
   if (b.rows == 1) return b;
   for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2) {
-    const bool crowded = has_fewest_registers(features) && s.keys * std::max(e_vec4s, v_vec4s) > kFewLoads * s.lanes;
+    const bool crowded = s.keys * std::max(e_vec4s, v_vec4s) > most_loads(shape.dtype, features) * s.lanes;
     if (!crowded && shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
   }
   return b;

@@ -49,6 +49,10 @@ TEST(Registers, FewHoldFewSumsOfIntegers) {
   EXPECT_EQ(name(small, 0), "int8_16x32");
   small.subgroup_size = small.min_subgroup_size = 16;
   EXPECT_EQ(name(small, 0), "int8_32x32");
+  small.matrix_s8 = {MatrixShape{8, 16, 32}};  // Battlemage's
+  EXPECT_EQ(name(small, 0), "int8_32x32");
+  EXPECT_EQ(name(small, 32), "int8g_16x32n16");
+  small.matrix_s8 = {MatrixShape{8, 8, 32}};
   small.subgroup_size = small.min_subgroup_size = 8;
   small.few_registers = false;
   EXPECT_EQ(name(small, 32), "int8g_64x128");
@@ -153,6 +157,17 @@ TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
   Features intel = mali;  // which has subgroups of 32, too
   intel.max_subgroup_size = 32;
   EXPECT_EQ(pick_tile(1, 512, 14336, intel), (Tile{64, 64, 8, 4}));
+}
+
+// Beside 8 rows of fp16 two tiles ahead are too many for a subgroup of 16.
+TEST(Registers, FewPrefetchOneTileForManyRows) {
+  Features intel = gpu();
+  intel.few_registers = true, intel.subgroup_size = 16;
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), intel), 1u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv4"), intel), 2u);
+  intel.subgroup_size = 8;
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), intel), 2u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), gpu()), 2u);
 }
 
 // One matrix a subgroup: of 8 lanes, a register of Intel's is one number of each.

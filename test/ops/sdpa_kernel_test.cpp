@@ -62,6 +62,32 @@ TEST(SdpaKernel, FewerKeysOnTheWayWhereRegistersAreFewest) {
   EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f32}, adreno).keys, 16u);
 }
 
+TEST(SdpaKernel, SmallSubgroupsShareTheKeysThatOneWouldSpill) {
+  Features intel = gpu();
+  intel.few_registers = true, intel.subgroup_size = intel.min_subgroup_size = 16;
+  intel.matrix_f16 = {MatrixShape{8, 16, 16}};
+  const auto shared = sdpa_matrices({12, 16, 32, 32, DType::f16}, intel);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->subgroups, 2u) << "of too few workgroups, yet one would have 64 numbers in each lane";
+  EXPECT_EQ(shared->keys, 32u);
+  EXPECT_EQ(sdpa_matrices({384, 128, 32, 32, DType::f16}, intel)->subgroups, 4u);
+  Features roomy = intel;
+  roomy.few_registers = false;
+  EXPECT_EQ(sdpa_matrices({12, 16, 32, 32, DType::f16}, roomy)->subgroups, 1u);
+}
+
+TEST(SdpaKernel, SmallSubgroupsHaveFewKeysOnTheWay) {
+  Features intel = gpu();
+  intel.few_registers = true, intel.subgroup_size = intel.min_subgroup_size = 16;
+  EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, intel).keys, 32u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f32}, intel).keys, 64u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f32}, intel).keys, 32u);
+  intel.subgroup_size = intel.min_subgroup_size = 8;
+  EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, intel).keys, 64u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f16}, intel).keys, 32u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f16}, gpu()).keys, 64u);
+}
+
 TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16}) {
     Features features = gpu();

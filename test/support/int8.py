@@ -22,7 +22,7 @@ MAPPINGS = ["ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"]
 FLOATS = ["gemv1", "gemv4x2", "tile32x64"]  # a few of those that multiply whole numbers as floats
 INTEGERS = ["dot1", "dot4", "dotw8", "dot_tile32x64"]
 # Of the matrices that lavapipe has, which compiles them for seconds: where they have something of their own to do.
-MATRICES = ["int8_16x32", "int8g_16x32"] if is_llvmpipe() else []
+MATRICES = ["int8_16x32", "int8g_16x32", "int8g_16x32n16"] if is_llvmpipe() else []
 FEW = ["gemv4x2", "dot2", "dotw1", "dot_tile64x64"]  # for the many shapes of weights
 
 

@@ -99,5 +99,24 @@ TEST(KernelFamily, KernelsThatReadByAddressAreForCpuDrivers) {
   EXPECT_EQ(unrunnable_reason(features, {.shader = &address}), "");
 }
 
+// Of atomics of 64 bits alone nobody knows whether all workgroups run at once. Without matrices the kernel is for tests
+// on CPU drivers: on a GPU single kernels are faster.
+TEST(KernelFamily, AllLayersOfADecoderNeedKnownComputeUnits) {
+  using namespace glsl::decoder_layers;
+  for (const Shader& shader : kVariants) {
+    Features features;
+    features.cpu = true;
+    features.bits = needs(shader) & ~bit(Feature::persistent);
+    EXPECT_TRUE(features.has(Feature::atomic64)) << shader.name;
+    EXPECT_FALSE(may_run(shader, features)) << shader.name;
+    features.bits |= bit(Feature::persistent);
+    EXPECT_TRUE(may_run(shader, features)) << shader.name;
+    features.cpu = false;
+    EXPECT_EQ(may_run(shader, features), &shader == &variant(PRODUCT::fragments)) << shader.name;
+    features.as_if_units = 132;  // like_gpu
+    EXPECT_TRUE(may_run(shader, features)) << shader.name;
+  }
+}
+
 }  // namespace
 }  // namespace pumice::engine

@@ -55,7 +55,7 @@ json compiled(Device& device, const std::string& line) {
   const json wanted = json::parse(line);
   json row = {{"event", "row"}, {"kernel", wanted.at("shader")}, {"title", wanted.at("spec").dump()}};
   const Shader* shader = shader_named(wanted.at("shader"));
-  if (shader == nullptr || !device.features().runs(*shader) || (is_for_cpu(*shader) && !device.features().cpu)) {
+  if (shader == nullptr || !may_run(*shader, device.features())) {
     row.update({{"status", "skipped"}, {"why", shader == nullptr ? "no such shader" : "it needs another device"}});
     return row;
   }

@@ -34,11 +34,9 @@ json names_of(uint64_t features) {
 json variants(const ShaderFile& file, const Features& features) {
   json rows = json::array();
   for (const Shader& shader : file.variants) {
-    const uint64_t needed = needs(shader);
-    json names = names_of(needed);
+    json names = names_of(needs(shader));
     if (is_for_cpu(shader)) names.push_back("cpu");
-    const bool runs = (needed & ~features.bits) == 0 && (features.cpu || !is_for_cpu(shader));
-    rows.push_back({{"variant", shader.name}, {"needs", std::move(names)}, {"runs", runs}});
+    rows.push_back({{"variant", shader.name}, {"needs", std::move(names)}, {"runs", may_run(shader, features)}});
   }
   return rows;
 }

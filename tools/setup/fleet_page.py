@@ -34,9 +34,9 @@ Debian builds Mali's driver for 64-bit Arm alone: there `pumice-rt` is a program
 the driver. Its times are those of the emulator by {EMULATION}: Adreno's driver, which Debian builds for both, takes so
 many times longer there. What does not compile in {PIPELINE_SECONDS} s is in the table of what failed.
 
-On Adreno, Apple, Intel and Mali, whose drivers do not tell how many compute units there are, nothing chooses
-`decoder_layers`: what is said of it there is of such a pipeline. A GPU that is missing: PowerVR, whose driver Debian
-builds for 64-bit Arm alone, too.
+Kernels that need `cpu` are for CPU drivers and never chosen here: those that read by address, and `decoder_layers`
+without fragments, which on an H200 is slower than the kernels of single products. A GPU that is missing: PowerVR, whose
+driver Debian builds for 64-bit Arm alone, too.
 
 A GPU's columns are of the commit in its row here: `./dev fleet --gpu NAME` writes those of one and keeps the others.
 """
