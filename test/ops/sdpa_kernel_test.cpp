@@ -85,7 +85,7 @@ TEST(SdpaKernel, SmallSubgroupsHaveFewKeysOnTheWay) {
   intel.subgroup_size = intel.min_subgroup_size = 8;
   EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, intel).keys, 64u);
   EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f16}, intel).keys, 32u);
-  EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f16}, gpu()).keys, 64u);
+  EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, gpu()).keys, 64u);
 }
 
 TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
