@@ -240,7 +240,7 @@ void patches(Graph& graph, Args args) {
   check(zeros >= 0 && zeros <= kMostZeros, "patches: %lld rows of zeros, of 0 to %lld", static_cast<long long>(zeros),
         static_cast<long long>(kMostZeros));
   const PatchesX* const noted =
-      channels_last ? nullptr : &note_patches(graph, args.out(), x, u32(kernel[0]), u32(kernel[1]), u32(zeros));
+      channels_last ? nullptr : &note_patches(graph, args.out(), x, kernel[0], kernel[1], zeros);
   const auto is_read = [=](const Launch& launch) { return noted != nullptr && noted->is_read(launch); };
   const auto reading_of = [=](const Launch&) {
     const uint32_t of_y = channels_last ? 1 : 2, of_c = channels_last ? 3 : 1;

@@ -7,6 +7,7 @@
 
 #include "ops/op.h"
 #include "ops/shared/shape.h"
+#include "runtime/smaller_call.h"
 
 namespace pumice::engine {
 namespace {
@@ -157,7 +158,7 @@ bool OneCall::add_call(const Graph::Impl& impl, uint32_t index, std::optional<in
   const uint32_t result = op.outputs[0];
   shapes.push_back(impl.tensors[result].shape);
   params.push_back(op.args.size());
-  if (most) make_small(shapes, params, *most);
+  if (most) make_small(*this, parameters_[0].params, shapes, params, *most);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto id = static_cast<uint32_t>(*arguments[i]);
     if (const auto before = made.find(id); before != made.end()) {

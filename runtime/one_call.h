@@ -79,10 +79,7 @@ class OneCall {
   void add_result(const Graph::Impl& graph, uint32_t id, const Shape& shape);
   void add_outputs(const Graph::Impl& graph, std::span<const uint32_t> calls, const Made& made);
   void add_update(uint32_t state);
-  void make_small(std::vector<Shape>& shapes, const std::vector<size_t>& params, int64_t most) const;
-  void make_small_product(std::vector<Shape>& shapes, int64_t most) const;
   void quantizable(std::vector<std::byte>& bytes, DType dtype) const;
-  void crop(Shape& x, Shape& out, int64_t most) const;
 
   std::shared_ptr<Program> program_;
   std::vector<Parameters> parameters_;  // of each call

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/packed_weight.h"  // kPanelRows
 #include "ops/linear/pick.h"
 #include "ops/linear/registers.h"

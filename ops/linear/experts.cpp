@@ -10,6 +10,7 @@
 #include "glsl/expert_gemv_fragments.h"
 #include "glsl/expert_rows.h"
 #include "ops/linear/describe.h"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
 

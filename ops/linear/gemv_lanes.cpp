@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a GEMV's workgroup is divided.
+#include "ops/linear/gemv_lanes.h"
+
 #include <algorithm>
 #include <bit>
 
 #include "base/divide.h"
-#include "ops/linear/kernels.h"
 #include "ops/linear/registers.h"
 
 namespace pumice::engine {

@@ -8,6 +8,7 @@
 #include "base/divide.h"
 #include "base/nearest.h"
 #include "glsl/include/core/modes.glslh"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/int8_kernels.h"
 #include "ops/linear/registers.h"
 

@@ -90,14 +90,6 @@ bool may_read(Input form, LinearShape shape, const Features& features);
 // that are meant for it. The pick is one of these.
 std::string not_recommended_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 
-// Invocations of a GEMV's workgroup for m rows of x and a weight [n, k]; the least of them, where workgroups are many;
-// and the tiles of weights that a lane prefetches.
-uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features);
-uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
-uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
-// Whether each of these prefetched tiles is so with all its vectors.
-bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
-
 // Whether it can norm its rows of x itself, and whether the device has the shared memory.
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Where a kernel that makes rows by a layer norm has mean and variance from: LAYER_NORM_* of

@@ -12,6 +12,7 @@
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
 #include "ops/linear/describe.h"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/pick.h"
 #include "ops/shared/phases.h"
 #include "ops/shared/shape.h"

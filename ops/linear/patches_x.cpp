@@ -21,17 +21,18 @@ PatchesX& patches_of(Graph& graph, Tensor value) {
   return *graph.shared<PatchesX>("patches " + std::to_string(value.id()));
 }
 
-PatchesX& note_patches(Graph& graph, Tensor out, Tensor image, uint32_t height, uint32_t width, uint32_t zeros) {
+PatchesX& note_patches(Graph& graph, Tensor out, Tensor image, int64_t height, int64_t width, int64_t zeros) {
   PatchesX& noted = patches_of(graph, out);
   const std::vector<Use>& uses = uses_of(graph, out);
   // One size: it is a constant of the shader.
+  if (height > image.dim(2) || width > image.dim(3)) return noted;  // the operator refuses it
   if (width % kOctet != 0 || uses.size() != 1 || uses[0].argument != 0 || reader(graph, uses[0]) != "linear" ||
       !has_fixed_shape(graph, image))
     return noted;
   noted.image = image;
-  noted.height = height;
-  noted.width = width;
-  noted.zeros = zeros;
+  noted.height = u32(height);
+  noted.width = u32(width);
+  noted.zeros = u32(zeros);
   return noted;
 }
 

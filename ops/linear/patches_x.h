@@ -20,7 +20,7 @@ struct PatchesX {
 
 // Notes that `out` is the patches of that size, with rows of zeros in front of those of an image. Called by their
 // operator before the reader is built.
-PatchesX& note_patches(Graph& graph, Tensor out, Tensor image, uint32_t height, uint32_t width, uint32_t zeros);
+PatchesX& note_patches(Graph& graph, Tensor out, Tensor image, int64_t height, int64_t width, int64_t zeros);
 // What was noted for `value`; without an image for other values.
 PatchesX& patches_of(Graph& graph, Tensor value);
 

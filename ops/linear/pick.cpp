@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/pick_int8.h"
 #include "ops/linear/registers.h"

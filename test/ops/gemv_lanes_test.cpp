@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/kernels.h"
 #include "test/ops/pick_cases.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/error_bound.h"
+#include "ops/linear/gemv_lanes.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
 #include "test/ops/pick_cases.h"

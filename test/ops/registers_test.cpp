@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels where registers are few.
 #include "ops/linear/registers.h"
+#include "ops/linear/gemv_lanes.h"
 
 #include <gtest/gtest.h>
 
