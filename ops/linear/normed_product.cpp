@@ -100,7 +100,7 @@ void add_passes(Graph& graph, const char* op, Tensor out, const Product& product
         Epilogue live = how;
         if (by.x) live.norms.x.from = may.x->moments_at(launch);
         if (by.residual) live.norms.residual.from = MomentsOf::left;
-        if (by.patches) live.patches = may.patches->live();
+        if (by.patches) live.patches = may.patches->sizes;
         live.norms.leaves = steps.leaves;
         const LinearShape shape = live_shape();
         launch.tuned = is_tuned(shape, launch.features);

@@ -12,14 +12,13 @@ namespace pumice::engine {
 
 struct PatchesX {
   Tensor image = {};  // [n, channels, height, width]; empty where the value is no such patches
-  uint32_t height = 0, width = 0, zeros = 0;
+  Epilogue::Patches sizes = {};
   std::function<bool(const Launch&)> read = {};  // whether the linear reads the image at this launch
   bool is_read(const Launch& launch) const { return read && read(launch); }
-  Epilogue::Patches live() const;  // of the image's live shape
 };
 
-// Notes that `out` is the patches of that size, with rows of zeros in front of those of an image. Called by their
-// operator before the reader is built.
+// Notes that `out` is the patches of that size, with rows of zeros in front of those of an image, where a kernel may
+// read them so. Called by their operator before the reader is built.
 PatchesX& note_patches(Graph& graph, Tensor out, Tensor image, int64_t height, int64_t width, int64_t zeros);
 // What was noted for `value`; without an image for other values.
 PatchesX& patches_of(Graph& graph, Tensor value);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/gemv_lanes.h"
-#include "ops/linear/kernels.h"
 #include "test/ops/pick_cases.h"
 
 namespace pumice::engine {

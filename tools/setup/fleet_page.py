@@ -31,8 +31,8 @@ cooperative matrices with those of another variant. Times are processor time of 
 is found out by a dispatch that runs, so that its kernels are never among them.
 
 Debian builds Mali's driver for 64-bit Arm alone: there `pumice-rt` is a program for Arm, and an emulator runs it with
-the driver. Its times are those of the emulator by {EMULATION}: Adreno's driver, which Debian builds for both, takes so
-many times longer there. What does not compile in {PIPELINE_SECONDS} s is in the table of what failed.
+the driver. Its times are the emulator's divided by {EMULATION}: Adreno's driver, which Debian builds for both, takes
+so many times longer there. What does not compile in {PIPELINE_SECONDS} s is in the table of what failed.
 
 Kernels that need `cpu` are for CPU drivers and never chosen here: those that read by address, and `decoder_layers`
 without fragments, which on an H200 is slower than the kernels of single products. A GPU that is missing: PowerVR, whose
