@@ -23,7 +23,8 @@ SumRoundings linear_roundings(const LinearKernel& kernel, const LinearShape& sha
   const double fixed = 26 + (shape.integers ? 2 : 0);
   const bool plain = kernel.family == Family::gemv || kernel.family == Family::gemv_rows;
   if (plain || kernel.family == Family::tiled) return {.fixed = fixed};
-  const bool rounded = kernel.family != Family::gemv_fragments && shape.group != 0;
+  const bool passes = kernel.family == Family::gemv_fragments || kernel.family == Family::gemv_row;
+  const bool rounded = !passes && shape.group != 0;
   return {.fixed = fixed, .unit = 0x1p-23, .of_terms = rounded ? 0x1p-11 : 0, .cuts = true};
 }
 

@@ -13,5 +13,12 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 // Whether each of these prefetched tiles is so with all its vectors.
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Of linear_gemv_row_fragments.glsl: row panels and subgroups of a workgroup for a weight of n rows, and its shared
+// memory.
+struct RowWorkgroup {
+  uint32_t panels, slots;  // of each panel
+};
+RowWorkgroup gemv_row_workgroup(int64_t n, int64_t k, const Features& features);
+uint64_t gemv_row_shared_bytes(const LinearKernel& kernel, int64_t k, const Features& features);
 
 }  // namespace pumice::engine

@@ -10,6 +10,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "ops/linear/gemv_lanes.h"
 #include "ops/linear/int8_kernels.h"
+#include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/registers.h"
 
 namespace pumice::engine {
@@ -53,6 +54,8 @@ constexpr LinearKernel kKernels[] = {
     {"split_gemvf8x4", Family::gemv_fragments, 8, 4, {}, Input::splits},
     {"split_gemvf16x2", Family::gemv_fragments, 16, 2, {}, Input::splits},
     {"split_gemvf16x4", Family::gemv_fragments, 16, 4, {}, Input::splits},
+    {"gemvf1", Family::gemv_row, 1, 1},
+    {"split_gemvf1", Family::gemv_row, 1, 1, {}, Input::splits},
     {"gemvr1", Family::gemv_rows, 1, 1},
     {"gemvr2", Family::gemv_rows, 2, 1},
     {"gemvr4", Family::gemv_rows, 4, 1},
@@ -60,6 +63,8 @@ constexpr LinearKernel kKernels[] = {
     {"gemvr1x2", Family::gemv_rows, 1, 2},
     {"dot1", Family::dot_gemv, 1, 1, {}, Input::x},
     {"dot1x2", Family::dot_gemv, 1, 2, {}, Input::x},
+    {"dot1x4", Family::dot_gemv, 1, 4, {}, Input::x},
+    {"dot1x7", Family::dot_gemv, 1, 7, {}, Input::x},
     {"dot2", Family::dot_gemv, 2, 1, {}, Input::x},
     {"dot4", Family::dot_gemv, 4, 1, {}, Input::x},
     {"dotw1", Family::dot_gemv, 1, 1, {}, Input::words},
@@ -197,6 +202,7 @@ const LinearKernel* gated_kernel(const LinearKernel& kernel) {
   if (kernel.family == Family::matrix || kernel.family == Family::fragments)
     return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
   if (kernel.input == Input::splits) return nullptr;  // has not been measured so
+  if (kernel.family == Family::gemv_row) return &linear_kernel("gemvf8x2");
   const Family passes[] = {Family::gemv, Family::gemv_fragments, Family::gemv_rows};
   if (std::find(std::begin(passes), std::end(passes), kernel.family) == std::end(passes)) return nullptr;
   for (const LinearKernel& other : kKernels)
@@ -228,10 +234,25 @@ Input form_of(const LinearKernel& kernel, const LinearShape& shape) {
 
 namespace {
 
-// What both families with cooperative matrices need.
+// Of a device that has the features.
+std::string row_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (s.integers) return "takes no integers";
+  if (s.dtype != DType::f16 && kernel.input != Input::splits)
+    return format("computes in fp16, not in %s", name(s.dtype));
+  if (!quantized(s.weight)) return "takes quantized weights";
+  if (s.k % 64 != 0) return "takes whole tiles of 64 columns";
+  if (s.group % 32 != 0) return "takes one scale a row, or groups that are multiples of 32";
+  const uint64_t bytes = gemv_row_shared_bytes(kernel, s.k, features);
+  if (bytes > features.max_shared_bytes)
+    return format("needs %llu bytes of shared memory, the device has %u", static_cast<unsigned long long>(bytes),
+                  features.max_shared_bytes);
+  return "";
+}
+
+// What all families with cooperative matrices need.
 std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
-  const bool gemv = kernel.family == Family::gemv_fragments;
+  const bool gemv = kernel.family == Family::gemv_fragments || kernel.family == Family::gemv_row;
   const Feature adds = gemv ? Feature::subgroup_arithmetic : needed, moves = gemv ? Feature::subgroup_shuffle : needed;
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::float16, needed, adds, moves}) {
     if (!features.has(feature))
@@ -245,6 +266,7 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
     return "needs the feature 'split', which `features` or the program's precision switched off";
   if (split && (s.integers || (kernel.input == Input::split && !s.may_split))) return "takes no integers";
   if (split && s.dtype != DType::f32) return "takes fp32";
+  if (kernel.family == Family::gemv_row) return row_unsupported_reason(kernel, s, features);
   if (s.dtype != DType::f16 && !whole && !split) return format("computes in fp16, not in %s", name(s.dtype));
   const Tile& t = kernel.tile;
   const uint32_t lanes = tile_lanes(kernel, features);
@@ -288,7 +310,8 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
   const bool textures = shape.textures || shape.weight_texture;
   if (textures && kernel.family != Family::tiled) return "takes no textures";
   if (kernel.family == Family::gemv_rows) return "";
-  if (kernel.family == Family::gemv_fragments) return matrix_unsupported_reason(kernel, shape, features);
+  if (kernel.family == Family::gemv_fragments || kernel.family == Family::gemv_row)
+    return matrix_unsupported_reason(kernel, shape, features);
   if (kernel.family != Family::tiled) {
     const std::string reason = matrix_unsupported_reason(kernel, shape, features);
     if (!reason.empty()) return reason;

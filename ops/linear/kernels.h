@@ -46,6 +46,7 @@ enum class Family : uint8_t {
   fragments,           // linear_fragments.glsl
   gemv_fragments,      // linear_gemv_fragments.glsl
   gemv_rows,           // linear_gemv_rows.glsl
+  gemv_row,            // linear_gemv_row_fragments.glsl
   dot_gemv,            // linear_dot_gemv.glsl
   dot_tiled,           // linear_dot_tiled.glsl
   matrix_int8,         // linear_matrix_int8.glsl
@@ -66,7 +67,7 @@ struct LinearKernel {
   std::string_view name;  // as Features::kernel forces it
   Family family;
   uint32_t rows = 0;            // of x that a GEMV's pass takes
-  uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes
+  uint32_t panels = 0;          // of 16 weight rows that a GEMV's workgroup takes; gemv_row: at least
   Tile tile = {};               // outputs of a workgroup, of the others
   Input input = Input::floats;  // others but split and splits: x must be integers
   uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/divide.h"
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_fragments_split.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
+#include "glsl/linear_gemv_row_fragments.h"
 #include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_tiled.h"
@@ -111,6 +113,17 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
+void launch_gemv_row(Launch& launch, const Linear& l) {
+  using namespace glsl::linear_gemv_row_fragments;
+  const RowWorkgroup workgroup = gemv_row_workgroup(l.block.n, l.w.k, launch.features);
+  const uint64_t blocks = ceil_div(row_panels(l.block.n), workgroup.panels);
+  launch.over_groups(blocks * l.block.m, workgroup.panels * workgroup.slots * 32);
+  describe<Params>(launch, l, l.block.m);
+  launch.spec.insert(launch.spec.end(), {l.block.n, l.w.k, workgroup.panels});
+  require_subgroups(launch);
+  launch.shader = &variant(glsl::linear_gemv_row_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type));
+}
+
 void launch_gemv_rows(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_rows;
   describe_gemv<Params>(launch, l);
@@ -150,6 +163,8 @@ void launch_block(Launch& launch, const Linear& l) {
       return launch_gemv_fragments(launch, l);
     case Family::gemv_rows:
       return launch_gemv_rows(launch, l);
+    case Family::gemv_row:
+      return launch_gemv_row(launch, l);
     case Family::dot_gemv:
     case Family::dot_tiled:
     case Family::matrix_int8:

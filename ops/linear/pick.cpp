@@ -80,6 +80,28 @@ bool may_make_norms(const LinearShape& s, const Features& features) {
   return s.m > 32 && s.k % 64 == 0 && ceil_div(s.n, 32) * ceil_div(s.m, 8) <= features.filling(1200);
 }
 
+// One row of x by workgroups that fill a multiprocessor each, or null. H200, us of the best other and of
+// (split_)gemvf1:
+//                    q4 g32, fp32   q4 g32, fp16   q4 g128, fp32  q4 g128, fp16  q8, fp32     q8, fp16
+//   2048 -> 2048     5.0   4.2      4.6   4.2
+//   2048 -> 3072     5.8   4.9      5.0   4.7
+//   2048 -> 8192     7.6   6.8      6.7   6.4
+//   2048 -> 16384    9.7   9.3      8.8   8.9      8.8   8.7      8.5   8.7      12.4  11.9   11.6  12.0
+//   4096 -> 4096     7.5   6.9      6.8   6.3      7.0   6.4      6.6   6.3      8.3   8.0    7.8   7.6
+//   4096 -> 6144     10.7  8.4      7.8   7.9
+//   4096 -> 8192     9.8   9.4      8.8   8.7
+//   4096 -> 14336    14.0  13.1     12.7  12.3     12.8  12.4     12.4  12.0     19.3  17.4   17.3  17.3
+//   4096 -> 28672    24.0  24.2     21.7  22.3
+//   7168 -> 4096     9.0   10.1     8.8   9.3
+//   2048 -> 128256   46.2  51.1     41.8  46.5
+constexpr int64_t kMostRowColumns = 4096, kMostRowPanels = 8, kLeastRowWeights = 1 << 22;
+const LinearKernel* pick_row(const char* name, const LinearShape& s, const Features& features) {
+  if (s.m != 1 || s.fused || s.layer_norm || s.integers || s.k > kMostRowColumns) return nullptr;
+  if (s.n * s.k < kLeastRowWeights || ceil_div(s.n, 16) > kMostRowPanels * features.units()) return nullptr;
+  const LinearKernel& kernel = linear_kernel(name);
+  return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
+}
+
 // Kernels that use the places of matrix elements in a subgroup (Feature::fragments), or null. H200, int4 in groups of
 // 32, us for 4096 -> 14336 and back:
 //   rows   gemvf8x2      gemvf16x2     fragments64x128   fragments64x256   best without matrices
@@ -104,6 +126,7 @@ bool may_make_norms(const LinearShape& s, const Features& features) {
 // 88, 94; 128 103, 96; 4096 -> 8192, 128 rows 62, 66.
 const LinearKernel* pick_fragments(const LinearShape& s, const Features& features) {
   if (s.dtype != DType::f16 && !s.integers) return nullptr;  // none takes it, and a reason why takes long to write
+  if (const LinearKernel* row = s.weight == WeightType::q4 ? pick_row("gemvf1", s, features) : nullptr) return row;
   const int64_t enough = features.filling(1 << 16);
   const auto tile_groups = [&](const char* name) { return workgroups(linear_kernel(name).tile, 1, s.m, s.n); };
   const auto invocations = [&](int64_t rows, int64_t panels) {
@@ -211,6 +234,7 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
 // 32 22.3, 19.6; int4, 384 -> 1536 4.0, 4.8 of split_gemvf4, 512 -> 2048 4.3, 4.5.
 constexpr int64_t kLeastFewSplitWeights = 1 << 21, kMostFewSplitRows = 16;
 const LinearKernel* pick_few_split(const LinearShape& s, const Features& features) {
+  if (const LinearKernel* row = pick_row("split_gemvf1", s, features)) return row;
   if (s.m > kMostFewSplitRows || s.n * s.k < kLeastFewSplitWeights || s.fused) return nullptr;
   if (!quantized(s.weight) || (s.m > 4 && s.weight != WeightType::q4)) return nullptr;
   const bool many = ceil_div(s.n, 64) >= features.filling(200);

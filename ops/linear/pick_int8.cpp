@@ -16,6 +16,35 @@ namespace {
 constexpr int64_t kSmallWeight = int64_t{1} << 21, kMediumWeight = int64_t{1} << 24;
 constexpr int64_t kPassesWork = int64_t{3} << 30, kIdleTiles = 128;
 
+// Row panels of the busiest multiprocessor, in workgroups of so many.
+int64_t busiest(int64_t n, int64_t panels, const Features& features) {
+  return panels * ceil_div(ceil_div(n, 16 * panels), int64_t{features.units()});
+}
+
+// One row of x, which a workgroup quantizes once for four or seven row panels, where those are enough for all
+// multiprocessors; of the two that which leaves the busiest of them less to do. H200, us of the best of dot1 and
+// dot1x2, of dot1x4 and dot1x7:
+//                    q4 g32, fp16       q4 g128, fp16      q4 g32, fp32       q8, fp16
+//   4096 -> 4096     6.9  7.9  9.7      6.4  7.5  8.8      7.4  7.9  9.8
+//   4096 -> 6144     9.4  8.5  9.8      8.8  8.0  8.9      9.7  8.4  10.0     11.8 10.1 10.7
+//   4096 -> 8192     11.2 9.2  9.9      10.3 8.7  9.1      11.6 9.2  10.5     14.0 11.5 12.3
+//   4096 -> 12288    11.8 11.6 10.9     11.2 10.6 10.6     12.3 12.0 12.0     15.3 17.4 16.0
+//   4096 -> 14336    13.7 11.8 11.6     13.1 11.1 11.5     14.3 12.6 12.8     18.9 18.7 17.7
+//   4096 -> 16384    14.1 12.6 18.7     13.5 11.7 17.3     14.6 13.7 19.3
+//   4096 -> 28672    22.9 21.0 20.9     21.5 19.0 19.8     23.7 22.2 22.7
+//   2048 -> 8192     6.6  6.7  7.4      6.2  6.6  6.5      7.4  6.6  7.3
+//   2048 -> 16384    10.2 8.5  12.6     9.5  8.0  11.1     10.5 9.0  12.4
+//   2048 -> 128256   59.4 43.5 46.9     52.4 39.5 43.6     57.3 45.5 50.2
+constexpr int64_t kLeastWide = 24 << 20, kMostWideColumns = 4096;
+const LinearKernel* pick_wide(const LinearShape& s, const Features& features) {
+  if (features.few_registers || s.k > kMostWideColumns || s.n * s.k < features.filling(kLeastWide)) return nullptr;
+  const int64_t four = busiest(s.n, 4, features);
+  if (s.weight == WeightType::q8 && four > 4) return nullptr;
+  const bool seven = s.dtype == DType::f16 && s.group == 32 && busiest(s.n, 7, features) < four;
+  const LinearKernel& kernel = linear_kernel(seven ? "dot1x7" : "dot1x4");
+  return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
+}
+
 }  // namespace
 
 // The measurements that set the thresholds. Unless a row names something else: us on an H200, fp16, quantization of x
@@ -73,9 +102,9 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   const bool textures = s.textures || s.weight_texture;
   if (s.m == 1) {
     if (textures) return first({"dotw1"});
-    const bool wide = s.weight == WeightType::q4 && s.n >= 12288, deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
-    if (wide || deep) return first({"dot1x2", "dot1"});
-    return first({"dot1"});
+    if (const LinearKernel* wide = pick_wide(s, features)) return wide;
+    const bool deep = s.k >= 8192 && s.n > 2048 && s.n <= 4096;
+    return deep ? first({"dot1x2", "dot1"}) : first({"dot1"});
   }
   const bool fragments = unsupported_reason(linear_kernel("gemvf16x2"), s, features).empty();
   const bool small = s.n * s.k <= kSmallWeight;

@@ -12,6 +12,7 @@
 #include "glsl/linear_fragments.h"
 #include "glsl/linear_gemv.h"
 #include "glsl/linear_gemv_fragments.h"
+#include "glsl/linear_gemv_row_fragments.h"
 #include "glsl/linear_gemv_rows.h"
 #include "glsl/linear_matrix.h"
 #include "glsl/linear_matrix_int8.h"
@@ -58,12 +59,13 @@ uint64_t linear_kernels_version() {
     SipHash hash({0, 0});
     const auto add = [&](std::span<const uint8_t> bytes) { hash.add(bytes.first(bytes.size() / 8 * 8)); };
     const auto add_shader = [&](const Shader& any) { add(any.block->bytes()); };
-    for (const Shader& each : {glsl::linear_dot_gemv::kVariants[0], glsl::linear_dot_tiled::kVariants[0],
-                               glsl::linear_fragments::kVariants[0], glsl::linear_gemv::kVariants[0],
-                               glsl::linear_gemv_fragments::kVariants[0], glsl::linear_gemv_rows::kVariants[0],
-                               glsl::linear_matrix::kVariants[0], glsl::linear_matrix_int8::kVariants[0],
-                               glsl::linear_matrix_int8_groups::kVariants[0], glsl::linear_quantize::kVariants[0],
-                               glsl::linear_split::kVariants[0], glsl::linear_tiled::kVariants[0]})
+    for (const Shader& each :
+         {glsl::linear_dot_gemv::kVariants[0], glsl::linear_dot_tiled::kVariants[0],
+          glsl::linear_fragments::kVariants[0], glsl::linear_gemv::kVariants[0],
+          glsl::linear_gemv_fragments::kVariants[0], glsl::linear_gemv_row_fragments::kVariants[0],
+          glsl::linear_gemv_rows::kVariants[0], glsl::linear_matrix::kVariants[0],
+          glsl::linear_matrix_int8::kVariants[0], glsl::linear_matrix_int8_groups::kVariants[0],
+          glsl::linear_quantize::kVariants[0], glsl::linear_split::kVariants[0], glsl::linear_tiled::kVariants[0]})
       add_shader(each);
     std::string names = PUMICE_VERSION;
     for (const LinearKernel& kernel : linear_kernels()) names += " " + std::string(kernel.name);

@@ -2,6 +2,7 @@
 // The choice of a kernel for x in 8 bits.
 #include <gtest/gtest.h>
 
+#include "ops/linear/int8_kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
 #include "test/ops/pick_cases.h"
@@ -17,7 +18,11 @@ TEST(PickIntegers, FloatsWhereNothingElseIsThere) {
 }
 
 TEST(PickIntegers, DotsWithoutMatrices) {
-  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1x2");
+  EXPECT_EQ(pick_linear(integers(1, 32), dots(gpu())).name, "dot1x7");
+  EXPECT_EQ(pick_linear(integers(1, 128), dots(gpu())).name, "dot1x4");
+  EXPECT_EQ(pick_linear(integers(1, 32, WeightType::q4, 4096, 16384), dots(gpu())).name, "dot1x4") << "two of seven";
+  EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8, 4096, 8192), dots(gpu())).name, "dot1x4");
+  EXPECT_EQ(dot_gemv_lanes(linear_kernel("dot1x4"), integers(1, 32), dots(gpu())), 512u);
   EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8), dots(gpu())).name, "dot1");
   EXPECT_EQ(pick_linear(integers(1, 32, WeightType::q4, 4096, 4096), dots(gpu())).name, "dot1");
   EXPECT_EQ(pick_linear(integers(1, 0, WeightType::q8, 11008, 4096), dots(gpu())).name, "dot1x2");
@@ -37,7 +42,7 @@ TEST(PickIntegers, MatricesOfBytesForOneScaleARow) {
   EXPECT_EQ(pick_linear(integers(100, 0, WeightType::q8, 4096, 4096), features).name, "int8_64x64");
   EXPECT_EQ(pick_linear(integers(512, 128), features).name, "int8g_64x128");
   EXPECT_EQ(pick_linear(integers(512, 20), features).input, Input::floats);
-  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1x2");
+  EXPECT_EQ(pick_linear(integers(1, 0), features).name, "dot1x4");
   features.matrix_s8 = {{{16, 16, 24}}};
   EXPECT_NE(pick_linear(integers(512, 0), features).family, Family::matrix_int8);
 }

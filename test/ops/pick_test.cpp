@@ -52,7 +52,7 @@ TEST(PickLinear, ACpuReadsXOnceASubgroup) {
 
 TEST(PickLinear, MatricesByRows) {
   const auto name = [](int64_t m, int64_t n, int64_t k) { return pick_linear(int4(m, n, k), matrices()).name; };
-  EXPECT_EQ(name(1, 14336, 4096), "gemvf8x2");
+  EXPECT_EQ(name(2, 14336, 4096), "gemvf8x2");
   EXPECT_EQ(name(8, 4096, 14336), "gemvf8x2");
   EXPECT_EQ(name(1, 384, 384), "gemvf8");
   EXPECT_EQ(name(16, 14336, 4096), "gemvf16x2");
@@ -135,6 +135,46 @@ TEST(PickLinear, Fp32AsTwoHalves) {
   EXPECT_NE(unsupported_reason(split, shape, features), "");
 }
 
+// One row by workgroups of which each multiprocessor has one, where the weight is neither small nor larger than that.
+TEST(PickLinear, OneRow) {
+  Features features = matrices();
+  features.bits |= bit(Feature::split);
+  const auto pick = [&](int64_t n, int64_t k, DType dtype, WeightType weight = WeightType::q4) {
+    LinearShape shape = int4(1, n, k);
+    shape.dtype = dtype, shape.weight = weight;
+    return std::string(pick_linear(shape, features).name);
+  };
+  for (const auto& [n, k] : {std::pair{14336, 4096}, {4096, 4096}, {2048, 2048}, {16384, 2048}}) {
+    EXPECT_EQ(pick(n, k, DType::f32), "split_gemvf1") << n;
+    EXPECT_EQ(pick(n, k, DType::f16), "gemvf1") << n;
+  }
+  EXPECT_EQ(pick(28672, 4096, DType::f32), "split_gemvf4x2") << "more than eight panels for each multiprocessor";
+  EXPECT_EQ(pick(4096, 8192, DType::f16), "gemvf8x2");
+  EXPECT_EQ(pick(14336, 4096, DType::f16, WeightType::q8), "gemvf8x2");
+  EXPECT_EQ(pick(14336, 4096, DType::f32, WeightType::q8), "split_gemvf1");
+  EXPECT_EQ(pick(512, 512, DType::f16), "gemvf8") << "a small weight";
+  const LinearKernel& row = linear_kernel("gemvf1");
+  LinearShape shape = int4(1, 14336, 4072);
+  EXPECT_EQ(unsupported_reason(row, shape, features), "takes whole tiles of 64 columns");
+  shape.k = 64 * 1024;
+  EXPECT_EQ(unsupported_reason(row, shape, features), "needs 134656 bytes of shared memory, the device has 49152");
+  shape.k = 4096, shape.weight = WeightType::f16;
+  EXPECT_EQ(unsupported_reason(row, shape, features), "takes quantized weights");
+  shape.weight = WeightType::q4, shape.integers = true;
+  EXPECT_EQ(unsupported_reason(row, shape, features), "takes no integers");
+  EXPECT_FALSE(fuses_norm(row, shape, features));
+  EXPECT_EQ(gated_kernel(row), &linear_kernel("gemvf8x2"));
+  EXPECT_EQ(gated_kernel(linear_kernel("split_gemvf1")), nullptr);
+  const auto workgroup = [&](int64_t n, int64_t k) {
+    const RowWorkgroup w = gemv_row_workgroup(n, k, features);
+    return std::pair{w.panels, w.slots};
+  };
+  EXPECT_EQ(workgroup(14336, 4096), (std::pair{7u, 4u}));
+  EXPECT_EQ(workgroup(2048, 2048), (std::pair{1u, 16u})) << "a subgroup has two tiles at once";
+  EXPECT_EQ(workgroup(1 << 20, 4096), (std::pair{8u, 4u}));
+  EXPECT_EQ(workgroup(16, 64), (std::pair{1u, 1u}));
+}
+
 // Of few rows both parts are columns of one matrix.
 TEST(PickLinear, FewRowsOfFp32AsTwoHalves) {
   Features features = matrices();
@@ -145,9 +185,9 @@ TEST(PickLinear, FewRowsOfFp32AsTwoHalves) {
     shape.m = m, shape.n = n, shape.k = k;
     return std::string(pick_linear(shape, features).name);
   };
-  for (const int64_t m : {1, 2, 4}) EXPECT_EQ(pick(m, 14336, 4096), "split_gemvf4x2") << m;
+  for (const int64_t m : {2, 4}) EXPECT_EQ(pick(m, 14336, 4096), "split_gemvf4x2") << m;
   EXPECT_EQ(pick(1, 4096, 14336), "split_gemvf4x2");
-  EXPECT_EQ(pick(1, 2048, 2048), "split_gemvf4") << "few workgroups";
+  EXPECT_EQ(pick(2, 2048, 2048), "split_gemvf4") << "few workgroups";
   EXPECT_EQ(pick(8, 2048, 2048), "split_gemvf4x2") << "two passes";
   EXPECT_EQ(pick(5, 14336, 4096), "split_gemvf8x4");
   EXPECT_EQ(pick(9, 14336, 4096), "split_gemvf16x4");
@@ -253,7 +293,7 @@ TEST(PickLinear, FewRowsBeyondTilesAreNoTile) {
     const LinearKernel* kernel = pick_matrix_tail(linear_kernel(name), int4(m, 14336, 4096), matrices());
     return kernel == nullptr ? "none" : kernel->name;
   };
-  EXPECT_EQ(tail("matrix128x128", 513), "gemvf8x2");
+  EXPECT_EQ(tail("matrix128x128", 513), "gemvf1");
   EXPECT_EQ(tail("matrix128x128", 520), "gemvf8x2");
   for (const int64_t m : {1, 127, 128, 512, 521}) EXPECT_EQ(tail("matrix128x128", m), "none") << m;
   EXPECT_EQ(tail("fragments64x256", 513), "none");
@@ -295,7 +335,7 @@ TEST(PickLinear, TexturesGetKernelsThatTakeThem) {
 TEST(PickLinear, FewRowPanelsGetMoreSubgroups) {
   for (const auto& [n, k, lanes] :
        {std::tuple{3072, 2048, 512u}, {2048, 8192, 1024u}, {6144, 4096, 512u}, {28672, 4096, 256u}}) {
-    const LinearKernel& kernel = pick_linear(int4(1, n, k), matrices());
+    const LinearKernel& kernel = pick_linear(int4(2, n, k), matrices());
     ASSERT_EQ(kernel.family, Family::gemv_fragments);
     EXPECT_EQ(gemv_lanes(kernel, 1, n, k, dots(matrices())), lanes) << n << " " << k;
   }

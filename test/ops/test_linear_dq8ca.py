@@ -125,7 +125,7 @@ def test_extreme_weights(monkeypatch, value) -> None:
 
 
 def test_long_rows(monkeypatch) -> None:
-    fit = [*FLOATS, "dot1", "dot1x2", "dot_tile32x64"]
+    fit = [*FLOATS, "dot1", "dot1x2", "dot1x4", "dot1x7", "dot_tile32x64"]
     layer = Layer(Weight.random(18, 16384, 128, 4))
     layer.check_rows(monkeypatch, fit, (1, 9))
     Layer(Weight.random(18, 16384, None, 8, zero=True)).check_rows(monkeypatch, fit, (1, 9))
