@@ -40,13 +40,20 @@ def test_list(tool) -> None:
     assert any(shader["shader"] == "softmax" for shader in facts["shaders"])
 
 
-def test_list_has_the_time_that_the_driver_compiles(tool) -> None:
+def test_list_has_the_time_that_the_driver_compiles(tool, tmp_path) -> None:
     asked = (*tool, "list", "--compile", "--op", "linear_q4gsw", "--case", "m=5,n=37,k=96,g=32")
     (row,) = json.loads(run(*asked, "--json").stdout)["operators"]
     times = {kernel["kernel"]: kernel["compile_ms"] for kernel in row["kernels"] if "compile_ms" in kernel}
     runnable = {kernel["kernel"] for kernel in row["kernels"] if not kernel["unsupported_reason"]}
     assert times.keys() == runnable and len(set(times.values())) > len(times) / 2
     assert all(0 < time < 60_000 for time in times.values())
+    slowest = max(row["kernels"], key=lambda kernel: kernel.get("compile_ms", 0))
+    pipelines = tmp_path / "slowest"
+    pipelines.write_text(
+        json.dumps({"shader": slowest["compiled"], **{key: slowest[key] for key in ("spec", "subgroup_size")}})
+    )
+    again = run(BIN / "pumice-rt", "kernel", "compile", "--pipelines", pipelines, "--cache-dir", "off", "--json").stdout
+    assert [0 < each["compile_ms"] < 60_000 for each in json.loads(again)["rows"]] == [True]
     said = next(line for line in run(*asked).stdout.splitlines() if line.split()[:1] == ["gemv1"])
     assert said.split()[1].isdigit()
     assert "a profile has no compiler" in run(*asked, "--profile", "navi31", code=3).stderr

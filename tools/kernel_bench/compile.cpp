@@ -3,6 +3,7 @@
 // whose hardware is not there. Weights are packed by dispatches, which such a driver accepts and does not run.
 #include "tools/kernel_bench/compile.h"
 
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -61,7 +62,9 @@ json compiled(Device& device, const std::string& line) {
   }
   try {
     const PipelineKey key{.shader = shader, .spec = wanted.at("spec"), .subgroup_size = wanted.at("subgroup_size")};
+    const auto begin = std::chrono::steady_clock::now();
     device.pipelines().prepare({&key, 1});
+    row["compile_ms"] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     row["status"] = "ok";
   } catch (const Error& error) {
     row.update({{"status", "failed"}, {"why", error.what()}});

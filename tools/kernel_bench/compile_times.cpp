@@ -22,7 +22,7 @@ nlohmann::json CompileTimes::of(const BenchOp& bench_op, const std::string& kern
   const Bytes file = make_file(*data, op_for(bench_op, kernel));
   const FileGraph built = graph_for(file, device_->features(), forced(kernel, c.m));
   double longest = 0;
-  std::string shader;
+  PipelineKey slowest;
   try {
     for (const PipelineKey& key : pipeline_keys(*built.graph)) {
       if (!milliseconds_.contains(key)) {
@@ -30,12 +30,16 @@ nlohmann::json CompileTimes::of(const BenchOp& bench_op, const std::string& kern
         device_->pipelines().prepare({&key, 1});
         milliseconds_[key] = Milliseconds(std::chrono::steady_clock::now() - begin).count();
       }
-      if (milliseconds_[key] >= longest) longest = milliseconds_[key], shader = key.shader->name;
+      if (milliseconds_[key] >= longest) longest = milliseconds_[key], slowest = key;
     }
   } catch (const Error& error) {
     return {{"compile_error", error.what()}};
   }
-  return {{"compile_ms", longest}, {"compiled", shader}};
+  if (slowest.shader == nullptr) return {{"compile_ms", 0.0}};
+  return {{"compile_ms", longest},
+          {"compiled", slowest.shader->name},
+          {"spec", slowest.spec},
+          {"subgroup_size", slowest.subgroup_size}};
 }
 
 }  // namespace pumice::engine::kernel_bench

@@ -18,7 +18,8 @@ class CompileTimes {
   // The device must not have kept pipelines (cache_dir "off"): what it finds in a cache takes no time.
   explicit CompileTimes(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   // Of the case with the kernel, which must be able to run it: "compile_ms", those of the pipeline that takes longest,
-  // and "compiled", its shader; or "compile_error", what the driver said, and no more.
+  // "compiled", its shader, "spec" and "subgroup_size", as `kernel compile --pipelines` takes them; or "compile_error",
+  // what the driver said, and no more.
   nlohmann::json of(const BenchOp& bench_op, const std::string& kernel, const Case& c);
 
  private:
