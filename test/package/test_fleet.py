@@ -363,3 +363,71 @@ def test_a_kernel_that_the_device_cannot_run_is_not_compiled() -> None:
         code=4,
     )
     assert "0 compiled" in done.stdout
+
+
+def test_a_sweep_that_was_stopped_goes_on_where_it_was(fleet, tmp_path: Path, monkeypatch) -> None:
+    """A tool that counts its calls and is stopped at the second operator of the first sweep."""
+    from setup import progress
+
+    tool, calls = tmp_path / "tool", tmp_path / "calls"
+    tool.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        f"open({str(calls)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+        "variants = [{'variant': name + '[f32]', 'runs': True, 'needs': []} for name in 'ab']\n"
+        "listed = {'operators': [{'op': 'a'}, {'op': 'b'}], 'shaders': [{'variants': variants}],\n"
+        "          'device': {'features': []}}\n"
+        "if sys.argv[1] == 'devices':\n"
+        "    print(json.dumps({'devices': [{'name': 'GPU', 'driver_version': '1'}]}))\n"
+        "elif sys.argv[2] == 'list':\n"
+        "    print(json.dumps(listed))\n"
+        "else:\n"
+        "    line = {'shader': sys.argv[4] + '[f32]', 'spec': [8], 'subgroup_size': 0}\n"
+        "    open(os.environ['PUMICE_PIPELINE_LOG'], 'a').write(json.dumps(line | {'ms': 50}) + '\\n')\n"
+        "    print('{\"rows\": []}')\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setattr(fleet, "FOLDER", tmp_path)
+    monkeypatch.setattr(fleet, "variables", lambda gpu: {})
+    monkeypatch.setattr(fleet, "calls", list)
+
+    def compiled() -> list[str]:
+        return [line for line in calls.read_text().splitlines() if line.startswith("kernel compile")]
+
+    def sweep():
+        calls.write_text("")
+        return fleet.compile_for(fleet.chosen(["m1"])[0], tool, [], progress.Progress("fleet"))
+
+    operator = fleet.Compiler.operator
+    with monkeypatch.context() as stopping, pytest.raises(KeyboardInterrupt):
+
+        def stop(self, name: str) -> dict[str, str]:
+            if name == "b":
+                raise KeyboardInterrupt
+            return operator(self, name)
+
+        stopping.setattr(fleet.Compiler, "operator", stop)
+        sweep()
+    assert compiled() == ["kernel compile --op a --json"]
+    both = sweep()
+    assert compiled() == ["kernel compile --op b --json"]
+    assert [(each.shader, each.ms) for each in both.pipelines] == [("a[f32]", 50), ("b[f32]", 50)]
+    sweep()
+    assert len(compiled()) == 2, "the last one was whole, and begins anew"
+
+
+def test_steps_of_another_program_are_forgotten(fleet, tmp_path: Path) -> None:
+    del fleet
+    from setup.fleet_steps import Steps, digest
+
+    tool = tmp_path / "tool"
+    tool.write_text("1")
+    first = digest([tool], "m1")
+    steps = Steps(tmp_path / "m1.steps", first)
+    assert steps.take("a", lambda: [1]) == [1] and steps.take("a", lambda: [2]) == [1]
+    with steps.path.open("a") as file:
+        file.write('["b", [')  # stopped while it was written
+    again = Steps(steps.path, first)
+    assert again.take("a", lambda: [3]) == [1] and again.take("b", lambda: [3]) == [3]
+    assert Steps(steps.path, first).found == {"a": [1], "b": [3]}
+    tool.write_text("2")
+    assert Steps(steps.path, digest([tool], "m1")).take("a", lambda: [4]) == [4]
