@@ -395,9 +395,9 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was(fleet, tmp_path: Path, mo
 
     def sweep():
         calls.write_text("")
-        return fleet.compile_for(fleet.chosen(["m1"])[0], tool, [], progress.Progress("fleet"))
+        return fleet.compile_for(fleet.chosen(["m1"])[0], tool, [], spirv, progress.Progress("fleet"))
 
-    operator = fleet.Compiler.operator
+    operator, spirv = fleet.Compiler.operator, {"a[f32]": "1", "b[f32]": "2"}
     with monkeypatch.context() as stopping, pytest.raises(KeyboardInterrupt):
 
         def stop(self, name: str) -> dict[str, str]:
@@ -415,19 +415,23 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was(fleet, tmp_path: Path, mo
     assert len(compiled()) == 2, "the last one was whole, and begins anew"
 
 
-def test_steps_of_another_program_are_forgotten(fleet, tmp_path: Path) -> None:
+def test_a_step_is_done_again_where_something_of_it_changed(fleet, tmp_path: Path) -> None:
     del fleet
     from setup.fleet_steps import Steps, digest
 
-    tool = tmp_path / "tool"
-    tool.write_text("1")
-    first = digest([tool], "m1")
-    steps = Steps(tmp_path / "m1.steps", first)
-    assert steps.take("a", lambda: [1]) == [1] and steps.take("a", lambda: [2]) == [1]
-    with steps.path.open("a") as file:
+    path = tmp_path / "m1.steps"
+
+    def taken(key: str, spirv: str, asked: str, answer: int) -> int:
+        found = Steps(path, key, {"a[f32]": spirv}).take("a", asked, lambda: ({}, [{"shader": "a[f32]", "ms": answer}]))
+        return found[1][0]["ms"]
+
+    assert [taken("m1", "1", "row", answer) for answer in (1, 2)] == [1, 1]
+    with path.open("a") as file:
         file.write('["b", [')  # stopped while it was written
-    again = Steps(steps.path, first)
-    assert again.take("a", lambda: [3]) == [1] and again.take("b", lambda: [3]) == [3]
-    assert Steps(steps.path, first).found == {"a": [1], "b": [3]}
-    tool.write_text("2")
-    assert Steps(steps.path, digest([tool], "m1")).take("a", lambda: [4]) == [4]
+    assert [taken("m1", "2", "row", answer) for answer in (3, 4)] == [3, 3]
+    assert [taken("m1", "2", "other row", answer) for answer in (5, 6)] == [5, 5]
+    assert [taken("g610", "2", "other row", answer) for answer in (7, 8)] == [7, 7]
+    stamp = tmp_path / "stamp"
+    before = digest("m1", files=[stamp])
+    stamp.write_text("driver")
+    assert before != digest("m1", files=[stamp])

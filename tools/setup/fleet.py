@@ -178,13 +178,13 @@ class Compiler:
             self.call("kernel", "list", "--json")[0]
         )
 
-    def steps(self) -> fleet_steps.Steps:
-        """Of a sweep with this program, driver and these models."""
-        place = PREFIX / ("drv-arm64" if self.gpu.emulated else "gpus")
-        files = [self.tool, place / "stamp.json", MODELS, *sorted((FOLDER / "models").glob("*.pumice"))]
-        return fleet_steps.Steps(FOLDER / f"{self.gpu.name}.steps", fleet_steps.digest(files, repr(self.gpu)))
+    def steps(self, spirv: dict[str, str]) -> fleet_steps.Steps:
+        """Of a sweep with this driver."""
+        stamp = PREFIX / ("drv-arm64" if self.gpu.emulated else "gpus") / "stamp.json"
+        key = fleet_steps.digest(repr(self.gpu), files=[stamp])
+        return fleet_steps.Steps(FOLDER / f"{self.gpu.name}.steps", key, spirv)
 
-    def found(self, compile_it: Callable[[], dict[str, str]], *models: str) -> tuple[dict[str, str], list[dict]]:
+    def found(self, compile_it: Callable[[], dict[str, str]], *models: str) -> fleet_steps.Found:
         """What failed of a step, and the pipelines that it made."""
         return compile_it(), [asdict(each) for each in self.made(*models)]
 
@@ -237,33 +237,37 @@ class Compiler:
             failed[wanted[0].name] = why
 
 
-def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Result:
+def compile_for(gpu: Gpu, tool: Path, only: list[str], spirv: dict[str, str], progress: Progress) -> Result:
     """The operators' cases, the models, and the variants that neither of them made. What an earlier run that was
     stopped has found is not compiled again, but with `only`."""
     compiler = Compiler(gpu, tool)
     device, listed = compiler.device()
     result = Result(gpu.name, device, _commit())
-    steps = None if only else compiler.steps()
+    steps = None if only else compiler.steps(spirv)
     at = ""
 
-    def take(step: str, compile_it: Callable[[], dict[str, str]], *models: str) -> None:
+    def take(step: str, asked: str, compile_it: Callable[[], dict[str, str]], *models: str) -> None:
         nonlocal at
         at = step
         make = partial(compiler.found, compile_it, *models)
-        failed, pipelines = steps.take(step, make) if steps else make()
+        failed, pipelines = steps.take(step, asked, make) if steps else make()
         result.failed |= failed
         result.add([Pipeline(**each) for each in pipelines])
 
     with progress.step(gpu.name, lambda: f"{at}: {len(compiler.watch.done)} pipelines"):
-        for name in only or [row["op"] for row in listed["operators"]]:
-            take(f"operator {name}", partial(compiler.operator, name))
+        rows = {row["op"]: fleet_steps.digest(row) for row in listed["operators"]}
+        for name in only or rows:
+            take(f"operator {name}", rows.get(name, ""), partial(compiler.operator, name))
         if only:
             return result
         for model, call in calls():
-            take(f"{model}: {call}", partial(compiler.model, model, call), model)
+            asked = fleet_steps.digest(call, files=[FOLDER / f"models/{model}.pumice"])
+            take(f"{model}: {call}", asked, partial(compiler.model, model, call), model)
         rest = unmade(_variants(listed, result), result.pipelines, matrices(listed))
         for first in range(0, len(rest), AT_ONCE):
-            take(f"{len(rest)} other variants from {first}", partial(compiler.others, rest[first : first + AT_ONCE]))
+            some = rest[first : first + AT_ONCE]
+            asked = fleet_steps.digest([asdict(each) for each in some])
+            take(f"of other variants those from {first}", asked, partial(compiler.others, some))
         at = "those that took longest, again"
         again(compiler, result)
     if steps:
@@ -355,7 +359,7 @@ def run(names: list[str], only: list[str]) -> int:
         if not only:
             make_models(progress)
         for gpu in gpus:
-            result = compile_for(gpu, built[gpu.emulated], only, progress)
+            result = compile_for(gpu, built[gpu.emulated], only, spirv, progress)
             summary = fleet_summary.Summary.of(result)
             if not only:
                 result.spirv = spirv

@@ -3,8 +3,8 @@
 goes on where it was: build/fleet/NAME.steps has a line for each operator, model's call and part of the other variants
 that is done.
 
-The first line is a hash of what decides them all: the program, the driver, the GPU's settings and the models. Steps of
-another hash are forgotten.
+A step is done again where what it was asked changed, or the SPIR-V of a variant that it made. What other code chooses
+for the same shaders is seen by the next whole sweep. All are forgotten where the driver or the GPU's settings changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+Found = tuple[dict[str, str], list[dict[str, Any]]]  # what failed, and the pipelines
 
-def digest(files: Iterable[Path], *words: str) -> str:
+
+def digest(*words: object, files: Iterable[Path] = ()) -> str:
     found = hashlib.sha256(json.dumps(words).encode())
     for path in files:
         found.update(hashlib.sha256(path.read_bytes() if path.exists() else b"").digest())
@@ -27,25 +29,30 @@ def digest(files: Iterable[Path], *words: str) -> str:
 @dataclass
 class Steps:
     path: Path
-    key: str
+    key: str  # of the driver and the GPU
+    spirv: dict[str, str]  # a hash of each variant's
 
     def __post_init__(self) -> None:
-        self.found: dict[str, Any] = {}
         text = self.path.read_text() if self.path.exists() else ""
         key, *lines = text[: text.rfind("\n") + 1].splitlines() or [""]  # whole ones, of what was stopped
         if key != self.key:
             lines = []
-        self.found.update(map(json.loads, lines))
+        self.known = {step: rest for step, *rest in map(json.loads, lines)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("".join(f"{line}\n" for line in (self.key, *lines)))
 
-    def take(self, step: str, make: Callable[[], Any]) -> Any:
-        """What was found of the step; else what `make` finds now."""
-        if step not in self.found:
-            self.found[step] = make()
-            with self.path.open("a") as file:
-                file.write(json.dumps([step, self.found[step]]) + "\n")
-        return self.found[step]
+    def take(self, step: str, asked: str, make: Callable[[], Found]) -> Found:
+        """What was found of the step; else what `make` finds now. `asked`: a hash of what it is of."""
+        was, of, found = self.known.get(step, ("", {}, None))
+        if found and was == asked and of == self._made(found):
+            return found
+        found = make()
+        with self.path.open("a") as file:
+            file.write(json.dumps([step, asked, self._made(found), found]) + "\n")
+        return found
+
+    def _made(self, found: Found) -> dict[str, str | None]:
+        return {each["shader"]: self.spirv.get(each["shader"]) for each in found[1]}
 
     def end(self) -> None:
         """The sweep is whole."""
