@@ -189,7 +189,7 @@ void OneCall::add_result(const Graph::Impl& graph, uint32_t id, const Shape& sha
   program_->methods[0].values.push_back(std::move(value));
 }
 
-// What other calls of the graph read is an output, too: a kernel that computes several calls writes it.
+// What other calls of the graph read, or its caller, is an output, too: a kernel that computes several calls writes it.
 void OneCall::add_outputs(const Graph::Impl& graph, std::span<const uint32_t> calls, const Made& made) {
   Method& method = program_->methods[0];
   method.outputs = {method.ops.back().outputs[0]};
@@ -198,7 +198,7 @@ void OneCall::add_outputs(const Graph::Impl& graph, std::span<const uint32_t> ca
     const auto reads = [id = id](const Arg& arg) {
       return arg.kind == ArgKind::value && arg.i == static_cast<int64_t>(id);
     };
-    bool outside = false;
+    bool outside = is_in(graph.method().outputs, id);
     for (uint32_t call = 0; call < ops.size(); ++call)
       outside = outside || (!is_in(calls, call) && std::ranges::any_of(ops[call].args, reads));
     if (outside && value != method.outputs[0]) method.outputs.push_back(value);

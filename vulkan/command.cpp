@@ -19,7 +19,6 @@ struct Commands::Impl {
 
   explicit Impl(std::shared_ptr<Device> device);
   ~Impl();
-  void release() noexcept;
   void reset();
   void must_record() const;
   VkCommandBuffer part() const { return recording.parts.back(); }
@@ -29,9 +28,8 @@ struct Commands::Impl {
   Core& core;
   State state = State::empty;
   Recording recording;
-  std::vector<VkCommandBuffer> buffers;  // of the parts, and of those of earlier recordings
   VkCommandBufferUsageFlags usage = 0;
-  VkCommandPool pool = VK_NULL_HANDLE;
+  CommandPool pool;  // its buffers: of the parts, and of those of earlier recordings
   DescriptorSets sets;
   VkPipeline bound_pipeline = VK_NULL_HANDLE;
   VkQueryPool queries = VK_NULL_HANDLE;
@@ -39,36 +37,21 @@ struct Commands::Impl {
 };
 
 Commands::Impl::Impl(std::shared_ptr<Device> the_device)
-    : device(std::move(the_device)), core(device->core()), sets(core) {
-  try {
-    VkCommandPoolCreateInfo pool_info{};
-    pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-    pool_info.queueFamilyIndex = core.physical.queue_family;
-    VK(core.vk, Stage::encode, "commands", CreateCommandPool, core.device, &pool_info, nullptr, &pool);
-    for (Submit& submit : recording.submits) {
-      VkFenceCreateInfo fence{};
-      fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-      VK(core.vk, Stage::encode, "commands", CreateFence, core.device, &fence, nullptr, &submit.fence);
-    }
-  } catch (...) {
-    release();
-    throw;
-  }
+    : device(std::move(the_device)), core(device->core()), pool(core.command_pools.take(core)), sets(core) {
+  for (size_t i = 0; i < pool.fences.size(); ++i) recording.submits[i].fence = pool.fences[i];
 }
 
 Commands::Impl::~Impl() {
+  bool usable = true;
   // A submit whose wait was skipped by an error is waited for here, for a bounded time.
-  for (const Submit& submit : recording.submits)
+  for (const Submit& submit : recording.submits) {
     if (submit.pending) core.hang(submit.fence);
-  if (!core.must_leak()) release();
-}
-
-void Commands::Impl::release() noexcept {
-  const Vk& vk = core.vk;
+    usable = usable && !submit.pending;
+  }
+  if (core.must_leak()) return;
   sets.destroy();
-  vk.DestroyQueryPool(core.device, queries, nullptr);
-  for (const Submit& submit : recording.submits) vk.DestroyFence(core.device, submit.fence, nullptr);
-  vk.DestroyCommandPool(core.device, pool, nullptr);
+  core.vk.DestroyQueryPool(core.device, queries, nullptr);
+  core.command_pools.give(core, std::move(pool), usable);
 }
 
 void Commands::Impl::must_record() const {
@@ -82,22 +65,22 @@ void Commands::Impl::reset() {
   sets.reset();
   recording.parts.clear();
   num_queries = 0;
-  VK(core.vk, Stage::encode, "commands", ResetCommandPool, core.device, pool, 0);
+  VK(core.vk, Stage::encode, "commands", ResetCommandPool, core.device, pool.handle, 0);
 }
 
 void Commands::Impl::begin_part() {
-  if (recording.parts.size() == buffers.size()) {
+  if (recording.parts.size() == pool.buffers.size()) {
     VkCommandBufferAllocateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    info.commandPool = pool;
+    info.commandPool = pool.handle;
     info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     info.commandBufferCount = 1;
     VkCommandBuffer buffer = nullptr;
-    buffers.reserve(buffers.size() + 1);
+    pool.buffers.reserve(pool.buffers.size() + 1);
     VK(core.vk, Stage::encode, "commands", AllocateCommandBuffers, core.device, &info, &buffer);
-    buffers.push_back(buffer);
+    pool.buffers.push_back(buffer);
   }
-  recording.parts.push_back(buffers[recording.parts.size()]);
+  recording.parts.push_back(pool.buffers[recording.parts.size()]);
   VkCommandBufferBeginInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   info.flags = usage;

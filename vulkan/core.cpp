@@ -41,6 +41,7 @@ Core::~Core() {
     new std::shared_ptr<Instance>(instance);  // an instance may not end before its devices
     return;
   }
+  command_pools.destroy(*this);
   if (allocator != nullptr) vmaDestroyAllocator(allocator);
   if (vk.DestroyDevice) vk.DestroyDevice(device, nullptr);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "vulkan/command_pools.h"
 #include "vulkan/physical.h"
 #include "vulkan/vma.h"
 
@@ -24,6 +25,7 @@ struct Core {
   Vk vk;
   VkDevice device = nullptr;
   VmaAllocator allocator = nullptr;
+  CommandPools command_pools;
   int process = 0;
   std::atomic<bool> lost{false};
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import torch
 from support.cached_attention import CachedAttention
-from support.command_line import BIN, ROOT, run
+from support.command_line import BIN, run
+from support.played_driver import playing
 from torch import nn
 
 import pumice
@@ -212,15 +213,6 @@ def test_what_was_found_is_kept(models, tmp_path, capfd) -> None:
     assert load(path, tmp_path).device.self_test == first
     assert "self tests" in capfd.readouterr().err and file.read_bytes() == kept
     assert load(path, "off").device.self_test == first and load(path, tmp_path, "untested").device.self_test == ()
-
-
-def playing(source: str, folder: Path) -> dict[str, str]:
-    """The variables of a process whose driver this file of test/support plays."""
-    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", "-shared", "-fPIC"]
-    flags += [f"-I{ROOT}", f"-I{ROOT / 'build/prefix/hdr/usr/include'}"]
-    subprocess.run(["g++", *flags, ROOT / "test/support" / source, "-o", folder / "driver.so", "-ldl"], check=True)
-    loader = str(ROOT / "build/prefix/drv/libvulkan.so.1")
-    return {"PUMICE_VULKAN_LOADER": str(folder / "driver.so"), "LIE_LOADER": loader}
 
 
 def test_a_driver_that_lies_at_random(models, tmp_path) -> None:

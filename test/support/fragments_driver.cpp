@@ -65,10 +65,11 @@ PFN_vkCmdBindPipeline bind_pipeline = nullptr;
 PFN_vkCmdCopyBuffer copy_buffer = nullptr;
 PFN_vkCmdFillBuffer fill_buffer = nullptr;
 
-// Of fp16 16 x 16 x 16 and 16 x 8 x 16.
+// Of fp16 16 x 16 x 16 and 16 x 8 x 16, of bytes 16 x 8 x 32.
 VkResult list_shapes(VkPhysicalDevice, uint32_t* count, VkCooperativeMatrixPropertiesKHR* out) {
-  for (uint32_t i = 0; out != nullptr && i < *count && i < 2; ++i) set_shape(out[i], 16, i == 0 ? 16 : 8, 16, false);
-  *count = 2;
+  for (uint32_t i = 0; out != nullptr && i < *count && i < 3; ++i)
+    set_shape(out[i], 16, i == 0 ? 16 : 8, i == 2 ? 32 : 16, i == 2);
+  *count = 3;
   return VK_SUCCESS;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <thread>
 
-#include "test/vulkan/gpu.h"
+#include "test/vulkan/faults.h"
 
 namespace pumice::engine {
 namespace {
@@ -155,6 +156,28 @@ TEST(Commands, RefusesWhatWouldGoWrong) {
   EXPECT_EQ(dispatch(big, {1, 1, 1}).code(), Code::LimitExceeded);
   const Slice odd[] = {one, {words.buffer.handle(), 4, 16}};
   EXPECT_EQ(dispatch(odd, {1, 1, 1}).code(), Code::Internal);
+}
+
+// A driver may take long to make one. Those of long recordings, of several parts, go at once.
+TEST(Commands, PoolsAreKeptForTheNext) {
+  const test::FaultHook hook;
+  const auto device = test::open();
+  const auto made = [] { return std::ranges::count(test::faults().names, "vkCreateCommandPool"); };
+  Words words(device, 64);
+  for (uint32_t i = 0; i < 5; ++i) {
+    words.set(iota(64, i));
+    EXPECT_EQ(words.get(), iota(64, i));
+  }
+  const auto kept = made();
+  EXPECT_EQ(kept, 1);
+  for (int i = 0; i < 2; ++i) {
+    Commands commands(device);
+    commands.begin();
+    commands.cut();
+    commands.end();
+    device->run(commands);
+  }
+  EXPECT_EQ(made(), 2);
 }
 
 TEST(Commands, SessionsOnSeveralThreads) {

@@ -12,13 +12,15 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
-from setup import fleet_limit
+from setup import fleet_limit, fleet_steps
 from setup.building import EMULATED, IN_PLACE, build
 from setup.fleet_gpus import GPUS, Gpu, chosen, launcher, variables
-from setup.paths import BUILD, PYTHON, ROOT, environment
+from setup.paths import BUILD, PREFIX, PYTHON, ROOT, environment
 from setup.progress import Progress, StepFailed
 
 FOLDER = BUILD / "fleet"  # NAME.json: a Result
@@ -26,6 +28,7 @@ MODELS = ROOT / "test/bench/fleet.toml"
 SLOW_MS = 1000
 SECONDS = 600  # for the kernels of an operator, or for a call of a model
 PIPELINE_SECONDS = 300  # for one pipeline
+AT_ONCE = 100  # variants that neither operators nor models make, in one step of a sweep
 # An emulated compiler takes so many times as long: 98 pipelines of softmax, convolutions and linear layers for an
 # Adreno 740, whose driver Debian builds for both machines, took 3.7 s of processor time, and 20.2 s under qemu.
 EMULATION = 5.5
@@ -175,9 +178,33 @@ class Compiler:
             self.call("kernel", "list", "--json")[0]
         )
 
-    def operator(self, name: str) -> str:
-        """Compile the kernels of an operator's cases. Empty, or why that failed."""
-        return self._compile("--op", name)
+    def steps(self, spirv: dict[str, str]) -> fleet_steps.Steps:
+        """Of a sweep with this driver."""
+        stamp = PREFIX / ("drv-arm64" if self.gpu.emulated else "gpus") / "stamp.json"
+        key = fleet_steps.digest(repr(self.gpu), files=[stamp])
+        return fleet_steps.Steps(FOLDER / f"{self.gpu.name}.steps", key, spirv)
+
+    def found(self, compile_it: Callable[[], dict[str, str]], *models: str) -> fleet_steps.Found:
+        """What failed of a step, and the pipelines that it made."""
+        return compile_it(), [asdict(each) for each in self.made(*models)]
+
+    def operator(self, name: str) -> dict[str, str]:
+        """Compile the kernels of an operator's cases. Returns why that failed, by name; empty: it did not."""
+        why = self._compile("--op", name)
+        return {name: why} if why else {}
+
+    def model(self, name: str, call: str) -> dict[str, str]:
+        """A call of fleet.toml. Returns as operator()."""
+        command, *options = call.split()
+        options += ["--runs", "1", "--warmup", "0"] if command == "bench" else []
+        limits = ["--max-seconds", str(self.seconds), "--timeout-ms", str(1000 * self.seconds)]
+        why = self.call(command, FOLDER / f"models/{name}.pumice", *options, *limits)[1]
+        return {f"{name}: {call}": why} if why else {}
+
+    def others(self, wanted: list[Pipeline]) -> dict[str, str]:
+        failed: dict[str, str] = {}
+        self.listed(wanted, failed)
+        return failed
 
     def _compile(self, *what: str | Path) -> str:
         text, why = self.call("kernel", "compile", *what, "--json")
@@ -210,35 +237,41 @@ class Compiler:
             failed[wanted[0].name] = why
 
 
-def compile_for(gpu: Gpu, tool: Path, only: list[str], progress: Progress) -> Result:
-    """The operators' cases, the models, and the variants that neither of them made."""
+def compile_for(gpu: Gpu, tool: Path, only: list[str], spirv: dict[str, str], progress: Progress) -> Result:
+    """The operators' cases, the models, and the variants that neither of them made. What an earlier run that was
+    stopped has found is not compiled again, but with `only`."""
     compiler = Compiler(gpu, tool)
     device, listed = compiler.device()
     result = Result(gpu.name, device, _commit())
+    steps = None if only else compiler.steps(spirv)
     at = ""
+
+    def take(step: str, asked: str, compile_it: Callable[[], dict[str, str]], *models: str) -> None:
+        nonlocal at
+        at = step
+        make = partial(compiler.found, compile_it, *models)
+        failed, pipelines = steps.take(step, asked, make) if steps else make()
+        result.failed |= failed
+        result.add([Pipeline(**each) for each in pipelines])
+
     with progress.step(gpu.name, lambda: f"{at}: {len(compiler.watch.done)} pipelines"):
-        names = [row["op"] for row in listed["operators"]]
-        for name in only or names:
-            at = f"operator {name}"
-            if why := compiler.operator(name):
-                result.failed[name] = why
-        result.add(compiler.made())
+        rows = {row["op"]: fleet_steps.digest(row) for row in listed["operators"]}
+        for name in only or rows:
+            take(f"operator {name}", rows.get(name, ""), partial(compiler.operator, name))
         if only:
             return result
         for model, call in calls():
-            at = f"{model} {call}"
-            command, *options = call.split()
-            options += ["--runs", "1", "--warmup", "0"] if command == "bench" else []
-            limits = ["--max-seconds", str(compiler.seconds), "--timeout-ms", str(1000 * compiler.seconds)]
-            if why := compiler.call(command, FOLDER / f"models/{model}.pumice", *options, *limits)[1]:
-                result.failed[f"{model}: {call}"] = why
-            result.add(compiler.made(model))
+            asked = fleet_steps.digest(call, files=[FOLDER / f"models/{model}.pumice"])
+            take(f"{model}: {call}", asked, partial(compiler.model, model, call), model)
         rest = unmade(_variants(listed, result), result.pipelines, matrices(listed))
-        at = f"the {len(rest)} other variants"
-        compiler.listed(rest, result.failed)
-        result.add(compiler.made())
+        for first in range(0, len(rest), AT_ONCE):
+            some = rest[first : first + AT_ONCE]
+            asked = fleet_steps.digest([asdict(each) for each in some])
+            take(f"of other variants those from {first}", asked, partial(compiler.others, some))
         at = "those that took longest, again"
         again(compiler, result)
+    if steps:
+        steps.end()
     return result
 
 
@@ -326,7 +359,7 @@ def run(names: list[str], only: list[str]) -> int:
         if not only:
             make_models(progress)
         for gpu in gpus:
-            result = compile_for(gpu, built[gpu.emulated], only, progress)
+            result = compile_for(gpu, built[gpu.emulated], only, spirv, progress)
             summary = fleet_summary.Summary.of(result)
             if not only:
                 result.spirv = spirv
