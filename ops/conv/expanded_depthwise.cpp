@@ -21,7 +21,7 @@ namespace {
 
 using glsl::conv2d_expanded_depthwise_fragments::OUT;
 
-constexpr uint32_t kLanes = 512, kFewLanes = 256, kMostBlocks = 8, kBuffers = 7;
+constexpr uint32_t kLanes = 512, kFewLanes = 256, kMostBlocks = 8, kMostMeanBlocks = 2, kBuffers = 7;
 constexpr int64_t kMostTaps = 25;  // each is code of its own
 // Workgroups that are better than fewer ones of more rows, which compute fewer of them twice; and the most that were
 // measured. H200, all of MobileNetV2, ms, of at least 16, 64, 132 and 264: 0.204, 0.197, 0.200, 0.196 to 0.213, and
@@ -54,7 +54,8 @@ ExpandedStrips strip_of(const ExpandedShape& s, int64_t rows, const Features& fe
   strip.shared_bytes = shared_bytes_of(s, strip);
   // Of NCHW: vec4 groups of a plane, or all of 16 planes.
   const bool whole = strip.strips == 1 || (s.height * s.width % 4 == 0 && rows * s.width % 4 == 0);
-  const bool fits = strip.blocks <= kMostBlocks && strip.shared_bytes <= features.max_shared_bytes;
+  const bool fits =
+      strip.blocks <= (s.means ? kMostMeanBlocks : kMostBlocks) && strip.shared_bytes <= features.max_shared_bytes;
   return whole && fits ? strip : ExpandedStrips{};
 }
 
@@ -149,9 +150,9 @@ bool is_depthwise(const Convolution& c) {
 
 }  // namespace
 
-// Means are of whole planes. With means added up over strips, by their last workgroups, EfficientNet-B0's layers of
-// 112 x 112, 56 x 56 and 28 x 28 took 10 to 15 us, hardly less than their two dispatches; those of 14 x 14 and 7 x 7,
-// which are one strip, 5.9 to 8.0 for 10.8 to 13.4.
+// Means are of whole planes, which subgroups have two blocks of at most. H200, EfficientNet-B0's layers of 14 x 14 and
+// 7 x 7, us with means, and of two dispatches: 5.9 to 8.0, 10.8 to 13.4. Larger images, when the last workgroup of a
+// plane added up its strips: 10 to 15, 11 to 15.
 ExpandedStrips pick_strips(const ExpandedShape& s, const Features& features) {
   if (!can_run(features)) return {};
   const int64_t panels = s.batch * s.channels / kPanelRows, least = s.means ? s.height : 1;
