@@ -40,6 +40,27 @@ struct Finder {
     if (calls.back() != kNone) found.push_back(std::move(calls));
   }
 
+  // A depthwise convolution and the one that expands its channels, whose image a convolution, or its sum with another
+  // tensor, leaves channels-last; and what reads the result.
+  void add_expanded(uint32_t call) {
+    const uint32_t expansion = writer(call, 0), image = writer(expansion, 0);
+    if (!is_conv(expansion) || image == kNone) return;
+    std::vector<Calls> before;
+    if (is_conv(image)) before.push_back({image});
+    for (const size_t side : {0u, 1u})
+      if (op(image) == "add" && is_conv(writer(image, side))) before.push_back({writer(image, side), image});
+    const uint32_t mean = reader(call, [&](uint32_t each) { return op(each) == "mean"; });
+    const uint32_t next = reader(call, [&](uint32_t each) { return is_conv(each); });
+    for (const Calls& first : before) {
+      for (const Calls& after : {Calls{}, Calls{mean}, Calls{next}}) {
+        Calls calls = {expansion, call};
+        calls.insert(calls.end(), first.begin(), first.end());
+        calls.insert(calls.end(), after.begin(), after.end());
+        add(std::move(calls));
+      }
+    }
+  }
+
   // The layout that the kernel writes is asked for by the next convolution.
   void add_chains(uint32_t last) {
     const uint32_t next = reader(last, [&](uint32_t each) { return is_conv(each); }), before = writer(last, 0);
@@ -63,6 +84,7 @@ std::vector<Calls> fused_calls(const Graph::Impl& graph, uint32_t call) {
   if (!finder.is_conv(call)) return finder.found;
   finder.add({call, finder.reader(call, [&](uint32_t each) { return finder.op(each) == "mean"; })});
   finder.add_chains(call);
+  finder.add_expanded(call);
   return finder.found;
 }
 

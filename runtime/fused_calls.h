@@ -10,8 +10,8 @@
 namespace pumice::engine {
 
 // Lists of calls, each in their order, that may have the kernel of a node of `call`: the three convolutions of
-// ops/conv/chain.h with the one that reads them, and a depthwise convolution with its mean (ops/conv/depthwise_mean.h)
-// or its layer norm (ops/conv/depthwise_norm.h).
+// ops/conv/chain.h with the one that reads them, and a depthwise convolution with its mean (ops/conv/depthwise_mean.h),
+// its layer norm (ops/conv/depthwise_norm.h), or the convolution that it reads (ops/conv/expanded_depthwise.h).
 std::vector<std::vector<uint32_t>> fused_calls(const Graph::Impl& graph, uint32_t call);
 
 }  // namespace pumice::engine

@@ -25,7 +25,9 @@
 // 7. Pooling over two dimensions, of whole groups of channels, reads what rules 2 and 7 write channels-last, and is
 //    deferred like a convolution; the mean of all pixels of an x that is not read otherwise is written at once: its
 //    layouts are the same (ops/conv/image_pooling.h).
-// 8. Where a pixel of x would be mostly padding, as of colors, that copy has what all taps of a row see instead
+// 8. A depthwise convolution that alone reads what a pointwise one of rule 2 leaves deferred is one dispatch with it
+//    (ops/conv/expanded_depthwise.h). Its result is deferred, and written channels-last for a reader of rule 1.
+// 9. Where a pixel of x would be mostly padding, as of colors, that copy has what all taps of a row see instead
 //    (ConvFacts::row_taps). Where nothing else reads an x that is quantized from floats, that copy quantizes it
 //    (ops/conv/quantized_image.h).
 #pragma once

@@ -10,6 +10,7 @@
 #include "ops/conv/channels_last.h"
 #include "ops/conv/channels_last_product.h"
 #include "ops/conv/depthwise_mean.h"
+#include "ops/conv/expanded_depthwise.h"
 #include "ops/conv/launch.h"
 #include "ops/linear/epilogue.h"
 #include "ops/shared/shape.h"
@@ -92,6 +93,7 @@ void convolution(Graph& graph, const Convolution& given) {
   take_textures(graph, known.x, known.out);
   if (is_small(known, graph.features()) && takes_matrices(known, graph.features()))
     return convolution_by_matrices(graph, known);
+  if (try_expanded_depthwise(graph, known)) return;
   const ConvLaunch c(graph, known);
   const auto write = [c, &graph] {
     graph.dispatch({c.out}, c.reads(), [c](Launch& launch) {

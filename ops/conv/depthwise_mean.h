@@ -11,8 +11,12 @@ namespace pumice::engine {
 // adds its node where another reader comes first.
 bool defer_for_mean(Graph& graph, const ConvLaunch& convolution, std::function<void()> write);
 
-// For the mean of each channel of x [N, C, H, W]: true where x was deferred so. The convolution then writes both.
-// out: [N, C] or [N, C, 1, 1].
+// For a depthwise convolution whose result is deferred: `write` adds the node that writes it and its means [N, C], of
+// its dtype, where a mean is its first reader.
+void offer_mean(Graph& graph, Tensor value, std::function<void(Tensor means)> write);
+
+// For the mean of each channel of x [N, C, H, W]: true where x was deferred with such means. The convolution then
+// writes both. out: [N, C] or [N, C, 1, 1].
 bool try_depthwise_mean(Graph& graph, Tensor x, Tensor out);
 
 }  // namespace pumice::engine
