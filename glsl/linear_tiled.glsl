@@ -18,6 +18,7 @@
 #define GEMM_SPEC 10
 #include "linear/linear.glslh"
 #if defined(QUANTIZED)
+#define GEMM_BLOCKS
 #define GEMM_STEPS 1u  // H200, tile64x128, 2048 x 14336 x 4096, int4 of 32, fp16 and fp32: 6284 us and 6602; with 2 7119 and 6950
 #else
 #define GEMM_STEPS 2u  // H100, with fp32 weights, 512 and 2048 x 4096 x 4096: 466 and 1847, with 4 465 and 1847; 595 and 2160 with 1
