@@ -25,8 +25,10 @@ struct Reason {
   Files files;
 };
 const Reason kReasons[] = {
-    {"several calls in one dispatch: runtime/fused_calls.h, with lies in test/reliability/test_self_test_fused.py",
-     {"conv2d_chain_fragments_int8", "conv2d_depthwise_channels_last_norm", "conv2d_depthwise_mean"}},
+    {"several calls in one dispatch: runtime/fused_calls.h, with lies in test/reliability/test_self_test_fused.py and "
+     "test/ops/test_conv2d_expanded.py",
+     {"conv2d_chain_fragments_int8", "conv2d_depthwise_channels_last_norm", "conv2d_depthwise_mean",
+      "conv2d_expanded_depthwise_fragments"}},
     {"a probe, or has one", {"decoder_layers", "probe_fragments", "probe_fragments_int8"}},
     {"the rows that experts have depend on data",
      {"expert_gemv", "expert_gemv_fragments", "expert_rows", "expert_sum", "route_experts"}},
