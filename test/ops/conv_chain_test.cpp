@@ -3,53 +3,47 @@
 
 #include <gtest/gtest.h>
 
+#include "test/ops/pick_cases.h"
+
 namespace pumice::engine {
 namespace {
 
 // Of an H200, as far as it matters here.
-Features gpu() {
-  Features features = baseline_features();
-  features.max_invocations = 1024;
-  features.max_shared_bytes = 49152;
-  features.max_storage_buffers = 1 << 20;
-  features.subgroup_size = 32;
-  features.compute_units = 132;
-  for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::int8, Feature::fragments_int8})
-    features.bits |= bit(feature);
-  return features;
+Features fragments() {
+  return gpu_with({Feature::coopmat, Feature::memory_model, Feature::int8, Feature::fragments_int8});
 }
 
 // Layers of ResNet-50: of 56 x 56 and 28 x 28 pixels.
 const ChainShape kWide{{64, 256, 64}, 36, 3136}, kDeep{{128, 512, 128}, 72, 784};
 
 TEST(PickChain, AllWorkgroupsAtOnce) {
-  EXPECT_EQ(pick_chain(kWide, gpu()), 3u);
-  EXPECT_EQ(pick_chain(kDeep, gpu()), 1u);
-  EXPECT_EQ(pick_chain({{128, 512, 128}, 72, 1}, gpu()), 1u);
-  EXPECT_EQ(pick_chain({{128, 512, 128}, 72, 1600}, gpu()), 2u);
-  EXPECT_EQ(pick_chain({{64, 256, 64}, 36, 132 * 24 + 1}, gpu()), 0u) << "many pixels";
-  EXPECT_EQ(pick_chain({{64, 256, 64}, 36, 0}, gpu()), 0u) << "none";
-  Features half = gpu();
+  EXPECT_EQ(pick_chain(kWide, fragments()), 3u);
+  EXPECT_EQ(pick_chain(kDeep, fragments()), 1u);
+  EXPECT_EQ(pick_chain({{128, 512, 128}, 72, 1}, fragments()), 1u);
+  EXPECT_EQ(pick_chain({{128, 512, 128}, 72, 1600}, fragments()), 2u);
+  EXPECT_EQ(pick_chain({{64, 256, 64}, 36, 132 * 24 + 1}, fragments()), 0u) << "many pixels";
+  EXPECT_EQ(pick_chain({{64, 256, 64}, 36, 0}, fragments()), 0u) << "none";
+  Features half = fragments();
   half.compute_units = 66;
   EXPECT_EQ(pick_chain(kDeep, half), 2u);
   EXPECT_EQ(pick_chain(kWide, half), 0u);
 }
 
 TEST(PickChain, WeightsThatEveryWorkgroupCanRead) {
-  EXPECT_EQ(pick_chain({{256, 1024, 256}, 144, 196}, gpu()), 0u);
-  EXPECT_EQ(pick_chain({{64, 256, 72}, 36, 196}, gpu()), 0u) << "no panel";
-  EXPECT_EQ(pick_chain({{272, 64, 64}, 32, 196}, gpu()), 1u) << "more panels than subgroups";
-  EXPECT_EQ(pick_chain({{272, 64, 64}, 33, 196}, gpu()), 0u) << "more than registers hold";
+  EXPECT_EQ(pick_chain({{256, 1024, 256}, 144, 196}, fragments()), 0u);
+  EXPECT_EQ(pick_chain({{64, 256, 72}, 36, 196}, fragments()), 0u) << "no panel";
+  EXPECT_EQ(pick_chain({{272, 64, 64}, 32, 196}, fragments()), 1u) << "more panels than subgroups";
+  EXPECT_EQ(pick_chain({{272, 64, 64}, 33, 196}, fragments()), 0u) << "more than registers hold";
 }
 
 TEST(PickChain, OnlyWhereItCanRun) {
   for (const Feature feature : {Feature::coopmat, Feature::memory_model, Feature::int8, Feature::fragments_int8}) {
-    Features features = gpu();
+    Features features = fragments();
     features.bits &= ~bit(feature);
     EXPECT_EQ(pick_chain(kDeep, features), 0u) << name(feature);
   }
   const auto none = [](auto&& change) {
-    Features features = gpu();
+    Features features = fragments();
     change(features);
     return pick_chain(kDeep, features) == 0;
   };

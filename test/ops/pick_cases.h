@@ -2,6 +2,8 @@
 // Devices and shapes for the tests of the choice of a kernel.
 #pragma once
 
+#include <initializer_list>
+
 #include "ops/linear/kernels.h"
 
 namespace pumice::engine {
@@ -11,6 +13,15 @@ inline Features gpu() {
   features.max_invocations = 1024;
   features.max_shared_bytes = 49152;
   features.compute_units = 132;
+  return features;
+}
+
+// Whose subgroups are of 32, with those features, too.
+inline Features gpu_with(std::initializer_list<Feature> has) {
+  Features features = gpu();
+  features.max_storage_buffers = 1 << 20;
+  features.subgroup_size = 32;
+  for (const Feature feature : has) features.bits |= bit(feature);
   return features;
 }
 

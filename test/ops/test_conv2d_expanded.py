@@ -5,15 +5,13 @@ such a GPU; and `./dev test-gpu` runs them on NVIDIA's, against fp64: the image 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
-from support.command_line import BIN, ROOT
-from support.command_line import run as run_command
 from support.device import device
+from support.dispatches import all_dispatches, profiles_by_buffers
 from support.one_call import OneCall
 
 import pumice
@@ -188,23 +186,14 @@ ALL = CASES | OTHERS
 @pytest.fixture(scope="module")
 def gpus(tmp_path_factory) -> tuple[Path, Path]:
     """Profiles of a GPU, and of one whose shaders bind fewer buffers than the kernel needs."""
-    profile = json.loads((ROOT / "test/profiles/h100.json").read_text())
-    paths = tuple(tmp_path_factory.mktemp("profiles") / f"{name}.json" for name in ("right", "few"))
-    for path, buffers in zip(paths, (profile["max_storage_buffers"], 6), strict=True):
-        path.write_text(json.dumps(profile | {"max_storage_buffers": buffers}))
-    return paths
-
-
-def dispatches(file: Path, gpu: Path) -> int:
-    facts = json.loads(run_command(BIN / "pumice-rt", "inspect", file, "--json", "--profile", gpu).stdout)
-    return facts["methods"][0]["run"]["dispatches"]
+    return profiles_by_buffers(tmp_path_factory.mktemp("profiles"), few=6)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_which_are_one_dispatch(name, gpus, tmp_path) -> None:
     file = tmp_path / "net.pumice"
     file.write_bytes(ALL[name].file())
-    one, two = (dispatches(file, gpu) for gpu in gpus)
+    one, two = (all_dispatches(file, gpu) for gpu in gpus)
     assert two - one == (1 if name in CASES else 0)
 
 

@@ -5,14 +5,12 @@ for bit what three dispatches give, which are compared with fp64 elsewhere."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
-from support.command_line import BIN, ROOT
-from support.command_line import run as run_command
 from support.device import device
+from support.dispatches import all_dispatches, profiles_by_buffers
 from support.int8_chain import LEAST, MOST, Block, File
 
 import pumice
@@ -77,23 +75,14 @@ ALL = CASES | OTHERS
 @pytest.fixture(scope="module")
 def gpus(tmp_path_factory) -> tuple[Path, Path]:
     """Profiles of a GPU, and of one whose shaders bind fewer buffers than the kernel needs."""
-    profile = json.loads((ROOT / "test/profiles/h100.json").read_text())
-    paths = tuple(tmp_path_factory.mktemp("profiles") / f"{name}.json" for name in ("right", "few"))
-    for path, buffers in zip(paths, (profile["max_storage_buffers"], 15), strict=True):
-        path.write_text(json.dumps(profile | {"max_storage_buffers": buffers}))
-    return paths
-
-
-def dispatches(file: Path, gpu: Path) -> int:
-    facts = json.loads(run_command(BIN / "pumice-rt", "inspect", file, "--json", "--profile", gpu).stdout)
-    return facts["methods"][0]["run"]["dispatches"]
+    return profiles_by_buffers(tmp_path_factory.mktemp("profiles"), few=15)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_which_are_one_dispatch(name, gpus, tmp_path) -> None:
     file = tmp_path / "block.pumice"
     file.write_bytes(File(ALL[name]).bytes())
-    one, three = (dispatches(file, gpu) for gpu in gpus)
+    one, three = (all_dispatches(file, gpu) for gpu in gpus)
     assert three - one == (2 if name in CASES else 0)
 
 

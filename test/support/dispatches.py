@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pumice
-from support.command_line import BIN, run
+from support.command_line import BIN, ROOT, run
 
 
 def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:
@@ -18,3 +18,18 @@ def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:
     for op in json.loads(words)["methods"][0]["ops"]:
         counts[op["name"]] = counts.get(op["name"], 0) + op["dispatches"]
     return counts
+
+
+def profiles_by_buffers(folder: Path, few: int) -> tuple[Path, Path]:
+    """Profiles of an H100, and of one whose shaders bind only `few` buffers."""
+    profile = json.loads((ROOT / "test/profiles/h100.json").read_text())
+    paths = folder / "right.json", folder / "few.json"
+    for path, buffers in zip(paths, (profile["max_storage_buffers"], few), strict=True):
+        path.write_text(json.dumps(profile | {"max_storage_buffers": buffers}))
+    return paths
+
+
+def all_dispatches(file: Path, profile: Path) -> int:
+    """Of a file, on the device of a profile."""
+    facts = json.loads(run(BIN / "pumice-rt", "inspect", file, "--json", "--profile", profile).stdout)
+    return facts["methods"][0]["run"]["dispatches"]
