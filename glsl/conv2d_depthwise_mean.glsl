@@ -39,7 +39,7 @@ shared float sums_[LANES];
 float total_ = 0.0;  // of the lane's outputs
 
 #if defined(DTYPE_f16)
-vec2 stored(vec2 v) { return unpackHalf2x16(packHalf2x16(v)); }
+vec2 stored(vec2 v) { return rounded_to_f16(v, params.out_h >> 31); }
 #else
 vec2 stored(vec2 v) { return v; }
 #endif

@@ -190,7 +190,9 @@ void store(Strip s, uint count) {
 void store_means(Strip s) {
   const uint each = LANES / 16u, channel = lane() / each, at = lane() % each;  // a power of two
   float sum = 0.0;
-  for (uint i = at; i < kOutputs; i += each) sum += unpackHalf2x16(packHalf2x16(vec2(outputs_[channel * kOutputs + i], 0.0))).x;
+  for (uint i = at; i < kOutputs; i += each) {
+    sum += rounded_to_f16(vec2(outputs_[channel * kOutputs + i], 0.0), params.last_h >> 31).x;
+  }
   sums_[lane()] = sum;
   barrier();
   for (uint n = each >> 1; n != 0u; n >>= 1) {

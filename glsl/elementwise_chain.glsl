@@ -93,9 +93,8 @@ float result_of(uint code) {
   return function_of_more(function, a, value(code >> 16 & 255u), value(code >> 24));
 }
 
-// NVIDIA's driver leaves out a conversion to fp16 and back, but not one of bits that it does not know.
 #ifdef DTYPE_f16
-float rounded(float x) { return unpackHalf2x16(packHalf2x16(vec2(x, 0.0)) ^ params.zero).x; }
+float rounded(float x) { return rounded_to_f16(vec2(x, 0.0), params.zero).x; }
 #else
 float rounded(float x) { return x; }
 #endif

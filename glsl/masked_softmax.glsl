@@ -42,8 +42,7 @@ OPERAND(load_mask, DTYPE, mask_, MASK_MODE, params.repeat_mask, 0)
 OPERAND(load_condition, boolean, condition_, CONDITION_MODE, params.repeat_condition, 0)
 OPERAND(load_value, DTYPE, value_, VALUE_MODE, params.repeat_value, params.value)
 
-// A driver that contracted the product with the sum would round once less than PyTorch. NVIDIA's leaves out a conversion to
-// fp16 and back, but not one of bits that it does not know.
+// A driver that contracted the product with the sum would round once less than PyTorch; params.zero as of rounded_to_f16().
 #define ROUNDED(d, v) UNPACK(d, PACK(d, v) ^ params.zero)
 vec4 scores(uint q) {
   precise vec4 s = LOAD4(DTYPE, in_, q);
