@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from support.device import is_llvmpipe
 from support.one_call import OneCall
 from torch.nn import functional as F
 
@@ -149,6 +150,7 @@ def test_other_norms(net: Net) -> None:
     check(net, (2,), fused=False)
 
 
+@pytest.mark.skipif(not is_llvmpipe(), reason="for a CPU driver")
 def test_a_cpu_driver() -> None:
     check(Net(16), features="", fused=False)
 

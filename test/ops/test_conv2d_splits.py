@@ -11,13 +11,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from support.conv import has_splits
+from support.device import is_llvmpipe
 from support.one_call import OneCall
 from torch.nn import functional as F
 
 import pumice
 
 MATRICES, DOTS = "like_gpu,kernel=conv32x32", "like_gpu,kernel=conv_dot32x32"
-BYTES = "like_gpu,kernel=conv8_16x32"
+BYTES = f"like_gpu,kernel={'conv8_16x32' if is_llvmpipe() else 'conv8_64x128'}"
 # Of large tiles in many splits a dispatch adds the sums.
 LARGE_MATRICES, LARGE_DOTS, LARGE_BYTES = (
     f"like_gpu,kernel={n}" for n in ("conv32x64", "conv_dot64x64", "conv8_32x32")

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
-from support.textures import TEXTURE, Round, kernels
+from support.dispatches import kernels
+from support.textures import TEXTURE, Round
 
 import pumice
 

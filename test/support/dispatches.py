@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many dispatches a program takes on a device that is not here."""
+"""What a session dispatches, and how many dispatches a program takes on a device that is not here."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pumice
+import torch
 from support.command_line import BIN, ROOT, run
+
+import pumice
+
+
+def kernels(session: pumice.Session, *inputs: torch.Tensor) -> list[str]:
+    """Those of the operator calls of a run, without the copies in and out that a GPU with memory of its own has."""
+    return [row.kernel for row in session.profile(*inputs) if row.call >= 0]
 
 
 def dispatches(program: pumice.Program, folder: Path) -> dict[str, int]:

@@ -28,10 +28,6 @@ def layer(kind: str, n: int, k: int, dtype: torch.dtype = torch.float32, bias: b
     return quantized(module, bits, None if group and k % group else group, affine)
 
 
-def kernels(session: pumice.Session, *inputs: torch.Tensor) -> list[str]:
-    return [row.kernel for row in session.profile(*inputs)]
-
-
 class Mixed(torch.nn.Module):
     """Textures, then an operator that has none, then textures again, and a value that both kinds read."""
 
