@@ -91,13 +91,14 @@ bool may_make_norms(const LinearShape& s, const Features& features) {
 //   4096 -> 6144     10.7  8.4      7.8   7.9
 //   4096 -> 8192     9.8   9.4      8.8   8.7
 //   4096 -> 14336    14.0  13.1     12.7  12.3     12.8  12.4     12.4  12.0     19.3  17.4   17.3  17.3
-//   4096 -> 28672    24.0  24.2     21.7  22.3
+//   4096 -> 28672    24.0  22.0     21.7  21.8
 //   7168 -> 4096     9.0   10.1     8.8   9.3
 //   2048 -> 128256   46.2  51.1     41.8  46.5
-constexpr int64_t kMostRowColumns = 4096, kMostRowPanels = 8, kLeastRowWeights = 1 << 22;
+constexpr int64_t kMostRowColumns = 4096, kLeastRowWeights = 1 << 22;
 const LinearKernel* pick_row(const char* name, const LinearShape& s, const Features& features) {
   if (s.m != 1 || s.fused || s.layer_norm || s.integers || s.k > kMostRowColumns) return nullptr;
-  if (s.n * s.k < kLeastRowWeights || ceil_div(s.n, 16) > kMostRowPanels * features.units()) return nullptr;
+  const int64_t most_panels = s.dtype == DType::f32 && s.weight == WeightType::q4 ? 16 : 8;
+  if (s.n * s.k < kLeastRowWeights || ceil_div(s.n, 16) > most_panels * features.units()) return nullptr;
   const LinearKernel& kernel = linear_kernel(name);
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }

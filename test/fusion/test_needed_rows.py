@@ -90,18 +90,18 @@ def test_rows_that_stay(end, left) -> None:
 
 @pytest.mark.parametrize("end", list(CUT.values())[:4], ids=list(CUT)[:4])
 def test_lengths_that_change(end) -> None:
-    """Of BERT: the row is the same, its sequence is not."""
+    """Of BERT: the row is the same, its sequence is not, nor how many there are."""
     module = Ends(end).eval()
-    length = torch.export.Dim("length", min=4, max=64)
-    program = pumice.export(module, (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},))
+    count, length = torch.export.Dim("count", min=1, max=8), torch.export.Dim("length", min=4, max=64)
+    program = pumice.export(module, (torch.randn(2, 7, 32),), dynamic_shapes=({0: count, 1: length},))
     assert program.report.operators["slice"] == 2
     rest = pumice.export(
         Ends(WHOLE["all but the first"][0]).eval(), (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},)
     )
     assert rest.report.operators["slice"] == 1
     loaded = pumice.load(bytes(program))
-    for rows in (7, 4, 64):
-        x = torch.randn(1, rows, 32)
+    for sequences, rows in ((1, 7), (3, 4), (2, 64)):
+        x = torch.randn(sequences, rows, 32)
         with torch.no_grad():
             torch.testing.assert_close(loaded(x), module(x), rtol=1e-5, atol=2e-5)
 

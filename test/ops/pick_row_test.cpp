@@ -22,7 +22,9 @@ TEST(PickLinear, OneRow) {
     EXPECT_EQ(pick(n, k, DType::f32), "split_gemvf1") << n;
     EXPECT_EQ(pick(n, k, DType::f16), "gemvf1") << n;
   }
-  EXPECT_EQ(pick(28672, 4096, DType::f32), "split_gemvf4x2") << "more than eight panels for each multiprocessor";
+  EXPECT_EQ(pick(28672, 4096, DType::f32), "split_gemvf1");
+  EXPECT_EQ(pick(28672, 4096, DType::f16), "gemvf8x2") << "more than eight panels for each multiprocessor";
+  EXPECT_EQ(pick(128256, 2048, DType::f32), "split_gemvf4x2") << "more than 16";
   EXPECT_EQ(pick(4096, 8192, DType::f16), "gemvf8x2");
   EXPECT_EQ(pick(14336, 4096, DType::f16, WeightType::q8), "gemvf8x2");
   EXPECT_EQ(pick(14336, 4096, DType::f32, WeightType::q8), "split_gemvf1");
@@ -45,7 +47,8 @@ TEST(PickLinear, OneRow) {
   };
   EXPECT_EQ(workgroup(14336, 4096), (std::pair{7u, 4u}));
   EXPECT_EQ(workgroup(2048, 2048), (std::pair{1u, 16u})) << "a subgroup has two tiles at once";
-  EXPECT_EQ(workgroup(1 << 20, 4096), (std::pair{8u, 4u}));
+  EXPECT_EQ(workgroup(28672, 4096), (std::pair{14u, 2u}));
+  EXPECT_EQ(workgroup(1 << 20, 4096), (std::pair{16u, 2u}));
   EXPECT_EQ(workgroup(16, 64), (std::pair{1u, 1u}));
 }
 
