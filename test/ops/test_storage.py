@@ -9,8 +9,8 @@ import pytest
 import torch
 from support import schemes
 from support.budget import ACTIVATION, MATMUL, Budget
-from support.quantized import check_linear, quantized
 from support.dispatches import kernels
+from support.quantized import check_linear, quantized
 from support.textures import TEXTURE, WEIGHTS, Apply, Mixed, Round, layer
 from torch.nn import functional as F
 

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import torch
-from support.command_line import BIN, ROOT, run
 
 import pumice
+from support.command_line import BIN, ROOT, run
 
 
 def kernels(session: pumice.Session, *inputs: torch.Tensor) -> list[str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import torch
 import torchao.quantization.quant_primitives  # noqa: F401 (registers torchao's operators)
 
-import pumice
 from support.quantized import quantized
 
 TEXTURE = {"storage": "texture"}

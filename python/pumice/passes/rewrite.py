@@ -59,7 +59,7 @@ class Before:
         """A call whose result torch finds, from the example tensors of its arguments; raises what torch does."""
         mode = self._like.fake_mode
         given = map_arg((args, kwargs), lambda node: node.meta["val"])
-        # Before torch 2.13 an operator that is others, as linear, asks its arguments for sizes that are numbers without it.
+        # Without the dispatcher, torch 2.11 computes linear by operators that want numbers as sizes.
         with mode, enable_python_dispatcher():
             values = target(*given[0], **given[1])
         return self.add_many(target, args, values, **kwargs)
