@@ -60,7 +60,11 @@ def test_sizes_by_name_and_by_the_shape_of_another_input(tool, model) -> None:
     assert shape("--size", "seq=5", "--shape", "mask=3x5") == "ids=3x5,mask=3x5"
     for words, told in (
         (("--size", "sq=5"), "no dynamic size 'sq'"),
-        (("--size", "seq=x"), "whole number"),
+        (("--size", "seq=x"), "--size seq=x: a size is a whole number"),
+        (("--size", "seq=4x"), "--size seq=4x: a size is a whole number"),
+        (("--shape", "ids=1x"), "--shape ids=1x: sizes are whole numbers"),
+        (("--size", "seq=4", "--size", "seq=5"), "--size seq=5: 'seq' is given twice"),
+        (("--shape", "ids=1x4", "--shape", "ids=1x5"), "--shape ids=1x5: 'ids' is given twice"),
         (("--size", "seq=4", "--shape", "ids=1x5"), "5"),
         (("--shape", "ids=1x4", "--shape", "mask=1x5"), "5"),
     ):

@@ -8,12 +8,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from support.command_line import BIN, run
 from torch import nn
 
 import pumice
+from pumice.runtime.session import Session
 
 ON_CPU = ("--device", "llvmpipe")
 
@@ -69,6 +71,7 @@ def test_a_run_that_was_prepared_compiles_nothing(model, tmp_path, monkeypatch) 
         ({"rows": True}, "sizes and shapes by name are needed"),
         ({"rows": "3"}, "sizes and shapes by name are needed"),
         ({1: 2}, "sizes and shapes by name are needed"),
+        ({"rows": np.float64(3)}, "sizes and shapes by name are needed"),
         ((3, 64), "sizes and shapes by name are needed"),
     ],
 )
@@ -76,6 +79,28 @@ def test_sizes_that_do_not_fit(model, sizes, told) -> None:
     with pumice.load(model, device="llvmpipe") as session, pytest.raises(pumice.InvalidInputError) as caught:
         session.warm(sizes)
     assert told in str(caught.value) and caught.value.code == "InvalidArgument"
+
+
+def test_numbers_of_numpy_are_sizes(model) -> None:
+    with pumice.load(model, device="llvmpipe", warm=[{"rows": np.int64(7)}, {"x": (np.int32(3), 64)}]) as session:
+        assert session(torch.ones(7, 64), torch.ones(7, 64)).shape == (7, 48)
+
+
+@pytest.mark.parametrize("warm", [{"rows": 3}, "rows=3", None, 5])
+def test_a_load_prepares_a_list_of_runs(model, warm) -> None:
+    with pytest.raises(pumice.InvalidInputError, match="warm must be a list of runs") as caught:
+        pumice.load(model, device="llvmpipe", warm=warm)
+    assert caught.value.path == "warm"
+
+
+def test_a_load_that_cannot_prepare_gives_its_memory_back(model, monkeypatch) -> None:
+    loaded, warm = [], Session.warm
+    monkeypatch.setattr(Session, "warm", lambda session, *sizes: loaded.append(session) or warm(session, *sizes))
+    with pytest.raises(pumice.InvalidInputError, match="out of bounds"):
+        pumice.load(model, device="llvmpipe", warm=[{"rows": 301}])
+    with pytest.raises(pumice.InvalidInputError) as caught:
+        loaded[0](torch.ones(3, 64), torch.ones(3, 64))
+    assert caught.value.code == "WrongState"
 
 
 def test_the_commands(model) -> None:
@@ -99,6 +124,9 @@ def test_a_cache_is_made_for_other_machines(model, tmp_path) -> None:
     assert said["files"].keys() == {path.name for path in folder.iterdir()}
     assert {name.partition("-")[0] for name in said["files"]} == {"key", "pipelines", "tested"}
     assert "is not empty" in run(BIN / "pumice", *words, code=2).stderr
+    empty = words[:6] + (tmp_path / "empty", "--size")
+    run(BIN / "pumice", *empty, "rows=301", code=3)
+    assert not list(empty[6].iterdir())  # so that the next try may have it
 
     def told(cache_dir: Path) -> str:
         return run(BIN / "pumice", "warm", model, *ON_CPU, "--cache-dir", cache_dir, PUMICE_LOG="debug").stderr

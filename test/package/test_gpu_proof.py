@@ -74,6 +74,12 @@ def test_an_operator_that_is_not_there(gpu) -> None:
         proof(gpu, "softmin").kernels(progress)
 
 
+def test_a_machine_without_git(gpu, monkeypatch, tmp_path) -> None:
+    assert gpu.commit() != "unknown" or not (ROOT / ".git").exists()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu.commit() == "unknown"
+
+
 def test_one_of_n_draws_others_with_another_seed() -> None:
     def rows(*more: str) -> set[tuple[str, str]]:
         case = "m=1|3,n=16|35|40|48|51|67,k=64,values=random|high,dtype=f32"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -11,13 +12,14 @@
 namespace tool {
 namespace {
 
-std::vector<int64_t> parse_dims(const std::string& text, const std::string& dims) {
+// The numbers of "1x128", none of ""; nothing where it is another text.
+std::optional<std::vector<int64_t>> parse_dims(const std::string& dims) {
   std::vector<int64_t> result;
-  for (size_t at = 0; at < dims.size();) {
+  for (size_t at = 0; !dims.empty() && at <= dims.size();) {
     const size_t end = std::min(dims.find('x', at), dims.size());
     const std::string number = dims.substr(at, end - at);
     if (number.empty() || number.size() > 12 || number.find_first_not_of("0123456789") != std::string::npos)
-      throw UsageError("--shape " + text + ": sizes are whole numbers joined by 'x', as in ids=1x128");
+      return std::nullopt;
     result.push_back(std::stoll(number));
     at = end + 1;
   }
@@ -57,7 +59,9 @@ Shapes given_shapes(const std::vector<pumice_tensor_info>& infos, std::span<cons
     bool known = false;
     for (const auto& info : infos) known |= name == info.name;
     if (!known) throw UsageError("--shape " + text + ": no input '" + name + "'");
-    wanted[name] = parse_dims(text, equal < text.size() ? text.substr(equal + 1) : "");
+    const auto dims = parse_dims(equal < text.size() ? text.substr(equal + 1) : "");
+    if (!dims) throw UsageError("--shape " + text + ": sizes are whole numbers joined by 'x', as in ids=1x128");
+    if (!wanted.emplace(name, *dims).second) throw UsageError("--shape " + text + ": '" + name + "' is given twice");
   }
   return wanted;
 }
@@ -74,9 +78,11 @@ std::map<std::string, int64_t> named_sizes(const std::vector<pumice_tensor_info>
     const size_t equal = std::min(text.find('='), text.size());
     const std::string name = text.substr(0, equal), number = equal < text.size() ? text.substr(equal + 1) : "";
     if (!known.contains(name)) throw UsageError("--size " + text + ": no dynamic size '" + name + "'");
-    const std::vector<int64_t> size = parse_dims(text, number);
-    if (size.size() != 1) throw UsageError("--size " + text + ": a size is a whole number, as in " + name + "=128");
-    named[name] = size[0];
+    const auto size = parse_dims(number);
+    if (!size || size->size() != 1)
+      throw UsageError("--size " + text + ": a size is a whole number, as in " + name + "=128");
+    if (!named.emplace(name, size->front()).second)
+      throw UsageError("--size " + text + ": '" + name + "' is given twice");
   }
   for (const auto& info : infos) {
     const auto shape = wanted.find(info.name);

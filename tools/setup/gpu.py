@@ -212,7 +212,10 @@ def path_of(device: dict, end: str) -> Path:
 
 def commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # a GPU's machine may have no git, and is asked when all is measured
+        return "unknown"
     return done.stdout.strip() or "unknown"
 
 

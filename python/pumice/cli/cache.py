@@ -42,9 +42,14 @@ def build(models: tuple[Path, ...], device, features, folder: Path, sizes, as_js
     if folder.is_dir() and any(folder.iterdir()):
         raise click.UsageError(f"the folder {folder} is not empty: name a new one, so that nothing else goes with it")
     rows = []
-    for model in models:
-        name, times = warmed(model, (), sizes, device=device, features=features, cache_dir=folder.absolute())
-        rows += [{"model": model.name, "device": name, **row} for row in times]
+    try:
+        for model in models:
+            name, times = warmed(model, (), sizes, device=device, features=features, cache_dir=folder.absolute())
+            rows += [{"model": model.name, "device": name, **row} for row in times]
+    except BaseException:  # what was made so far would be in the way of the next try
+        for path in folder.glob("*"):
+            path.unlink()
+        raise
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     if as_json:
         click.echo(json.dumps({"schema": 1, "rows": rows, "files": files}))

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import numpy as np
@@ -15,6 +15,8 @@ from pumice.runtime.shapes import Shape, shapes_of
 
 if TYPE_CHECKING:
     import pumice
+
+T = TypeVar("T")
 
 
 def input_options(command: Any) -> Any:
@@ -81,8 +83,8 @@ def batches(files: Iterable[Path]) -> list[tuple[Any, ...]]:
 
 def resolve(session: pumice.Session, shapes: Iterable[str], sizes: Iterable[str]) -> list[Shape]:
     """The shape of every input: given by --shape, computed from the named sizes, or that of the export."""
-    given = dict(map(_parse_shape, shapes))
-    named = dict(map(_parse_size, sizes))
+    given = _each_once("--shape", _parse_shape, shapes)
+    named = _each_once("--size", _parse_size, sizes)
     try:
         return shapes_of(session.inputs, given, named)
     except InvalidInputError as error:
@@ -98,6 +100,16 @@ def random_inputs(session: pumice.Session, shapes: Iterable[Shape], seed: int = 
         values = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
         arrays.append(np.asarray(values).astype(dtype))
     return arrays
+
+
+def _each_once(option: str, parse: Callable[[str], tuple[str, T]], texts: Iterable[str]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for text in texts:
+        name, value = parse(text)
+        if name in found:
+            raise click.UsageError(f"{option} {text}: '{name}' is given twice")
+        found[name] = value
+    return found
 
 
 def _parse_shape(text: str) -> tuple[str, Shape]:

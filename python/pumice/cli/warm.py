@@ -22,7 +22,7 @@ sizes_option = click.option(
     "sizes",
     multiple=True,
     metavar="NAME=N,N,...",
-    help="Numbers of a dynamic size by its name, as `pumice inspect` lists them: seq=16,64. With several --size, every "
+    help="Numbers of a dynamic size by its name, as `pumice inspect` lists them: seq=16,64. With several names, every "
     "combination. Repeatable.",
 )
 

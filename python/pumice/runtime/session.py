@@ -260,12 +260,19 @@ def load(
     if device is not None and (isinstance(device, bool) or not isinstance(device, str | int)):
         text = f"device must be an index, a part of a name or a UUID, got {device!r}"
         raise InvalidInputError(text, code="InvalidArgument", path="device")
+    if isinstance(warm, Mapping | str) or not isinstance(warm, Iterable):
+        text = f'warm must be a list of runs such as [{{"seq": 128}}], got {warm!r}'
+        raise InvalidInputError(text, code="InvalidArgument", path="warm")
     where = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else os.fspath(source)
     text = "" if device is None else str(device)
     cache = "" if cache_dir is None else os.fspath(cache_dir)
     budget = _limit(max_memory, "max_memory", int), float(_limit(max_seconds, "max_seconds", int | float))
     session = Session(_pumice.NativeSession(where, text, features or "", cache, dict(external or {}), *budget))
-    session.warm(*warm)
+    try:
+        session.warm(*warm)
+    except BaseException:
+        session.close()
+        raise
     return session
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 
 from pumice.errors import InvalidInputError
 from pumice.runtime.tensor_spec import TensorSpec
@@ -51,9 +52,11 @@ def run_shapes(inputs: Sequence[TensorSpec], sizes: Mapping[str, int | Sequence[
         raise _bad(_FORM.format(sizes))
     shapes = {name: tuple(given) for name, given in sizes.items() if isinstance(given, list | tuple)}
     named = {name: given for name, given in sizes.items() if name not in shapes}
-    if not all(type(number) is int for numbers in (*shapes.values(), named.values()) for number in numbers):
+    given = [number for each in (*shapes.values(), named.values()) for number in each]
+    if not all(isinstance(number, Integral) and not isinstance(number, bool) for number in given):
         raise _bad(_FORM.format(sizes))
-    found = shapes_of(inputs, shapes, named)
+    whole = {name: tuple(map(int, shape)) for name, shape in shapes.items()}  # NumPy's integers, too
+    found = shapes_of(inputs, whole, {name: int(number) for name, number in named.items()})
     for spec, shape in zip(inputs, found, strict=True):
         if any(not lo <= size <= hi for size, (lo, hi) in zip(shape, spec.bounds, strict=True)):
             raise _bad(f"input '{spec.name}': the shape {shape} is out of bounds, allowed is {spec}")
