@@ -52,7 +52,7 @@ float sum_[TM * TN];
 shared vec2 to_[BM];  // output_of() a row: once, as its code is long
 
 void find_outputs(uint first_m) {
-  for (uint i = lane(); i < BM; i += LANES) to_[i] = output_of(params.first_m + min(first_m + i, params.m - 1u));
+  for (uint i = lane(); i < BM; i += LANES) to_[i] = output_of(min(first_m + i, params.m - 1u));
 }
 #endif
 

@@ -62,8 +62,9 @@ uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features
 namespace {
 
 std::string tile_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
-  // Rows of 64 bytes and 16 of sums, a scale and a zero point for each half of them.
-  const uint32_t bytes = (kernel.tile.bm + kernel.tile.bn) * 80 + kernel.tile.bn * 16, lanes = kernel.tile.subtiles();
+  // Rows of 64 bytes and 16 of sums, a scale and a zero point for each half of them; those of the output's rows.
+  const Tile& t = kernel.tile;
+  const uint32_t bytes = (t.bm + t.bn) * 80 + t.bn * 16 + t.bm * 8, lanes = t.subtiles();
   if (s.group % 32 != 0) return format("takes groups of multiples of 32 columns, not of %u", s.group);
   if (lanes > features.max_invocations || bytes > features.max_shared_bytes)
     return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes, bytes,
@@ -85,8 +86,9 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   if (lanes > features.max_invocations || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0 ||
       (features.subgroup_size % vec4s != 0 && vec4s % features.subgroup_size != 0))
     return format("does not divide among subgroups of %u", features.subgroup_size);
-  // Of groups also a scale and a zero point for each half of a tile's rows, and the zero points of rows of x.
-  const uint32_t bytes = matrix_int8_shared(kernel, features) + (groups ? t.bn * 16 + t.bm * 4 : 0);
+  // Scales and zero points of the output's rows; of groups also those for each half of a tile's rows, and the zero
+  // points of rows of x.
+  const uint32_t bytes = matrix_int8_shared(kernel, features) + t.bm * 8 + (groups ? t.bn * 16 + t.bm * 4 : 0);
   if (bytes > features.max_shared_bytes)
     return format("needs %u bytes of shared memory, the device has %u", bytes, features.max_shared_bytes);
   // lavapipe writes every product of a tile out: more of them take half a minute and more to compile.

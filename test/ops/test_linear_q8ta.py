@@ -82,10 +82,9 @@ def test_extreme_scales() -> None:
         assert torch.equal(pumice.load(program.bytes())(x).double(), want.double().clamp(-128, 127))
 
 
-@pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
-@pytest.mark.parametrize(("n", "k", "group"), [(37, 96, 32), (64, 256, 128), (20, 48, 24), (16, 130, None)])
-def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
-    weight, bias = Weight.random(n, k, group, 4, zero), torch.randn(n)
+def check_scales_of_tokens(monkeypatch, weight: Weight, zero: bool, kernels, counts, features: str = "") -> None:
+    """A scale and a zero point for each row of x and of the output, with each of the kernels that can run."""
+    (n, k), bias = weight.q.shape, torch.randn(weight.q.shape[0])
     program = OneCall()
     rows = [program.input(torch.float32, ["m"]), program.input(torch.int32 if zero else torch.int8, ["m"])]
     out_rows = [program.input(torch.float32, ["m"]), program.input(torch.int8, ["m"])]
@@ -93,12 +92,12 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
     args = [x_value, *rows, *weight.constants(program), program.constant(bias), weight.group, *out_rows]
     program.call("linear_qta8a_qga4w_qta8o", args, torch.int8, ["m", n])
     data = program.bytes()
-    for kernel in ("", *ALL, *(MATRICES if group == 32 and zero else [])):
+    for kernel in kernels:
         if Layer(weight).unsupported_reason(kernel):
             continue
         monkeypatch.setenv("PUMICE_KERNEL", kernel)
-        session = pumice.load(data)
-        for m in (1, 5, 70):
+        session = pumice.load(data, features=features)
+        for m in counts:
             x, x_scale, out_scale = integers(m, k, torch.int8), torch.rand(m) * 0.05 + 0.001, torch.rand(m) * 0.3 + 0.02
             x_zero, out_zero = (torch.randint(-128, 128, (m,)).to(torch.int8) for _ in range(2))
             got = session(x_scale, x_zero.int() if zero else x_zero, out_scale, out_zero, x)
@@ -106,6 +105,21 @@ def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
             sums = product(whole, weight.real().T).plus(bias)
             scale, out_zeros = out_scale[:, None].double(), out_zero[:, None].double()
             check_integers(got, sums, roundings(kernel, weight), scale, out_zeros, -128, 127)
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["symmetric", "affine"])
+@pytest.mark.parametrize(("n", "k", "group"), [(37, 96, 32), (64, 256, 128), (20, 48, 24), (16, 130, None)])
+def test_a_scale_for_each_token(monkeypatch, n, k, group, zero) -> None:
+    kernels = ("", *ALL, *(MATRICES if group == 32 and zero else []))
+    check_scales_of_tokens(monkeypatch, Weight.random(n, k, group, 4, zero), zero, kernels, (1, 5, 70))
+
+
+def test_a_scale_for_each_token_of_a_binding(monkeypatch) -> None:
+    """An output larger than a binding: its rows' scales are bound with them."""
+    weight = Weight.random(256, 64, 32, 4, True)
+    check_scales_of_tokens(
+        monkeypatch, weight, True, ("dot_tile32x64", "int8g_16x32", "dotw4"), (70,), "max_storage=8192"
+    )
 
 
 def test_one_activation_is_quantized_once() -> None:
