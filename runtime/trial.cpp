@@ -187,9 +187,12 @@ std::optional<std::string> find_wrong(Trial& trial, const std::shared_ptr<Device
                                       Budget budget, std::chrono::steady_clock::time_point end) {
   OneCall& call = trial.call;
   call.fill();
+  const auto begin = std::chrono::steady_clock::now();
   Runner tested(call, std::move(trial.graph), device, external, budget);
   tested.fill_caches(call);
   const Outputs first = tested.run();
+  if (device->info().kind == "cpu") trial.compiling = std::chrono::steady_clock::now() - begin;
+  end += trial.compiling;
   const Expected expected(call);
   Outputs others(call.outputs());
   if (trial.portable != nullptr) {

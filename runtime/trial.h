@@ -20,6 +20,8 @@ struct Trial {
   bool compared = false;  // with portable kernels
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Graph> portable;  // with portable kernels; null where those of `graph` are
+  // By find_wrong: until the first run ended, where drivers compile kernels then. The model's first run need not.
+  std::chrono::steady_clock::duration compiling{};
 
   // The call with kernels by `features`.
   Trial(OneCall one_call, const Features& features, const std::shared_ptr<ConstantFacts>& facts);
@@ -30,9 +32,9 @@ struct Trial {
   std::vector<PipelineKey> pipelines() const;
 };
 
-// What is wrong; "": nothing. Empty where the constants of the call make no numbers that tell anything. `end`: from
-// then on four replays are enough. Takes the graphs. Throws LimitExceeded where the call, with both kinds of kernels,
-// needs more memory than the budget.
+// What is wrong; "": nothing. Empty where the constants of the call make no numbers that tell anything. `end`, later by
+// trial.compiling: from then on four replays are enough. Takes the graphs. Throws LimitExceeded where the call, with
+// both kinds of kernels, needs more memory than the budget.
 std::optional<std::string> find_wrong(Trial& trial, const std::shared_ptr<Device>& device, const ExternalData& external,
                                       Budget budget, std::chrono::steady_clock::time_point end);
 

@@ -97,7 +97,8 @@ uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const bool floats = s.weight == WeightType::f16 || s.weight == WeightType::f32;
   if (features.cpu || !floats || s.m > 1 || kernel.rows * kernel.panels != 1) return false;
-  return ceil_div(s.k, 64) <= int64_t{3} * gemv_lanes(kernel, s.m, s.n, s.k, features) / 32;
+  const uint32_t lanes = gemv_lanes(kernel, s.m, s.n, s.k, features);
+  return ceil_div(s.k, 64) <= int64_t{3} * lanes / 32 && holds_whole_tiles(lanes, s.weight, features);
 }
 
 // One workgroup of about 32 subgroups for each multiprocessor, which brings x there once, and so many row panels that

@@ -55,6 +55,12 @@ bool holds_two_ahead(uint32_t rows, const Features& features) {
   return !features.few_registers || features.subgroup_size != 16 || rows < 8;
 }
 
+// Spills of linear_gemv.glsl on Adreno 730 to 830, one row of fp32 among 512 lanes: 68, among 256 and of fp16 none.
+// Adreno 630 and 660 have no more than 256, among which none spill.
+bool holds_whole_tiles(uint32_t lanes, WeightType weight, const Features& features) {
+  return !features.few_registers || features.subgroup_size <= 32 || weight == WeightType::f16 || lanes <= 256;
+}
+
 // Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 and 660 also among 512: 114 and 56 of one row
 // in fp32.
 uint32_t most_pass_lanes(const Features& features) {

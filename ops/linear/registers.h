@@ -21,6 +21,8 @@ bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums = 
 bool holds_pass(uint32_t rows, DType dtype, const Features& features);
 // Whether besides the sums of so many rows it holds two tiles of the weight that are on their way.
 bool holds_two_ahead(uint32_t rows, const Features& features);
+// Whether it holds all vectors of two tiles of floats that are on their way, where a workgroup has so many lanes.
+bool holds_whole_tiles(uint32_t lanes, WeightType weight, const Features& features);
 // Invocations among which the registers of a GEMV's workgroup may be divided.
 uint32_t most_pass_lanes(const Features& features);
 // Why registers hold so few of them that a compiler takes seconds to spill the others, as the end of "it ...".

@@ -21,5 +21,20 @@ TEST(GemvLanes, RowsOfFewTilesHaveThemAllAhead) {
   EXPECT_FALSE(ahead("gemv1", small, cpu()));
 }
 
+TEST(GemvLanes, TilesAheadFitTheRegistersThatManyLanesShare) {
+  Features adreno = gpu_with({Feature::storage8, Feature::storage16});
+  adreno.few_registers = true;
+  adreno.subgroup_size = 128;
+  adreno.max_subgroup_size = 128;
+  const auto ahead = [&](int64_t k, WeightType weight, uint32_t lanes) {
+    const LinearKernel kernel = linear_kernel("gemv1");
+    EXPECT_EQ(gemv_lanes(kernel, 1, 1000, k, adreno), lanes);
+    return gemv_whole_ahead(kernel, {.m = 1, .n = 1000, .k = k, .weight = weight}, adreno);
+  };
+  EXPECT_FALSE(ahead(2048, WeightType::f32, 512));
+  EXPECT_TRUE(ahead(1024, WeightType::f32, 256));
+  EXPECT_TRUE(ahead(2048, WeightType::f16, 512));
+}
+
 }  // namespace
 }  // namespace pumice::engine

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -181,6 +182,15 @@ def test_attention_over_caches_that_lies_is_switched_off(name: str, tmp_path, ca
     assert is_near(session)
     (line,) = capfd.readouterr().err.splitlines()
     assert wrong.kernel in line and "kernels of the family 'subgroups' are switched off" in line
+
+
+def test_compiling_takes_no_time_of_tests(models) -> None:
+    """A CPU driver compiles a kernel when it first runs, which the model's first run then need not wait for."""
+    own = {"PUMICE_LOG": "debug", "PUMICE_CACHE_DIR": "off", "MESA_SHADER_CACHE_DISABLE": "true"}
+    log = run(BIN / "pumice-rt", "warm", models["portable"][0], **own).stderr
+    line = r"self test of conv2d, .*: ([\d.]+) ms, and ([\d.]+) ms until its kernels were compiled"
+    ((counted, compiling),) = re.findall(line, log)
+    assert float(counted) < float(compiling) / 2, log
 
 
 def test_quantized_constants_tell(tmp_path) -> None:
