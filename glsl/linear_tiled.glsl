@@ -98,6 +98,7 @@ void main() {
     barrier();
   }
 
+#if defined(QUANTIZED)
   // Code for one group of outputs, not for sixteen. A driver would write out what it can count, but not up to params.m.
   const uint outputs = min(TM * TN / 4u, params.m + TM * TN / 4u);
   [[dont_unroll]] for (uint p = 0u; p < outputs; ++p) {
@@ -105,4 +106,16 @@ void main() {
     const uint m = first_m + output_row(p / (TN / 4u)), n = first_n + output_column(p % (TN / 4u));
     if (m < params.m && n < params.n) store_vec4(m, n, v);
   }
+#else
+  // As that loop: H200, tile64x128, fp32 weights, 512 and 2048 x 4096 x 4096, 467 -> 556 us and 1861 -> 2046.
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uint m = first_m + output_row(i);
+    if (m < params.m) {
+      [[unroll]] for (uint j = 0u; j < TN / 4u; ++j) {
+        const uint n = first_n + output_column(j);
+        if (n < params.n) store_vec4(m, n, output_vec4(i, j));
+      }
+    }
+  }
+#endif
 }
