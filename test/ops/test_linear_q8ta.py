@@ -83,7 +83,7 @@ def test_extreme_scales() -> None:
 
 
 def check_scales_of_tokens(monkeypatch, weight: Weight, zero: bool, kernels, counts, features: str = "") -> None:
-    """A scale and a zero point for each row of x, and for each row of the output, with each of the kernels that can run."""
+    """A scale and a zero point for each row of x and of the output, with each of the kernels that can run."""
     (n, k), bias = weight.q.shape, torch.randn(weight.q.shape[0])
     program = OneCall()
     rows = [program.input(torch.float32, ["m"]), program.input(torch.int32 if zero else torch.int8, ["m"])]
