@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scale for each row of a packed fp32 weight (linear/packed.glslh), in pairs as scales are: the power of two whose inverse brings
-// the largest finite element into [2^14, 2^15). It is negative where the row has Inf, NaN, or numbers that become subnormal in fp16
-// (linear/split_weights.glslh). One invocation makes one pair.
+// the largest finite element into [2^14, 2^15). It is negative where the row has Inf, NaN, or numbers that are subnormal or become
+// so in fp16 (linear/split_weights.glslh). One invocation makes one pair.
 // Bindings: 0 out, 1 weight.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -28,7 +28,8 @@ uint scale_of_row(uint first) {
     }
   }
   const int up = row_power(int(most));
-  const bool subnormal = int(least >> 23) - 127 + up < -14;  // below 2^-14 once multiplied
+  // Below 2^-126, which a driver may take for 0, or below 2^-14 once multiplied.
+  const bool subnormal = least < 0x800000u || int(least >> 23) - 127 + up < -14;
   return floatBitsToUint(power_of_2(-up)) | (!all_finite || subnormal ? 0x80000000u : 0u);
 }
 

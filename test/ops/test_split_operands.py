@@ -44,6 +44,7 @@ def test_fp32_weights(kernel) -> None:
     weight = extreme(OUT, WIDTH, 1)
     weight[8, 5], weight[9, 60], weight[10, 60], weight[11, 5] = INF, -INF, float("nan"), 1e-38
     weight[12:, 5] = 0
+    weight[20] *= 1e-41  # subnormal, and its neighbour in a pair, row 28, is not: times Inf it is Inf
     module.weight = torch.nn.Parameter(weight, requires_grad=False)
     session = load(module, kernel)
     x = extreme(70, WIDTH, 2)
