@@ -64,7 +64,6 @@ void main() {
   [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
     if (d < TILES) load_bytes(d, d);
   }
-  find_outputs();
   for (uint first = 0u; first < TILES; first += DEPTH) {
     [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
       if (TILES % DEPTH == 0u || first + d < TILES) {

@@ -98,7 +98,6 @@ vec4 finished(uvec4 sums, uvec4 x_row) { return uintBitsToFloat(sums) * (uintBit
 void main() {
   if (first_n() >= params.n) return;  // the whole workgroup
   load_tile(0u);
-  find_outputs();
   if (HAS_ROW_ZERO != 0u) {
     for (uint i = lane(); i < BM; i += LANES) {
       row_zeros_[i] = int(rows_[params.first_m + min(first_m() + i, params.m - 1u)].y);

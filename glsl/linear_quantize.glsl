@@ -90,48 +90,24 @@ void hold_vectors(uint row, out int lowest, out int highest) {
 
 ivec4 sum_ = ivec4(0);  // of q - zero
 
-// A vec4 group of a vector. The result is the word of it, FORM words.
-uint store_step(uint row, uint vector, uint s, ivec4 q, RowParams p) {
-#if defined(FORM_words)
-  sum_ += q - p.zero;
-  return pack_i8(q.xzyw - params.shift);
+// usual: whether quantize_usual() does for the row's parameters.
+void store_vector(uint row, uint vector, VEC(IN) x[4], RowParams p, bool usual) {
+  uvec4 words;
+  [[unroll]] for (uint s = 0u; s < 4u; ++s) {
+    const uint k = column(vector, s);
+    const ivec4 q = usual ? to_integers_usual(x[s], k, p) : to_integers(x[s], k, p);
+#if !defined(FORM_words) && defined(STORAGE_texture3d)
+    PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
+#elif !defined(FORM_words)
+    STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
 #else
-  const uint k = column(vector, s);
-#if defined(STORAGE_texture3d)
-  PUT4(OUT, out_, texel_of(k >> 2, row, params.height), vec4(q - p.zero));
-#else
-  STORE4(OUT, out_, row * params.tiles * 16u + (k >> 2), vec4(q - p.zero));
+    words[s] = pack_i8(q.xzyw - params.shift);
+    sum_ += q - p.zero;
 #endif
-  return 0u;
-#endif
-}
-
-void store_words(uint row, uint vector, uvec4 words) {
+  }
 #if defined(FORM_words)
   out_[((vector >> 2) * params.m + row) * 4u + (vector & 3u)] = words;
 #endif
-}
-
-// Where quantize_usual() does for the row's parameters.
-void store_usual(uint row, uint vector, VEC(IN) x[4], RowParams p) {
-  uvec4 words;
-  [[unroll]] for (uint s = 0u; s < 4u; ++s)
-    words[s] = store_step(row, vector, s, to_integers_usual(x[s], column(vector, s), p), p);
-  store_words(row, vector, words);
-}
-
-// Where vectors are held, these are rare, and a loop: to_integers() of floats is much code.
-#define AT_ONCE (HELD == 0u ? 4u : 1u)
-void store_any(uint row, uint vector, VEC(IN) x[4], RowParams p) {
-  uvec4 words;
-  [[dont_unroll]] for (uint first = 0u; first < 4u; first += AT_ONCE) {
-    [[unroll]] for (uint i = 0u; i < AT_ONCE; ++i) {
-      const uint s = first + i;
-      words = uvec4(words.yzw, store_step(row, vector, s, to_integers(x[i], column(vector, s), p), p));
-    }
-    x = VEC(IN)[4](x[1], x[2], x[3], x[3]);
-  }
-  store_words(row, vector, words);
 }
 
 void main() {
@@ -155,13 +131,13 @@ void main() {
   if (is_held) {
     [[unroll]] for (uint h = 0u; h < HELD; ++h) {
       [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = UNPACK_X(held_[h * 4u + s]);
-      if (lane() + h * LANES < vectors) store_usual(row, lane() + h * LANES, x, p);
+      if (lane() + h * LANES < vectors) store_vector(row, lane() + h * LANES, x, p, true);
     }
   }
 #endif
   for (uint vector = is_held ? vectors : lane(); vector < vectors; vector += LANES) {
     [[unroll]] for (uint s = 0u; s < 4u; ++s) x[s] = load_vec4(row, within(column(vector, s)));
-    store_any(row, vector, x, p);
+    store_vector(row, vector, x, p, false);
   }
   const uvec2 both = uvec2(floatBitsToUint(p.scale), uint(p.zero - params.shift));
 #if defined(FORM_words)

@@ -86,9 +86,8 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   if (lanes > features.max_invocations || t.bm * 4 % lanes != 0 || t.bn * 2 % lanes != 0 ||
       (features.subgroup_size % vec4s != 0 && vec4s % features.subgroup_size != 0))
     return format("does not divide among subgroups of %u", features.subgroup_size);
-  // Scales and zero points of the output's rows; of groups also those for each half of a tile's rows, and the zero
-  // points of rows of x.
-  const uint32_t bytes = matrix_int8_shared(kernel, features) + t.bm * 8 + (groups ? t.bn * 16 + t.bm * 4 : 0);
+  // Of groups also a scale and a zero point for each half of a tile's rows, and the zero points of rows of x.
+  const uint32_t bytes = matrix_int8_shared(kernel, features) + (groups ? t.bn * 16 + t.bm * 4 : 0);
   if (bytes > features.max_shared_bytes)
     return format("needs %u bytes of shared memory, the device has %u", bytes, features.max_shared_bytes);
   // lavapipe writes every product of a tile out: more of them take half a minute and more to compile.
