@@ -40,7 +40,8 @@ constexpr ConvKernel kKernels[] = {
     {"conv_dot32x32", DType::i8, {32, 32, 4, 4}, ConvFamily::dot},
 };
 // Kernels of NCHW convolutions (ops/conv/kernels.h). The last one computes what channels-last kernels can, too.
-constexpr std::string_view kOthers[] = {"conv_direct", "conv_depthwise", "conv_tiled"}, kTiled = "conv_tiled";
+constexpr std::string_view kTiled = "conv_tiled", kTiledSmall = "conv_tiled2x4",
+                           kOthers[] = {"conv_direct", "conv_depthwise", kTiledSmall, kTiled};
 
 constexpr int64_t kChunkGroups = 4;
 
@@ -283,7 +284,7 @@ const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
 }  // namespace
 
 ConvPick pick_conv(const ConvShape& s, const Features& features) {
-  if (features.kernel == kTiled) return {};
+  if (features.kernel == kTiled || features.kernel == kTiledSmall) return {};
   for (const ConvKernel& kernel : kKernels) {
     if (kernel.x != s.x || kernel.name != features.kernel) continue;
     const bool fragments = kernel.family == ConvFamily::fragments;

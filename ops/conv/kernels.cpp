@@ -6,13 +6,16 @@
 
 #include "base/divide.h"
 #include "ops/conv/channels_last.h"
+#include "ops/linear/registers.h"
 #include "ops/quant/qparams.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
 namespace {
 
-constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled";
+constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled",
+                           kTiledSmall = "conv_tiled2x4";
+constexpr uint32_t kSmallLanes = 256;  // of a tile of 32 x 64
 constexpr const char* kBuffers = "reads x from a buffer";
 constexpr const char* kForGpus = "is made for GPUs";
 
@@ -53,6 +56,14 @@ bool is_direct(int64_t groups, int64_t channels_of_group) {
   return channels_of_group <= (groups > 1 ? 8 : 4);
 }
 
+// Mali by Mesa's compiler, the pipelines of ResNet-50, spills and fills, and ms to compile one: of 4 x 4 outputs 54 to
+// 103, 64 to 295; of 2 x 4 none, but 23 of the first convolution in fp32, 23 to 53. Bytes, 3 x 3: 134, 304; 6, 41.
+bool takes_small_tiles(const Features& features) {
+  constexpr uint32_t kSums = 2 * 4 * 4;  // of 4 x 4, and as many registers for the patch
+  if (features.max_invocations < kSmallLanes || features.kernel == kTiled) return false;
+  return features.kernel == kTiledSmall || kSums > most_sums(features);
+}
+
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
   if (features.kernel == kDirect || (features.cpu && features.kernel != kDepthwise)) return 0;
   return columns_of(facts);
@@ -75,7 +86,7 @@ std::string channels_last_unsupported_reason(const ConvFacts& f) {
 
 std::span<const std::string_view> conv_kernels() {
   static const std::vector<std::string_view> kAll = [] {
-    std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled};
+    std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled, kTiledSmall};
     for (const ConvKernel& kernel : channels_last_kernels()) all.push_back(kernel.name);
     return all;
   }();
@@ -85,7 +96,7 @@ std::span<const std::string_view> conv_kernels() {
 std::string_view conv_kernel(const ConvFacts& f, const Features& features) {
   if (is_direct(f.groups, f.channels / f.groups)) return depthwise_columns(f, features) != 0 ? kDepthwise : kDirect;
   const ConvPick pick = channels_last_unsupported_reason(f).empty() ? pick_conv(f.shape(), features) : ConvPick{};
-  return pick.kernel != nullptr ? pick.kernel->name : kTiled;
+  return pick.kernel != nullptr ? pick.kernel->name : takes_small_tiles(features) ? kTiledSmall : kTiled;
 }
 
 std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f, const Features& features) {
@@ -98,7 +109,8 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f,
                : "takes one channel a group, small windows and, of integers, rows of whole words";
   }
   if (direct) return "is for groups of more output channels";
-  if (kernel == kTiled) return "";
+  if (kernel == kTiledSmall && features.max_invocations < kSmallLanes) return "has workgroups of 256 invocations";
+  if (kernel == kTiled || kernel == kTiledSmall) return "";
   if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.x != f.shape().x)
@@ -114,7 +126,7 @@ std::string conv_not_recommended_reason(std::string_view kernel, const Features&
 // integers: what an exact sum is multiplied by, twice, the bias and the activation.
 SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& f) {
   if (!is_float(f.x)) return {.per_term = 0, .fixed = 6};
-  const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled;
+  const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled || kernel == kTiledSmall;
   if (plain) return {.fixed = 4};
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.family == ConvFamily::matrix) return {.fixed = 2, .unit = 0x1p-23, .cuts = true};

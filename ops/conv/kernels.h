@@ -27,7 +27,8 @@ struct ConvFacts {
   ConvShape shape() const;
 };
 
-// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, and those of channels_last_kernels.h.
+// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, conv_tiled2x4, and those of
+// channels_last_kernels.h.
 std::span<const std::string_view> conv_kernels();
 // The kernel that computes it there. Features::kernel is taken where it can compute it, else ignored.
 std::string_view conv_kernel(const ConvFacts& facts, const Features& features);
@@ -41,6 +42,8 @@ SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& facts);
 
 // Whether a group has so few output channels that tiles would be mostly empty.
 bool is_direct(int64_t groups, int64_t channels_of_group);
+// Whether tiles of NCHW convolutions are of 2 x 4 outputs an invocation (conv_tiled2x4), where registers are fewest.
+bool takes_small_tiles(const Features& features);
 // Of those: columns of outputs of an invocation of conv/depthwise.glslh, which are whole words; 0: conv/direct.glslh.
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
 // Of the others: why x is never channels-last, as the end of "it ..."; empty where

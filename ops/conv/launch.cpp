@@ -150,7 +150,9 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& bl
 void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   // Exact floats, and the integers that they are added to; of floats, the patch takes as many registers.
   constexpr uint32_t sums = 2;
-  const Tile tile = pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)), launch.features, sums);
+  const Tile tile = takes_small_tiles(launch.features) ? Tile{32, 64, 2, 4}
+                                                       : pick_tile(c.groups, block.channels.count / c.groups,
+                                                                   u32(pixels(c, block)), launch.features, sums);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
     launch.params(with_numbers(describe_tiles<Params>(launch, c, block, tile), c));

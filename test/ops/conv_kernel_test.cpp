@@ -237,11 +237,27 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
   EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv8_128x128");
   features.kernel = "conv_tiled";
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
+  features.kernel = "conv_tiled2x4";
+  EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
+  EXPECT_TRUE(is_conv_kernel("conv_tiled2x4"));
   features.kernel = "conv8_16x32";
   EXPECT_THROW(pick_conv({256, 100352, 144, DType::i8}, features), Error);
   EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
   EXPECT_TRUE(is_conv_kernel("conv_dot32x32"));
   EXPECT_FALSE(is_conv_kernel("gemv1"));
+}
+
+TEST(ConvTiles, AreSmallWhereRegistersAreFewest) {
+  Features features = gpu();
+  EXPECT_FALSE(takes_small_tiles(features));
+  features.few_registers = true;
+  features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = 16;
+  EXPECT_TRUE(takes_small_tiles(features));
+  features.kernel = "conv_tiled";
+  EXPECT_FALSE(takes_small_tiles(features));
+  features.kernel = "";
+  features.max_invocations = 128;
+  EXPECT_FALSE(takes_small_tiles(features));
 }
 
 TEST(DepthwiseNorm, FitsSharedMemory) {
