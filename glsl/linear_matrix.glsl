@@ -19,9 +19,6 @@
 #include "linear/operand_parts.glslh"
 #if defined(WEIGHT_real) && defined(SPLIT)
 #define WEIGHT_f32 1
-// H200, written out: 512 x 4096 x 4096, split_matrix64x128, 286 us, not 283; 2048 rows, split_matrix128x128, 803, not 810, and longer
-// to compile.
-#define ONE_END
 #elif defined(WEIGHT_real)
 #define WEIGHT_f16 1
 #endif
@@ -89,7 +86,8 @@ void store_chunk(uint h) {
     uvec4 a, b;
 #if defined(WEIGHT_f32)
     uvec4 high[2], low[2];
-    split_rows(r, high, low);
+    const uvec4 w[4] = {w_next_[4u * r], w_next_[4u * r + 1u], w_next_[4u * r + 2u], w_next_[4u * r + 3u]};
+    split_rows(w, power_[r], high, low);
     a = high[0];
     b = high[1];
 #elif defined(WEIGHT_f16)
@@ -117,9 +115,6 @@ void store_chunk(uint h) {
     if (GROUP != 0u && (l & 3u) == 0u) store_scales(row - B_ROWS, scale_of(scale_next_[r]));
 #endif
   }
-#if defined(WEIGHT_f32)
-  if (rare_) store_rare();
-#endif
 }
 
 #if defined(SPLIT)
@@ -141,28 +136,16 @@ void main() {
   begin_split();
 #endif
   load_chunk(0u, 0u);
-#if defined(WEIGHT_f32)
-  // All of this once: it is long. H200, 2048 x 4096 -> 4096, split_matrix128x128: 810 us, with both halves of a tile written out 846.
-  [[dont_unroll]] for (uint chunk = 0u; chunk < 2u * TILES; ++chunk) {
-    store_chunk(0u);
-    barrier();
-    const uint next = min(chunk + 1u, 2u * TILES - 1u);  // the last one twice, so that there is no branch
-    load_chunk(next >> 1, next & 1u);
-    multiply_chunk();
-    barrier();
-  }
-#else  // a vector of int4 has both halves
   for (uint tile = 0u; tile < TILES; ++tile) {
     [[unroll]] for (uint h = 0u; h < 2u; ++h) {
       store_chunk(h);
       barrier();
       if (h == 0u) load_chunk(tile, 1u);
-      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // likewise
+      else load_chunk(min(tile + 1u, TILES - 1u), 0u);  // the last one twice, so that there is no branch
       multiply_chunk();
       barrier();
     }
   }
-#endif
 #if defined(SPLIT)
   join_sums();
 #endif
