@@ -28,7 +28,7 @@ MODELS = ROOT / "test/bench/fleet.toml"
 SLOW_MS = 1000
 SECONDS = 600  # for the kernels of an operator, or for a call of a model
 PIPELINE_SECONDS = 300  # for one pipeline
-AT_ONCE = 100  # variants that neither operators nor models make, in one step of a sweep
+AT_ONCE = 10  # variants that neither operators nor models make, in one step of a sweep: for Mali a step takes minutes
 # An emulated compiler takes so many times as long: 98 pipelines of softmax, convolutions and linear layers for an
 # Adreno 740, whose driver Debian builds for both machines, took 3.7 s of processor time, and 20.2 s under qemu.
 EMULATION = 5.5
