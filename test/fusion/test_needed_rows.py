@@ -89,18 +89,20 @@ def test_rows_that_stay(end, left) -> None:
 
 
 @pytest.mark.parametrize("end", list(CUT.values())[:4], ids=list(CUT)[:4])
-def test_lengths_that_change(end) -> None:
-    """Of BERT: the row is the same, its sequence is not, nor how many there are."""
+@pytest.mark.parametrize("counts", [(1, 1, 1), (1, 3, 2)], ids=["one sequence", "any number"])
+def test_lengths_that_change(end, counts) -> None:
+    """Of BERT: the row is the same, its sequence is not."""
     module = Ends(end).eval()
     count, length = torch.export.Dim("count", min=1, max=8), torch.export.Dim("length", min=4, max=64)
-    program = pumice.export(module, (torch.randn(2, 7, 32),), dynamic_shapes=({0: count, 1: length},))
+    sizes = {1: length} if max(counts) == 1 else {0: count, 1: length}
+    program = pumice.export(module, (torch.randn(counts[2], 7, 32),), dynamic_shapes=(sizes,))
     assert program.report.operators["slice"] == 2
     rest = pumice.export(
         Ends(WHOLE["all but the first"][0]).eval(), (torch.randn(1, 7, 32),), dynamic_shapes=({1: length},)
     )
     assert rest.report.operators["slice"] == 1
     loaded = pumice.load(bytes(program))
-    for sequences, rows in ((1, 7), (3, 4), (2, 64)):
+    for sequences, rows in zip(counts, (7, 4, 64), strict=True):
         x = torch.randn(sequences, rows, 32)
         with torch.no_grad():
             torch.testing.assert_close(loaded(x), module(x), rtol=1e-5, atol=2e-5)
