@@ -58,6 +58,7 @@ float total_[2];  // of weight rows l / 4 and l / 4 + 8, what this lane scaled
 
 // The end of the workgroup (linear/gemv_end.glslh), of one row without norms.
 #define BLOCKS 1u
+#define COLUMNS 1u
 #define LIVE_ROWS 1u
 #define GATED false
 #define OWN_SUMS

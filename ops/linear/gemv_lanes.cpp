@@ -65,12 +65,21 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
   return slots * 32;
 }
 
+// Of each column that shares rows of x: 12 subgroups in all, each with two tiles or more. H200, us with 1, 2 and 3
+// slots: fp32 weights, 197 x 384 -> 1152 in four columns 10.7, 8.1, 8.3, in six 10.3, 9.2, 14.7; int4, 128 x 384 ->
+// 1536 in three columns 9.1, 6.9, 6.4.
+static uint32_t shared_row_slots(const LinearKernel& kernel, int64_t k) {
+  const auto pairs = static_cast<uint32_t>(ceil_div(k, 128));
+  return std::min(12 / kernel.columns, pairs);
+}
+
 // Where workgroups are few, more subgroups share a row panel, while each has two tiles or more. H200, int4, one row, us
 // of gemvf* with 8, 4 and 2 tiles of a subgroup: 2048 -> 3072 7.6, 5.6, 5.0; 2048 -> 2048 7.5, 5.5, 4.7; 2048 -> 16384
 // (two panels) 10.3, 9.1, 9.7; 8192 -> 2048 8.5, 7.3; 4096 -> 6144 9.0, 7.9, 10.8; 4096 -> 4096 8.4, 6.9, 8.2; 4096 ->
 // 28672 (two panels) 23.3, 23.4, 28.1. Of gemv1 and gemv1x2 in a whole model of Llama's 1B shape: 1044 tokens/s without
 // this, 1098 up to 1536 subgroups, 1113 up to 3072, 1127 up to 6144.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features) {
+  if (kernel.columns > 1) return kernel.columns * shared_row_slots(kernel, k) * 32;
   const uint32_t least = gemv_least_lanes(kernel, k, features);
   if (features.cpu || kernel.family == Family::gemv_rows) return least;
   // About 46 for each multiprocessor.
@@ -111,6 +120,13 @@ RowWorkgroup gemv_row_workgroup(int64_t n, int64_t k, const Features& features) 
   const uint32_t panels = std::clamp(each, 1u, std::min(16u, most));
   const auto turns = static_cast<uint32_t>(ceil_div(ceil_div(k, 64), 2));
   return {panels, std::min(std::bit_floor(most / panels), std::bit_ceil(turns))};
+}
+
+// Parts of all rows, or where these were, the sums; the powers of the rows; and norms.
+uint64_t shared_rows_bytes(const LinearKernel& kernel, int64_t k, const Features& features) {
+  const uint64_t tiles = static_cast<uint64_t>(ceil_div(k, 64)), rows = kernel.rows;
+  const uint64_t sums = uint64_t{gemv_lanes(kernel, 1, 1, k, features)} / 32 * kernel.own_panels() * rows * 80;
+  return std::max(tiles * rows * 256, sums) + tiles * rows * 4 + kNormBytes;
 }
 
 // Columns of x and the sums of all subgroups.

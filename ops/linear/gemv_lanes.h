@@ -13,6 +13,8 @@ uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features&
 uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
 // Whether each of these prefetched tiles is so with all its vectors.
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Shared memory of a kernel whose columns share rows of x.
+uint64_t shared_rows_bytes(const LinearKernel& kernel, int64_t k, const Features& features);
 // Of linear_gemv_row_fragments.glsl: row panels and subgroups of a workgroup for a weight of n rows, and its shared
 // memory.
 struct RowWorkgroup {

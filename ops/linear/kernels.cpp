@@ -54,6 +54,9 @@ constexpr LinearKernel kKernels[] = {
     {"split_gemvf8x4", Family::gemv_fragments, 8, 4, {}, Input::splits},
     {"split_gemvf16x2", Family::gemv_fragments, 16, 2, {}, Input::splits},
     {"split_gemvf16x4", Family::gemv_fragments, 16, 4, {}, Input::splits},
+    {"split_gemvf16x6", Family::gemv_fragments, 16, 6, {}, Input::splits, 1, 3},
+    {"split_gemvf16x8", Family::gemv_fragments, 16, 8, {}, Input::splits, 1, 4},
+    {"split_gemvf16x12", Family::gemv_fragments, 16, 12, {}, Input::splits, 1, 6},
     {"gemvf1", Family::gemv_row, 1, 1},
     {"split_gemvf1", Family::gemv_row, 1, 1, {}, Input::splits},
     {"gemvr1", Family::gemv_rows, 1, 1},
@@ -169,7 +172,7 @@ constexpr uint32_t kNormedBuffers = 13;   // of linear_gemv_fragments[...,normed
 
 static bool takes_layer_norms(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family != Family::gemv_fragments || features.max_storage_buffers < kNormedBuffers) return false;
-  if (takes_pairs(kernel) || kernel.panels > 2) return false;
+  if (takes_pairs(kernel) || kernel.own_panels() > 2) return false;
   const int64_t least = kernel.input == Input::splits ? 2 : 1;  // rows; one row of fp32 has not been proved
   if (s.textures || s.integers || s.m < least || s.k % 64 != 0) return false;
   return (kernel.input == Input::floats && s.dtype == DType::f16) ||
@@ -249,6 +252,16 @@ std::string row_unsupported_reason(const LinearKernel& kernel, const LinearShape
   return "";
 }
 
+// Of glsl/include/linear/shared_rows.glslh.
+std::string shared_rows_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  const uint32_t lanes = gemv_lanes(kernel, s.m, s.n, s.k, features);
+  const uint64_t bytes = shared_rows_bytes(kernel, s.k, features);
+  if (lanes <= std::min(features.max_invocations, most_pass_lanes(features)) && bytes <= features.max_shared_bytes)
+    return "";
+  return format("needs %u invocations and %llu bytes of shared memory, the device has %u and %u", lanes,
+                static_cast<unsigned long long>(bytes), features.max_invocations, features.max_shared_bytes);
+}
+
 // What all families with cooperative matrices need.
 std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   const Feature needed = kernel.family == Family::matrix ? Feature::coopmat : Feature::fragments;
@@ -285,7 +298,9 @@ std::string matrix_unsupported_reason(const LinearKernel& kernel, const LinearSh
   const bool quantized = s.weight == WeightType::q4 || s.weight == WeightType::q8;
   if (kernel.family == Family::gemv_fragments) {
     if (split && s.k % 64 != 0) return "takes whole tiles of 64 columns";
-    if (split && !quantized && (takes_pairs(kernel) || kernel.panels > 2)) return "takes quantized weights";
+    if (kernel.columns > 1)
+      if (std::string reason = shared_rows_unsupported_reason(kernel, s, features); !reason.empty()) return reason;
+    if (split && !quantized && (takes_pairs(kernel) || kernel.own_panels() > 2)) return "takes quantized weights";
     if (split && !quantized && !s.split_weight)
       return "takes fp32 weights only of an operator that keeps them as two fp16, too";
     if (s.weight == WeightType::f32 && !split) return "takes fp16 and quantized weights";

@@ -71,6 +71,8 @@ struct LinearKernel {
   Tile tile = {};               // outputs of a workgroup, of the others
   Input input = Input::floats;  // others but split and splits: x must be integers
   uint32_t depth = 1;           // tiles that a matrix_int8 kernel prefetches
+  uint32_t columns = 1;         // groups of subgroups that a GEMV's row panels are divided among; several share x
+  uint32_t own_panels() const { return panels / columns; }
 };
 
 // Every kernel there is, in a fixed order.

@@ -92,7 +92,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
   const uint32_t live = pairs                ? std::bit_ceil(std::min(l.block.m, l.kernel.rows))
                         : l.kernel.rows == 8 ? std::min(l.block.m, 8u)
                                              : 8;
-  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.panels,
+  launch.spec.insert(launch.spec.end(), {l.block.n, x_columns(l.w, l.epilogue), l.kernel.own_panels(),
                                          pairs ? 1 : l.kernel.rows / 8, live, normed_groups(l), l.epilogue.gated});
   require_subgroups(launch);
   const LayerNorms& norms = l.epilogue.norms;
@@ -110,6 +110,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
         {static_cast<uint32_t>(norms.x.from), static_cast<uint32_t>(norms.residual.from),
          std::bit_cast<uint32_t>(norms.residual.eps), norms.leaves, patches.width / 8, std::max(patches.height, 1u),
          std::max(patches.image_width / 8, 1u), std::max(patches.image_height, 1u), patches.zeros});
+  if (split && !pairs) launch.spec.push_back(l.kernel.columns);
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 

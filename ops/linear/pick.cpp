@@ -208,6 +208,25 @@ bool suits_16_rows(const LinearShape& s, const Features& features) {
   return groups > features.filling(264) && (!s.layer_norm || groups <= features.filling(528));
 }
 
+// Where workgroups that share rows of x among their columns are as many as multiprocessors, or a little fewer: so many
+// run at once, and each reads its rows of the weight once for 16 rows of x. H200, us of the others and of
+// split_gemvf16x6, split_gemvf16x8 and split_gemvf16x12:
+//   fp32 weights, 197 x 384 -> 1152   9.0       8.3  9.2     with a layer norm inside, in ViT-small, 11.2, 10.0
+//                 197 x 384 -> 1536  10.0      13.1  9.4     14.6, 11.2
+//   int4, 128 x 384 -> 1152           8.6  6.3  6.5  7.4
+//         128 x 384 -> 1536           7.8  6.4  6.6  7.5
+constexpr int64_t kLeastSharedColumns = 256;  // of x: fewer were not measured
+const LinearKernel* pick_shared_rows(const LinearShape& s, const Features& features) {
+  if (s.k < kLeastSharedColumns) return nullptr;
+  for (const char* name : {"split_gemvf16x6", "split_gemvf16x8", "split_gemvf16x12"}) {
+    const LinearKernel& kernel = linear_kernel(name);
+    const int64_t groups = ceil_div(s.m, kernel.rows) * ceil_div(s.n, int64_t{16} * kernel.panels);
+    const bool fills = groups <= features.units() && groups >= features.filling(92);
+    if (fills && unsupported_reason(kernel, s, features).empty()) return &kernel;
+  }
+  return nullptr;
+}
+
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
   const LinearKernel* best = nullptr;
   const double millions = 1e-6 * 132 / features.units() * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
@@ -220,7 +239,8 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
       continue;
     best = &kernel, best_us = us;
   }
-  return best;
+  const LinearKernel* shared = best != nullptr ? pick_shared_rows(s, features) : nullptr;
+  return shared != nullptr ? shared : best;
 }
 
 // Up to 16 rows and quantized weights. H200, int4 in groups of 32 with fp32 scales, us of the best gemv*, split_gemvf4,

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose workgroups share rows of x among columns of row panels: when they are picked, and what they need.
+#include <gtest/gtest.h>
+
+#include "ops/linear/gemv_lanes.h"
+#include "ops/linear/pick.h"
+#include "test/ops/pick_cases.h"
+
+namespace pumice::engine {
+namespace {
+
+Features splitting() {
+  Features features = matrices();
+  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
+  return features;
+}
+
+LinearShape fp32(int64_t m, int64_t n, int64_t k) {
+  return {.m = m, .n = n, .k = k, .may_split = true, .split_weight = true};
+}
+
+// H200: the table in ops/linear/pick.cpp.
+TEST(SharedRows, OnceForEachMultiprocessor) {
+  Features features = splitting();
+  for (const bool norm : {false, true}) {
+    const auto pick = [&](int64_t m, int64_t n, int64_t k) {
+      LinearShape shape = fp32(m, n, k);
+      shape.layer_norm = norm;
+      return pick_linear(shape, features).name;
+    };
+    EXPECT_EQ(pick(197, 1536, 384), "split_gemvf16x12");
+    EXPECT_EQ(pick(197, 1152, 384), "split_gemvf16x8");
+    EXPECT_EQ(pick(197, 384, 384), "split_gemvf8") << "few workgroups";
+    EXPECT_EQ(pick(512, 1536, 384), norm ? "split_gemvf8x2" : "split_gemvf16x2") << "more than run at once";
+    EXPECT_EQ(pick(128, 1536, 768), "split_gemvf16x2") << "rows that do not fit";
+  }
+  LinearShape int4 = fp32(128, 1536, 384);
+  int4.weight = WeightType::q4, int4.group = 32, int4.split_weight = false;
+  EXPECT_EQ(pick_linear(int4, features).name, "split_gemvf16x6");
+  int4.n = 1152;
+  EXPECT_EQ(pick_linear(int4, features).name, "split_gemvf16x6");
+  features.compute_units = 20;
+  EXPECT_NE(pick_linear(int4, features).columns, 3u) << "96 workgroups for 20 multiprocessors";
+}
+
+TEST(SharedRows, NeedsInvocationsAndSharedMemory) {
+  Features features = splitting();
+  const LinearKernel& kernel = linear_kernel("split_gemvf16x8");
+  EXPECT_EQ(kernel.own_panels(), 2u);
+  EXPECT_EQ(gemv_lanes(kernel, 197, 1152, 384, features), 384u);
+  EXPECT_EQ(gemv_lanes(kernel, 197, 1152, 128, features), 128u) << "a subgroup for two tiles";
+  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 384), features), "");
+  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 768), features),
+            "needs 384 invocations and 50320 bytes of shared memory, the device has 1024 and 49152");
+  features.max_invocations = 256;
+  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 384), features),
+            "needs 384 invocations and 31504 bytes of shared memory, the device has 256 and 49152");
+}
+
+}  // namespace
+}  // namespace pumice::engine
