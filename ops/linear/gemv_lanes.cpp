@@ -125,8 +125,9 @@ RowWorkgroup gemv_row_workgroup(int64_t n, int64_t k, const Features& features) 
 // Parts of all rows, or where these were, the sums; the powers of the rows; and norms.
 uint64_t shared_rows_bytes(const LinearKernel& kernel, int64_t k, const Features& features) {
   const uint64_t tiles = static_cast<uint64_t>(ceil_div(k, 64)), rows = kernel.rows;
+  const uint64_t parts = takes_two_matrices(kernel) ? 2 : 1;
   const uint64_t sums = uint64_t{gemv_lanes(kernel, 1, 1, k, features)} / 32 * kernel.own_panels() * rows * 80;
-  return std::max(tiles * rows * 256, sums) + tiles * rows * 4 + kNormBytes;
+  return std::max(tiles * rows * parts * 128, sums) + tiles * rows * 4 + kNormBytes;
 }
 
 // Columns of x and the sums of all subgroups.

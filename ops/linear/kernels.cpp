@@ -47,6 +47,9 @@ constexpr LinearKernel kKernels[] = {
     {"gemvf8x2", Family::gemv_fragments, 8, 2},
     {"gemvf16", Family::gemv_fragments, 16, 1},
     {"gemvf16x2", Family::gemv_fragments, 16, 2},
+    {"gemvf16x6", Family::gemv_fragments, 16, 6, {}, Input::floats, 1, 3},
+    {"gemvf16x8", Family::gemv_fragments, 16, 8, {}, Input::floats, 1, 4},
+    {"gemvf16x12", Family::gemv_fragments, 16, 12, {}, Input::floats, 1, 6},
     {"split_gemvf4", Family::gemv_fragments, kPairRows, 1, {}, Input::splits},
     {"split_gemvf4x2", Family::gemv_fragments, kPairRows, 2, {}, Input::splits},
     {"split_gemvf8", Family::gemv_fragments, 8, 1, {}, Input::splits},
@@ -254,6 +257,8 @@ std::string row_unsupported_reason(const LinearKernel& kernel, const LinearShape
 
 // Of glsl/include/linear/shared_rows.glslh.
 std::string shared_rows_unsupported_reason(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
+  if (s.integers) return "takes no integers";
+  if (s.k % 64 != 0) return "takes whole tiles of 64 columns";
   const uint32_t lanes = gemv_lanes(kernel, s.m, s.n, s.k, features);
   const uint64_t bytes = shared_rows_bytes(kernel, s.k, features);
   if (lanes <= std::min(features.max_invocations, most_pass_lanes(features)) && bytes <= features.max_shared_bytes)

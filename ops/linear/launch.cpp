@@ -110,7 +110,7 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
         {static_cast<uint32_t>(norms.x.from), static_cast<uint32_t>(norms.residual.from),
          std::bit_cast<uint32_t>(norms.residual.eps), norms.leaves, patches.width / 8, std::max(patches.height, 1u),
          std::max(patches.image_width / 8, 1u), std::max(patches.image_height, 1u), patches.zeros});
-  if (split && !pairs) launch.spec.push_back(l.kernel.columns);
+  if (x == X::whole || x == X::split || reads_more) launch.spec.push_back(l.kernel.columns);
   launch.shader = &variant(glsl::linear_gemv_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type), x);
 }
 
