@@ -14,8 +14,8 @@ if(PUMICE_TESTS AND GTest_FOUND)
   file(GLOB_RECURSE test_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/test" test/*_test.cpp)
   list(TRANSFORM test_files REPLACE "/[^/]*$" "" OUTPUT_VARIABLE test_folders)
   list(REMOVE_DUPLICATES test_folders)
-  if(PUMICE_SANITIZE) # it asks selection about each case of every operator for each device: 100 s, 5 without
-    list(REMOVE_ITEM test_folders selection)
+  if(PUMICE_SANITIZE) # they go through all cases of every operator: 500 s, 30 without
+    list(REMOVE_ITEM test_folders case_tables)
   endif()
   add_library(pumice_test_main OBJECT EXCLUDE_FROM_ALL test/support/main.cpp)
   target_link_libraries(pumice_test_main PRIVATE pumice_vulkan GTest::gmock)
@@ -32,7 +32,7 @@ if(PUMICE_TESTS AND GTest_FOUND)
     string(REPLACE "/" "_" name "${folder}_test")
     add_executable(${name} EXCLUDE_FROM_ALL ${sources} $<TARGET_OBJECTS:pumice_test_main>)
     target_link_libraries(${name} PRIVATE pumice_runtime GTest::gmock)
-    if(folder MATCHES "^(kernel_bench|ops|selection)$") # no other test looks at it, and each build of it takes a minute
+    if(folder MATCHES "^(kernel_bench|ops|case_tables)$") # no other test looks at it, and each build of it takes a minute
       target_link_libraries(${name} PRIVATE pumice_kernel_bench)
     endif()
     target_compile_options(${name} PRIVATE ${test_options})
@@ -41,10 +41,11 @@ if(PUMICE_TESTS AND GTest_FOUND)
     endif()
     add_dependencies(cpp_tests ${name})
     target_compile_definitions(${name} PRIVATE PUMICE_TEST_DIR="${PROJECT_SOURCE_DIR}/test")
-    if(folder STREQUAL "selection")
-      # In one process: making the files of all cases takes most of their time.
-      add_test(NAME Selection COMMAND ${name})
-      set_tests_properties(Selection PROPERTIES LABELS ${folder} TIMEOUT 600)
+    if(folder STREQUAL "case_tables")
+      # Those of profiles in one process: making the files of all cases takes most of their time.
+      add_test(NAME Profiles COMMAND ${name} --gtest_filter=*Profile*)
+      add_test(NAME CaseTables COMMAND ${name} --gtest_filter=-*Profile*)
+      set_tests_properties(Profiles CaseTables PROPERTIES LABELS ${folder} TIMEOUT 600)
     else()
       # Those of times are alone on the machine.
       gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "-Cancel.*" PROPERTIES LABELS ${folder} TIMEOUT 300)

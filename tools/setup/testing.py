@@ -29,7 +29,7 @@ CHECKED = {
 RETRIED = ["--reruns", "2", "--only-rerun", "TooLate"]
 RACE = "vulkan_test"  # the C++ tests that Python tests run, too: they begin with a planted race
 WITH_THREADS = ["runtime_test", "vulkan_test"]  # the programs whose tests of threads ThreadSanitizer looks at
-SELECTION = "selection_test"  # too slow with sanitizers
+CASE_TABLES = "case_tables_test"  # too slow with sanitizers
 STRICT = {
     "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allow_addr2line=1",
     # clang 14's leak check now and then crashes where it reads thread-local storage that a driver's threads have given

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test/selection/workgroup_memory.h"
+#include "test/case_tables/workgroup_memory.h"
 
 #include <map>
 #include <stdexcept>

@@ -12,7 +12,7 @@
 #include "graph/limits.h"
 #include "ops/conv/kernels.h"
 #include "ops/linear/pick.h"
-#include "test/selection/workgroup_memory.h"
+#include "test/case_tables/workgroup_memory.h"
 #include "test/support/error_of.h"
 #include "tools/kernel_bench/file_graph.h"
 #include "tools/kernel_bench/kernels.h"
